@@ -1,0 +1,33 @@
+//! Safe wrapper of the QNN libraries.
+//!
+//! Every handle is owned by a value here that frees it when dropped and keeps alive what it depends on: a
+//! [`Context`] holds its [`Device`] and [`Backend`], a backend its [`Logger`], everything its [`Library`]. So whatever
+//! path a run takes, contexts go before devices, devices before backends, backends before loggers.
+//!
+//! `unsafe` of the whole project lives in this folder and in [`super::sys`].
+
+mod binary_info;
+mod dlc;
+mod error;
+mod execute;
+mod handles;
+mod htp;
+mod interface;
+mod interpose;
+mod log;
+mod model_library;
+mod profile;
+mod tensor;
+
+pub use binary_info::read_binary_info;
+pub use dlc::{ComposedGraph, Dlc};
+pub use error::QnnError;
+pub use execute::Execution;
+pub use handles::{Backend, Context, Device, Graph, Logger};
+pub use htp::{DeviceTarget, GraphOptions, HtpPlatform, PowerProfile, PowerVote};
+pub use interface::{Library, SystemLibrary, VersionPolicy};
+pub use interpose::{Mode, Recording, Refusal};
+pub use log::set_sink;
+pub use model_library::ModelLibrary;
+pub use tensor::OwnedTensor;
+pub use profile::{Profile, ProfileEvent};

@@ -1,0 +1,94 @@
+//! Writing frames: at once and whole, so that a crash loses nothing that was said before it.
+
+use super::protocol::{Frame, Hello, PROTOCOL};
+use crate::event::{Event, LogLevel, LogLine, LogSource, now_us};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Log lines that a failure quotes.
+const TAIL: usize = 20;
+
+/// Writes frames to what was standard output.
+pub struct Emitter {
+    out: Mutex<Out>,
+}
+
+struct Out {
+    file: File,
+    line: Vec<u8>,
+    tail: VecDeque<String>,
+}
+
+impl Emitter {
+    /// Takes standard output for frames and points descriptors 1 and 2 at the error pipe, so that whatever libraries print
+    /// cannot mix with frames.
+    #[cfg(unix)]
+    pub fn take_stdout() -> io::Result<Self> {
+        let out = rustix::io::dup(rustix::stdio::stdout())?;
+        rustix::io::fcntl_setfd(&out, rustix::io::FdFlags::CLOEXEC)?;
+        rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+        Ok(Self {
+            out: Mutex::new(Out { file: File::from(out), line: Vec::new(), tail: VecDeque::new() }),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Out> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that the runner is up.
+    pub fn hello(&self) {
+        let hello = Hello {
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+        };
+        self.frame(&Frame::Hello(hello));
+    }
+
+    /// Says that nothing follows.
+    pub fn done(&self) {
+        self.frame(&Frame::Done);
+    }
+
+    /// Sends an event with the present moment.
+    pub fn event(&self, event: Event) {
+        self.frame(&Frame::Event { t_us: now_us(), event });
+    }
+
+    /// Sends a frame.
+    pub fn frame(&self, frame: &Frame) {
+        let mut out = self.lock();
+        let Out { file, line, tail } = &mut *out;
+        if let Frame::Event { event: Event::Log(log), .. } = frame {
+            if tail.len() == TAIL {
+                tail.pop_front();
+            }
+            tail.push_back(log.text.clone());
+        }
+        line.clear();
+        // Frames hold no maps with foreign key types, so this cannot fail; a failed write means that the parent is gone,
+        // and the command watcher ends the process.
+        if serde_json::to_writer(&mut *line, frame).is_ok() {
+            line.push(b'\n');
+            let _ = file.write_all(line);
+        }
+    }
+
+    /// A line of the backend's log.
+    pub fn backend_log(&self, level: LogLevel, text: &str) {
+        self.event(Event::Log(LogLine::new(level, LogSource::Backend, text)));
+    }
+
+    /// A line of our own.
+    pub fn runner_log(&self, level: LogLevel, text: &str) {
+        self.event(Event::Log(LogLine::new(level, LogSource::Runner, text)));
+    }
+
+    /// The last log lines, oldest first.
+    pub fn log_tail(&self) -> Vec<String> {
+        self.lock().tail.iter().cloned().collect()
+    }
+}

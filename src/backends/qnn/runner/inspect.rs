@@ -1,0 +1,94 @@
+//! Reading a model's graphs without executing it, and without a backend that runs it.
+
+use super::emit::Emitter;
+use super::protocol::{Frame, InspectTask};
+use super::run::{Failed, identify_model, open_library, open_system, report_failure};
+use crate::backends::Backend;
+use crate::backends::qnn::api::{ComposedGraph, Dlc, Library, ModelLibrary, Recording, SystemLibrary, VersionPolicy, read_binary_info};
+use crate::event::{ModelInfo, Stage};
+use crate::models::{Graph, ModelFormat};
+use std::path::Path;
+use std::rc::Rc;
+
+/// Libraries that can lend their version and table size, lightest first.
+const LENDERS: [&str; 5] = ["libQnnCpu.so", "libQnnSaver.so", "libQnnIr.so", "libQnnGpu.so", "libQnnHtp.so"];
+
+/// Carries the task out; a failure is a `failed` event.
+pub fn inspect(task: &InspectTask, emitter: &Emitter) {
+    match read(task, emitter) {
+        Ok((model, graphs)) => emitter.frame(&Frame::Inspected { model: Box::new(model), graphs }),
+        Err(failed) => report_failure(&failed, emitter),
+    }
+}
+
+fn read(task: &InspectTask, emitter: &Emitter) -> Result<(ModelInfo, Vec<Graph>), Failed> {
+    let (mut model, bytes) = identify_model(&task.model).map_err(|e| e.at(Stage::Prepare))?;
+    let load = |e: Failed| e.at(Stage::LibraryLoad);
+    let policy =
+        if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
+    let graphs = match model.format {
+        ModelFormat::Dlc => {
+            let system = open_system(&task.runtime_dir).map_err(load)?;
+            let lender = lender(&task.runtime_dir, policy).map_err(load)?;
+            let dlc = Dlc::open(&system, &task.model).map_err(|e| Failed::qnn(Stage::Compose, e))?;
+            let (composed, recording) = dlc.read(&lender);
+            with_order(&composed.map_err(|e| Failed::qnn(Stage::Compose, e))?, recording)
+        }
+        ModelFormat::ModelLibrary => {
+            let lender = lender(&task.runtime_dir, policy).map_err(load)?;
+            let library = ModelLibrary::open(&task.model).map_err(|e| Failed::qnn(Stage::LibraryLoad, e))?;
+            let (composed, recording) = library.read(&lender);
+            with_order(&composed.map_err(|e| Failed::qnn(Stage::Compose, e))?, recording)
+        }
+        ModelFormat::ContextBinary => {
+            let system: Rc<SystemLibrary> = open_system(&task.runtime_dir).map_err(load)?;
+            let (info, _) = read_binary_info(&system, &bytes).map_err(|e| Failed::not_a_binary(&task.model, &e))?;
+            let graphs = info
+                .graphs
+                .iter()
+                .map(|graph| Graph {
+                    name: graph.name.clone(),
+                    inputs: graph.inputs.clone(),
+                    outputs: graph.outputs.clone(),
+                    ops: Vec::new(),
+                    parameter_bytes: 0,
+                })
+                .collect();
+            model.context_binary = Some(info);
+            graphs
+        }
+    };
+    emitter.runner_log(crate::event::LogLevel::Verbose, "the model was read without a backend");
+    Ok((model, graphs))
+}
+
+fn lender(dir: &Path, policy: VersionPolicy) -> Result<Rc<Library>, Failed> {
+    let mut last = None;
+    for name in LENDERS.iter().filter(|name| dir.join(name).exists()) {
+        match Library::open(&dir.join(name), policy) {
+            Ok(library) => return Ok(library),
+            Err(error) => last = Some(Failed::qnn(Stage::LibraryLoad, error)),
+        }
+    }
+    match last {
+        Some(failed) => Err(failed),
+        None => open_library(dir, Backend::Cpu, policy),
+    }
+}
+
+/// The recorded graphs, with inputs and outputs in the order of execution.
+pub fn with_order(composed: &[ComposedGraph], recording: Recording) -> Vec<Graph> {
+    let mut recorded = recording.graphs;
+    let mut graphs: Vec<Graph> = Vec::with_capacity(composed.len());
+    for entry in composed {
+        let at = recorded.iter().position(|graph| graph.name == entry.name);
+        let mut graph = at.map_or_else(
+            || Graph { name: entry.name.clone(), inputs: vec![], outputs: vec![], ops: vec![], parameter_bytes: 0 },
+            |at| recorded.remove(at),
+        );
+        graph.inputs = entry.inputs.iter().map(|t| t.info().clone()).collect();
+        graph.outputs = entry.outputs.iter().map(|t| t.info().clone()).collect();
+        graphs.push(graph);
+    }
+    graphs
+}

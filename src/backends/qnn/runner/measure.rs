@@ -1,0 +1,142 @@
+//! The measuring loop: two clock reads around graphExecute, and nothing else, per inference.
+
+use super::emit::Emitter;
+use super::inputs::InputSet;
+use crate::backends::qnn::api::{Execution, Profile, ProfileEvent, QnnError};
+use crate::event::{Budget, Event, InferenceBatch, Phase};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Batches are sent this often, nanoseconds of measured time; the live view updates about 20 times a second.
+const BATCH_NS: u64 = 50_000_000;
+/// Largest batch: bounds a frame for models of a few microseconds.
+const BATCH_MAX: usize = 4096;
+
+/// What a phase needs.
+pub struct Loop<'a> {
+    /// Where events go.
+    pub emitter: &'a Emitter,
+    /// The graph.
+    pub execution: &'a mut Execution,
+    /// Input sets, taken in turn.
+    pub sets: &'a [InputSet],
+    /// Set by the parent to end early.
+    pub stop: &'a AtomicBool,
+}
+
+/// Monotonic clock, nanoseconds.
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// Processor time of this process, nanoseconds.
+pub fn cpu_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+impl Loop<'_> {
+    /// Runs one phase; returns the number of inferences. With a profile, `on_events` gets the events of each inference
+    /// outside of the measured time.
+    pub fn run(
+        &mut self,
+        phase: Phase,
+        budget: Budget,
+        profile: Option<&Profile>,
+        mut on_events: impl FnMut(u64, Vec<ProfileEvent>),
+    ) -> Result<u64, QnnError> {
+        if budget == Budget::Iterations(0) {
+            return Ok(0);
+        }
+        self.emitter.event(Event::PhaseStarted { phase, budget });
+        let mut batch = Batch::new(phase);
+        let begun = now_ns();
+        let mut count = 0u64;
+        loop {
+            self.next_inputs(count);
+            let start = now_ns();
+            let result = self.execution.run(profile);
+            let end = now_ns();
+            if let Err(error) = result {
+                batch.send(self.emitter);
+                return Err(error);
+            }
+            batch.push(start / 1000, end - start);
+            count += 1;
+            if let Some(profile) = profile {
+                on_events(count - 1, profile.events()?);
+            }
+            let done = match budget {
+                Budget::Iterations(iterations) => count >= iterations,
+                Budget::Seconds(seconds) => (end - begun) as f64 >= seconds * 1e9,
+            };
+            let stopped = self.stop.load(Ordering::Relaxed);
+            if done || stopped || batch.is_due(end) {
+                batch.send(self.emitter);
+            }
+            if done || stopped {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Gives the graph the next input set; a single set is already in place.
+    fn next_inputs(&mut self, count: u64) {
+        if self.sets.len() > 1 {
+            let index = usize::try_from(count % self.sets.len() as u64).unwrap_or(0);
+            load(self.execution, &self.sets[index]);
+        }
+    }
+}
+
+/// Copies an input set into the graph's buffers. The sizes were checked when the set was made.
+pub fn load(execution: &mut Execution, set: &InputSet) {
+    for (index, data) in set.iter().enumerate() {
+        let fits = execution.set_input(index, data);
+        debug_assert!(fits, "input sets are checked against the tensors");
+    }
+}
+
+struct Batch {
+    phase: Phase,
+    first_index: u64,
+    since_ns: u64,
+    start_us: Vec<u64>,
+    latency_ns: Vec<u64>,
+}
+
+impl Batch {
+    fn new(phase: Phase) -> Self {
+        Self {
+            phase,
+            first_index: 0,
+            since_ns: now_ns(),
+            start_us: Vec::with_capacity(BATCH_MAX),
+            latency_ns: Vec::with_capacity(BATCH_MAX),
+        }
+    }
+
+    fn push(&mut self, start_us: u64, latency_ns: u64) {
+        self.start_us.push(start_us);
+        self.latency_ns.push(latency_ns);
+    }
+
+    fn is_due(&self, now: u64) -> bool {
+        self.latency_ns.len() >= BATCH_MAX || now - self.since_ns >= BATCH_NS
+    }
+
+    fn send(&mut self, emitter: &Emitter) {
+        self.since_ns = now_ns();
+        if self.latency_ns.is_empty() {
+            return;
+        }
+        let count = self.latency_ns.len() as u64;
+        emitter.event(Event::Inferences(InferenceBatch {
+            phase: self.phase,
+            first_index: self.first_index,
+            start_us: std::mem::replace(&mut self.start_us, Vec::with_capacity(BATCH_MAX)),
+            latency_ns: std::mem::replace(&mut self.latency_ns, Vec::with_capacity(BATCH_MAX)),
+        }));
+        self.first_index += count;
+    }
+}

@@ -1,0 +1,82 @@
+//! Writing outputs: dequantised float32 as `.raw` and `.npy`.
+
+use super::inputs::dequantize;
+use crate::models::Tensor;
+use npyz::WriterBuilder;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Writes the outputs of one inference into `dir/Result_<index>/`; returns the files.
+pub fn save(dir: &Path, index: usize, outputs: &[(Tensor, Vec<u8>)]) -> io::Result<Vec<PathBuf>> {
+    let folder = dir.join(format!("Result_{index}"));
+    std::fs::create_dir_all(&folder)?;
+    let mut files = Vec::new();
+    for (position, (tensor, bytes)) in outputs.iter().enumerate() {
+        let values = dequantize(bytes, tensor).ok_or_else(|| {
+            io::Error::other(format!("output `{}` has type {}, which has no float32 form", tensor.name, tensor.dtype))
+        })?;
+        let mut stem = file_stem(&tensor.name);
+        if outputs[..position].iter().any(|(earlier, _)| file_stem(&earlier.name) == stem) {
+            stem = format!("{stem}_{position}");
+        }
+        let raw = folder.join(format!("{stem}.raw"));
+        let mut file = BufWriter::new(std::fs::File::create(&raw)?);
+        for value in &values {
+            file.write_all(&value.to_le_bytes())?;
+        }
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_data()?;
+        let npy = folder.join(format!("{stem}.npy"));
+        let shape: Vec<u64> = tensor.shape.iter().map(|&d| u64::from(d)).collect();
+        let mut file = BufWriter::new(std::fs::File::create(&npy)?);
+        let mut writer = npyz::WriteOptions::new().default_dtype().shape(&shape).writer(&mut file).begin_nd()?;
+        writer.extend(values)?;
+        writer.finish()?;
+        file.flush()?;
+        files.extend([raw, npy]);
+    }
+    Ok(files)
+}
+
+/// A tensor name as a file name: only letters, digits, `.`, `-` and `_`, never hidden, at most 120 characters.
+fn file_stem(name: &str) -> String {
+    let stem: String = name
+        .chars()
+        .take(120)
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
+        .collect();
+    let stem = stem.trim_start_matches('.').to_owned();
+    if stem.is_empty() { "output".to_owned() } else { stem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::{DataType, TensorKind};
+
+    #[test]
+    fn names_cannot_leave_the_folder() {
+        assert_eq!(file_stem("../../etc/passwd"), "_.._etc_passwd");
+        assert_eq!(file_stem("$(reboot)\n"), "__reboot__");
+        assert_eq!(file_stem(""), "output");
+    }
+
+    #[test]
+    fn npy_reads_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let tensor = Tensor {
+            name: "p/q".into(),
+            dtype: DataType::FLOAT_32,
+            shape: vec![1, 3],
+            quantization: None,
+            kind: TensorKind::Output,
+        };
+        let bytes: Vec<u8> = [1.0f32, 2.5, -3.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        let files = save(dir.path(), 0, &[(tensor.clone(), bytes.clone()), (tensor, bytes.clone())]).unwrap();
+        assert_eq!(files.len(), 4);
+        assert_eq!(std::fs::read(&files[0]).unwrap(), bytes);
+        let npy = std::fs::read(&files[1]).unwrap();
+        let file = npyz::NpyFile::new(&npy[..]).unwrap();
+        assert_eq!(file.shape(), [1, 3]);
+        assert_eq!(file.into_vec::<f32>().unwrap(), [1.0, 2.5, -3.0]);
+    }
+}

@@ -1,0 +1,38 @@
+//! Trying a backend library: does it load and initialise, and what does it say of itself.
+
+use super::emit::Emitter;
+use super::protocol::{Frame, ProbeAnswer, ProbeTask};
+use crate::backends::qnn::api::{Backend, Library, Logger, QnnError, SystemLibrary, VersionPolicy};
+use crate::event::LogLevel;
+
+/// Opens the library and, for backends, creates a backend.
+pub fn probe(task: &ProbeTask, emitter: &Emitter) {
+    let mut answer = ProbeAnswer { build_id: None, core_api: None, backend_api: None, error: None };
+    let is_system = task.library.file_name().is_some_and(|name| name.to_string_lossy().contains("QnnSystem"));
+    let result = if is_system {
+        SystemLibrary::open(&task.library).map(|_| ())
+    } else {
+        try_backend(task, &mut answer)
+    };
+    if let Err(error) = result {
+        answer.error = Some(reason(&error, &emitter.log_tail()));
+    }
+    emitter.frame(&Frame::Probed(answer));
+}
+
+fn try_backend(task: &ProbeTask, answer: &mut ProbeAnswer) -> Result<(), QnnError> {
+    let library = Library::open(&task.library, VersionPolicy::CountSlots)?;
+    answer.build_id = library.build_id();
+    answer.core_api = Some(library.core_api());
+    answer.backend_api = Some(library.backend_api());
+    let logger = Logger::create(&library, LogLevel::Error)?;
+    Backend::create(&logger).map(|_| ())
+}
+
+/// The error, with the library's own words when it logged any.
+fn reason(error: &QnnError, tail: &[String]) -> String {
+    match tail.last() {
+        Some(line) => format!("{error}; it logged: {}", line.trim()),
+        None => error.to_string(),
+    }
+}

@@ -1,0 +1,146 @@
+//! What parent and runner say to each other: JSON lines both ways.
+
+use crate::backends::settings::SettingRequest;
+use crate::backends::{Backend, ProfilingLevel};
+use crate::event::{Budget, Event, LogLevel};
+use crate::event::ModelInfo;
+use crate::models::Graph;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Version of this protocol; both sides are the same binary, so a difference means a mixed-up installation.
+pub const PROTOCOL: u32 = 1;
+
+/// First frame of a runner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`PROTOCOL`].
+    pub protocol: u32,
+    /// Version of the binary.
+    pub version: String,
+    /// Process id.
+    pub pid: u32,
+}
+
+/// A line from the runner.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Frame {
+    /// The runner is up.
+    Hello(Hello),
+    /// Something happened.
+    Event {
+        /// Host monotonic clock, microseconds.
+        t_us: u64,
+        /// What.
+        event: Event,
+    },
+    /// Answer to [`Task::Inspect`].
+    Inspected {
+        /// Facts of the file.
+        model: Box<ModelInfo>,
+        /// Its graphs.
+        graphs: Vec<Graph>,
+    },
+    /// Answer to [`Task::Probe`].
+    Probed(ProbeAnswer),
+    /// The task is carried out; nothing follows.
+    Done,
+}
+
+/// What a backend library said when it was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeAnswer {
+    /// Build id.
+    pub build_id: Option<String>,
+    /// Core API version.
+    pub core_api: Option<String>,
+    /// Backend API version.
+    pub backend_api: Option<String>,
+    /// Why it does not load or initialise; `None` if it does.
+    pub error: Option<String>,
+}
+
+/// What a runner is asked to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Run a model.
+    Run(Box<RunTask>),
+    /// Read a model's graphs without running it.
+    Inspect(InspectTask),
+    /// Try a backend library.
+    Probe(ProbeTask),
+}
+
+/// A file for an input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputFile {
+    /// Tensor name.
+    pub name: String,
+    /// Raw or .npy file.
+    pub path: PathBuf,
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunTask {
+    /// Folder of the libraries.
+    pub runtime_dir: PathBuf,
+    /// Backend.
+    pub backend: Backend,
+    /// Model file.
+    pub model: PathBuf,
+    /// Graph to run; the only one if `None`.
+    pub graph: Option<String>,
+    /// Files by input name.
+    pub inputs: Vec<InputFile>,
+    /// File in qnn-net-run's input-list format.
+    pub input_list: Option<PathBuf>,
+    /// Raw files hold the tensor's own type instead of float32.
+    pub native_input: bool,
+    /// Seed of random inputs.
+    pub seed: u64,
+    /// Folder for outputs.
+    pub save_outputs: Option<PathBuf>,
+    /// Warm-up inferences.
+    pub warmup: u64,
+    /// Budget of the clean phase.
+    pub budget: Budget,
+    /// Profiling level.
+    pub profiling: ProfilingLevel,
+    /// Budget of the detailed phase.
+    pub profiling_budget: Budget,
+    /// Settings.
+    pub settings: Vec<SettingRequest>,
+    /// Level of vendor logs.
+    pub log_level: LogLevel,
+    /// Run core API versions that are not known.
+    pub allow_unknown_runtime: bool,
+}
+
+/// An inspection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InspectTask {
+    /// Folder of the libraries.
+    pub runtime_dir: PathBuf,
+    /// Model file.
+    pub model: PathBuf,
+    /// Read with core API versions that are not known.
+    pub allow_unknown_runtime: bool,
+}
+
+/// A try of one backend library.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeTask {
+    /// The library.
+    pub library: PathBuf,
+}
+
+/// A line to the runner after its task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// End the phase that goes on and finish orderly.
+    Stop,
+}

@@ -1,0 +1,606 @@
+//! One run, stage by stage.
+
+use super::emit::Emitter;
+use super::inputs::{self, InputError};
+use super::inspect::with_order;
+use super::measure::{self, Loop};
+use super::protocol::RunTask;
+use super::{events, outputs};
+use crate::backends::qnn::api::{
+    Backend as QnnBackend, ComposedGraph, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions, Library, Logger,
+    ModelLibrary, PowerProfile, PowerVote, Profile, ProfileEvent, QnnError, Recording, SystemLibrary, VersionPolicy,
+    read_binary_info,
+};
+use crate::backends::settings::{self, Resolved, SettingError};
+use crate::backends::{Backend, ProfilingLevel};
+use crate::event::{
+    Budget, Event, Failure, MemoryMark, MemorySample, ModelInfo, OpSample, Phase, RunStatus, RuntimeInfo, Setting,
+    SettingOutcome, Stage, SubStage, clean_text,
+};
+use crate::models::{FormatError, Graph, ModelFormat, identify};
+use crate::probes::process;
+use sha2::{Digest, Sha256};
+use std::io::Read;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// A stage that failed, on its way to becoming an event.
+pub struct Failed {
+    stage: Stage,
+    call: String,
+    code: Option<u64>,
+    symbol: Option<String>,
+    message: String,
+    missing: bool,
+    bad_input: bool,
+}
+
+impl Failed {
+    /// A QNN error.
+    pub fn qnn(stage: Stage, error: QnnError) -> Self {
+        Self {
+            stage,
+            call: error.call().to_owned(),
+            code: error.code(),
+            symbol: error.symbol().map(ToOwned::to_owned),
+            message: error.to_string(),
+            missing: false,
+            bad_input: false,
+        }
+    }
+
+    /// The request was wrong.
+    pub fn bad_input(stage: Stage, call: &str, message: String) -> Self {
+        Self { stage, call: call.to_owned(), code: None, symbol: None, message, missing: false, bad_input: true }
+    }
+
+    /// Something needed is not there.
+    pub fn missing(stage: Stage, call: &str, message: String) -> Self {
+        Self { stage, call: call.to_owned(), code: None, symbol: None, message, missing: true, bad_input: false }
+    }
+
+    /// The file that was taken for a context binary is none.
+    pub fn not_a_binary(path: &Path, error: &QnnError) -> Self {
+        Self {
+            code: error.code(),
+            symbol: error.symbol().map(ToOwned::to_owned),
+            ..Self::bad_input(
+                Stage::ContextCreate,
+                error.call(),
+                format!("{} is a damaged or foreign context binary: {error}", path.display()),
+            )
+        }
+    }
+
+    /// The same at another stage.
+    pub fn at(self, stage: Stage) -> Self {
+        Self { stage, ..self }
+    }
+}
+
+impl From<FormatError> for Failed {
+    fn from(error: FormatError) -> Self {
+        Self::bad_input(Stage::Prepare, "identify", clean_text(&error.to_string()))
+    }
+}
+
+impl From<InputError> for Failed {
+    fn from(error: InputError) -> Self {
+        Self::bad_input(Stage::Prepare, "inputs", clean_text(&error.to_string()))
+    }
+}
+
+impl From<SettingError> for Failed {
+    fn from(error: SettingError) -> Self {
+        Self::bad_input(Stage::Prepare, "settings", clean_text(&error.to_string()))
+    }
+}
+
+/// Sends the failure as an event, with the last log lines.
+pub fn report_failure(failed: &Failed, emitter: &Emitter) {
+    emitter.event(Event::Failed(Box::new(Failure {
+        stage: failed.stage,
+        call: failed.call.clone(),
+        code: failed.code,
+        symbol: failed.symbol.clone(),
+        message: clean_text(&failed.message),
+        hint: None,
+        missing: failed.missing,
+        bad_input: failed.bad_input,
+        log_tail: emitter.log_tail(),
+    })));
+}
+
+/// Carries the task out.
+pub fn run(task: &RunTask, emitter: &Emitter, stop: &AtomicBool) {
+    let mut stages = Stages { emitter, inferences: 0 };
+    let status = match stages.run(task, stop) {
+        Ok(()) if stop.load(Ordering::Relaxed) => RunStatus::Stopped,
+        Ok(()) => RunStatus::Ok,
+        Err(failed) => {
+            report_failure(&failed, emitter);
+            RunStatus::Failed
+        }
+    };
+    emitter.event(Event::RunFinished { status });
+}
+
+struct Stages<'a> {
+    emitter: &'a Emitter,
+    inferences: u64,
+}
+
+/// Everything that stands before the first inference.
+struct Ready {
+    execution: Execution,
+    graph: Option<Graph>,
+    backend: Rc<QnnBackend>,
+    device: Rc<Device>,
+}
+
+impl Stages<'_> {
+    fn run(&mut self, task: &RunTask, stop: &AtomicBool) -> Result<(), Failed> {
+        self.memory(MemoryMark::BeforeLoad);
+        let (model, bytes) = self.stage(Stage::Prepare, || identify_model(&task.model))?;
+        let resolved = settings::resolve(&task.settings, task.backend)?;
+        for setting in &resolved.settled {
+            self.emitter.event(Event::SettingApplied(setting.clone()));
+        }
+        let ready = self.load(task, model, &bytes, &resolved)?;
+        drop(bytes);
+        let Ready { mut execution, graph, backend, device } = ready;
+        let vote = self.vote(&device, &resolved);
+        let (sets, origin) = inputs::prepare(task, &execution.inputs())?;
+        self.emitter.event(Event::InputsPrepared { seed: task.seed, inputs: origin });
+        if let Some(set) = sets.first() {
+            measure::load(&mut execution, set);
+        }
+        self.memory(MemoryMark::Loaded);
+        let mut measuring =
+            Loop { emitter: self.emitter, execution: &mut execution, sets: &sets, stop };
+        let result = self.measure(task, &backend, graph.as_ref(), &mut measuring);
+        self.memory(MemoryMark::End);
+        let torn = self.stage(Stage::Teardown, || {
+            drop(vote);
+            drop(execution);
+            drop(device);
+            drop(backend);
+            Ok(())
+        });
+        result.and(torn)
+    }
+
+    fn load(
+        &mut self,
+        task: &RunTask,
+        mut model: ModelInfo,
+        bytes: &[u8],
+        resolved: &Resolved,
+    ) -> Result<Ready, Failed> {
+        let policy =
+            if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
+        let (library, system) = self.stage(Stage::LibraryLoad, || {
+            let library = open_library(&task.runtime_dir, task.backend, policy)?;
+            // A model library brings its own graph; everything else is read by the system library.
+            let system = match model.format {
+                ModelFormat::ModelLibrary => None,
+                _ => Some(open_system(&task.runtime_dir)?),
+            };
+            Ok((library, system))
+        })?;
+        self.emitter.event(Event::RuntimeLoaded(RuntimeInfo {
+            path: library.path().display().to_string(),
+            build_id: library.build_id(),
+            core_api: library.core_api(),
+            backend_api: library.backend_api(),
+            provider: library.provider_name(),
+        }));
+        let binary = match (&system, model.format) {
+            (Some(system), ModelFormat::ContextBinary) => {
+                let (info, graphs) =
+                    read_binary_info(system, bytes).map_err(|e| Failed::not_a_binary(&task.model, &e))?;
+                model.context_binary = Some(info);
+                Some(graphs)
+            }
+            _ => None,
+        };
+        self.emitter.event(Event::ModelIdentified(Box::new(model.clone())));
+        let backend = self.stage(Stage::BackendCreate, || {
+            let logger = Logger::create(&library, task.log_level).map_err(|e| Failed::qnn(Stage::BackendCreate, e))?;
+            QnnBackend::create(&logger).map_err(|e| Failed::qnn(Stage::BackendCreate, e))
+        })?;
+        let device = self.device(&backend, resolved)?;
+        let options = GraphOptions {
+            priority: resolved.priority,
+            precision: resolved.precision,
+            vtcm_mb: resolved.vtcm_mb,
+            hvx_threads: resolved.hvx_threads,
+            optimization_level: resolved.optimization_level,
+            dlbc: resolved.dlbc,
+        };
+        let (graphs, context) = match (binary, system) {
+            (Some(graphs), _) => {
+                for setting in &resolved.with_graph {
+                    let reason = "the graph of a context binary is already compiled".to_owned();
+                    self.settled(setting, SettingOutcome::NoEffect(reason));
+                }
+                let context = self.restore(&backend, &device, bytes)?;
+                let described = graphs.iter().map(described).collect();
+                ((graphs, described), context)
+            }
+            (None, system) => self.compose(task, system.as_ref(), &device, options, resolved)?,
+        };
+        let (entry, graph) = self.choose(task, graphs)?;
+        let at_finalize = |e| Failed::qnn(Stage::Finalize, e);
+        let handle = context.graph(&entry.name).map_err(at_finalize)?;
+        if model.format != ModelFormat::ContextBinary {
+            let level = if task.profiling == ProfilingLevel::Off { ProfilingLevel::Basic } else { task.profiling };
+            let profile = Profile::create(&backend, level).map_err(at_finalize)?;
+            self.stage(Stage::Finalize, || handle.finalize(profile.as_ref()).map_err(at_finalize))?;
+            self.sub_stages(Stage::Finalize, profile.as_ref());
+        }
+        let execution = Execution::new(handle, entry.inputs, entry.outputs).map_err(at_finalize)?;
+        Ok(Ready { execution, graph, backend, device })
+    }
+
+    fn device(&mut self, backend: &Rc<QnnBackend>, resolved: &Resolved) -> Result<Rc<Device>, Failed> {
+        let target = DeviceTarget { soc_model: resolved.soc_model, arch: resolved.arch };
+        let result = self.stage(Stage::DeviceCreate, || {
+            Device::create(backend, target).map_err(|e| Failed::qnn(Stage::DeviceCreate, e))
+        });
+        for setting in &resolved.with_device {
+            let outcome = match (&setting.outcome, &result) {
+                (SettingOutcome::Applied, Err(failed)) => SettingOutcome::Refused(failed.message.clone()),
+                (outcome, _) => outcome.clone(),
+            };
+            self.settled(setting, outcome);
+        }
+        result.map(|(device, _)| device)
+    }
+
+    fn restore(
+        &mut self,
+        backend: &Rc<QnnBackend>,
+        device: &Rc<Device>,
+        bytes: &[u8],
+    ) -> Result<Rc<Context>, Failed> {
+        let at = |e| Failed::qnn(Stage::ContextCreate, e);
+        let profile = Profile::create(backend, ProfilingLevel::Basic).map_err(at)?;
+        let context = self.stage(Stage::ContextCreate, || {
+            Context::from_binary(device, bytes, profile.as_ref()).map_err(at)
+        })?;
+        self.sub_stages(Stage::ContextCreate, profile.as_ref());
+        Ok(context)
+    }
+
+    #[expect(clippy::type_complexity, reason = "graphs come as records to run and as descriptions to show")]
+    fn compose(
+        &mut self,
+        task: &RunTask,
+        system: Option<&Rc<SystemLibrary>>,
+        device: &Rc<Device>,
+        options: GraphOptions,
+        resolved: &Resolved,
+    ) -> Result<((Vec<ComposedGraph>, Vec<Graph>), Rc<Context>), Failed> {
+        let context = self.stage(Stage::ContextCreate, || {
+            Context::create(device).map_err(|e| Failed::qnn(Stage::ContextCreate, e))
+        })?;
+        let mut noted = Recording::default();
+        let result = self.stage(Stage::Compose, || {
+            let at = |e| Failed::qnn(Stage::Compose, e);
+            let (composed, recording) = match system {
+                Some(system) => Dlc::open(system, &task.model)
+                    .map_err(|e| match e {
+                        QnnError::Call { .. } => {
+                            Failed::bad_input(Stage::Compose, e.call(), unreadable_dlc(&task.model, &e))
+                        }
+                        other => at(other),
+                    })?
+                    .compose(&context, options),
+                None => ModelLibrary::open(&task.model).map_err(at)?.compose(&context, options),
+            };
+            noted = recording;
+            composed.map_err(at)
+        });
+        for setting in &resolved.with_graph {
+            let outcome = match noted.options_refused {
+                Some(code) => SettingOutcome::Refused(format!("graphCreate answered {code} with this option")),
+                None => setting.outcome.clone(),
+            };
+            self.settled(setting, outcome);
+        }
+        let composed = result.map_err(|failed| explain_compose(failed, &noted))?;
+        let described = with_order(&composed, noted);
+        Ok(((composed, described), context))
+    }
+
+    /// Picks the graph to run; the chosen one is announced last, so that it is the run's graph.
+    fn choose(
+        &self,
+        task: &RunTask,
+        (mut composed, mut described): (Vec<ComposedGraph>, Vec<Graph>),
+    ) -> Result<(ComposedGraph, Option<Graph>), Failed> {
+        let names: Vec<String> = composed.iter().map(|graph| graph.name.clone()).collect();
+        let listed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let at = match &task.graph {
+            Some(wanted) => names.iter().position(|name| name == wanted).ok_or_else(|| {
+                let message = format!("the model has no graph `{wanted}`; its graphs are {listed}");
+                Failed::bad_input(Stage::Compose, "graph", message)
+            })?,
+            None if names.is_empty() => {
+                return Err(Failed::bad_input(Stage::Compose, "graph", "the model holds no graph".to_owned()));
+            }
+            None => 0,
+        };
+        if names.len() > 1 && task.graph.is_none() {
+            let message = format!("the model has {} graphs ({listed}); the first one runs, --graph picks", names.len());
+            self.emitter.runner_log(crate::event::LogLevel::Warning, &message);
+        }
+        let chosen = described.remove(at);
+        for graph in described {
+            self.emitter.event(Event::GraphComposed(Box::new(graph)));
+        }
+        self.emitter.event(Event::GraphComposed(Box::new(chosen.clone())));
+        Ok((composed.swap_remove(at), Some(chosen)))
+    }
+
+    fn vote(&self, device: &Rc<Device>, resolved: &Resolved) -> Option<PowerVote> {
+        let (origin, name) = resolved.perf_profile.as_ref()?;
+        let cast = PowerProfile::by_name(name)
+            .ok_or_else(|| format!("`{name}` has no votes"))
+            .and_then(|profile| PowerVote::cast(device, profile).map_err(|e| e.to_string()));
+        let (vote, outcome) = match cast {
+            Ok(vote) if Backend::Htp.is_simulated_here() => {
+                let reason = "the vote was accepted, but the simulator has no clocks".to_owned();
+                (Some(vote), SettingOutcome::NoEffect(reason))
+            }
+            Ok(vote) => (Some(vote), SettingOutcome::Applied),
+            Err(reason) => (None, SettingOutcome::Refused(reason)),
+        };
+        let setting = Setting { key: origin.clone(), value: name.clone(), outcome };
+        self.emitter.event(Event::SettingApplied(setting));
+        vote
+    }
+
+    fn measure(
+        &mut self,
+        task: &RunTask,
+        backend: &Rc<QnnBackend>,
+        graph: Option<&Graph>,
+        measuring: &mut Loop<'_>,
+    ) -> Result<(), Failed> {
+        let first = |e| Failed::qnn(Stage::FirstInference, e);
+        self.stage(Stage::FirstInference, || {
+            measuring.run(Phase::First, Budget::Iterations(1), None, |_, _| {}).map_err(first)
+        })?;
+        self.inferences += 1;
+        if let Some(dir) = &task.save_outputs {
+            self.save_outputs(dir, measuring)?;
+        }
+        let emitter = self.emitter;
+        emitter.event(Event::StageStarted { stage: Stage::Execute });
+        let begun = Instant::now();
+        let at = |e| Failed::qnn(Stage::Execute, e);
+        self.inferences +=
+            measuring.run(Phase::Warmup, Budget::Iterations(task.warmup), None, |_, _| {}).map_err(at)?;
+        // Basic profiling costs nothing per op, so its totals may be taken in the clean phase when asked for.
+        let clean_level =
+            if task.profiling == ProfilingLevel::Basic { ProfilingLevel::Basic } else { ProfilingLevel::Off };
+        let profile = Profile::create(backend, clean_level).map_err(at)?;
+        if !measuring.stop.load(Ordering::Relaxed) {
+            let (cpu, wall) = (measure::cpu_ns(), Instant::now());
+            self.inferences += measuring
+                .run(Phase::Clean, task.budget, profile.as_ref(), |inference, events| {
+                    send_metrics(emitter, Phase::Clean, inference, &events);
+                })
+                .map_err(at)?;
+            emitter.event(Event::CpuUsed {
+                cpu_us: (measure::cpu_ns() - cpu) as f64 / 1e3,
+                wall_us: wall.elapsed().as_secs_f64() * 1e6,
+            });
+        }
+        drop(profile);
+        if task.profiling == ProfilingLevel::Detailed && !measuring.stop.load(Ordering::Relaxed) {
+            let profile = Profile::create(backend, ProfilingLevel::Detailed).map_err(at)?;
+            let mut declared = None;
+            self.inferences += measuring
+                .run(Phase::Detailed, task.profiling_budget, profile.as_ref(), |inference, events| {
+                    send_ops(emitter, inference, &events, graph, &mut declared);
+                    send_metrics(emitter, Phase::Detailed, inference, &events);
+                })
+                .map_err(at)?;
+        }
+        emitter.event(Event::StageFinished {
+            stage: Stage::Execute,
+            duration_us: begun.elapsed().as_secs_f64() * 1e6,
+        });
+        Ok(())
+    }
+
+    /// Runs every input set once and writes its outputs, outside of all measuring.
+    fn save_outputs(&self, dir: &Path, measuring: &mut Loop<'_>) -> Result<(), Failed> {
+        let tensors = measuring.execution.outputs();
+        let mut files = Vec::new();
+        for (index, set) in measuring.sets.iter().enumerate() {
+            measure::load(measuring.execution, set);
+            measuring.execution.run(None).map_err(|e| Failed::qnn(Stage::Execute, e))?;
+            let data: Vec<_> = tensors
+                .iter()
+                .enumerate()
+                .map(|(i, tensor)| (tensor.clone(), measuring.execution.output(i).unwrap_or_default().to_vec()))
+                .collect();
+            let written = outputs::save(dir, index, &data).map_err(|e| {
+                let message = format!("cannot write outputs to {}: {e}", dir.display());
+                Failed::bad_input(Stage::Execute, "save outputs", message)
+            })?;
+            files.extend(written.iter().map(|path| clean_text(&path.to_string_lossy())));
+        }
+        if let Some(set) = measuring.sets.first() {
+            measure::load(measuring.execution, set);
+        }
+        self.emitter.event(Event::OutputsSaved { files });
+        Ok(())
+    }
+
+    /// Runs a stage: announces it, times it, samples memory after it.
+    fn stage<T>(&self, stage: Stage, work: impl FnOnce() -> Result<T, Failed>) -> Result<T, Failed> {
+        self.emitter.event(Event::StageStarted { stage });
+        let begun = Instant::now();
+        let value = work()?;
+        let duration_us = begun.elapsed().as_secs_f64() * 1e6;
+        self.emitter.event(Event::StageFinished { stage, duration_us });
+        self.memory(MemoryMark::After(stage));
+        Ok(value)
+    }
+
+    fn sub_stages(&self, stage: Stage, profile: Option<&Profile>) {
+        let Some(Ok(events)) = profile.map(Profile::events) else { return };
+        for event in events.iter().flat_map(|event| std::iter::once(event).chain(&event.children)) {
+            // Node events of a CPU finalize are per op and of no use here.
+            if event.kind != 404 && !event.identifier.is_empty() {
+                self.emitter.event(Event::SubStageFinished(SubStage {
+                    stage,
+                    name: event.identifier.clone(),
+                    value: event.value as f64,
+                    unit: event.unit_name().to_owned(),
+                }));
+            }
+        }
+    }
+
+    fn settled(&self, setting: &Setting, outcome: SettingOutcome) {
+        self.emitter.event(Event::SettingApplied(Setting { outcome, ..setting.clone() }));
+    }
+
+    fn memory(&self, mark: MemoryMark) {
+        if let Some(memory) = process::memory(None) {
+            // The proportional set walks every mapping: only where the report needs it.
+            let pss = matches!(mark, MemoryMark::Loaded | MemoryMark::End)
+                .then(|| process::proportional_bytes(None))
+                .flatten();
+            self.emitter.event(Event::Memory(MemorySample {
+                mark,
+                rss: memory.rss,
+                rss_peak: memory.rss_peak,
+                pss,
+                inferences: self.inferences,
+            }));
+        }
+    }
+}
+
+fn send_metrics(emitter: &Emitter, phase: Phase, inference: u64, events: &[ProfileEvent]) {
+    let metrics = events::metrics(events);
+    if !metrics.is_empty() {
+        emitter.event(Event::Metrics(crate::event::MetricSample { phase, inference, metrics }));
+    }
+}
+
+fn send_ops(
+    emitter: &Emitter,
+    inference: u64,
+    tree: &[ProfileEvent],
+    graph: Option<&Graph>,
+    declared: &mut Option<usize>,
+) {
+    let nodes = events::nodes(tree);
+    if nodes.is_empty() {
+        return;
+    }
+    if declared.is_none() {
+        emitter.event(Event::OpsDeclared(events::rows(&nodes, graph)));
+        *declared = Some(nodes.len());
+    }
+    // An inference with other ops than the first is counted by the store as not matching.
+    emitter.event(Event::OpTimes(OpSample { inference, values: nodes.iter().map(|node| node.value).collect() }));
+}
+
+/// Reads and identifies the model; context binaries come back with their bytes.
+pub fn identify_model(path: &Path) -> Result<(ModelInfo, Vec<u8>), Failed> {
+    let format = identify(path)?;
+    let io = |source| Failed::from(FormatError::Io { path: path.to_owned(), source });
+    let bytes = if format == ModelFormat::ContextBinary { std::fs::read(path).map_err(io)? } else { Vec::new() };
+    let mut hasher = Sha256::new();
+    let length = if bytes.is_empty() {
+        hash_file(path, &mut hasher).map_err(io)?
+    } else {
+        hasher.update(&bytes);
+        bytes.len() as u64
+    };
+    let sha256 = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let path = clean_text(&path.to_string_lossy());
+    Ok((ModelInfo { path, format, sha256, bytes: length, context_binary: None }, bytes))
+}
+
+/// Feeds a file to the hasher; returns its length.
+fn hash_file(path: &Path, hasher: &mut Sha256) -> std::io::Result<u64> {
+    let mut file = std::fs::File::open(path)?;
+    let mut buffer = vec![0; 1 << 20];
+    let mut length = 0;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(length),
+            read => {
+                hasher.update(&buffer[..read]);
+                length += read as u64;
+            }
+        }
+    }
+}
+
+/// Opens a backend library of a runtime folder.
+pub fn open_library(dir: &Path, backend: Backend, policy: VersionPolicy) -> Result<Rc<Library>, Failed> {
+    let path = dir.join(backend.library());
+    if !path.exists() {
+        let message = format!("this runtime has no {} backend: {} is not there", backend, path.display());
+        return Err(Failed::missing(Stage::LibraryLoad, "dlopen", message));
+    }
+    Library::open(&path, policy).map_err(|e| {
+        let missing = matches!(e, QnnError::UnknownVersion { .. } | QnnError::Open { .. });
+        Failed { missing, ..Failed::qnn(Stage::LibraryLoad, e) }
+    })
+}
+
+/// Opens the system library of a runtime folder.
+pub fn open_system(dir: &Path) -> Result<Rc<SystemLibrary>, Failed> {
+    let path = dir.join("libQnnSystem.so");
+    if !path.exists() {
+        let message = format!("this runtime has no system library: {} is not there", path.display());
+        return Err(Failed::missing(Stage::LibraryLoad, "dlopen", message));
+    }
+    SystemLibrary::open(&path).map_err(|e| Failed { missing: true, ..Failed::qnn(Stage::LibraryLoad, e) })
+}
+
+fn unreadable_dlc(path: &Path, error: &QnnError) -> String {
+    format!("{} cannot be read by this runtime (damaged, or made by a newer SDK): {error}", path.display())
+}
+
+/// Names the op that the backend refused, which the composer's own code hides.
+fn explain_compose(failed: Failed, noted: &Recording) -> Failed {
+    let Some(refusal) = noted.refusals.first() else { return failed };
+    let row = crate::backends::errors::lookup(refusal.code, refusal.call);
+    let meaning = row.map_or_else(String::new, |row| format!(" ({}: {})", row.symbol, row.meaning));
+    let message = format!(
+        "op `{}` ({}) was refused by {} with {}{meaning}; then {}",
+        refusal.op, refusal.op_type, refusal.call, refusal.code, failed.message
+    );
+    Failed {
+        call: refusal.call.to_owned(),
+        code: Some(refusal.code),
+        symbol: row.map(|row| row.symbol.to_owned()),
+        message,
+        ..failed
+    }
+}
+
+fn described(entry: &ComposedGraph) -> Graph {
+    Graph {
+        name: entry.name.clone(),
+        inputs: entry.inputs.iter().map(|t| t.info().clone()).collect(),
+        outputs: entry.outputs.iter().map(|t| t.info().clone()).collect(),
+        ops: Vec::new(),
+        parameter_bytes: 0,
+    }
+}

@@ -1,0 +1,56 @@
+//! Devices and their counters.
+
+use serde::{Deserialize, Serialize};
+
+/// How a device is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// The machine that qnnscope runs on.
+    Local,
+    /// A device behind an adb server.
+    Adb,
+}
+
+/// Identity of a device. Unknown is `None`, never a guess.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceInfo {
+    /// `local`, or the adb serial.
+    pub id: String,
+    /// How it is reached.
+    pub kind: DeviceKind,
+    /// Product name or processor name.
+    pub model: Option<String>,
+    /// SoC name, such as `SM8650`.
+    pub soc: Option<String>,
+    /// Hexagon architecture, such as `v75`.
+    pub hexagon_arch: Option<String>,
+    /// Instruction set, such as `x86_64` or `arm64-v8a`.
+    pub abi: String,
+    /// Operating system and its version.
+    pub os: String,
+}
+
+/// A counter that can be sampled, or the reason why it cannot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CounterInfo {
+    /// Stable id, such as `host.cpu.busy`.
+    pub id: String,
+    /// Short label for people.
+    pub label: String,
+    /// Unit of the values: `%`, `MHz`, `bytes`, `°C`.
+    pub unit: String,
+    /// Upper end of the natural range, where there is one (100 for per cent, total bytes for memory).
+    pub maximum: Option<f64>,
+    /// Why it cannot be read; then no sample of it ever carries a value.
+    pub unavailable: Option<String>,
+}
+
+/// One tick: a value for each declared counter, in the declared order; `None` is a gap, never zero.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CounterSample {
+    /// Moment of reading, host monotonic microseconds.
+    pub t_us: u64,
+    /// The values.
+    pub values: Vec<Option<f64>>,
+}

@@ -1,0 +1,158 @@
+//! The vocabulary: everything that happens is an [`Event`] on one ordered stream.
+//!
+//! Live view, recording, replay and reports all speak these types; a kind of event that cannot be written to a session
+//! file does not exist. This module does no I/O.
+
+mod clock;
+mod host;
+mod log;
+mod run;
+mod sample;
+
+pub use clock::{epoch_us, now_us};
+pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
+pub use log::{LogLevel, LogLine, LogSource, clean_text};
+pub use run::{
+    Budget, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
+};
+pub use sample::{
+    InferenceBatch, MemoryMark, MemorySample, Metric, MetricSample, OpRow, OpSample, OpUnit, Phase,
+};
+
+use crate::models::Graph;
+use serde::{Deserialize, Serialize};
+
+/// Identity of one run (one model on one backend) within a session. Runs are numbered from 0 in start order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(pub u32);
+
+impl std::fmt::Display for RunId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// One line of the session: an event with its place in the order and its moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// Position in the session, from 0, without gaps.
+    pub seq: u64,
+    /// Moment on the host's monotonic clock, microseconds.
+    pub t_us: u64,
+    /// The run the event belongs to, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Something that happened. See each variant's payload for units.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// First event of every session: who wrote it, when, and how its clock relates to wall time.
+    SessionStarted(SessionStarted),
+    /// A device (this machine included) is present.
+    DeviceSeen(DeviceInfo),
+    /// A run was asked for; what follows with the same run id belongs to it.
+    RunStarted(Box<RunPlan>),
+    /// The model file was read and identified.
+    ModelIdentified(Box<ModelInfo>),
+    /// The backend library was opened and told its versions.
+    RuntimeLoaded(RuntimeInfo),
+    /// A setting was applied, or had no effect and why.
+    SettingApplied(Setting),
+    /// A stage began.
+    StageStarted {
+        /// Which stage.
+        stage: Stage,
+    },
+    /// A stage ended well.
+    StageFinished {
+        /// Which stage.
+        stage: Stage,
+        /// Wall time, microseconds.
+        duration_us: f64,
+    },
+    /// A part of a stage as the backend itself timed it.
+    SubStageFinished(SubStage),
+    /// A graph was composed: its whole op table, once.
+    GraphComposed(Box<Graph>),
+    /// The tensors that feed the run: where each came from.
+    InputsPrepared {
+        /// Seed of the random data, for inputs without a file.
+        seed: u64,
+        /// One row per input, in graph order.
+        inputs: Vec<TensorData>,
+    },
+    /// A phase of measuring began.
+    PhaseStarted {
+        /// Which phase.
+        phase: Phase,
+        /// What it aims for.
+        budget: Budget,
+    },
+    /// Inferences finished.
+    Inferences(InferenceBatch),
+    /// The rows that later [`Event::OpTimes`] arrays refer to, in order.
+    OpsDeclared(Vec<OpRow>),
+    /// Times of every op of one inference.
+    OpTimes(OpSample),
+    /// Figures of the backend for one inference (accelerator time, waits, threads).
+    Metrics(MetricSample),
+    /// Memory of the process that runs the model.
+    Memory(MemorySample),
+    /// The processor time that the process used during the latency phase.
+    CpuUsed {
+        /// Processor time, all threads, microseconds.
+        cpu_us: f64,
+        /// Wall time of the same span, microseconds.
+        wall_us: f64,
+    },
+    /// The counters that later [`Event::Counters`] arrays refer to, in order.
+    CountersDeclared(Vec<CounterInfo>),
+    /// One tick of the counters.
+    Counters(CounterSample),
+    /// Output tensors of one inference were written.
+    OutputsSaved {
+        /// The files.
+        files: Vec<String>,
+    },
+    /// A line of text from the vendor libraries, the runner or qnnscope.
+    Log(LogLine),
+    /// Data was lost; counted, never silent.
+    Lost {
+        /// Where.
+        source: String,
+        /// Why.
+        reason: String,
+        /// How many items.
+        count: u64,
+    },
+    /// A run failed. [`Event::RunFinished`] follows.
+    Failed(Box<Failure>),
+    /// A run ended.
+    RunFinished {
+        /// How it ended.
+        status: RunStatus,
+    },
+}
+
+/// Header of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionStarted {
+    /// Always [`SESSION_SCHEMA`] for files of this version.
+    pub schema: String,
+    /// Version of qnnscope that wrote the session.
+    pub tool_version: String,
+    /// Wall clock at the start, microseconds since 1970-01-01 UTC.
+    pub epoch_us: u64,
+    /// The host's monotonic clock at the same moment, microseconds.
+    pub monotonic_us: u64,
+    /// Operating system, architecture, kernel.
+    pub host: String,
+}
+
+/// Schema of session files and of the stream.
+pub const SESSION_SCHEMA: &str = "qnnscope.session/1";

@@ -1,0 +1,7 @@
+//! The `qnnscope` program. This is the only place that ends the process.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    qnnscope::backends::qnn::runner::main()
+}

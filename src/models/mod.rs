@@ -1,0 +1,11 @@
+//! What runs: formats, graphs (ops, tensors, MACs), tensor data types, context-binary facts.
+
+mod dtype;
+mod format;
+mod graph;
+mod macs;
+
+pub use dtype::DataType;
+pub use format::{FormatError, ModelFormat, identify};
+pub use graph::{ContextBinaryInfo, ContextGraphInfo, Graph, Op, Quantization, Tensor, TensorKind, op_type_totals, OpTypeTotal};
+pub use macs::macs;

@@ -1,0 +1,3 @@
+//! What the hardware and the processes are doing.
+
+pub mod process;

@@ -1,0 +1,379 @@
+//! State of one run.
+
+use super::{LatencyStats, OpTable};
+use crate::event::{
+    Budget, Event, Failure, MemoryMark, MemorySample, MetricSample, ModelInfo, OpUnit, Phase, RunId, RunPlan,
+    RunStatus, RuntimeInfo, Setting, Stage, SubStage, TensorData,
+};
+use crate::models::{Graph, Op};
+
+/// Where a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunState {
+    /// In a stage.
+    In(Stage),
+    /// Between stages.
+    Between,
+    /// Ended.
+    Ended(RunStatus),
+}
+
+/// Time of a stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StageTime {
+    /// Which stage.
+    pub stage: Stage,
+    /// Microseconds.
+    pub duration_us: f64,
+    /// Growth of the resident set during it, bytes, if both ends were sampled.
+    pub rss_delta: Option<i64>,
+}
+
+/// Mean, smallest and largest value of a backend figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricStats {
+    /// The backend's name for it.
+    pub name: String,
+    /// Unit.
+    pub unit: String,
+    /// Samples.
+    pub count: u64,
+    /// Sum of the samples.
+    pub sum: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+impl MetricStats {
+    /// Mean over the samples.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
+    }
+}
+
+/// Memory of the runner, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryStats {
+    /// Resident set before the vendor libraries were opened.
+    pub rss_before: Option<u64>,
+    /// Resident set with the model ready, before the first inference.
+    pub rss_loaded: Option<u64>,
+    /// Proportional set at the same moment.
+    pub pss_loaded: Option<u64>,
+    /// Highest resident set.
+    pub rss_peak: Option<u64>,
+    /// Latest resident set.
+    pub rss_now: Option<u64>,
+    /// Resident set after the last inference.
+    pub rss_end: Option<u64>,
+    /// Inferences between `rss_loaded` and `rss_end`.
+    pub inferences: u64,
+}
+
+impl MemoryStats {
+    /// `rss_loaded - rss_before`.
+    pub fn rss_delta(&self) -> Option<i64> {
+        difference(self.rss_loaded?, self.rss_before?)
+    }
+
+    /// Growth of the resident set per inference between readiness and the end, bytes.
+    pub fn growth_per_inference(&self) -> Option<f64> {
+        let grown = difference(self.rss_end?, self.rss_loaded?)?;
+        (self.inferences > 0).then(|| grown as f64 / self.inferences as f64)
+    }
+}
+
+fn difference(after: u64, before: u64) -> Option<i64> {
+    i64::try_from(after).ok()?.checked_sub(i64::try_from(before).ok()?)
+}
+
+/// State of one run.
+#[derive(Debug)]
+pub struct Run {
+    /// Identity.
+    pub id: RunId,
+    /// What was asked.
+    pub plan: RunPlan,
+    /// Start, host monotonic microseconds.
+    pub started_us: u64,
+    /// End, once ended.
+    pub ended_us: Option<u64>,
+    /// Where it is.
+    pub state: RunState,
+    /// Start of the current stage.
+    pub stage_started_us: u64,
+    /// The model file, once identified.
+    pub model: Option<ModelInfo>,
+    /// The opened runtime.
+    pub runtime: Option<RuntimeInfo>,
+    /// All composed graphs; [`Run::graph`] is the one that runs (the last one composed).
+    pub graphs: Vec<Graph>,
+    /// Settings and what became of them.
+    pub settings: Vec<Setting>,
+    /// Times of finished stages.
+    pub stages: Vec<StageTime>,
+    /// Parts of stages as the backend timed them.
+    pub sub_stages: Vec<SubStage>,
+    /// Seed of random inputs.
+    pub seed: Option<u64>,
+    /// Where input data came from.
+    pub inputs: Vec<TensorData>,
+    /// The phase going on, with its budget and start.
+    pub phase: Option<(Phase, Budget, u64)>,
+    /// First inference.
+    pub first: LatencyStats,
+    /// Warm-up.
+    pub warmup: LatencyStats,
+    /// Clean phase: the percentiles.
+    pub clean: LatencyStats,
+    /// Detailed phase: wall times under profiling.
+    pub detailed: LatencyStats,
+    /// Op times of the detailed phase.
+    pub ops: OpTable,
+    /// Backend figures.
+    pub metrics: Vec<MetricStats>,
+    /// Memory.
+    pub memory: MemoryStats,
+    /// Recent resident-set samples for the chart: (host monotonic us, bytes).
+    pub memory_series: Vec<(u64, u64)>,
+    /// Processor time and wall time of the clean phase, microseconds.
+    pub cpu_used_us: Option<(f64, f64)>,
+    /// Files of saved outputs.
+    pub outputs: Vec<String>,
+    /// Why it failed.
+    pub failure: Option<Failure>,
+    stage_rss: Option<u64>,
+}
+
+impl Run {
+    /// A run that just started.
+    pub fn new(id: RunId, plan: RunPlan, started_us: u64) -> Self {
+        Self {
+            id,
+            plan,
+            started_us,
+            ended_us: None,
+            state: RunState::Between,
+            stage_started_us: started_us,
+            model: None,
+            runtime: None,
+            graphs: Vec::new(),
+            settings: Vec::new(),
+            stages: Vec::new(),
+            sub_stages: Vec::new(),
+            seed: None,
+            inputs: Vec::new(),
+            phase: None,
+            first: LatencyStats::default(),
+            warmup: LatencyStats::default(),
+            clean: LatencyStats::default(),
+            detailed: LatencyStats::default(),
+            ops: OpTable::default(),
+            metrics: Vec::new(),
+            memory: MemoryStats::default(),
+            memory_series: Vec::new(),
+            cpu_used_us: None,
+            outputs: Vec::new(),
+            failure: None,
+            stage_rss: None,
+        }
+    }
+
+    /// Folds one event of this run in.
+    pub(super) fn apply(&mut self, t_us: u64, event: &Event) {
+        match event {
+            Event::ModelIdentified(model) => self.model = Some((**model).clone()),
+            Event::RuntimeLoaded(runtime) => self.runtime = Some(runtime.clone()),
+            Event::SettingApplied(setting) => self.settings.push(setting.clone()),
+            Event::StageStarted { stage } => {
+                self.state = RunState::In(*stage);
+                self.stage_started_us = t_us;
+            }
+            Event::StageFinished { stage, duration_us } => {
+                self.state = RunState::Between;
+                self.stages.push(StageTime { stage: *stage, duration_us: *duration_us, rss_delta: None });
+            }
+            Event::SubStageFinished(sub) => self.sub_stages.push(sub.clone()),
+            Event::GraphComposed(graph) => self.graphs.push((**graph).clone()),
+            Event::InputsPrepared { seed, inputs } => {
+                self.seed = Some(*seed);
+                self.inputs.clone_from(inputs);
+            }
+            Event::PhaseStarted { phase, budget } => self.phase = Some((*phase, *budget, t_us)),
+            Event::Inferences(batch) => {
+                let stats = self.latency_mut(batch.phase);
+                for (&start_us, &latency_ns) in batch.start_us.iter().zip(&batch.latency_ns) {
+                    stats.push(start_us, latency_ns);
+                }
+            }
+            Event::OpsDeclared(rows) => self.ops.declare(rows),
+            Event::OpTimes(sample) => self.ops.push(&sample.values),
+            Event::Metrics(sample) => self.fold_metrics(sample),
+            Event::Memory(sample) => self.fold_memory(t_us, sample),
+            Event::CpuUsed { cpu_us, wall_us } => self.cpu_used_us = Some((*cpu_us, *wall_us)),
+            Event::OutputsSaved { files } => self.outputs.extend(files.iter().cloned()),
+            Event::Failed(failure) => self.failure = Some((**failure).clone()),
+            Event::RunFinished { status } => {
+                self.state = RunState::Ended(*status);
+                self.ended_us = Some(t_us);
+                self.phase = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Latency of a phase.
+    pub fn latency(&self, phase: Phase) -> &LatencyStats {
+        match phase {
+            Phase::First => &self.first,
+            Phase::Warmup => &self.warmup,
+            Phase::Clean => &self.clean,
+            Phase::Detailed => &self.detailed,
+        }
+    }
+
+    fn latency_mut(&mut self, phase: Phase) -> &mut LatencyStats {
+        match phase {
+            Phase::First => &mut self.first,
+            Phase::Warmup => &mut self.warmup,
+            Phase::Clean => &mut self.clean,
+            Phase::Detailed => &mut self.detailed,
+        }
+    }
+
+    /// The graph that runs.
+    pub fn graph(&self) -> Option<&Graph> {
+        self.graphs.last()
+    }
+
+    /// True once the run has ended.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.state, RunState::Ended(_))
+    }
+
+    /// How it ended, once it has.
+    pub fn status(&self) -> Option<RunStatus> {
+        match self.state {
+            RunState::Ended(status) => Some(status),
+            _ => None,
+        }
+    }
+
+    /// The graph's op behind a row of the op table.
+    pub fn op(&self, row: usize) -> Option<&Op> {
+        let index = self.ops.rows().get(row)?.op?;
+        self.graph()?.ops.get(index as usize)
+    }
+
+    /// Inferences of all phases.
+    pub fn inferences(&self) -> u64 {
+        self.first.count() + self.warmup.count() + self.clean.count() + self.detailed.count()
+    }
+
+    /// Mean latency of the detailed phase divided by that of the clean phase; what the tracing costs.
+    pub fn overhead_factor(&self) -> Option<f64> {
+        let clean = self.clean.mean_us().filter(|mean| *mean > 0.0)?;
+        Some(self.detailed.mean_us()? / clean)
+    }
+
+    /// Microseconds per unit of the op table: 1 for microseconds; for cycles the accelerator's mean time divided by the
+    /// mean sum of the op cycles, so a *derived* figure. `None` where the backend tells no accelerator time.
+    pub fn us_per_op_unit(&self) -> Option<f64> {
+        match self.ops.unit()? {
+            OpUnit::Us => Some(1.0),
+            OpUnit::Cycles => {
+                let accelerator = self.metric("Accelerator (execute) time").filter(|metric| metric.unit == "us")?;
+                let cycles = self.ops.mean_total().filter(|cycles| *cycles > 0.0)?;
+                Some(accelerator.mean() / cycles)
+            }
+        }
+    }
+
+    /// True if microseconds of ops are derived from cycles.
+    pub fn op_time_is_derived(&self) -> bool {
+        self.ops.unit() == Some(OpUnit::Cycles)
+    }
+
+    /// Mean time of a row scaled to the clean latency: its share of the op sum times the clean mean, microseconds.
+    pub fn scaled_op_us(&self, row: usize) -> Option<f64> {
+        Some(self.ops.share(row) * self.clean.mean_us()?)
+    }
+
+    /// A backend figure by name.
+    pub fn metric(&self, name: &str) -> Option<&MetricStats> {
+        self.metrics.iter().find(|metric| metric.name == name)
+    }
+
+    /// Time of a stage, microseconds.
+    pub fn stage_us(&self, stage: Stage) -> Option<f64> {
+        self.stages.iter().find(|time| time.stage == stage).map(|time| time.duration_us)
+    }
+
+    /// Processor use of the runner during the clean phase, per cent of one core.
+    pub fn cpu_utilization_percent(&self) -> Option<f64> {
+        let (cpu_us, wall_us) = self.cpu_used_us?;
+        (wall_us > 0.0).then(|| 100.0 * cpu_us / wall_us)
+    }
+
+    fn fold_metrics(&mut self, sample: &MetricSample) {
+        for metric in &sample.metrics {
+            match self.metrics.iter_mut().find(|known| known.name == metric.name && known.unit == metric.unit) {
+                Some(known) => {
+                    known.count += 1;
+                    known.sum += metric.value;
+                    known.min = known.min.min(metric.value);
+                    known.max = known.max.max(metric.value);
+                }
+                None => self.metrics.push(MetricStats {
+                    name: metric.name.clone(),
+                    unit: metric.unit.clone(),
+                    count: 1,
+                    sum: metric.value,
+                    min: metric.value,
+                    max: metric.value,
+                }),
+            }
+        }
+    }
+
+    fn fold_memory(&mut self, t_us: u64, sample: &MemorySample) {
+        let memory = &mut self.memory;
+        memory.rss_now = Some(sample.rss);
+        let peak = sample.rss_peak.unwrap_or(sample.rss).max(sample.rss);
+        memory.rss_peak = Some(memory.rss_peak.unwrap_or(0).max(peak));
+        match sample.mark {
+            MemoryMark::BeforeLoad => {
+                memory.rss_before = Some(sample.rss);
+                self.stage_rss = Some(sample.rss);
+            }
+            MemoryMark::After(stage) => {
+                let delta = self.stage_rss.and_then(|before| difference(sample.rss, before));
+                if let Some(time) = self.stages.iter_mut().rev().find(|time| time.stage == stage) {
+                    time.rss_delta = delta;
+                }
+                self.stage_rss = Some(sample.rss);
+            }
+            MemoryMark::Loaded => {
+                memory.rss_loaded = Some(sample.rss);
+                memory.pss_loaded = sample.pss;
+                self.stage_rss = Some(sample.rss);
+            }
+            MemoryMark::Running => {}
+            MemoryMark::End => {
+                memory.rss_end = Some(sample.rss);
+                memory.inferences = sample.inferences;
+            }
+        }
+        // A point per sample, thinned by halves, so that the series stays bounded and spans the whole run.
+        if self.memory_series.len() >= 4096 {
+            let mut keep = false;
+            self.memory_series.retain(|_| {
+                keep = !keep;
+                keep
+            });
+        }
+        self.memory_series.push((t_us, sample.rss));
+    }
+}
