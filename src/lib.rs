@@ -3,8 +3,17 @@
 //! One stream of events: sources (runner, probes, devices) produce [`event::Event`]s, the session hub numbers and records
 //! them, the [`store`] folds them, and panes and reports are pure functions of the store. See `docs/architecture.md`.
 
+pub mod app;
 pub mod backends;
+pub mod cli;
+pub mod devices;
 pub mod event;
+mod hints;
 pub mod models;
 pub mod probes;
+pub mod report;
+pub mod session;
 pub mod store;
+
+/// Hidden subcommand under which the binary starts itself as a runner.
+pub const RUNNER_SUBCOMMAND: &str = "__runner";

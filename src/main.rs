@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    qnnscope::backends::qnn::runner::main()
+    qnnscope::cli::main()
 }

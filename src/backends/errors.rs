@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn symbols_by_number_and_call() {
-        assert_eq!(lookup(1002, "graphFinalize").map(|e| e.symbol), Some("QNN_COMMON_ERROR_MEM_ALLOC"));
+        assert_eq!(lookup(1002, "graphFinalize").map(|e| e.symbol), Some("QNN_GRAPH_ERROR_MEM_ALLOC"));
+        assert_eq!(lookup(1002, "backendCreate").map(|e| e.symbol), Some("QNN_BACKEND_ERROR_MEM_ALLOC"));
         assert_eq!(lookup(3110, "backendValidateOpConfig").map(|e| e.code), Some(3110));
         assert_eq!(lookup(0x1_0000 + 14001, "deviceCreate").map(|e| e.component), Some("device"));
         assert_eq!(lookup(29999, "graphExecute"), None);

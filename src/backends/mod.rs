@@ -2,8 +2,9 @@
 
 pub mod errors;
 mod kind;
+pub mod local;
 pub mod qnn;
+pub mod runtime;
 pub mod settings;
-// pub mod runtime;
 
 pub use kind::{Backend, ProfilingLevel};

@@ -1,6 +1,6 @@
 //! Model formats, told by content and never by file name.
 
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSegment, ObjectSymbol};
 use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -87,7 +87,7 @@ pub fn identify(path: &Path) -> Result<ModelFormat, FormatError> {
     if start.starts_with(b"\x7fELF") {
         return check_library(path);
     }
-    if looks_like_context_binary(start, metadata.len()) {
+    if looks_like_context_binary(start) {
         return Ok(ModelFormat::ContextBinary);
     }
     Err(FormatError::NotAModel { path: path.to_owned(), start: describe_start(start) })
@@ -101,6 +101,145 @@ fn describe_start(start: &[u8]) -> String {
     let hex: Vec<String> = start.iter().take(8).map(|b| format!("{b:02x}")).collect();
     format!("the bytes {}", hex.join(" "))
 }
-fn looks_like_context_binary(_start: &[u8], _len: u64) -> bool { false }
-fn check_dlc(_path: &Path) -> Result<ModelFormat, FormatError> { Ok(ModelFormat::Dlc) }
-fn check_library(_path: &Path) -> Result<ModelFormat, FormatError> { Ok(ModelFormat::ModelLibrary) }
+/// Context binaries begin with two small big-endian numbers (2 and 3 in QAIRT 2.47 and 2.51, for CPU and HTP alike) and
+/// hold no text. This only chooses who reads the file: the system library has the last word.
+fn looks_like_context_binary(start: &[u8]) -> bool {
+    match start {
+        [0, 0, 0, first, 0, 0, 0, second, ..] => (1..16).contains(first) && (1..16).contains(second),
+        _ => false,
+    }
+}
+
+/// Checks the central directory for the `model` record. Checksums are not read: converters leave them zero.
+fn check_dlc(path: &Path) -> Result<ModelFormat, FormatError> {
+    let io = |source| FormatError::Io { path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(io)?;
+    let archive = zip::ZipArchive::new(std::io::BufReader::new(file))
+        .map_err(|e| FormatError::DamagedDlc { path: path.to_owned(), reason: e.to_string() })?;
+    let mut names: Vec<String> = archive.file_names().filter_map(Result::ok).map(|name| crate::event::clean_text(&name)).collect();
+    // Newer SDKs add further models as `model_1`; context binaries may ride along, but a graph is what runs.
+    if names.iter().any(|name| name == "model" || name.starts_with("model.") || name.starts_with("model_")) {
+        return Ok(ModelFormat::Dlc);
+    }
+    names.sort();
+    names.truncate(5);
+    Err(FormatError::NotADlc { path: path.to_owned(), found: names.join(", ") })
+}
+
+/// Oldest core API whose tensors are laid out as today.
+const OLDEST_LIBRARY_MINOR: u32 = 14;
+
+/// Checks machine, symbol and the core API a model library was built with.
+fn check_library(path: &Path) -> Result<ModelFormat, FormatError> {
+    let io = |source| FormatError::Io { path: path.to_owned(), source };
+    let damaged = |reason: String| FormatError::DamagedLibrary { path: path.to_owned(), reason };
+    let data = std::fs::read(path).map_err(io)?;
+    let elf = object::File::parse(&*data).map_err(|e| damaged(e.to_string()))?;
+    let found = (machine(elf.architecture()), elf.is_64());
+    let needed = (std::env::consts::ARCH, true);
+    if found != needed {
+        let bits = |(name, wide): (&str, bool)| format!("{name} ({} bit)", if wide { 64 } else { 32 });
+        return Err(FormatError::WrongMachine { path: path.to_owned(), found: bits(found), needed: bits(needed) });
+    }
+    // The dynamic linker maps whole segments: a file that is cut short would crash the process, not fail to open.
+    let end = elf.segments().map(|s| s.file_range()).map(|(at, size)| at.saturating_add(size)).max().unwrap_or(0);
+    if end > data.len() as u64 {
+        return Err(damaged(format!("it should have at least {end} bytes but has {}", data.len())));
+    }
+    let mut composes = false;
+    let mut version = None;
+    for name in elf.dynamic_symbols().filter(|symbol| !symbol.is_undefined()).filter_map(|s| s.name().ok()) {
+        composes |= name == "QnnModel_composeGraphs";
+        version = version.or_else(|| built_version(name));
+    }
+    if !composes {
+        return Err(FormatError::NotAModelLibrary { path: path.to_owned() });
+    }
+    match version {
+        Some((major, minor)) if (major, minor) < (2, OLDEST_LIBRARY_MINOR) => {
+            Err(FormatError::LibraryTooOld { path: path.to_owned(), major, minor })
+        }
+        _ => Ok(ModelFormat::ModelLibrary),
+    }
+}
+
+/// The version in a C++ symbol that names `QnnInterface_ImplementationV<major>_<minor>_t`.
+fn built_version(symbol: &str) -> Option<(u32, u32)> {
+    let rest = symbol.split("QnnInterface_ImplementationV").nth(1)?;
+    let (major, rest) = rest.split_once('_')?;
+    let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Rust's name of an ELF machine.
+fn machine(architecture: object::Architecture) -> &'static str {
+    match architecture {
+        object::Architecture::X86_64 => "x86_64",
+        object::Architecture::Aarch64 => "aarch64",
+        object::Architecture::Arm => "arm",
+        object::Architecture::I386 => "x86",
+        object::Architecture::Hexagon => "hexagon",
+        _ => "another machine",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn identify_bytes(bytes: &[u8]) -> Result<ModelFormat, FormatError> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("model");
+        std::fs::write(&path, bytes).unwrap();
+        identify(&path)
+    }
+
+    #[test]
+    fn content_decides() {
+        let dlc = include_bytes!("../../demo/qnnscope-demo-int8.dlc");
+        assert_eq!(identify_bytes(dlc).unwrap(), ModelFormat::Dlc);
+        assert!(matches!(identify_bytes(&dlc[..dlc.len() / 2]), Err(FormatError::DamagedDlc { .. })));
+        assert!(matches!(identify_bytes(b""), Err(FormatError::Empty { .. })));
+        assert!(matches!(identify_bytes(b"#!/bin/sh\necho hello\n"), Err(FormatError::NotAModel { .. })));
+        assert!(matches!(identify_bytes(b"\x7fELF\x02\x01\x01 short"), Err(FormatError::DamagedLibrary { .. })));
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(identify(dir.path()), Err(FormatError::Directory { .. })));
+        assert!(matches!(identify(&dir.path().join("none")), Err(FormatError::Io { .. })));
+    }
+
+    #[test]
+    fn our_own_program_is_a_library_of_nobody() {
+        let own = std::env::current_exe().unwrap();
+        assert!(matches!(identify(&own), Err(FormatError::NotAModelLibrary { .. })));
+    }
+
+    #[test]
+    fn another_machine_is_named() {
+        let mut elf = vec![0u8; 64];
+        elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+        elf[16] = 3; // shared object
+        elf[18] = 183; // aarch64
+        elf[20] = 1;
+        elf[52] = 64;
+        elf[54] = 56;
+        elf[58] = 64;
+        let error = identify_bytes(&elf).unwrap_err().to_string();
+        assert!(error.contains("aarch64") && error.contains(std::env::consts::ARCH), "{error}");
+    }
+
+    #[test]
+    fn versions_in_symbols() {
+        let symbol = "_ZN3qnn13wrapper_api8QnnModel10initializeERKPvRK34QnnInterface_ImplementationV2_18_tS4_";
+        assert_eq!(built_version(symbol), Some((2, 18)));
+        assert_eq!(built_version("QnnModel_composeGraphs"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn foreign_bytes_never_panic(kind in 0usize..4, bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let head: &[u8] = [b"PK\x03\x04".as_slice(), b"\x7fELF\x02\x01\x01", b"\0\0\0\x02\0\0\0\x03", b""][kind];
+            let _ = identify_bytes(&[head, &bytes].concat());
+        }
+    }
+}

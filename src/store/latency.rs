@@ -64,7 +64,7 @@ impl LatencyStats {
         self.last_end_us = self.last_end_us.max(start_us + latency_ns.div_ceil(1000));
         self.count += 1;
         // The histogram resizes itself; it can refuse only beyond 2^63, which the clock cannot reach.
-        self.histogram.saturating_record(latency_ns.max(1));
+        let _ = self.histogram.record(latency_ns.max(1));
         #[expect(clippy::cast_possible_truncation, reason = "a chart point; exact figures come from the sums")]
         self.samples_us.push((latency_ns as f64 / 1000.0) as f32);
         let value = latency_ns as f64;

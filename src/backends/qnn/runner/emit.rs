@@ -77,8 +77,13 @@ impl Emitter {
         }
     }
 
-    /// A line of the backend's log.
+    /// A line of the backend's log; HTP puts the level in front (` <E> `), which the event carries already.
     pub fn backend_log(&self, level: LogLevel, text: &str) {
+        let text = text.trim_start();
+        let text = match text.as_bytes() {
+            [b'<', b'E' | b'W' | b'I' | b'V' | b'D', b'>', ..] => text[3..].trim_start(),
+            _ => text,
+        };
         self.event(Event::Log(LogLine::new(level, LogSource::Backend, text)));
     }
 

@@ -14,7 +14,7 @@ mod probe;
 mod protocol;
 mod run;
 
-pub use protocol::{Command, Frame, Hello, InputFile, InspectTask, PROTOCOL, ProbeTask, RunTask, Task};
+pub use protocol::{Command, Frame, Hello, InputFile, InspectTask, PROTOCOL, ProbeAnswer, ProbeTask, RunTask, Task};
 
 use crate::event::LogLevel;
 use emit::Emitter;

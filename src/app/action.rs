@@ -1,0 +1,112 @@
+//! What a key can ask for.
+
+use super::picker::Listing;
+
+/// A change of the view or a request to the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// One of the actions a key can be bound to.
+    Key(KeyAction),
+    /// A character for the text field that has the focus.
+    Type(char),
+    /// Pasted text.
+    Paste(String),
+    /// A directory was read for the file picker.
+    Listed(Listing),
+    /// Something to tell the user in the footer.
+    Notice(String),
+}
+
+macro_rules! key_actions {
+    ($($variant:ident $name:literal $short:literal $help:literal;)*) => {
+        /// The actions that keys are bound to.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum KeyAction {
+            $(#[doc = $help] $variant,)*
+        }
+
+        impl KeyAction {
+            /// All of them, in the order of the help pane.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// Name in key files.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// A word or two for the footer.
+            pub fn short(self) -> &'static str {
+                match self { $(Self::$variant => $short,)* }
+            }
+
+            /// One line of help.
+            pub fn help(self) -> &'static str {
+                match self { $(Self::$variant => $help,)* }
+            }
+        }
+    };
+}
+
+key_actions! {
+    Quit "quit" "quit" "Stop what runs and leave";
+    Interrupt "interrupt" "stop, then quit" "Stop the run; leave if nothing runs";
+    Help "help" "help" "Show or hide all keys";
+    Back "back" "back" "Close what is open, or clear the filter";
+    Pause "pause" "pause" "Freeze or release the view; the run goes on";
+    StopRun "stop-run" "stop" "Stop the run; its figures stay";
+    RestartRun "restart-run" "restart" "Run the same model on the same backend again";
+    SwitchBackend "switch-backend" "backend" "Run the same model on another backend";
+    NewRun "new-run" "new run" "Open the start screen to choose device, model and backends";
+    NextRun "next-run" "next run" "Show the next run";
+    PreviousRun "previous-run" "previous run" "Show the previous run";
+    FocusNext "focus-next" "next pane" "Move the focus to the next pane or section";
+    FocusPrevious "focus-previous" "previous pane" "Move the focus to the previous pane or section";
+    Zoom "zoom" "zoom" "Show the focused pane alone, or all panes again";
+    Up "up" "up" "One row up";
+    Down "down" "down" "One row down";
+    PageUp "page-up" "page up" "One page up";
+    PageDown "page-down" "page down" "One page down";
+    First "first" "first" "First row";
+    Last "last" "last" "Last row";
+    Open "open" "open" "Open or choose the selected row";
+    Toggle "toggle" "toggle" "Tick or untick the selected row";
+    StartRun "start-run" "run" "Start the chosen model on the chosen backends";
+    Browse "browse" "browse" "Choose a model file";
+    Filter "filter" "filter" "Filter the layers by name or type";
+    SortNext "sort-next" "sort" "Sort the layers by the next column";
+    SortPrevious "sort-previous" "sort back" "Sort the layers by the previous column";
+    SortReverse "sort-reverse" "reverse" "Reverse the order of the layers";
+    ToggleHidden "toggle-hidden" "hidden files" "Show or hide hidden files";
+    Parent "parent" "parent folder" "Go to the parent folder";
+    DeleteBack "delete-back" "delete" "Delete the character before the cursor";
+    DeleteAll "delete-all" "clear" "Empty the text field";
+    Suspend "suspend" "suspend" "Stop qnnscope itself until the shell brings it back";
+    Redraw "redraw" "redraw" "Draw the whole screen again";
+    Nothing "none" "" "Do nothing; takes a default key away";
+}
+
+impl KeyAction {
+    /// By its name in key files.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|action| action.name() == name)
+    }
+}
+
+impl From<KeyAction> for Action {
+    fn from(action: KeyAction) -> Self {
+        Self::Key(action)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found_again() {
+        for &action in KeyAction::ALL {
+            assert_eq!(KeyAction::by_name(action.name()), Some(action));
+        }
+        assert_eq!(KeyAction::by_name("fly"), None);
+    }
+}

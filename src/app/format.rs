@@ -1,0 +1,166 @@
+//! Figures as text: few digits, one unit per column.
+
+use super::symbols::Symbols;
+
+/// One unit and one number of decimals for a group of times, so that they can be compared at a glance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TimeScale {
+    /// Unit.
+    pub unit: &'static str,
+    divide: f64,
+    decimals: usize,
+}
+
+impl TimeScale {
+    /// The scale for times up to `max_us`.
+    pub fn for_max(max_us: f64, symbols: &Symbols) -> Self {
+        let micro = |decimals| Self { unit: symbols.micro, divide: 1.0, decimals };
+        let milli = |decimals| Self { unit: "ms", divide: 1e3, decimals };
+        match max_us {
+            m if m < 10.0 => micro(2),
+            m if m < 1e3 => micro(1),
+            m if m < 1e5 => milli(3),
+            m if m < 1e6 => milli(2),
+            _ => Self { unit: "s", divide: 1e6, decimals: 3 },
+        }
+    }
+
+    /// The number alone.
+    pub fn number(&self, us: f64) -> String {
+        format!("{:.*}", self.decimals, us / self.divide)
+    }
+
+    /// The number, or the sign for a missing figure.
+    pub fn or_missing(&self, us: Option<f64>, symbols: &Symbols) -> String {
+        us.map_or_else(|| symbols.missing.to_owned(), |us| self.number(us))
+    }
+}
+
+/// A number with three significant digits, without exponents.
+pub fn three_digits(value: f64) -> String {
+    match value.abs() {
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        v if v >= 0.0005 || v == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+/// A duration in its best unit: `812 µs`, `5.21 ms`, `12.3 s`, `2 min 05 s`, `1 h 05 min`.
+pub fn duration(us: f64, symbols: &Symbols) -> String {
+    if us < 999.5 {
+        format!("{} {}", three_digits(us), symbols.micro)
+    } else if us < 999_500.0 {
+        format!("{} ms", three_digits(us / 1e3))
+    } else if us < 59.95e6 {
+        format!("{} s", three_digits(us / 1e6))
+    } else {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and saturating is right")]
+        let seconds = (us / 1e6).round() as u64;
+        if seconds < 3600 {
+            format!("{} min {:02} s", seconds / 60, seconds % 60)
+        } else {
+            format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60)
+        }
+    }
+}
+
+/// Bytes in binary units: `512 B`, `14.2 MiB`.
+pub fn bytes(value: u64) -> String {
+    signed_bytes(value as f64)
+}
+
+/// Bytes that may be negative.
+pub fn signed_bytes(value: f64) -> String {
+    let (mut value, mut unit) = (value, "B");
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if value.abs() < 1023.5 {
+            break;
+        }
+        value /= 1024.0;
+        unit = larger;
+    }
+    if unit == "B" { format!("{value:.0} B") } else { format!("{} {unit}", three_digits(value)) }
+}
+
+/// A count with its thousands apart: `12,345`.
+pub fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A count with an SI prefix: `950`, `1.23 k`, `115 M`, `4.10 G`.
+pub fn si(value: f64) -> String {
+    let (mut value, mut prefix) = (value, "");
+    for larger in ["k", "M", "G", "T", "P"] {
+        if value.abs() < 999.5 {
+            break;
+        }
+        value /= 1e3;
+        prefix = larger;
+    }
+    if prefix.is_empty() { format!("{value:.0}") } else { format!("{} {prefix}", three_digits(value)) }
+}
+
+/// A percentage for a share between 0 and 1: `12.3`; small but not zero is `<0.1`.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.05 { "<0.1".to_owned() } else { format!("{percent:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::symbols::{ASCII, UNICODE};
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let cases = [
+            (0.0, "0.00 µs"),
+            (0.8, "0.80 µs"),
+            (812.0, "812 µs"),
+            (999.7, "1.00 ms"),
+            (5210.0, "5.21 ms"),
+            (12.3e6, "12.3 s"),
+            (59.97e6, "1 min 00 s"),
+            (125e6, "2 min 05 s"),
+            (3900e6, "1 h 05 min"),
+        ];
+        for (us, text) in cases {
+            assert_eq!(duration(us, &UNICODE), text);
+        }
+        assert_eq!(duration(812.0, &ASCII), "812 us");
+    }
+
+    #[test]
+    fn scales_keep_one_unit() {
+        let scale = TimeScale::for_max(5400.0, &UNICODE);
+        assert_eq!((scale.unit, scale.number(5400.0), scale.number(12.0)), ("ms", "5.400".into(), "0.012".into()));
+        let scale = TimeScale::for_max(900.0, &UNICODE);
+        assert_eq!((scale.unit, scale.number(900.0), scale.number(0.25)), ("µs", "900.0".into(), "0.2".into()));
+        assert_eq!(scale.or_missing(None, &UNICODE), "–");
+    }
+
+    #[test]
+    fn amounts() {
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(1024), "1.00 KiB");
+        assert_eq!(bytes(1024 * 1024 * 14 + 300_000), "14.3 MiB");
+        assert_eq!(signed_bytes(-2048.0), "-2.00 KiB");
+        assert_eq!(count(0), "0");
+        assert_eq!(count(1234), "1,234");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(si(950.0), "950");
+        assert_eq!(si(115_605_504.0), "116 M");
+        assert_eq!(si(4.1e9), "4.10 G");
+        assert_eq!((percent(0.1234), percent(0.0002), percent(0.0)), ("12.3".into(), "<0.1".into(), "0.0".into()));
+    }
+}

@@ -1,0 +1,73 @@
+//! Why a run failed and what to do next.
+
+use super::Context;
+use crate::app::theme::Meaning;
+use crate::app::widgets::{put, width, wrap};
+use crate::event::{Failure, clean_text};
+use crate::store::Run;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// Columns of the labels.
+const LABEL: u16 = 6;
+/// Log lines that are repeated here; the log pane has them all.
+const LOG_LINES: usize = 4;
+
+struct Line {
+    label: &'static str,
+    text: String,
+    meaning: Meaning,
+}
+
+/// Rows that the report of a run needs at a width.
+pub fn rows(run: &Run, columns: u16) -> u16 {
+    let Some(failure) = &run.failure else { return 0 };
+    // The status pane may have only half of the width; a row too many is better than a hint that is cut.
+    let columns = if columns >= 110 && !run.clean.is_empty() { columns / 2 } else { columns };
+    u16::try_from(lines(failure, columns.saturating_sub(4)).len()).unwrap_or(u16::MAX)
+}
+
+/// Draws the report; `after` says how far the run had come.
+pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>, failure: &Failure, after: &str) {
+    let lines = lines(failure, area.width.saturating_sub(2));
+    for (y, line) in (0..area.height).zip(&lines) {
+        if line.label == "failed" {
+            let x = put(buf, area, 1, y, context.symbols().failed, context.style(Meaning::Alert));
+            let x = put(buf, area, x + 1, y, &line.text, context.style(Meaning::Alert));
+            put(buf, area, x + 1, y, after, context.style(Meaning::Muted));
+            continue;
+        }
+        put(buf, area, 1, y, line.label, context.style(Meaning::Muted));
+        put(buf, area, 1 + LABEL, y, &line.text, context.style(line.meaning));
+    }
+}
+
+fn lines(failure: &Failure, columns: u16) -> Vec<Line> {
+    let room = columns.saturating_sub(LABEL).max(16);
+    let mut lines = Vec::new();
+    let mut add = |label: &'static str, text: &str, meaning: Meaning| {
+        for (i, text) in wrap(&clean_text(text), room).into_iter().enumerate() {
+            lines.push(Line { label: if i == 0 { label } else { "" }, text, meaning });
+        }
+    };
+    add("failed", &format!("failed in {}", failure.stage), Meaning::Alert);
+    let what = match (failure.code, &failure.symbol) {
+        (Some(code), Some(symbol)) => format!("{} returned {code} ({code:#x}), {symbol}", failure.call),
+        (Some(code), None) => format!("{} returned {code} ({code:#x})", failure.call),
+        (None, Some(symbol)) => format!("{}: {symbol}", failure.call),
+        (None, None) => failure.call.clone(),
+    };
+    add("what", &what, Meaning::Title);
+    add("why", &failure.message, Meaning::Text);
+    match &failure.hint {
+        Some(hint) => add("next", hint, Meaning::Accent),
+        None => add("next", "no advice is known for this; the log has the backend's own words", Meaning::Muted),
+    }
+    let skip = failure.log_tail.len().saturating_sub(LOG_LINES);
+    for (i, line) in failure.log_tail[skip..].iter().enumerate() {
+        let text = clean_text(line);
+        let text = if width(&text) > room { crate::app::widgets::fit(&text, room, "…").into_owned() } else { text };
+        lines.push(Line { label: if i == 0 { "log" } else { "" }, text, meaning: Meaning::Muted });
+    }
+    lines
+}

@@ -1,0 +1,86 @@
+//! The last line: what can be pressed here, what was asked, and whether the view is frozen.
+
+use super::Context;
+use crate::app::action::KeyAction;
+use crate::app::format;
+use crate::app::theme::Meaning;
+use crate::app::widgets::{fit, put, put_right, width};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// Moving around is known to everyone and is listed by the help.
+const UNSAID: [KeyAction; 14] = [
+    KeyAction::Up,
+    KeyAction::Down,
+    KeyAction::PageUp,
+    KeyAction::PageDown,
+    KeyAction::First,
+    KeyAction::Last,
+    KeyAction::Interrupt,
+    KeyAction::Redraw,
+    KeyAction::Suspend,
+    KeyAction::FocusPrevious,
+    KeyAction::PreviousRun,
+    KeyAction::SortPrevious,
+    KeyAction::DeleteBack,
+    KeyAction::DeleteAll,
+];
+
+/// Draws the line.
+pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
+    if area.is_empty() {
+        return;
+    }
+    let view = context.view;
+    let symbols = context.symbols();
+    let mut right: Vec<(String, Style)> = Vec::new();
+    if context.store.lost() > 0 {
+        right.push((format!(" {} lost ", format::count(context.store.lost())), context.style(Meaning::Warn)));
+    }
+    if let Some(paused) = view.paused {
+        let waiting = context.store.records().saturating_sub(paused.records);
+        let text = format!(" PAUSED +{} events ", format::count(waiting));
+        right.push((text, context.style(Meaning::Selection)));
+    } else if view.over {
+        right.push((" ended ".to_owned(), context.style(Meaning::Muted)));
+    }
+    let mut end = area.width;
+    for (text, style) in right.iter().rev() {
+        put_right(buf, area, end, area.width, 0, text, *style, symbols.ellipsis);
+        end = end.saturating_sub(width(text) + 1);
+    }
+    let room = Rect { width: end, ..area };
+    if let Some(notice) = &view.notice {
+        let text = crate::event::clean_text(notice);
+        let text = fit(&text, end.saturating_sub(2), symbols.ellipsis);
+        put(buf, room, 1, 0, &text, context.style(Meaning::Warn));
+        return;
+    }
+    let key_context = view.key_context(context.store);
+    let mut x = 1;
+    for (action, keys) in view.keymap.reachable(&key_context) {
+        let said = !UNSAID.contains(&action)
+            && (action != KeyAction::NextRun || view.shown.runs.len() > 1)
+            && (action != KeyAction::FocusNext || key_context.screen == "live");
+        let Some(key) = keys.first().filter(|_| said) else { continue };
+        let key = key.to_string();
+        let word = word(action, key_context.screen, view.paused.is_some());
+        if x + width(&key) + 1 + width(word) > end {
+            break;
+        }
+        x = put(buf, room, x, 0, &key, context.style(Meaning::Key));
+        x = put(buf, room, x + 1, 0, word, context.style(Meaning::Muted)) + 2;
+    }
+}
+
+fn word(action: KeyAction, screen: &str, paused: bool) -> &'static str {
+    match (action, screen) {
+        (KeyAction::Open, "live") => "details",
+        (KeyAction::Open, "filter") => "keep",
+        (KeyAction::Back, "filter") => "clear",
+        (KeyAction::Open, "start") => "choose",
+        (KeyAction::Pause, _) if paused => "go on",
+        _ => action.short(),
+    }
+}

@@ -1,0 +1,77 @@
+//! All keys, from the table they are read from.
+
+use super::Context;
+use crate::app::action::KeyAction;
+use crate::app::keymap::KeyContext;
+use crate::app::theme::Meaning;
+use crate::app::view::{Overlay, Page};
+use crate::app::widgets::{popup, put, scroll_marks};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// Columns of the keys.
+const KEYS: u16 = 18;
+
+/// Draws the popup.
+pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>, scroll: usize) {
+    let title = context.style(Meaning::Title);
+    let lines = lines(context);
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
+    let inner = popup(buf, area, 78, height.min(area.height.saturating_sub(2).max(3)), &[("keys", title)], context.theme);
+    let rows = usize::from(inner.height);
+    let top = scroll.min(lines.len().saturating_sub(rows));
+    for (y, (keys, text)) in (0..inner.height).zip(lines.iter().skip(top)) {
+        if keys.is_empty() {
+            put(buf, inner, 0, y, text, title);
+        } else {
+            put(buf, inner, 0, y, keys, context.style(Meaning::Key));
+            put(buf, inner, KEYS, y, text, context.style(Meaning::Text));
+        }
+    }
+    scroll_marks(buf, inner, top, lines.len().saturating_sub(top + rows), context.theme);
+}
+
+/// Keys and their help, by screen; the screen the help was opened from comes first.
+fn lines(context: &Context<'_>) -> Vec<(String, String)> {
+    let base = context.view.key_context(context.store);
+    let below = context.view.overlays.iter().rev().find(|overlay| !matches!(overlay, Overlay::Help { .. }));
+    let here = match (below, context.view.page) {
+        (Some(Overlay::Picker(_)), _) => "picker",
+        (Some(Overlay::Filter), _) => "filter",
+        (_, Page::Start) => "start",
+        _ => "live",
+    };
+    let mut screens = vec![here];
+    screens.extend(["live", "start", "picker", "filter"].into_iter().filter(|screen| *screen != here));
+    let mut lines = Vec::new();
+    for screen in screens {
+        let (heading, text_input) = match screen {
+            "live" => ("Live view", false),
+            "start" => ("Start screen", false),
+            "picker" => ("Choosing a file (type to filter, or a path)", true),
+            _ => ("Typing a filter", true),
+        };
+        if !lines.is_empty() {
+            lines.push((String::new(), String::new()));
+        }
+        lines.push((String::new(), heading.to_owned()));
+        for (action, keys) in all(context, KeyContext { screen, text_input, ..base }) {
+            lines.push((keys, action.help().to_owned()));
+        }
+    }
+    lines
+}
+
+/// What can be reached on a screen, whether something runs or not.
+fn all(context: &Context<'_>, base: KeyContext) -> Vec<(KeyAction, String)> {
+    let mut rows: Vec<(KeyAction, String)> = Vec::new();
+    for running in [true, false] {
+        for (action, keys) in context.view.keymap.reachable(&KeyContext { running, ..base }) {
+            if !rows.iter().any(|(known, _)| *known == action) {
+                let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+                rows.push((action, keys.join("  ")));
+            }
+        }
+    }
+    rows
+}

@@ -1,0 +1,145 @@
+//! The panes. Each draws from the store, the view, the theme and an area into a buffer, and changes nothing else.
+
+mod backends;
+mod counters;
+mod details;
+mod failure;
+mod file_picker;
+mod footer;
+mod help;
+mod latency;
+mod layers;
+mod log;
+mod memory;
+mod start;
+mod status;
+
+pub(super) use failure::rows as failure_rows;
+pub(super) use layers::visible_rows as layer_rows;
+
+use super::layout::Layout;
+use super::symbols::Symbols;
+use super::theme::{Meaning, Theme};
+use super::view::{Overlay, Page, Pane, View};
+use super::widgets;
+use crate::store::{Run, Store};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// What a pane draws from.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    /// The store.
+    pub store: &'a Store,
+    /// The view.
+    pub view: &'a View,
+    /// The looks.
+    pub theme: &'a Theme,
+    /// The run that is shown.
+    pub run: Option<&'a Run>,
+    /// The moment that is shown, host monotonic microseconds.
+    pub now_us: u64,
+    /// Panes have a line above instead of a frame.
+    pub rules: bool,
+}
+
+impl<'a> Context<'a> {
+    /// The look of a meaning.
+    pub fn style(&self, meaning: Meaning) -> Style {
+        self.theme.style(meaning)
+    }
+
+    /// The characters in use.
+    pub fn symbols(&self) -> &'a Symbols {
+        &self.theme.symbols
+    }
+
+    /// True if the figures of the run are simulated.
+    pub fn simulated(&self) -> bool {
+        self.run.is_some_and(|run| run.plan.simulated)
+    }
+
+    /// The frame of a pane: its name, more pieces of title, and what is left inside.
+    pub fn frame(&self, buf: &mut Buffer, area: Rect, pane: Pane, more: &[(&str, Style)]) -> Rect {
+        let title = self.style(Meaning::Title);
+        let muted = self.style(Meaning::Muted);
+        let focused = self.view.focus == pane && self.view.overlays.is_empty();
+        let names = self.names(pane, area);
+        let mut pieces: Vec<(&str, Style)> = Vec::new();
+        let dot = format!(" {} ", self.symbols().dot);
+        for (i, name) in names.iter().enumerate() {
+            if i > 0 {
+                pieces.push((" ", muted));
+            }
+            pieces.push((name, if *name == pane.name() { title } else { muted }));
+        }
+        for (text, style) in more {
+            pieces.push((&dot, muted));
+            pieces.push((text, *style));
+        }
+        widgets::pane(buf, area, &pieces, focused, self.rules, self.theme)
+    }
+
+    /// On a small screen the title of the main place names all panes that take turns there.
+    fn names(&self, pane: Pane, area: Rect) -> Vec<&'static str> {
+        if self.rules && !self.view.zoomed && self.view.main == pane && area.width >= 60 && self.view.focus != Pane::Layers
+        {
+            Pane::ALL.iter().filter(|pane| pane.is_main()).map(|pane| pane.name()).collect()
+        } else {
+            vec![pane.name()]
+        }
+    }
+
+    /// A sentence where there is nothing to show.
+    pub fn empty(&self, buf: &mut Buffer, inner: Rect, text: &str) {
+        for (y, line) in (0..inner.height).zip(widgets::wrap(text, inner.width.saturating_sub(2))) {
+            widgets::put(buf, inner, 1, y, &line, self.style(Meaning::Muted));
+        }
+    }
+}
+
+/// Draws the screen.
+pub(super) fn draw(buf: &mut Buffer, area: Rect, store: &Store, view: &View, theme: &Theme, now_us: u64) {
+    buf.set_style(area, theme.style(Meaning::Text));
+    let layout = view.layout(store, area);
+    let now_us = view.paused.map_or(now_us, |paused| paused.at_us);
+    let context = Context { store, view, theme, run: view.run_of(store), now_us, rules: layout.rules };
+    match view.page {
+        Page::Start => start::draw(buf, area, &context),
+        Page::Live => live(buf, &layout, &context),
+    }
+    for overlay in &view.overlays {
+        match overlay {
+            Overlay::Help { scroll } => help::draw(buf, area, &context, *scroll),
+            Overlay::Picker(picker) => file_picker::draw(buf, area, &context, picker),
+            Overlay::Details { scroll } => details::draw(buf, layout.details, &context, *scroll),
+            Overlay::Backends { selected } => backends::draw(buf, area, &context, *selected),
+            // The filter is typed in the title of the layers.
+            Overlay::Filter => {}
+        }
+    }
+    let footer = match view.page {
+        Page::Live => layout.footer,
+        Page::Start => Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area },
+    };
+    footer::draw(buf, footer, &context);
+}
+
+fn live(buf: &mut Buffer, layout: &Layout, context: &Context<'_>) {
+    for pane in Pane::ALL {
+        let area = layout.area(pane);
+        if area.is_empty() {
+            continue;
+        }
+        match pane {
+            Pane::Status => status::draw(buf, area, context),
+            Pane::Latency => latency::draw(buf, area, context),
+            Pane::Layers => layers::draw(buf, area, context),
+            Pane::Memory => memory::draw(buf, area, context),
+            Pane::Host => counters::draw(buf, area, context),
+            Pane::Log => log::draw(buf, area, context),
+        }
+    }
+    log::line(buf, layout.log_line, context);
+}

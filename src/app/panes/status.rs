@@ -1,0 +1,318 @@
+//! Run status: runs, device, backend, stage, progress, time left.
+
+use super::{Context, failure};
+use crate::app::format;
+use crate::app::shown::{RunTab, Standing};
+use crate::app::theme::Meaning;
+use crate::app::view::{Asked, Pane};
+use crate::app::widgets::{fit_end, progress, put, put_right, width};
+use crate::event::{Budget, Phase, RunStatus, Stage, clean_text};
+use crate::store::{Run, RunState};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+/// Columns of the labels.
+const LABEL: u16 = 9;
+
+/// Draws the pane.
+pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
+    let model = context.run.map(|run| file_name(&run.plan.model));
+    let muted = context.style(Meaning::Muted);
+    let title: Vec<(&str, Style)> = model.iter().map(|name| (name.as_str(), muted)).collect();
+    let inner = context.frame(buf, area, Pane::Status, &title);
+    if inner.is_empty() {
+        return;
+    }
+    let (Some(run), Some(standing)) = (context.run, context.view.shown.standing) else {
+        let text = match &context.view.asked {
+            Some(Asked::Run { what, .. }) => format!("{what} {}", context.symbols().ellipsis),
+            _ if context.view.over => "the session has ended without a run".to_owned(),
+            _ => "no run yet".to_owned(),
+        };
+        context.empty(buf, inner, &text);
+        return;
+    };
+    tabs(buf, Rect { height: 1, ..inner }, context);
+    let rest = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
+    if context.rules && inner.height <= 6 && !standing.failed {
+        small(buf, rest, context, run, &standing);
+        return;
+    }
+    let mut y = facts(buf, rest, context, run, &standing);
+    if !standing.failed {
+        y += where_it_is(buf, below(rest, y), context, &standing);
+    }
+    if let Some(failure) = run.failure.as_ref().filter(|_| standing.failed) {
+        let gap = u16::from(rest.height > y + 6);
+        let elapsed = format::duration(standing.elapsed_us(context.now_us) as f64, context.symbols());
+        let after = format!("after {elapsed} and {}", plural(standing.inferences, "inference"));
+        failure::draw(buf, below(rest, y + gap), context, failure, &after);
+    } else if rest.height > y + 1 {
+        stages(buf, below(rest, y + 1), context, run, &standing);
+    }
+}
+
+fn below(area: Rect, rows: u16) -> Rect {
+    let rows = rows.min(area.height);
+    Rect { y: area.y + rows, height: area.height - rows, ..area }
+}
+
+/// The last part of a path, without control characters.
+pub fn file_name(path: &str) -> String {
+    clean_text(path.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(path))
+}
+
+/// The sign and the word of a state, which say the same as the colour.
+fn sign(context: &Context<'_>, status: Option<RunStatus>) -> (&'static str, &'static str, Style) {
+    let symbols = context.symbols();
+    match status {
+        None => (symbols.active, "running", context.style(Meaning::Accent)),
+        Some(RunStatus::Ok) => (symbols.ok, "done", context.style(Meaning::Good)),
+        Some(RunStatus::Stopped) => (symbols.stopped, "stopped", context.style(Meaning::Warn)),
+        Some(RunStatus::Failed) => (symbols.failed, "failed", context.style(Meaning::Alert)),
+    }
+}
+
+/// The list of runs. If it does not fit, the runs around the shown one are listed.
+fn tabs(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
+    let shown = &context.view.shown;
+    let at = shown.runs.iter().position(|tab| Some(tab.id) == shown.run).unwrap_or(0);
+    let widths: Vec<u16> = shown.runs.iter().map(|tab| tab_width(context, tab)).collect();
+    let mut first = at;
+    let mut used = widths.get(at).copied().unwrap_or(0);
+    while first > 0 && used + widths[first - 1] < area.width.saturating_sub(4) {
+        first -= 1;
+        used += widths[first];
+    }
+    let muted = context.style(Meaning::Muted);
+    let mut x = if first > 0 { put(buf, area, 0, 0, context.symbols().ellipsis, muted) } else { 0 };
+    for tab in &shown.runs[first.min(shown.runs.len())..] {
+        let selected = Some(tab.id) == shown.run;
+        let (sign, word, style) = sign(context, tab.status);
+        let base = if selected { context.style(Meaning::Title) } else { muted };
+        x = put(buf, area, x, 0, if selected { context.symbols().marker } else { " " }, context.style(Meaning::Accent));
+        x = put(buf, area, x, 0, &format!("{} {} ", tab.id.0 + 1, tab.backend), base);
+        x = put(buf, area, x, 0, &format!("{sign} {word}"), style);
+        if tab.simulated {
+            x = put(buf, area, x, 0, " simulated", context.style(Meaning::Simulated));
+        }
+        x += 2;
+    }
+    if let Some(asked) = &context.view.asked {
+        let text = match asked {
+            Asked::Run { what, .. } => what.clone(),
+            Asked::Stop(_) => "stopping".to_owned(),
+        };
+        put(buf, area, x, 0, &format!("{text} {}", context.symbols().ellipsis), context.style(Meaning::Warn));
+    }
+}
+
+fn tab_width(context: &Context<'_>, tab: &RunTab) -> u16 {
+    let (sign, word, _) = sign(context, tab.status);
+    let number = format!("{} {} {sign} {word}", tab.id.0 + 1, tab.backend);
+    width(&number) + 3 + if tab.simulated { 10 } else { 0 }
+}
+
+/// Two rows for small screens: what runs, and where it is.
+fn small(buf: &mut Buffer, area: Rect, context: &Context<'_>, run: &Run, standing: &Standing) {
+    let text = [device_text(context, run), runtime_text(run), Some(graph_text(run))];
+    let dot = format!(" {} ", context.symbols().dot);
+    let text = text.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(&dot);
+    let text = fit_end(&text, area.width.saturating_sub(2), context.symbols().ellipsis);
+    put(buf, area, 1, 0, &text, context.style(Meaning::Muted));
+    where_it_is(buf, below(area, 1), context, standing);
+}
+
+fn facts(buf: &mut Buffer, area: Rect, context: &Context<'_>, run: &Run, standing: &Standing) -> u16 {
+    let symbols = context.symbols();
+    let missing = || symbols.missing.to_owned();
+    let dot = format!(" {} ", symbols.dot);
+    let model = run.model.as_ref().map(|model| {
+        [model.format.label().to_owned(), format::bytes(model.bytes), graph_text(run)]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(&dot)
+    });
+    let backend = match runtime_text(run) {
+        Some(runtime) => format!("{}{dot}{runtime}", run.plan.backend),
+        None => run.plan.backend.to_string(),
+    };
+    let rows = [
+        ("device", device_text(context, run).unwrap_or_else(missing)),
+        ("model", model.unwrap_or_else(missing)),
+        ("backend", backend),
+    ];
+    // Where the run is, and why it failed, matter more.
+    let keep = if area.height < 7 || (standing.failed && area.height < 10) { area.height.saturating_sub(3) } else { 3 };
+    let mut y = 0;
+    for (label, value) in rows.into_iter().take(usize::from(keep)) {
+        put(buf, area, 1, y, label, context.style(Meaning::Muted));
+        let room = area.width.saturating_sub(LABEL + 2);
+        let end = put(buf, area, 1 + LABEL, y, &fit_end(&value, room, symbols.ellipsis), context.style(Meaning::Text));
+        if label == "backend" && run.plan.simulated {
+            put(buf, area, end + 1, y, "simulated", context.style(Meaning::Simulated));
+        }
+        y += 1;
+    }
+    y
+}
+
+fn device_text(context: &Context<'_>, run: &Run) -> Option<String> {
+    let id = clean_text(&run.plan.device);
+    let device = context.store.device(&run.plan.device);
+    let words: Vec<String> = device
+        .map(|device| {
+            [&device.soc, &device.hexagon_arch, &device.model].into_iter().flatten().map(|word| clean_text(word)).collect()
+        })
+        .unwrap_or_default();
+    let abi = device.map(|device| clean_text(&device.abi));
+    Some(std::iter::once(id).chain(words).chain(abi).collect::<Vec<_>>().join(", "))
+}
+
+fn runtime_text(run: &Run) -> Option<String> {
+    let runtime = run.runtime.as_ref()?;
+    let build = runtime.build_id.as_ref().map(|id| clean_text(id));
+    Some(build.unwrap_or_else(|| format!("API {}", clean_text(&runtime.backend_api))))
+}
+
+fn graph_text(run: &Run) -> String {
+    let Some(graph) = run.graph() else { return String::new() };
+    let mut parts = Vec::new();
+    if !graph.ops.is_empty() {
+        parts.push(format!("{} ops", format::count(graph.ops.len() as u64)));
+        if graph.macs() > 0 {
+            parts.push(format!("{} MACs", format::si(graph.macs() as f64)));
+        }
+    }
+    parts.join(", ")
+}
+
+/// The stage with its progress and the time left; returns the rows it took.
+fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &Standing) -> u16 {
+    if area.is_empty() {
+        return 0;
+    }
+    let symbols = context.symbols();
+    let status = match standing.state {
+        RunState::Ended(status) => Some(status),
+        _ => None,
+    };
+    let (sign, word, style) = sign(context, status);
+    let (muted, text) = (context.style(Meaning::Muted), context.style(Meaning::Text));
+    let elapsed = format::duration(standing.elapsed_us(context.now_us) as f64, symbols);
+    let mut x = put(buf, area, 1, 0, sign, style) + 1;
+    let RunState::Ended(_) = standing.state else {
+        let name = match (standing.phase, standing.state) {
+            (Some((phase, ..)), RunState::In(Stage::Execute) | RunState::Between) => phase_name(phase).to_owned(),
+            (_, RunState::In(stage)) => stage.name().replace('_', " "),
+            _ => "between stages".to_owned(),
+        };
+        x = put(buf, area, x, 0, &name, context.style(Meaning::Title)) + 2;
+        let Some((progress_now, (_, budget, _))) = standing.progress(context.now_us).zip(standing.phase) else {
+            put(buf, area, x, 0, "elapsed ", muted);
+            put(buf, area, x + 8, 0, &elapsed, text);
+            return 1;
+        };
+        let counted = match budget {
+            Budget::Iterations(n) => format!("{}/{}", format::count(standing.done), format::count(n)),
+            Budget::Seconds(seconds) => format!("{} in {seconds} s", format::count(standing.done)),
+        };
+        let eta = progress_now.eta_us.map_or_else(
+            || symbols.missing.to_owned(),
+            |eta| format!("{}{}", symbols.approx, format::duration(eta, symbols)),
+        );
+        let tail = format!("ETA {eta}");
+        let bar = (context.style(Meaning::Accent), context.style(Meaning::Border));
+        // Two rows where there is room: the words, then the bar over the whole width.
+        let two_rows = area.height >= 2 && !context.rules;
+        x = put(buf, area, x, 0, &counted, text) + 2;
+        let time = format!("{tail}  elapsed {elapsed}");
+        let percent = format!("{:.0} %", progress_now.fraction * 100.0);
+        if two_rows {
+            let room = area.width.saturating_sub(x + 1);
+            let time = if width(&time) <= room { &time } else { &tail };
+            put_right(buf, area, area.width - 1, room, 0, time, muted, symbols.ellipsis);
+            let room = area.width.saturating_sub(9);
+            progress(buf, area, (1, 1), room, Some(progress_now.fraction), bar, symbols);
+            put_right(buf, area, area.width - 1, 6, 1, &percent, text, "");
+            return 2;
+        }
+        let room = area.width.saturating_sub(x + width(&time) + 10).min(30);
+        progress(buf, area, (x, 0), room, Some(progress_now.fraction), bar, symbols);
+        x = put(buf, area, x + room + 1, 0, &percent, text) + 2;
+        put(buf, area, x, 0, &time, muted);
+        return 1;
+    };
+    x = put(buf, area, x, 0, word, style) + 2;
+    let counted = format!("{} in {elapsed}", plural(standing.inferences, "inference"));
+    put(buf, area, x, 0, &counted, text);
+    1
+}
+
+/// A count with its word.
+pub fn plural(count: u64, word: &str) -> String {
+    format!("{} {word}{}", format::count(count), if count == 1 { "" } else { "s" })
+}
+
+/// Words for a phase.
+pub fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::First => "first inference",
+        Phase::Warmup => "warm-up",
+        Phase::Clean => "clean",
+        Phase::Detailed => "detailed",
+    }
+}
+
+/// A stage in one word.
+fn short(stage: Stage) -> &'static str {
+    match stage {
+        Stage::LibraryLoad => "library",
+        Stage::BackendCreate => "backend",
+        Stage::DeviceCreate => "device",
+        Stage::ContextCreate => "context",
+        Stage::FirstInference => "first run",
+        stage => stage.name(),
+    }
+}
+
+/// Times of the stages, in as many columns as there is room for.
+fn stages(buf: &mut Buffer, area: Rect, context: &Context<'_>, run: &Run, standing: &Standing) {
+    const COLUMN: u16 = 22;
+    let columns = (area.width / COLUMN).clamp(1, 2);
+    let rows = Stage::ALL.len().div_ceil(usize::from(columns));
+    let skip = context.view.scroll[0].min(rows.saturating_sub(usize::from(area.height)));
+    let symbols = context.symbols();
+    let ended = matches!(standing.state, RunState::Ended(_));
+    for (i, stage) in Stage::ALL.into_iter().enumerate() {
+        let (column, row) = (i / rows, i % rows);
+        let Some(y) = row.checked_sub(skip).and_then(|row| u16::try_from(row).ok()) else { continue };
+        if y >= area.height {
+            continue;
+        }
+        let x = 1 + u16::try_from(column).unwrap_or(0) * (area.width / columns);
+        let cell = Rect { width: (area.width / columns).saturating_sub(2).min(30), x: area.x + x, ..area };
+        let done = run.stages[..standing.stages.min(run.stages.len())].iter().find(|time| time.stage == stage);
+        let now = standing.state == RunState::In(stage);
+        let (sign, style) = match (done.is_some(), now) {
+            (true, _) => (symbols.ok, context.style(Meaning::Good)),
+            (_, true) => (symbols.active, context.style(Meaning::Accent)),
+            _ => (symbols.waiting, context.style(Meaning::Muted)),
+        };
+        let x = put(buf, cell, 0, y, sign, style);
+        let name = if done.is_some() || now { Meaning::Text } else { Meaning::Muted };
+        put(buf, cell, x + 1, y, short(stage), context.style(name));
+        let value = match done {
+            Some(time) => format::duration(time.duration_us, symbols),
+            None if now && !ended => {
+                let since = context.now_us.saturating_sub(run.stage_started_us);
+                format!("{} {}", format::duration(since as f64, symbols), symbols.ellipsis)
+            }
+            None => symbols.missing.to_owned(),
+        };
+        let style = if done.is_some() { Meaning::Text } else { Meaning::Muted };
+        put_right(buf, cell, cell.width, 12, y, &value, context.style(style), symbols.ellipsis);
+    }
+}

@@ -1,0 +1,125 @@
+//! The characters that pictures are made of: a Unicode set and an ASCII set.
+
+use ratatui::symbols::border;
+
+/// One set of characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Symbols {
+    /// Lines around panes.
+    pub border: border::Set<'static>,
+    /// Level bars from empty to full; the last one is a full cell.
+    pub levels: &'static [&'static str],
+    /// Horizontal parts of a cell from empty to full.
+    pub parts: &'static [&'static str],
+    /// Charts of dots (Braille) can be drawn.
+    pub braille: bool,
+    /// Marks the selected row.
+    pub marker: &'static str,
+    /// Ended well.
+    pub ok: &'static str,
+    /// Failed.
+    pub failed: &'static str,
+    /// Going on.
+    pub active: &'static str,
+    /// Ended by the user.
+    pub stopped: &'static str,
+    /// Still to come.
+    pub waiting: &'static str,
+    /// Stands before derived figures.
+    pub approx: &'static str,
+    /// Stands where a figure is missing.
+    pub missing: &'static str,
+    /// Stands for what was cut.
+    pub ellipsis: &'static str,
+    /// Between words of one line.
+    pub dot: &'static str,
+    /// The unit of microseconds.
+    pub micro: &'static str,
+    /// Progress that is done, and that is not.
+    pub progress: (&'static str, &'static str),
+    /// Descending and ascending order.
+    pub sorted: (&'static str, &'static str),
+    /// There is more above, and below.
+    pub more: (&'static str, &'static str),
+    /// Ticked and unticked boxes.
+    pub ticks: (&'static str, &'static str),
+    /// Chosen and other choices.
+    pub radios: (&'static str, &'static str),
+    /// Text cursor.
+    pub cursor: &'static str,
+    /// Multiplication.
+    pub times: &'static str,
+    /// From here to there.
+    pub arrow: &'static str,
+    /// Vertical line between columns.
+    pub divider: &'static str,
+    /// Horizontal line.
+    pub line: &'static str,
+}
+
+/// Unicode.
+pub const UNICODE: Symbols = Symbols {
+    border: border::ROUNDED,
+    levels: &[" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
+    parts: &[" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"],
+    braille: true,
+    marker: "▸",
+    ok: "✓",
+    failed: "✗",
+    active: "●",
+    stopped: "■",
+    waiting: "○",
+    approx: "≈",
+    missing: "–",
+    ellipsis: "…",
+    dot: "·",
+    micro: "µs",
+    progress: ("━", "─"),
+    sorted: ("▼", "▲"),
+    more: ("▲", "▼"),
+    ticks: ("[✓]", "[ ]"),
+    radios: ("(•)", "( )"),
+    cursor: "▏",
+    times: "×",
+    arrow: "→",
+    divider: "│",
+    line: "─",
+};
+
+/// ASCII.
+pub const ASCII: Symbols = Symbols {
+    border: border::Set {
+        top_left: "+",
+        top_right: "+",
+        bottom_left: "+",
+        bottom_right: "+",
+        vertical_left: "|",
+        vertical_right: "|",
+        horizontal_top: "-",
+        horizontal_bottom: "-",
+    },
+    levels: &[" ", ".", ":", "#"],
+    parts: &[" ", "="],
+    braille: false,
+    marker: ">",
+    ok: "ok",
+    failed: "x",
+    active: "*",
+    stopped: "#",
+    waiting: ".",
+    approx: "~",
+    missing: "-",
+    ellipsis: "...",
+    dot: "|",
+    micro: "us",
+    progress: ("=", "-"),
+    sorted: ("v", "^"),
+    more: ("^", "v"),
+    ticks: ("[x]", "[ ]"),
+    radios: ("(*)", "( )"),
+    cursor: "_",
+    times: "x",
+    arrow: "->",
+    divider: "|",
+    line: "-",
+};

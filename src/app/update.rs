@@ -1,0 +1,388 @@
+//! Keys to state: the only place where the view changes.
+
+use super::action::{Action, KeyAction};
+use super::picker::{Choice, Picker};
+use super::rows::{Column, Sort};
+use super::start::Item;
+use super::view::{Asked, Overlay, Page, Pane, Paused, View, starting};
+use super::{BackendAvailability, Request};
+use crate::store::{Run, Store};
+use std::path::PathBuf;
+
+/// Applies an action to the view. What it asks of the run is returned; it is asked, not done: the answer comes as events.
+pub fn update(view: &mut View, store: &Store, action: Action) -> Option<Request> {
+    match action {
+        Action::Notice(text) => view.notice = Some(text),
+        Action::Listed(listing) => {
+            for overlay in &mut view.overlays {
+                if let Overlay::Picker(picker) = overlay {
+                    picker.listed(listing.clone());
+                }
+            }
+        }
+        Action::Type(c) => {
+            view.notice = None;
+            insert(view, c.encode_utf8(&mut [0; 4]));
+        }
+        Action::Paste(text) => insert(view, &text),
+        Action::Key(key) => {
+            view.notice = None;
+            return press(view, store, key);
+        }
+    }
+    None
+}
+
+fn insert(view: &mut View, text: &str) {
+    match (view.overlays.last_mut(), view.page) {
+        (Some(Overlay::Picker(picker)), _) => picker.insert(text),
+        (Some(Overlay::Filter), _) => view.filter.extend(text.chars().filter(|c| !c.is_control())),
+        // A path that is pasted or dropped onto the start screen is meant for the picker.
+        (None, Page::Start) => {
+            let mut picker = new_picker(view);
+            picker.insert(text);
+            view.overlays.push(Overlay::Picker(picker));
+        }
+        _ => {}
+    }
+}
+
+fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
+    match key {
+        KeyAction::Quit => return Some(Request::Quit),
+        KeyAction::Interrupt => return Some(interrupt(view, store)),
+        KeyAction::Help => match view.overlays.last() {
+            Some(Overlay::Help { .. }) => {
+                view.overlays.pop();
+            }
+            _ => view.overlays.push(Overlay::Help { scroll: 0 }),
+        },
+        KeyAction::Back => back(view, store),
+        KeyAction::Pause => pause(view, store),
+        KeyAction::StopRun => return stop(view, store),
+        KeyAction::RestartRun => return restart(view, store),
+        KeyAction::SwitchBackend => open_backends(view, store),
+        KeyAction::NewRun => {
+            view.overlays.clear();
+            view.page = Page::Start;
+        }
+        KeyAction::NextRun => step_run(view, store, 1),
+        KeyAction::PreviousRun => step_run(view, store, -1),
+        KeyAction::FocusNext => focus(view, store, true),
+        KeyAction::FocusPrevious => focus(view, store, false),
+        KeyAction::Zoom => view.zoomed = !view.zoomed,
+        KeyAction::Up => step(view, store, -1),
+        KeyAction::Down => step(view, store, 1),
+        KeyAction::PageUp => step(view, store, -page(view)),
+        KeyAction::PageDown => step(view, store, page(view)),
+        // Far beyond any list.
+        KeyAction::First => step(view, store, isize::MIN / 2),
+        KeyAction::Last => step(view, store, isize::MAX / 2),
+        KeyAction::Open => return open(view, store),
+        KeyAction::Toggle => return toggle(view, store),
+        KeyAction::StartRun => return start(view, store),
+        KeyAction::Browse => {
+            let picker = new_picker(view);
+            view.overlays.push(Overlay::Picker(picker));
+        }
+        KeyAction::Filter => {
+            show(view, Pane::Layers);
+            view.overlays.retain(|overlay| !matches!(overlay, Overlay::Details { .. }));
+            view.overlays.push(Overlay::Filter);
+        }
+        KeyAction::SortNext => sort(view, view.sort.column.step(1)),
+        KeyAction::SortPrevious => sort(view, view.sort.column.step(-1)),
+        KeyAction::SortReverse => view.sort.descending = !view.sort.descending,
+        KeyAction::ToggleHidden => with_picker(view, Picker::toggle_hidden),
+        KeyAction::Parent => with_picker(view, Picker::parent),
+        KeyAction::DeleteBack => match view.overlays.last_mut() {
+            Some(Overlay::Picker(picker)) => picker.delete_back(),
+            Some(Overlay::Filter) => {
+                view.filter.pop();
+            }
+            _ => {}
+        },
+        KeyAction::DeleteAll => match view.overlays.last_mut() {
+            Some(Overlay::Picker(picker)) => picker.delete_all(),
+            Some(Overlay::Filter) => view.filter.clear(),
+            _ => {}
+        },
+        // The loop does these: they are about the terminal, not about the view.
+        KeyAction::Suspend | KeyAction::Redraw | KeyAction::Nothing => {}
+    }
+    None
+}
+
+fn page(view: &View) -> isize {
+    isize::try_from(view.page_rows.max(2) - 1).unwrap_or(1)
+}
+
+fn with_picker(view: &mut View, change: impl FnOnce(&mut Picker)) {
+    if let Some(Overlay::Picker(picker)) = view.overlays.last_mut() {
+        change(picker);
+    }
+}
+
+fn new_picker(view: &View) -> Picker {
+    let chosen = view.start.model.and_then(|i| view.start.models.get(i));
+    let beside = chosen.and_then(|model| model.parent()).filter(|dir| dir.is_absolute()).map(PathBuf::from);
+    Picker::new(beside.or_else(|| std::env::current_dir().ok()).unwrap_or_else(|| PathBuf::from("/")))
+}
+
+fn back(view: &mut View, store: &Store) {
+    if let Some(overlay) = view.overlays.pop() {
+        // Leaving the filter with esc gives the whole table back; enter keeps it.
+        if overlay == Overlay::Filter {
+            view.filter.clear();
+        }
+    } else if view.page == Page::Start {
+        if !store.runs().is_empty() {
+            view.page = Page::Live;
+        }
+    } else if !view.filter.is_empty() {
+        view.filter.clear();
+    } else if view.zoomed {
+        view.zoomed = false;
+    } else if view.log_back > 0 && view.focus == Pane::Log {
+        view.log_back = 0;
+    } else {
+        view.selected = None;
+    }
+}
+
+fn pause(view: &mut View, store: &Store) {
+    view.paused = match view.paused {
+        Some(_) => None,
+        // What is on the screen is what stays.
+        None if view.shown.records > 0 => {
+            Some(Paused { at_us: view.shown.at_us, records: view.shown.records })
+        }
+        None => Some(Paused { at_us: store.now_us(), records: store.records() }),
+    };
+}
+
+fn interrupt(view: &mut View, store: &Store) -> Request {
+    match active(store) {
+        Some(run) if !matches!(view.asked, Some(Asked::Stop(_))) => {
+            view.asked = Some(Asked::Stop(run.id));
+            Request::Stop
+        }
+        _ => Request::Quit,
+    }
+}
+
+fn active(store: &Store) -> Option<&Run> {
+    store.runs().iter().rev().find(|run| !run.is_ended())
+}
+
+fn stop(view: &mut View, store: &Store) -> Option<Request> {
+    let Some(run) = active(store) else {
+        view.notice = Some("nothing is running".to_owned());
+        return None;
+    };
+    view.asked = Some(Asked::Stop(run.id));
+    Some(Request::Stop)
+}
+
+fn restart(view: &mut View, store: &Store) -> Option<Request> {
+    let Some(run) = view.run_of(store) else {
+        view.notice = Some("there is no run to restart".to_owned());
+        return None;
+    };
+    if view.over {
+        view.notice = Some(OVER.to_owned());
+        return None;
+    }
+    let what = format!("restarting on {}", run.plan.backend);
+    ask_run(view, store, what);
+    Some(Request::Restart)
+}
+
+const OVER: &str = "this session has ended: nothing can be run in it any more";
+
+fn ask_run(view: &mut View, store: &Store, what: String) {
+    view.asked = Some(Asked::Run { what, runs: store.runs().len() });
+    // The new run is what the user wants to see.
+    view.run = None;
+    view.paused = None;
+}
+
+fn open_backends(view: &mut View, store: &Store) {
+    let Some(run) = view.run_of(store) else {
+        view.notice = Some("there is no run to switch".to_owned());
+        return;
+    };
+    let current = run.plan.backend;
+    let other = |row: &BackendAvailability| row.backend != current && row.available.is_ok();
+    let selected = view.start.backends.iter().position(other).unwrap_or(0);
+    view.overlays.push(Overlay::Backends { selected });
+}
+
+fn step_run(view: &mut View, store: &Store, step: isize) {
+    let ids: Vec<_> = store.runs().iter().map(|run| run.id).collect();
+    let Some(last) = ids.len().checked_sub(1) else { return };
+    let now = view.run_of(store).and_then(|run| ids.iter().position(|id| *id == run.id)).unwrap_or(last);
+    let then = now.saturating_add_signed(step).min(last);
+    // The newest is followed again.
+    view.run = (then != last || view.paused.is_some()).then(|| ids[then]);
+}
+
+fn focus(view: &mut View, store: &Store, forward: bool) {
+    match (view.overlays.last(), view.page) {
+        (None, Page::Start) => view.start.step_section(store, forward),
+        (None | Some(Overlay::Details { .. }), Page::Live) => {
+            view.overlays.clear();
+            let pane = view.focus.step(if forward { 1 } else { Pane::ALL.len() - 1 });
+            show(view, pane);
+        }
+        (Some(Overlay::Picker(_) | Overlay::Backends { .. }), _) => step(view, store, if forward { 1 } else { -1 }),
+        _ => {}
+    }
+}
+
+fn show(view: &mut View, pane: Pane) {
+    view.focus = pane;
+    if pane.is_main() {
+        view.main = pane;
+    }
+}
+
+fn sort(view: &mut View, column: Column) {
+    view.sort = Sort { column, descending: column.descends() };
+    view.layers_top = 0;
+}
+
+fn step(view: &mut View, store: &Store, step: isize) {
+    let moved = |at: usize| at.saturating_add_signed(step);
+    match (view.overlays.last_mut(), view.page) {
+        // The panes know how many lines there are and stop at the last.
+        (Some(Overlay::Help { scroll }), _) => *scroll = moved(*scroll).min(MAX_SCROLL),
+        (Some(Overlay::Picker(picker)), _) => picker.step(step),
+        (Some(Overlay::Backends { selected }), _) => {
+            *selected = moved(*selected).min(view.start.backends.len().saturating_sub(1));
+        }
+        (Some(Overlay::Details { scroll }), _) if step.unsigned_abs() > 1 => {
+            *scroll = moved(*scroll).min(MAX_SCROLL);
+        }
+        (None, Page::Start) => view.start.step(store, step),
+        // With the details open, single steps go from layer to layer.
+        (Some(Overlay::Details { scroll }), _) => {
+            *scroll = 0;
+            step_layer(view, step);
+        }
+        (Some(Overlay::Filter), _) => step_layer(view, step),
+        (None, Page::Live) => match view.focus {
+            Pane::Layers => step_layer(view, step),
+            Pane::Log => {
+                let last = store.logs().len().saturating_sub(1);
+                view.log_back = view.log_back.saturating_add_signed(step.saturating_neg()).min(last);
+            }
+            pane => {
+                if let Some(index) = scroll_index(pane) {
+                    view.scroll[index] = moved(view.scroll[index]).min(MAX_SCROLL);
+                }
+            }
+        },
+    }
+}
+
+/// No text that is scrolled by lines has more.
+const MAX_SCROLL: usize = 4_000;
+
+/// Place of a pane in [`View::scroll`].
+pub(super) fn scroll_index(pane: Pane) -> Option<usize> {
+    match pane {
+        Pane::Status => Some(0),
+        Pane::Memory => Some(1),
+        Pane::Host => Some(2),
+        _ => None,
+    }
+}
+
+fn step_layer(view: &mut View, step: isize) {
+    let order = &view.shown.layers.order;
+    let Some(last) = order.len().checked_sub(1) else { return };
+    let position = view.position().saturating_add_signed(step).min(last);
+    view.selected = Some(view.shown.layers.order[position]);
+}
+
+fn open(view: &mut View, store: &Store) -> Option<Request> {
+    match (view.overlays.last_mut(), view.page) {
+        (Some(Overlay::Picker(picker)), _) => {
+            if let Choice::File(path) = picker.open() {
+                view.overlays.pop();
+                view.start.choose_model(store, path);
+            }
+        }
+        (Some(Overlay::Filter), _) => {
+            view.overlays.pop();
+        }
+        (Some(Overlay::Backends { selected }), _) => {
+            let selected = *selected;
+            return switch(view, store, selected);
+        }
+        (None, Page::Start) => return toggle(view, store),
+        (None, Page::Live) if view.focus == Pane::Layers && !view.shown.layers.order.is_empty() => {
+            // From now on the details stay with this op, however the order changes.
+            let position = view.position();
+            view.selected = view.shown.layers.order.get(position).copied();
+            view.overlays.push(Overlay::Details { scroll: 0 });
+        }
+        _ => {}
+    }
+    None
+}
+
+fn switch(view: &mut View, store: &Store, selected: usize) -> Option<Request> {
+    let row = view.start.backends.get(selected)?.clone();
+    if let Err(reason) = &row.available {
+        view.notice = Some(format!("{} is not available: {reason}", row.backend));
+        return None;
+    }
+    view.overlays.pop();
+    if view.over {
+        view.notice = Some(OVER.to_owned());
+        return None;
+    }
+    ask_run(view, store, format!("switching to {}", row.backend));
+    Some(Request::Switch(row.backend))
+}
+
+fn toggle(view: &mut View, store: &Store) -> Option<Request> {
+    match view.start.item(store) {
+        Item::Device(id) => view.start.device = id,
+        Item::Model(index) => view.start.model = Some(index),
+        Item::Browse => {
+            let picker = new_picker(view);
+            view.overlays.push(Overlay::Picker(picker));
+        }
+        Item::Backend(index) => {
+            if let Err(reason) = view.start.toggle(index) {
+                view.notice = Some(reason);
+            }
+        }
+        Item::Run => return start(view, store),
+    }
+    None
+}
+
+fn start(view: &mut View, store: &Store) -> Option<Request> {
+    if view.over {
+        view.notice = Some(OVER.to_owned());
+        return None;
+    }
+    match view.start.request() {
+        Ok(request) => {
+            if let Request::Start { model, backends, .. } = &request {
+                let model = crate::event::clean_text(&model.to_string_lossy());
+                ask_run(view, store, starting(&model, backends));
+            }
+            view.page = Page::Live;
+            Some(request)
+        }
+        Err(missing) => {
+            view.notice = Some(missing.to_owned());
+            None
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The state of the view: what is open, selected, sorted, filtered and scrolled. Numbers belong to the store.
+
+use super::keymap::{KeyContext, Keymap};
+use super::layout::{self, Layout, LayoutWishes};
+use super::panes;
+use super::picker::Picker;
+use super::rows::Sort;
+use super::shown::{Shown, Wishes};
+use super::start::StartForm;
+use super::{BackendAvailability, StartChoice};
+use crate::backends::Backend;
+use crate::event::RunId;
+use crate::store::{Run, Store};
+use ratatui::layout::Rect;
+use std::path::PathBuf;
+
+/// The panes of the live view, in the order of the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pane {
+    /// Run status.
+    Status,
+    /// Latency.
+    Latency,
+    /// Layers.
+    Layers,
+    /// Memory.
+    Memory,
+    /// Host counters.
+    Host,
+    /// Log.
+    Log,
+}
+
+impl Pane {
+    /// All panes.
+    pub const ALL: [Self; 6] = [Self::Status, Self::Latency, Self::Layers, Self::Memory, Self::Host, Self::Log];
+
+    /// Name in titles and key files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Latency => "latency",
+            Self::Layers => "layers",
+            Self::Memory => "memory",
+            Self::Host => "host",
+            Self::Log => "log",
+        }
+    }
+
+    /// True for those that take the main place of a small screen.
+    pub fn is_main(self) -> bool {
+        !matches!(self, Self::Status | Self::Latency)
+    }
+
+    pub(super) fn step(self, step: usize) -> Self {
+        let at = Self::ALL.iter().position(|pane| *pane == self).unwrap_or(0);
+        Self::ALL[(at + step) % Self::ALL.len()]
+    }
+}
+
+/// What fills the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Page {
+    /// The start screen.
+    Start,
+    /// The live view.
+    Live,
+}
+
+/// What is open above the page; only the topmost gets keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Overlay {
+    /// All keys, scrolled.
+    Help {
+        /// First line shown.
+        scroll: usize,
+    },
+    /// Choosing a model file.
+    Picker(Picker),
+    /// Typing the filter of the layers.
+    Filter,
+    /// Details of the selected layer, scrolled.
+    Details {
+        /// First line shown.
+        scroll: usize,
+    },
+    /// Choosing another backend.
+    Backends {
+        /// Selected row.
+        selected: usize,
+    },
+}
+
+/// The frozen view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paused {
+    /// Moment that is shown, host monotonic microseconds.
+    pub at_us: u64,
+    /// Records folded at that moment.
+    pub records: u64,
+}
+
+/// What was asked of the run and has not happened yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// A new run; it is there when the store holds more runs than this.
+    Run {
+        /// Words for people.
+        what: String,
+        /// Runs there were.
+        runs: usize,
+    },
+    /// The end of the run.
+    Stop(RunId),
+}
+
+/// The view.
+#[derive(Debug)]
+pub struct View {
+    /// What fills the screen.
+    pub page: Page,
+    /// What is open above, the topmost last.
+    pub overlays: Vec<Overlay>,
+    /// Pane with the focus.
+    pub focus: Pane,
+    /// Pane in the main place of a small screen.
+    pub main: Pane,
+    /// The focused pane is alone.
+    pub zoomed: bool,
+    /// The start screen.
+    pub start: StartForm,
+    /// Order of the layers.
+    pub sort: Sort,
+    /// Filter of the layers.
+    pub filter: String,
+    /// Selected row of the op table; `None` is the first one shown, whichever that is.
+    pub selected: Option<u32>,
+    /// First layer shown.
+    pub layers_top: usize,
+    /// Log lines below the last one shown; 0 follows the end.
+    pub log_back: usize,
+    /// First line shown in the status, memory and host panes.
+    pub scroll: [usize; 3],
+    /// Run to show; `None` follows the newest.
+    pub run: Option<RunId>,
+    /// Set while the view is frozen.
+    pub paused: Option<Paused>,
+    /// What was asked and has not happened yet.
+    pub asked: Option<Asked>,
+    /// Something to tell, until the next key.
+    pub notice: Option<String>,
+    /// The sources are closed: nothing will come any more.
+    pub over: bool,
+    /// The keys.
+    pub keymap: Keymap,
+    /// What the panes show.
+    pub shown: Shown,
+    /// Rows that a page of the focused list has.
+    pub page_rows: usize,
+}
+
+impl View {
+    /// The start screen.
+    pub fn start(recent_models: Vec<PathBuf>, backends: Vec<BackendAvailability>) -> Self {
+        Self {
+            page: Page::Start,
+            overlays: Vec::new(),
+            focus: Pane::Layers,
+            main: Pane::Layers,
+            zoomed: false,
+            start: StartForm::new(recent_models, backends),
+            sort: Sort::default(),
+            filter: String::new(),
+            selected: None,
+            layers_top: 0,
+            log_back: 0,
+            scroll: [0; 3],
+            run: None,
+            paused: None,
+            asked: None,
+            notice: None,
+            over: false,
+            keymap: Keymap::default(),
+            shown: Shown::default(),
+            page_rows: 1,
+        }
+    }
+
+    /// The live view of runs that were asked for already.
+    pub fn live(choice: &StartChoice, recent_models: Vec<PathBuf>, backends: Vec<BackendAvailability>) -> Self {
+        let mut view = Self::start(recent_models, backends);
+        view.start.device.clone_from(&choice.device);
+        let model = crate::event::clean_text(&choice.model.to_string_lossy());
+        view.start.choose_model(&Store::new(), choice.model.clone());
+        view.page = Page::Live;
+        view.asked = Some(Asked::Run { what: starting(&model, &choice.backends), runs: 0 });
+        view
+    }
+
+    /// The run that is shown: the chosen one, or the newest that has begun.
+    pub fn run_of<'a>(&self, store: &'a Store) -> Option<&'a Run> {
+        let chosen = self.run.and_then(|id| store.run(id));
+        // A frozen view does not jump to a run that began later.
+        let frozen = || self.paused.and(self.shown.run).and_then(|id| store.run(id));
+        chosen.or_else(frozen).or_else(|| store.runs().last())
+    }
+
+    /// A run is going on.
+    pub fn is_running(store: &Store) -> bool {
+        store.runs().iter().any(|run| !run.is_ended())
+    }
+
+    /// Name of the screen that gets the keys.
+    pub fn screen(&self) -> &'static str {
+        match (self.overlays.last(), self.page) {
+            (Some(Overlay::Help { .. }), _) => "help",
+            (Some(Overlay::Picker(_)), _) => "picker",
+            (Some(Overlay::Filter), _) => "filter",
+            (Some(Overlay::Details { .. }), _) => "details",
+            (Some(Overlay::Backends { .. }), _) => "backends",
+            (None, Page::Start) => "start",
+            (None, Page::Live) => "live",
+        }
+    }
+
+    /// What key rules are tested against.
+    pub fn key_context(&self, store: &Store) -> KeyContext {
+        let screen = self.screen();
+        KeyContext {
+            screen,
+            pane: self.focus.name(),
+            running: Self::is_running(store),
+            paused: self.paused.is_some(),
+            text_input: matches!(screen, "picker" | "filter"),
+        }
+    }
+
+    /// The layout at a size.
+    pub fn layout(&self, store: &Store, area: Rect) -> Layout {
+        let run = self.run_of(store);
+        let failure_rows = match (self.shown.standing, run) {
+            (Some(standing), Some(run)) if standing.failed => panes::failure_rows(run, area.width),
+            _ => 0,
+        };
+        layout::live(
+            area,
+            LayoutWishes {
+                main: self.main,
+                zoomed: self.zoomed.then_some(self.focus),
+                details: self.overlays.iter().any(|overlay| matches!(overlay, Overlay::Details { .. })),
+                failure_rows,
+                latency: self.shown.latency.count > 0,
+            },
+        )
+    }
+
+    /// Brings the view up to date before a frame of this size: takes what is new from the store unless paused, and keeps
+    /// selections and scrolling within what there is. Returns true if another frame is needed though nothing happens.
+    pub fn prepare(&mut self, store: &Store, area: Rect, now_us: u64) -> bool {
+        match &self.asked {
+            Some(Asked::Run { runs, .. }) if store.runs().len() > *runs => self.asked = None,
+            Some(Asked::Stop(id)) if store.run(*id).is_none_or(Run::is_ended) => self.asked = None,
+            _ => {}
+        }
+        let run = self.run_of(store).map(|run| run.id);
+        if run != self.shown.run {
+            self.selected = None;
+            self.layers_top = 0;
+            self.scroll = [0; 3];
+        }
+        let layout = self.layout(store, area);
+        let parts = layout::latency_parts(layout.inside(layout.latency));
+        let wishes = Wishes {
+            run,
+            frozen: self.paused.is_some(),
+            sort: self.sort,
+            filter: &self.filter,
+            bins: usize::from(parts.histogram.width.max(8)),
+        };
+        let more = self.shown.refresh(store, wishes, now_us);
+        // A failure may just have appeared and changed the layout.
+        let layout = self.layout(store, area);
+        let rows = panes::layer_rows(layout.inside(layout.layers));
+        if self.focus == Pane::Layers || !layout.layers.is_empty() {
+            self.keep_selection_visible(rows);
+        }
+        let focused = layout.inside(layout.area(self.focus));
+        self.page_rows = match self.focus {
+            Pane::Layers => rows.max(1),
+            _ => usize::from(focused.height).max(1),
+        };
+        more
+    }
+
+    /// Position of the selected layer in the order shown.
+    pub fn position(&self) -> usize {
+        let order = &self.shown.layers.order;
+        self.selected.and_then(|row| order.iter().position(|known| *known == row)).unwrap_or(0)
+    }
+
+    /// The selected row of the op table.
+    pub fn selected_row(&self) -> Option<usize> {
+        self.shown.layers.order.get(self.position()).map(|row| *row as usize)
+    }
+
+    fn keep_selection_visible(&mut self, rows: usize) {
+        let (len, position) = (self.shown.layers.order.len(), self.position());
+        self.layers_top = self.layers_top.min(len.saturating_sub(rows));
+        if position < self.layers_top {
+            self.layers_top = position;
+        } else if rows > 0 && position >= self.layers_top + rows {
+            self.layers_top = position + 1 - rows;
+        }
+    }
+}
+
+/// Words for runs that were asked for.
+pub(super) fn starting(model: &str, backends: &[Backend]) -> String {
+    let names: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
+    format!("starting {model} on {}", names.join(", then "))
+}

@@ -1,0 +1,135 @@
+//! Runs one after another, and the orders that come in between.
+
+use super::supervise::{Ended, Limits, Supervisor};
+use crate::backends::qnn::runner::{RunTask, Task};
+use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, RunId, RunPlan, RunStatus, Stage};
+use crate::session::Source;
+use std::collections::VecDeque;
+use tokio::sync::{mpsc, watch};
+
+/// A run to be made: what is told on the stream, and what the runner is told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRequest {
+    /// For the stream.
+    pub plan: RunPlan,
+    /// For the runner.
+    pub task: RunTask,
+}
+
+/// An order to the conductor.
+#[derive(Debug)]
+pub enum Order {
+    /// Make these runs after those that wait already.
+    Run(Vec<RunRequest>),
+    /// End the run that goes on, drop those that wait, and make these.
+    Replace(Vec<RunRequest>),
+    /// End the run that goes on and drop those that wait.
+    Stop,
+}
+
+/// Makes runs in order; never two at once, they would disturb each other's figures.
+#[derive(Debug)]
+pub struct Conductor {
+    source: Source,
+    limits: Limits,
+    next_run: u32,
+}
+
+impl Conductor {
+    /// A conductor whose events go to `source`.
+    pub fn new(source: Source, limits: Limits) -> Self {
+        Self { source, limits, next_run: 0 }
+    }
+
+    /// Makes one run. Failures of any kind are on the stream.
+    pub async fn run(&mut self, request: &RunRequest, stop: watch::Receiver<bool>) {
+        let id = RunId(self.next_run);
+        self.next_run += 1;
+        self.source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
+        let supervisor = Supervisor::new(Some((self.source.clone(), id)), self.limits);
+        match supervisor.run(&Task::Run(Box::new(request.task.clone())), stop).await {
+            Ok(Ended::Done(_) | Ended::Failed(_)) => {}
+            Err(error) => {
+                let failure = Failure {
+                    stage: Stage::Prepare,
+                    call: "spawn".to_owned(),
+                    code: None,
+                    symbol: None,
+                    message: error.to_string(),
+                    hint: None,
+                    missing: true,
+                    bad_input: false,
+                    log_tail: Vec::new(),
+                };
+                self.source.send(Some(id), Event::Failed(Box::new(failure))).await;
+                self.source.send(Some(id), Event::RunFinished { status: RunStatus::Failed }).await;
+            }
+        }
+    }
+
+    /// Makes `requests` in order; setting `stop` ends the one that goes on and leaves the rest out.
+    pub async fn run_all(&mut self, requests: &[RunRequest], stop: &watch::Receiver<bool>) {
+        for request in requests {
+            if *stop.borrow() {
+                let text = format!("the {} run was left out: stopped", request.plan.backend);
+                self.source
+                    .send(None, Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text)))
+                    .await;
+                continue;
+            }
+            self.run(request, stop.clone()).await;
+        }
+    }
+
+    /// Carries out orders until their channel closes; then ends the run that goes on.
+    pub async fn serve(mut self, mut orders: mpsc::Receiver<Order>) {
+        let mut waiting: VecDeque<RunRequest> = VecDeque::new();
+        loop {
+            let Some(request) = waiting.pop_front() else {
+                match orders.recv().await {
+                    Some(order) => {
+                        apply(order, &mut waiting);
+                        continue;
+                    }
+                    None => return,
+                }
+            };
+            let (stop, stopped) = watch::channel(false);
+            let run = self.run(&request, stopped);
+            tokio::pin!(run);
+            loop {
+                tokio::select! {
+                    () = &mut run => break,
+                    order = orders.recv() => match order {
+                        Some(order) => {
+                            if apply(order, &mut waiting) {
+                                let _ = stop.send(true);
+                            }
+                        }
+                        // Dropping the run kills the runner at once; nobody waits for its figures any more.
+                        None => return,
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Changes what waits; true if the run that goes on has to end.
+fn apply(order: Order, waiting: &mut VecDeque<RunRequest>) -> bool {
+    match order {
+        Order::Run(requests) => {
+            waiting.extend(requests);
+            false
+        }
+        Order::Replace(requests) => {
+            waiting.clear();
+            waiting.extend(requests);
+            true
+        }
+        Order::Stop => {
+            waiting.clear();
+            true
+        }
+    }
+}

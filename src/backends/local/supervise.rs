@@ -1,0 +1,428 @@
+//! Watching over one runner child: its frames, its console, its deadlines, its memory, its end.
+
+use super::console;
+use super::frames::{Line, LineReader, MAX_CONSOLE_LINE, MAX_FRAME};
+use crate::backends::qnn::runner::{Command, Frame, PROTOCOL, Task};
+use crate::event::{
+    Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, RunId, RunStatus, Stage, clean_text,
+};
+use crate::probes::process;
+use crate::session::Source;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::watch;
+
+/// How often deadlines and memory are looked at.
+const TICK: Duration = Duration::from_millis(100);
+/// Every n-th tick puts the runner's memory on the stream.
+const MEMORY_EVERY: u32 = 2;
+/// Time to come up.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time to end after the last frame, or after being asked to stop between inferences.
+const GRACE: Duration = Duration::from_secs(10);
+/// Log lines that a failure quotes.
+const TAIL: usize = 20;
+
+/// Bounds of a runner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest time without a sign of progress.
+    pub stage_timeout: Duration,
+    /// Largest resident set, bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Default for Limits {
+    /// Five minutes, and no bound on memory.
+    fn default() -> Self {
+        Self { stage_timeout: Duration::from_secs(300), memory_bytes: None }
+    }
+}
+
+/// The runner cannot be started.
+#[derive(Debug, Error)]
+#[error("cannot start the runner process {program}: {source}")]
+pub struct RunnerError {
+    program: PathBuf,
+    source: std::io::Error,
+}
+
+/// How a runner ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// It carried its task out; the answer of an inspection or a probe.
+    Done(Option<Frame>),
+    /// It did not; what was last known. For runs the failure is on the stream too.
+    Failed(Box<Failure>),
+}
+
+/// Watches one runner.
+pub struct Supervisor {
+    source: Option<(Source, RunId)>,
+    limits: Limits,
+    stage: Stage,
+    last_sign: Instant,
+    tail: VecDeque<String>,
+    failure: Option<Box<Failure>>,
+    status: Option<RunStatus>,
+    answer: Option<Frame>,
+    hello: bool,
+    done: bool,
+    garbage: u64,
+    killed_for: Option<String>,
+}
+
+/// Runs an inspection or a probe and returns its answer.
+pub async fn ask(task: &Task, limits: Limits) -> Result<Ended, RunnerError> {
+    let (_stop, stopped) = watch::channel(false);
+    Supervisor::new(None, limits).run(task, stopped).await
+}
+
+impl Supervisor {
+    /// A supervisor whose events go to `source`; without one, only the answer and the failure come back.
+    pub fn new(source: Option<(Source, RunId)>, limits: Limits) -> Self {
+        Self {
+            source,
+            limits,
+            stage: Stage::Prepare,
+            last_sign: Instant::now(),
+            tail: VecDeque::new(),
+            failure: None,
+            status: None,
+            answer: None,
+            hello: false,
+            done: false,
+            garbage: 0,
+            killed_for: None,
+        }
+    }
+
+    /// Starts the runner, sees it through, and returns how it ended. Setting `stop` asks it to end its phase.
+    pub async fn run(mut self, task: &Task, mut stop: watch::Receiver<bool>) -> Result<Ended, RunnerError> {
+        let (mut child, mut stdin, stdout, stderr) = spawn(task)?;
+        let pid = child.id();
+        let mut request = serde_json::to_vec(task).unwrap_or_default();
+        request.push(b'\n');
+        if stdin.write_all(&request).await.is_err() || stdin.flush().await.is_err() {
+            self.note(LogLevel::Error, "the runner closed its input before it read the task").await;
+        }
+        let mut frames = LineReader::new(BufReader::with_capacity(1 << 16, stdout), MAX_FRAME);
+        let mut console = LineReader::new(BufReader::new(stderr), MAX_CONSOLE_LINE);
+        let (mut frames_open, mut console_open) = (true, true);
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut ticks = 0u32;
+        let mut stop_open = true;
+        let mut stop_deadline: Option<Instant> = None;
+        self.last_sign = Instant::now();
+        while frames_open || console_open {
+            tokio::select! {
+                biased;
+                changed = stop.changed(), if stop_open && stop_deadline.is_none() => {
+                    stop_open = changed.is_ok();
+                    if *stop.borrow() {
+                        let mut line = serde_json::to_vec(&Command::Stop).unwrap_or_default();
+                        line.push(b'\n');
+                        let _ = stdin.write_all(&line).await;
+                        stop_deadline = Some(Instant::now() + GRACE);
+                    }
+                }
+                line = frames.next(), if frames_open => frames_open = self.take_frame_line(line).await,
+                line = console.next(), if console_open => console_open = self.take_console_line(line).await,
+                _ = tick.tick() => {
+                    ticks = ticks.wrapping_add(1);
+                    self.watch_memory(pid, ticks).await;
+                    if let Some(reason) = self.overdue(stop_deadline) {
+                        self.killed_for.get_or_insert(reason);
+                    }
+                    if self.killed_for.is_some() {
+                        let _ = child.start_kill();
+                    }
+                }
+            }
+            if self.done && !frames_open && self.last_sign.elapsed() > GRACE {
+                break;
+            }
+        }
+        let status = match tokio::time::timeout(GRACE, child.wait()).await {
+            Ok(Ok(status)) => Some(status),
+            _ => {
+                let _ = child.start_kill();
+                child.wait().await.ok()
+            }
+        };
+        drop(stdin);
+        Ok(self.finish(status).await)
+    }
+
+    async fn take_frame_line(&mut self, line: Line) -> bool {
+        self.last_sign = Instant::now();
+        match line {
+            Line::End => return false,
+            Line::Whole(bytes) => match serde_json::from_slice::<Frame>(&bytes) {
+                Ok(frame) => self.take_frame(frame).await,
+                Err(_) => self.take_garbage(&bytes).await,
+            },
+            Line::Cut(bytes) => {
+                let text = format!("the runner stopped inside a line of {} bytes", bytes.len());
+                self.note(LogLevel::Error, &text).await;
+            }
+            Line::TooLong(start) => self.take_garbage(&start).await,
+        }
+        true
+    }
+
+    /// Something on the frame channel that is no frame: quoted a few times, then only counted.
+    async fn take_garbage(&mut self, bytes: &[u8]) {
+        self.garbage += 1;
+        if self.garbage <= 5 {
+            let start = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
+            self.note(LogLevel::Warning, &format!("the runner said something that is not a frame: {start}")).await;
+        }
+        if !self.hello {
+            self.killed_for.get_or_insert_with(|| "the runner does not speak qnnscope's protocol".to_owned());
+        }
+    }
+
+    async fn take_frame(&mut self, frame: Frame) {
+        match frame {
+            Frame::Hello(hello) => {
+                self.hello = hello.protocol == PROTOCOL;
+                if !self.hello {
+                    let text = format!("the runner speaks protocol {}, not {PROTOCOL}", hello.protocol);
+                    self.killed_for.get_or_insert(text);
+                }
+            }
+            Frame::Event { t_us, event } => {
+                match &event {
+                    Event::StageStarted { stage } => self.stage = *stage,
+                    Event::Log(line) => self.remember(&line.text),
+                    _ => {}
+                }
+                match event {
+                    // Hints are the front end's business, so they are put in here and not by the runner.
+                    Event::Failed(mut failure) => {
+                        failure.hint = crate::hints::for_failure(&failure);
+                        self.failure = Some(failure.clone());
+                        self.send(t_us, Event::Failed(failure)).await;
+                    }
+                    // Sent by `finish`, once the process has really ended.
+                    Event::RunFinished { status } => self.status = Some(status),
+                    event => self.send(t_us, event).await,
+                }
+            }
+            Frame::Done => self.done = true,
+            answer => self.answer = Some(answer),
+        }
+    }
+
+    async fn take_console_line(&mut self, line: Line) -> bool {
+        let bytes = match line {
+            Line::End => return false,
+            Line::Whole(bytes) | Line::Cut(bytes) | Line::TooLong(bytes) => bytes,
+        };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        for event in console::events(&text) {
+            if let Event::Log(line) = &event {
+                self.remember(&line.text);
+            }
+            self.send(crate::event::now_us(), event).await;
+        }
+        true
+    }
+
+    async fn send(&self, t_us: u64, event: Event) {
+        if let Some((source, run)) = &self.source {
+            source.send_at(t_us, Some(*run), event).await;
+        }
+    }
+
+    async fn note(&mut self, level: LogLevel, text: &str) {
+        let line = LogLine::new(level, LogSource::Qnnscope, text);
+        self.remember(&line.text);
+        self.send(crate::event::now_us(), Event::Log(line)).await;
+    }
+
+    fn remember(&mut self, text: &str) {
+        if self.tail.len() == TAIL {
+            self.tail.pop_front();
+        }
+        self.tail.push_back(text.to_owned());
+    }
+
+    async fn watch_memory(&mut self, pid: Option<u32>, ticks: u32) {
+        let Some(memory) = pid.and_then(|pid| process::memory(Some(pid))) else { return };
+        if let Some(limit) = self.limits.memory_bytes
+            && memory.rss > limit
+        {
+            let reason = format!(
+                "the runner used {} MiB of memory, more than the limit of {} MiB (--memory-limit-mb)",
+                memory.rss >> 20,
+                limit >> 20
+            );
+            self.killed_for.get_or_insert(reason);
+        }
+        if ticks.is_multiple_of(MEMORY_EVERY) && self.hello && !self.done {
+            let sample = MemorySample {
+                mark: MemoryMark::Running,
+                rss: memory.rss,
+                rss_peak: memory.rss_peak,
+                pss: None,
+                inferences: 0,
+            };
+            self.send(crate::event::now_us(), Event::Memory(sample)).await;
+        }
+    }
+
+    /// Why the runner has to be ended now, if it has to.
+    fn overdue(&self, stop_deadline: Option<Instant>) -> Option<String> {
+        if stop_deadline.is_some_and(|deadline| Instant::now() > deadline) && !self.done {
+            return Some(format!("it did not stop within {} s when asked to", GRACE.as_secs()));
+        }
+        let silent = self.last_sign.elapsed();
+        if !self.hello && silent > HELLO_TIMEOUT {
+            return Some(format!("the runner did not come up within {} s", HELLO_TIMEOUT.as_secs()));
+        }
+        if !self.done && silent > self.limits.stage_timeout {
+            let limit = self.limits.stage_timeout.as_secs_f64();
+            return Some(format!("stage {} showed no progress for {limit} s (--stage-timeout)", self.stage));
+        }
+        None
+    }
+
+    async fn finish(mut self, exit: Option<ExitStatus>) -> Ended {
+        let unfinished = !self.done;
+        if (unfinished || self.killed_for.is_some()) && self.failure.is_none() && self.status.is_none() {
+            let (call, message) = self.describe_end(exit);
+            let mut failure = Failure {
+                stage: self.stage,
+                call,
+                code: None,
+                symbol: None,
+                message: clean_text(&message),
+                hint: None,
+                missing: false,
+                bad_input: false,
+                log_tail: self.tail.iter().cloned().collect(),
+            };
+            failure.hint = crate::hints::for_failure(&failure);
+            let failure = Box::new(failure);
+            self.failure = Some(failure.clone());
+            self.send(crate::event::now_us(), Event::Failed(failure)).await;
+        }
+        if self.garbage > 5 {
+            let count = self.garbage;
+            self.send(
+                crate::event::now_us(),
+                Event::Lost { source: "runner".to_owned(), reason: "lines that are not frames".to_owned(), count },
+            )
+            .await;
+        }
+        let status = match (&self.failure, self.status) {
+            (Some(_), _) => RunStatus::Failed,
+            (None, status) => status.unwrap_or(RunStatus::Ok),
+        };
+        self.send(crate::event::now_us(), Event::RunFinished { status }).await;
+        match self.failure {
+            Some(failure) => Ended::Failed(failure),
+            None => Ended::Done(self.answer),
+        }
+    }
+
+    fn describe_end(&self, exit: Option<ExitStatus>) -> (String, String) {
+        let stage = self.stage;
+        if let Some(reason) = &self.killed_for {
+            return ("supervision".to_owned(), format!("the runner was ended in stage {stage}: {reason}"));
+        }
+        let Some(exit) = exit else {
+            return ("wait".to_owned(), format!("the runner was lost in stage {stage}"));
+        };
+        match signal(exit) {
+            Some((number, name)) => {
+                (name.to_owned(), format!("the runner was ended by signal {number} ({name}) in stage {stage}"))
+            }
+            None => {
+                let code = exit.code().map_or_else(|| "no status".to_owned(), |code| format!("status {code}"));
+                ("exit".to_owned(), format!("the runner ended with {code} in stage {stage}, before it was done"))
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+fn signal(exit: ExitStatus) -> Option<(i32, &'static str)> {
+    use std::os::unix::process::ExitStatusExt;
+    let number = exit.signal()?;
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => "a signal",
+    };
+    Some((number, name))
+}
+
+#[cfg(not(unix))]
+fn signal(_exit: ExitStatus) -> Option<(i32, &'static str)> {
+    None
+}
+
+/// The runner's program: this binary, or `$QNNSCOPE_RUNNER` (for debugging the protocol).
+fn program() -> Result<PathBuf, RunnerError> {
+    if let Some(program) = std::env::var_os("QNNSCOPE_RUNNER") {
+        return Ok(PathBuf::from(program));
+    }
+    std::env::current_exe().map_err(|source| RunnerError { program: PathBuf::from("qnnscope"), source })
+}
+
+fn spawn(task: &Task) -> Result<(Child, ChildStdin, ChildStdout, ChildStderr), RunnerError> {
+    let program = program()?;
+    let failed = |source| RunnerError { program: program.clone(), source };
+    let mut command = tokio::process::Command::new(&program);
+    command.arg(crate::RUNNER_SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Backends open their siblings by bare name; the DSP side searches its own path (`;` between folders).
+    let folder = match task {
+        Task::Run(task) => Some(task.runtime_dir.clone()),
+        Task::Inspect(task) => Some(task.runtime_dir.clone()),
+        Task::Probe(task) => task.library.parent().map(ToOwned::to_owned),
+    };
+    if let Some(folder) = folder {
+        command.env("LD_LIBRARY_PATH", joined(&folder, "LD_LIBRARY_PATH", ":"));
+        command.env("ADSP_LIBRARY_PATH", joined(&folder, "ADSP_LIBRARY_PATH", ";"));
+    }
+    command.kill_on_drop(true);
+    // A group of its own: Ctrl-C in the terminal reaches us, and we end the run in order.
+    #[cfg(unix)]
+    command.process_group(0);
+    let mut child = command.spawn().map_err(failed)?;
+    match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
+        (Some(stdin), Some(stdout), Some(stderr)) => Ok((child, stdin, stdout, stderr)),
+        _ => Err(failed(std::io::Error::other("its pipes are missing"))),
+    }
+}
+
+/// `folder` in front of what the variable already holds.
+fn joined(folder: &std::path::Path, variable: &str, separator: &str) -> std::ffi::OsString {
+    let mut value = folder.as_os_str().to_owned();
+    if let Some(old) = std::env::var_os(variable).filter(|old| !old.is_empty()) {
+        value.push(separator);
+        value.push(old);
+    }
+    value
+}

@@ -1,0 +1,349 @@
+//! What can go wrong with runtimes, and what to do next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::{DEFAULT_WHEEL_VERSION, Platform, RuntimeSource, WHEEL_NAME};
+
+const MIB: u64 = 1 << 20;
+
+/// A failed search for a runtime, or a failed install of one. The text says what failed and on what;
+/// [`RuntimeError::hint`] says what to do next.
+#[derive(Debug, Error)]
+pub enum RuntimeError {
+    /// The requested version is not a version number.
+    #[error("cannot install {WHEEL_NAME}: {version:?} is not a version number")]
+    BadVersion {
+        /// What was asked for.
+        version: String,
+    },
+    /// There is no folder to install into or to look in.
+    #[error("cannot find the data folder of qnnscope: this user has no home folder")]
+    NoDataDir,
+    /// Python could not be started.
+    #[error("cannot start Python ({}) to download {WHEEL_NAME}", python.display())]
+    PythonMissing {
+        /// The program that was tried.
+        python: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Python runs, but has no pip.
+    #[error("cannot download {WHEEL_NAME}: {} has no pip", python.display())]
+    PipMissing {
+        /// The Python that was asked.
+        python: PathBuf,
+    },
+    /// pip failed for a reason we do not know.
+    #[error("pip could not download {requirement} ({status}){}", quote(lines))]
+    PipFailed {
+        /// What was asked for.
+        requirement: String,
+        /// How pip ended.
+        status: String,
+        /// The last lines of its output that matter.
+        lines: Vec<String>,
+    },
+    /// pip could not reach the package index.
+    #[error("pip could not reach the package index for {requirement}{}", quote(lines))]
+    Network {
+        /// What was asked for.
+        requirement: String,
+        /// The last lines of its output that matter.
+        lines: Vec<String>,
+    },
+    /// The package has no such version for this machine, but has others.
+    #[error("pip finds no {requirement} for this machine, only {}", available.join(", "))]
+    NoSuchVersion {
+        /// What was asked for.
+        requirement: String,
+        /// The versions pip offers here.
+        available: Vec<String>,
+    },
+    /// The package index has nothing for this machine.
+    #[error("pip finds no wheel of {requirement} for this machine ({platform})")]
+    NoWheel {
+        /// What was asked for.
+        requirement: String,
+        /// This machine.
+        platform: Platform,
+        /// The pip that was asked, when it is too old to know the tags of these wheels.
+        old_pip: Option<String>,
+    },
+    /// The file given as a wheel is not named like one.
+    #[error("cannot install {}: not the name of a wheel (NAME-VERSION-PYTHON-ABI-PLATFORM.whl)", path.display())]
+    NotAWheel {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The wheel holds libraries for another kind of machine.
+    #[error("cannot install {}: {found}, this machine is {platform}", wheel.display())]
+    OtherPlatform {
+        /// The wheel.
+        wheel: PathBuf,
+        /// What says so.
+        found: String,
+        /// This machine.
+        platform: Platform,
+    },
+    /// The wheel is not a readable zip archive, or its content does not match its checksums.
+    #[error("cannot unpack {}: the file is damaged: {detail}", wheel.display())]
+    CorruptWheel {
+        /// The wheel.
+        wheel: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// The wheel is sound, but carries no QNN libraries.
+    #[error("cannot install {}: there is no libQnnSystem.so in it", wheel.display())]
+    NotQnnWheel {
+        /// The wheel.
+        wheel: PathBuf,
+    },
+    /// The wheel has an entry that no sound wheel has.
+    #[error("refused to unpack {}: entry {entry:?} {reason}", wheel.display())]
+    UnsafeEntry {
+        /// The wheel.
+        wheel: PathBuf,
+        /// Name of the entry.
+        entry: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The disk filled up.
+    #[error("cannot {operation}: the disk of {} is full", dir.display())]
+    DiskFull {
+        /// What was being done.
+        operation: &'static str,
+        /// The folder on the full disk.
+        dir: PathBuf,
+        /// How much room the whole step takes, where that is known.
+        needed: Option<u64>,
+    },
+    /// The system refused access.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    Denied {
+        /// What was being done.
+        operation: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another failure of a file operation.
+    #[error("cannot {operation} {}: {source}", path.display())]
+    Io {
+        /// What was being done.
+        operation: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The caller asked to stop.
+    #[error("the install of {WHEEL_NAME} was stopped; nothing was changed")]
+    Cancelled,
+    /// A named place holds no QNN libraries for this machine.
+    #[error("no QNN libraries in {} ({origin}): {detail}", path.display())]
+    NoLibraries {
+        /// The place.
+        path: PathBuf,
+        /// Who named it.
+        origin: RuntimeSource,
+        /// What was looked for and what was found.
+        detail: String,
+    },
+    /// A named place holds libraries for another kind of machine.
+    #[error("{} ({origin}) is built for {found}, this machine is {platform}", library.display())]
+    WrongMachine {
+        /// The library that was looked at.
+        library: PathBuf,
+        /// Who named it.
+        origin: RuntimeSource,
+        /// What it is built for.
+        found: String,
+        /// This machine.
+        platform: Platform,
+    },
+    /// The only installed runtimes have lost files since they were installed.
+    #[error("the runtime in {} is damaged: {} missing or cut short", dir.display(), missing.join(", "))]
+    Incomplete {
+        /// The runtime's folder.
+        dir: PathBuf,
+        /// Its version.
+        version: String,
+        /// The files that are missing or have the wrong size.
+        missing: Vec<String>,
+    },
+    /// There is no runtime anywhere.
+    #[error("no QNN runtime found; looked at {}", looked.join("; "))]
+    NotFound {
+        /// The places, with what was wrong with each.
+        looked: Vec<String>,
+    },
+}
+
+impl RuntimeError {
+    /// Sorts a failure of a file operation: full disk, no permission, anything else.
+    pub(super) fn file(operation: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
+                operation,
+                dir: path.parent().map_or_else(|| path.clone(), Path::to_path_buf),
+                needed: None,
+            },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::Denied { operation, path, source }
+            }
+            _ => Self::Io { operation, path, source },
+        }
+    }
+
+    /// The next thing to do or to type, where there is one.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::BadVersion { .. } => format!("try --version {DEFAULT_WHEEL_VERSION}"),
+            Self::NoDataDir => {
+                "set QNNSCOPE_DATA_DIR to a folder for the libraries".to_owned()
+            }
+            Self::PythonMissing { python, .. } if python == Path::new("python3") => {
+                "install Python and pip: sudo apt-get install python3 python3-pip; or set QNNSCOPE_PYTHON to a Python 3"
+                    .to_owned()
+            }
+            Self::PythonMissing { .. } => {
+                "QNNSCOPE_PYTHON must name a Python 3 program; unset it to use python3".to_owned()
+            }
+            Self::PipMissing { python } if python == Path::new("python3") => {
+                "install pip: sudo apt-get install python3-pip; or set QNNSCOPE_PYTHON to a Python that has pip"
+                    .to_owned()
+            }
+            Self::PipMissing { python } => format!(
+                "install pip: {} -m ensurepip; or unset QNNSCOPE_PYTHON to use python3",
+                python.display()
+            ),
+            Self::PipFailed { requirement, .. } => format!(
+                "see whether this works: python3 -m pip download --no-deps {requirement}; then use the file: \
+                 qnnscope runtime install --wheel FILE"
+            ),
+            Self::Network { requirement, .. } => format!(
+                "check the network, or pip's index and proxy (python3 -m pip config list); or fetch the wheel elsewhere \
+                 with pip download --no-deps {requirement} and use it: qnnscope runtime install --wheel FILE"
+            ),
+            Self::NoSuchVersion { available, .. } => {
+                let version = if available.iter().any(|one| one == DEFAULT_WHEEL_VERSION) {
+                    DEFAULT_WHEEL_VERSION
+                } else {
+                    available.last().map_or(DEFAULT_WHEEL_VERSION, String::as_str)
+                };
+                format!("qnnscope runtime install --version {version}")
+            }
+            Self::NoWheel { old_pip: Some(version), .. } => format!(
+                "pip {version} is too old for these wheels: python3 -m pip install --user --upgrade pip; or set \
+                 QNNSCOPE_PYTHON to a Python with a newer pip"
+            ),
+            Self::NoWheel { .. } => {
+                "the wheels are for Linux with glibc 2.35 (x86_64) or 2.34 (aarch64) and newer; elsewhere set QNN_SDK_ROOT \
+                 to the vendor's SDK or give --runtime DIR"
+                    .to_owned()
+            }
+            Self::NotAWheel { .. } => {
+                "keep the name pip gave the file: onnxruntime_qnn-VERSION-PYTHON-ABI-PLATFORM.whl".to_owned()
+            }
+            Self::OtherPlatform { .. } => {
+                "let pip choose the wheel for this machine: qnnscope runtime install".to_owned()
+            }
+            Self::CorruptWheel { .. } => "fetch it again: qnnscope runtime install".to_owned(),
+            Self::NotQnnWheel { .. } => format!(
+                "give a wheel of {WHEEL_NAME}, or let pip fetch it: qnnscope runtime install"
+            ),
+            Self::UnsafeEntry { .. } => {
+                "do not use this file; fetch the wheel from the package index: qnnscope runtime install".to_owned()
+            }
+            Self::DiskFull { dir, needed, .. } => match needed {
+                Some(bytes) => format!(
+                    "free {} MiB in {}, or set QNNSCOPE_DATA_DIR to a folder on another disk",
+                    bytes.div_ceil(MIB),
+                    dir.display()
+                ),
+                None => format!(
+                    "free some room in {}, or set QNNSCOPE_DATA_DIR to a folder on another disk",
+                    dir.display()
+                ),
+            },
+            Self::Denied { operation: "open" | "read", path, .. } => {
+                format!("see who may read it: ls -l {}", path.display())
+            }
+            Self::Denied { path, .. } => format!(
+                "see who may write there: ls -ld {}; or set QNNSCOPE_DATA_DIR to a folder of yours",
+                path.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(path).display()
+            ),
+            Self::NoLibraries { path, .. }
+                if path.extension().is_some_and(|extension| extension == "whl") =>
+            {
+                format!("qnnscope runtime install --wheel {}", path.display())
+            }
+            Self::NoLibraries { origin, .. } | Self::WrongMachine { origin, .. } => format!(
+                "point {origin} at a folder with libQnnSystem.so for this machine, or leave it out and run: \
+                 qnnscope runtime install"
+            ),
+            Self::Incomplete { version, .. } => {
+                format!("qnnscope runtime install --force --version {version}")
+            }
+            Self::NotFound { .. } => "qnnscope runtime install".to_owned(),
+            Self::Io { .. } | Self::Cancelled => return None,
+        };
+        Some(hint)
+    }
+}
+
+/// pip's own words, indented below ours.
+fn quote(lines: &[String]) -> String {
+    lines.iter().fold(String::new(), |mut text, line| {
+        text.push_str("\n    pip: ");
+        text.push_str(line);
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_failures_are_sorted_by_what_helps() {
+        let path = Path::new("/data/runtimes/x.so");
+        let sort = |kind: io::ErrorKind| RuntimeError::file("write", path, kind.into());
+        let full = sort(io::ErrorKind::StorageFull);
+        assert!(matches!(&full, RuntimeError::DiskFull { dir, .. } if dir == Path::new("/data/runtimes")), "{full:?}");
+        assert!(matches!(sort(io::ErrorKind::ReadOnlyFilesystem), RuntimeError::Denied { .. }));
+        assert!(matches!(sort(io::ErrorKind::NotFound), RuntimeError::Io { .. }));
+    }
+
+    #[test]
+    fn wording_of_the_common_failures() {
+        let full = RuntimeError::DiskFull {
+            operation: "unpack the wheel",
+            dir: PathBuf::from("/data"),
+            needed: Some(200 * MIB + 1),
+        };
+        assert_eq!(full.to_string(), "cannot unpack the wheel: the disk of /data is full");
+        assert_eq!(
+            full.hint().as_deref(),
+            Some("free 201 MiB in /data, or set QNNSCOPE_DATA_DIR to a folder on another disk")
+        );
+        let pip = RuntimeError::PipMissing { python: PathBuf::from("python3") };
+        assert_eq!(pip.to_string(), "cannot download onnxruntime-qnn: python3 has no pip");
+        assert!(pip.hint().is_some_and(|hint| hint.starts_with("install pip: sudo apt-get install python3-pip")));
+        let version = RuntimeError::NoSuchVersion {
+            requirement: "onnxruntime-qnn==9.9.9".to_owned(),
+            available: vec!["2.3.0".to_owned(), "2.7.0".to_owned()],
+        };
+        assert_eq!(version.to_string(), "pip finds no onnxruntime-qnn==9.9.9 for this machine, only 2.3.0, 2.7.0");
+        assert_eq!(version.hint().as_deref(), Some("qnnscope runtime install --version 2.3.0"));
+        let nothing = RuntimeError::NotFound { looked: vec![] };
+        assert_eq!(nothing.hint().as_deref(), Some("qnnscope runtime install"));
+    }
+}

@@ -1,0 +1,372 @@
+//! Getting a runtime: a wheel from pip or from a file, its libraries unpacked, checked, and put in place by one rename.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+use tempfile::TempDir;
+
+use super::pip::Download;
+use super::platform::{elf_machine, is_version, machine_name, version_key};
+use super::wheel::{SYSTEM_LIBRARY, Wheel, WheelName, sha256};
+use super::{DEFAULT_WHEEL_VERSION, Env, MANIFEST_SCHEMA, ManifestFile, RuntimeError, RuntimeManifest, WHEEL_NAME};
+
+/// Beginning of the names of folders that are not whole yet.
+const TEMP_PREFIX: &str = ".tmp-";
+const LOCK_FILE: &str = ".lock";
+/// How often a waiting install looks whether the other one is done.
+const LOCK_POLL: Duration = Duration::from_millis(100);
+
+/// What to install.
+#[derive(Debug, Clone)]
+pub struct InstallRequest {
+    /// Version of the wheel. Not looked at when `wheel_file` is given.
+    pub version: String,
+    /// A wheel that is here already, instead of one from pip.
+    pub wheel_file: Option<PathBuf>,
+    /// Install again even if this version is installed and whole.
+    pub force: bool,
+    /// Where to install, and with which Python.
+    pub env: Env,
+    /// Set to `true` from another thread, or by a signal, to stop: the install cleans up and returns
+    /// [`RuntimeError::Cancelled`].
+    pub cancel: Arc<AtomicBool>,
+}
+
+impl InstallRequest {
+    /// A request for the default version, from pip.
+    pub fn new(env: Env) -> Self {
+        Self {
+            version: DEFAULT_WHEEL_VERSION.to_owned(),
+            wheel_file: None,
+            force: false,
+            env,
+            cancel: Arc::new(AtomicBool::new(false)),
+        }
+    }
+}
+
+/// How far an install is. The steps come in this order; a step may be left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InstallProgress {
+    /// Another install holds this lock; it is waited for.
+    Waiting {
+        /// The lock file.
+        lock: PathBuf,
+    },
+    /// pip is looking for the wheel.
+    Asking {
+        /// Package and version.
+        requirement: String,
+    },
+    /// pip is downloading.
+    Downloading {
+        /// Name of the wheel, once pip has told it.
+        wheel: Option<String>,
+        /// Bytes so far.
+        done: u64,
+        /// Bytes in all, if pip tells.
+        total: Option<u64>,
+    },
+    /// The wheel's checksum is being computed.
+    Hashing {
+        /// Bytes so far.
+        done: u64,
+        /// Bytes in all.
+        total: u64,
+    },
+    /// The libraries are being unpacked and their checksums compared.
+    Unpacking {
+        /// Bytes so far.
+        done: u64,
+        /// Bytes in all.
+        total: u64,
+    },
+}
+
+/// An installed runtime.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Installed {
+    /// Its folder.
+    pub dir: PathBuf,
+    /// Version of the wheel it came from.
+    pub version: String,
+    /// File name of that wheel.
+    pub wheel: String,
+    /// Number of files, the manifest not counted.
+    pub files: usize,
+    /// Size of those files.
+    pub bytes: u64,
+    /// The licence of the libraries.
+    pub licence: Option<PathBuf>,
+    /// It was there before and nothing was done.
+    pub already_installed: bool,
+}
+
+impl Installed {
+    fn new(dir: PathBuf, manifest: RuntimeManifest, already_installed: bool) -> Self {
+        Self {
+            files: manifest.files.len(),
+            bytes: manifest.total_bytes(),
+            licence: manifest.licence.map(|name| dir.join(name)),
+            version: manifest.version,
+            wheel: manifest.wheel,
+            dir,
+            already_installed,
+        }
+    }
+}
+
+/// Installs a runtime unless it is there already.
+///
+/// Two installs into one data folder take turns; the second finds what the first installed. However this ends, no
+/// half-installed runtime is left that [`super::locate()`] would list.
+pub fn install(request: &InstallRequest, progress: &mut dyn FnMut(InstallProgress)) -> Result<Installed, RuntimeError> {
+    if request.wheel_file.is_none() && !is_version(&request.version) {
+        return Err(RuntimeError::BadVersion { version: request.version.clone() });
+    }
+    let runtimes = request.env.runtimes_dir()?;
+    if let Some(found) = already_installed(request, &runtimes) {
+        return Ok(found);
+    }
+    fs::create_dir_all(&runtimes).map_err(|source| RuntimeError::file("create", &runtimes, source))?;
+    let _lock = take_lock(&runtimes, &request.cancel, progress)?;
+    if let Some(found) = already_installed(request, &runtimes) {
+        return Ok(found);
+    }
+    remove_stale(&runtimes);
+    let stage = tempfile::Builder::new()
+        .prefix(TEMP_PREFIX)
+        .tempdir_in(&runtimes)
+        .map_err(|source| RuntimeError::file("create a folder in", &runtimes, source))?;
+    let job = Job { request, runtimes: &runtimes, stage: &stage };
+    let path = match &request.wheel_file {
+        Some(file) => file.clone(),
+        None => job.download(progress)?,
+    };
+    job.install_wheel(&path, progress)
+}
+
+/// The runtimes in a folder that have a manifest, whole or damaged.
+pub fn installed_in(runtimes: &Path) -> Vec<(PathBuf, RuntimeManifest)> {
+    let Ok(entries) = fs::read_dir(runtimes) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let hidden = entry.file_name().to_string_lossy().starts_with('.');
+            let dir = entry.path();
+            let manifest = RuntimeManifest::read(&dir)?;
+            (!hidden).then_some((dir, manifest))
+        })
+        .collect()
+}
+
+/// The whole runtime of the wanted version, if there is one. A wheel file is compared later, by its content.
+fn already_installed(request: &InstallRequest, runtimes: &Path) -> Option<Installed> {
+    if request.force || request.wheel_file.is_some() {
+        return None;
+    }
+    let wanted = release(&request.version);
+    installed_in(runtimes)
+        .into_iter()
+        .find(|(dir, manifest)| {
+            release(&manifest.version) == wanted
+                && request.env.platform.fits_wheel_tag(&manifest.platform)
+                && manifest.damaged_files(dir).is_empty()
+        })
+        .map(|(dir, manifest)| Installed::new(dir, manifest, true))
+}
+
+/// What makes two version texts the same version: `2.3` is `2.3.0`, but `2.3.0rc1` is neither.
+fn release(version: &str) -> (Vec<u64>, String) {
+    let letters = version.chars().filter(char::is_ascii_alphabetic).collect();
+    (version_key(version), letters)
+}
+
+/// Takes the lock of the runtimes folder. It is freed when the file is closed, also by a crash.
+fn take_lock(
+    runtimes: &Path,
+    cancel: &AtomicBool,
+    progress: &mut dyn FnMut(InstallProgress),
+) -> Result<File, RuntimeError> {
+    let path = runtimes.join(LOCK_FILE);
+    let failed = |source| RuntimeError::file("lock", &path, source);
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    let mut told = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Err(RuntimeError::Cancelled);
+        }
+        if !told {
+            progress(InstallProgress::Waiting { lock: path.clone() });
+            told = true;
+        }
+        std::thread::sleep(LOCK_POLL);
+    }
+}
+
+/// Removes what killed installs left. We hold the lock, so nobody is using it. What cannot be removed only takes room.
+fn remove_stale(runtimes: &Path) {
+    let Ok(entries) = fs::read_dir(runtimes) else {
+        return;
+    };
+    for entry in entries.filter_map(Result::ok) {
+        if entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX) {
+            // On a link this fails, and does not follow it.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// One install under way, with the lock held.
+struct Job<'a> {
+    request: &'a InstallRequest,
+    runtimes: &'a Path,
+    stage: &'a TempDir,
+}
+
+impl Job<'_> {
+    fn download(&self, progress: &mut dyn FnMut(InstallProgress)) -> Result<PathBuf, RuntimeError> {
+        let requirement = format!("{WHEEL_NAME}=={}", self.request.version);
+        progress(InstallProgress::Asking { requirement: requirement.clone() });
+        Download {
+            env: &self.request.env,
+            requirement: &requirement,
+            scratch: self.stage.path(),
+            cancel: &self.request.cancel,
+        }
+        .run(progress)
+    }
+
+    fn install_wheel(&self, path: &Path, progress: &mut dyn FnMut(InstallProgress)) -> Result<Installed, RuntimeError> {
+        let name = WheelName::parse(path)?;
+        let platform = self.request.env.platform;
+        let other_platform = |found: String| RuntimeError::OtherPlatform { wheel: path.to_path_buf(), found, platform };
+        if !platform.fits_wheel_tag(&name.platform) {
+            return Err(other_platform(format!("it is for {}", name.platform)));
+        }
+        let target = self.runtimes.join(name.dir_name());
+        let (mut wheel, sum) = self.open(path, progress)?;
+        if !self.request.force
+            && let Some(manifest) = RuntimeManifest::read(&target)
+            && manifest.sha256 == sum
+            && manifest.damaged_files(&target).is_empty()
+        {
+            return Ok(Installed::new(target, manifest, true));
+        }
+
+        let dir = self.stage.path().join("runtime");
+        fs::create_dir(&dir).map_err(|source| RuntimeError::file("create", &dir, source))?;
+        let files = self.unpack(&mut wheel, &dir, progress)?;
+        let library = dir.join(SYSTEM_LIBRARY);
+        let machine = elf_machine(&library).map_err(|source| RuntimeError::file("read", &library, source))?;
+        if !machine.is_some_and(|machine| platform.fits_machine(machine)) {
+            let machine = machine_name(machine);
+            return Err(other_platform(format!("its {SYSTEM_LIBRARY} is {machine}")));
+        }
+        let manifest = RuntimeManifest {
+            schema: MANIFEST_SCHEMA.to_owned(),
+            wheel: name.file,
+            version: name.version,
+            platform: name.platform,
+            sha256: sum,
+            files,
+            licence: wheel.licence(),
+        };
+        manifest.write(&dir).map_err(|error| self.on_our_disk(error, wheel.unpacked_bytes()))?;
+        sync_dir(&dir)?;
+        self.check_stop()?;
+        self.put_in_place(&dir, &target)?;
+        Ok(Installed::new(target, manifest, false))
+    }
+
+    /// Opens the wheel once, so that what is hashed is what is unpacked.
+    fn open(&self, path: &Path, progress: &mut dyn FnMut(InstallProgress)) -> Result<(Wheel, String), RuntimeError> {
+        let failed = |source| RuntimeError::file("open", path, source);
+        let mut file = File::open(path).map_err(failed)?;
+        let total = file.metadata().map_err(failed)?.len();
+        let mut done = 0;
+        let sum = sha256(&mut file, path, &mut |count| {
+            done += count;
+            progress(InstallProgress::Hashing { done, total });
+            self.check_stop()
+        })?;
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        Ok((Wheel::open(path, file)?, sum))
+    }
+
+    fn unpack(
+        &self,
+        wheel: &mut Wheel,
+        dir: &Path,
+        progress: &mut dyn FnMut(InstallProgress),
+    ) -> Result<Vec<ManifestFile>, RuntimeError> {
+        let total = wheel.unpacked_bytes();
+        let mut done = 0;
+        wheel
+            .unpack(dir, &mut |count| {
+                done += count;
+                progress(InstallProgress::Unpacking { done, total });
+                self.check_stop()
+            })
+            .map_err(|error| self.on_our_disk(error, total))
+    }
+
+    /// Adds to a full disk how much room is needed, and names a folder that is still there when the message is read.
+    fn on_our_disk(&self, error: RuntimeError, needed: u64) -> RuntimeError {
+        match error {
+            RuntimeError::DiskFull { .. } => RuntimeError::DiskFull {
+                operation: "unpack the wheel",
+                dir: self.runtimes.to_path_buf(),
+                needed: Some(needed),
+            },
+            other => other,
+        }
+    }
+
+    fn check_stop(&self) -> Result<(), RuntimeError> {
+        if self.request.cancel.load(Ordering::Relaxed) { Err(RuntimeError::Cancelled) } else { Ok(()) }
+    }
+
+    /// The rename that makes the runtime appear. A folder that is in the way, of a damaged runtime or of one that is
+    /// installed again, moves into the stage and is removed with it.
+    fn put_in_place(&self, dir: &Path, target: &Path) -> Result<(), RuntimeError> {
+        let failed = |source| RuntimeError::file("put in place", target, source);
+        let old = self.stage.path().join("old");
+        let replaced = match fs::rename(target, &old) {
+            Ok(()) => true,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+            Err(error) => return Err(failed(error)),
+        };
+        if let Err(error) = fs::rename(dir, target) {
+            if replaced {
+                // Best effort: the first failure is the one to report.
+                let _ = fs::rename(&old, target);
+            }
+            return Err(failed(error));
+        }
+        sync_dir(self.runtimes)
+    }
+}
+
+/// Waits until the names in a folder are on disk.
+fn sync_dir(dir: &Path) -> Result<(), RuntimeError> {
+    if cfg!(unix) {
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(|source| RuntimeError::file("write", dir, source))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

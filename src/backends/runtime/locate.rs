@@ -1,0 +1,308 @@
+//! Finding the runtimes of this machine, in the order in which they are preferred.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::install::installed_in;
+use super::platform::{elf_machine, machine_name, version_key};
+use super::wheel::SYSTEM_LIBRARY;
+use super::{DEFAULT_WHEEL_VERSION, Env, Platform, RuntimeError, RuntimeManifest};
+
+/// Who named a runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuntimeSource {
+    /// `--runtime` on the command line.
+    Option,
+    /// `$QNNSCOPE_RUNTIME`.
+    Variable,
+    /// `$QNN_SDK_ROOT`.
+    QnnSdk,
+    /// `$QAIRT_SDK_ROOT`.
+    QairtSdk,
+    /// `qnnscope runtime install`.
+    Installed,
+}
+
+impl fmt::Display for RuntimeSource {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Option => "--runtime",
+            Self::Variable => "QNNSCOPE_RUNTIME",
+            Self::QnnSdk => "QNN_SDK_ROOT",
+            Self::QairtSdk => "QAIRT_SDK_ROOT",
+            Self::Installed => "installed",
+        })
+    }
+}
+
+/// One folder with QNN libraries for this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RuntimeDir {
+    /// The folder the libraries are in.
+    pub path: PathBuf,
+    /// Who named it.
+    pub source: RuntimeSource,
+    /// Version of the wheel it came from; `None` for an SDK.
+    pub version: Option<String>,
+    /// Installed runtimes: every file is there in full. Others: there is `libQnnSystem.so` and a backend.
+    pub complete: bool,
+    /// The libraries, by name.
+    pub libraries: Vec<LibraryFile>,
+}
+
+impl RuntimeDir {
+    /// The library of a backend, by the names in [`LibraryFile::backend`].
+    pub fn library(&self, backend: &str) -> Option<&LibraryFile> {
+        self.libraries.iter().find(|library| library.backend == Some(backend))
+    }
+}
+
+/// One `libQnn*.so`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LibraryFile {
+    /// File name.
+    pub name: String,
+    /// `cpu`, `htp`, `gpu`, `system`, `ir` or `saver`; `None` for helpers that are not opened by us.
+    pub backend: Option<&'static str>,
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl LibraryFile {
+    fn new(path: PathBuf) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.to_owned();
+        if !name.starts_with("libQnn") || path.extension()? != "so" || !path.is_file() {
+            return None;
+        }
+        let backend = match name.as_str() {
+            "libQnnCpu.so" => Some("cpu"),
+            "libQnnHtp.so" => Some("htp"),
+            "libQnnGpu.so" => Some("gpu"),
+            SYSTEM_LIBRARY => Some("system"),
+            "libQnnIr.so" => Some("ir"),
+            "libQnnSaver.so" => Some("saver"),
+            _ => None,
+        };
+        Some(Self { name, backend, path })
+    }
+}
+
+/// Everything a search found.
+#[derive(Debug)]
+pub struct Survey {
+    /// The runtimes, best first.
+    pub runtimes: Vec<RuntimeDir>,
+    /// Named places that are no runtime for this machine, in the same order, and damaged installs.
+    pub problems: Vec<RuntimeError>,
+}
+
+/// Every runtime, best first: `explicit`, `$QNNSCOPE_RUNTIME`, `$QNN_SDK_ROOT`, `$QAIRT_SDK_ROOT`, then the installed
+/// ones, of which the default version comes first and then the newest.
+///
+/// A place may be the folder of the libraries, an SDK, or the folder a wheel was unpacked in.
+pub fn locate(explicit: Option<&Path>, env: &Env) -> Vec<RuntimeDir> {
+    survey(explicit, env).runtimes
+}
+
+/// As [`locate`], with what was wrong with the places that are left out.
+pub fn survey(explicit: Option<&Path>, env: &Env) -> Survey {
+    let mut survey = Survey { runtimes: Vec::new(), problems: Vec::new() };
+    for (path, source) in named_places(explicit, env) {
+        match inspect(path, source, env.platform) {
+            // The two SDK variables often name one SDK.
+            Ok(found) if survey.runtimes.iter().any(|one| one.path == found.path) => {}
+            Ok(found) => survey.runtimes.push(found),
+            Err(problem) => survey.problems.push(problem),
+        }
+    }
+    for (path, manifest) in installed(env) {
+        let missing = manifest.damaged_files(&path);
+        let complete = missing.is_empty();
+        if !complete {
+            survey.problems.push(RuntimeError::Incomplete {
+                dir: path.clone(),
+                version: manifest.version.clone(),
+                missing,
+            });
+        }
+        if survey.runtimes.iter().any(|one| one.path == path) {
+            continue;
+        }
+        survey.runtimes.push(RuntimeDir {
+            libraries: libraries_in(&path),
+            path,
+            source: RuntimeSource::Installed,
+            version: Some(manifest.version),
+            complete,
+        });
+    }
+    survey
+}
+
+/// The runtime to use: the first that is complete.
+///
+/// What the user names with `explicit` or `$QNNSCOPE_RUNTIME` is used or is an error; another runtime never silently
+/// takes its place.
+pub fn choose(explicit: Option<&Path>, env: &Env) -> Result<RuntimeDir, RuntimeError> {
+    let strict = named_places(explicit, env)
+        .into_iter()
+        .find(|(_, source)| matches!(source, RuntimeSource::Option | RuntimeSource::Variable));
+    if let Some((path, source)) = strict {
+        return inspect(path, source, env.platform);
+    }
+    let Survey { runtimes, problems } = survey(explicit, env);
+    if let Some(found) = runtimes.into_iter().find(|found| found.complete) {
+        return Ok(found);
+    }
+    let mut looked: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    for (name, value) in [
+        ("QNNSCOPE_RUNTIME", &env.runtime),
+        ("QNN_SDK_ROOT", &env.qnn_sdk_root),
+        ("QAIRT_SDK_ROOT", &env.qairt_sdk_root),
+    ] {
+        if value.is_none() {
+            looked.push(format!("{name} (not set)"));
+        }
+    }
+    if let Ok(dir) = env.runtimes_dir() {
+        looked.push(format!("{} (nothing installed)", dir.display()));
+    }
+    let damaged = problems.into_iter().find(|problem| matches!(problem, RuntimeError::Incomplete { .. }));
+    Err(damaged.unwrap_or(RuntimeError::NotFound { looked }))
+}
+
+fn named_places<'a>(explicit: Option<&'a Path>, env: &'a Env) -> Vec<(&'a Path, RuntimeSource)> {
+    [
+        (explicit, RuntimeSource::Option),
+        (env.runtime.as_deref(), RuntimeSource::Variable),
+        (env.qnn_sdk_root.as_deref(), RuntimeSource::QnnSdk),
+        (env.qairt_sdk_root.as_deref(), RuntimeSource::QairtSdk),
+    ]
+    .into_iter()
+    .filter_map(|(path, source)| Some((path?, source)))
+    .collect()
+}
+
+/// The installed runtimes for this machine; a home folder may be shared with other machines.
+fn installed(env: &Env) -> Vec<(PathBuf, RuntimeManifest)> {
+    let mut found = env.runtimes_dir().map(|dir| installed_in(&dir)).unwrap_or_default();
+    found.retain(|(_, manifest)| env.platform.fits_wheel_tag(&manifest.platform));
+    found.sort_by_cached_key(|(path, manifest)| {
+        (manifest.version != DEFAULT_WHEEL_VERSION, Reverse(version_key(&manifest.version)), path.clone())
+    });
+    found
+}
+
+/// What a named place holds for this machine.
+fn inspect(path: &Path, source: RuntimeSource, platform: Platform) -> Result<RuntimeDir, RuntimeError> {
+    let nothing = |detail: String| RuntimeError::NoLibraries { path: path.to_path_buf(), origin: source, detail };
+    match fs::metadata(path) {
+        Err(error) => return Err(nothing(error.to_string())),
+        Ok(meta) if !meta.is_dir() => return Err(nothing("it is not a folder".to_owned())),
+        Ok(_) => {}
+    }
+    let targets = sdk_targets(path);
+    let fitting = fitting_targets(&targets, platform);
+    let places = std::iter::once(path.to_path_buf())
+        .chain(fitting.iter().map(|name| path.join("lib").join(name)))
+        .chain([path.join("onnxruntime_qnn")]);
+    let Some((dir, libraries)) = places
+        .map(|dir| {
+            let libraries = libraries_in(&dir);
+            (dir, libraries)
+        })
+        .find(|(_, libraries)| !libraries.is_empty())
+    else {
+        let wanted: Vec<String> =
+            platform.sdk_targets().iter().map(|name| format!(", lib/{name}*/libQnn*.so")).collect();
+        let mut detail = format!("looked for libQnn*.so{}, onnxruntime_qnn/libQnn*.so", wanted.concat());
+        if !targets.is_empty() {
+            detail.push_str("; there is only lib/ for ");
+            detail.push_str(&targets.join(", "));
+        }
+        return Err(nothing(detail));
+    };
+
+    let sample = libraries
+        .iter()
+        .find(|library| library.backend == Some("system"))
+        .or_else(|| libraries.iter().find(|library| library.backend.is_some()))
+        .or(libraries.first());
+    if let Some(sample) = sample {
+        let machine = elf_machine(&sample.path).map_err(|source| RuntimeError::file("read", &sample.path, source))?;
+        if !machine.is_some_and(|machine| platform.fits_machine(machine)) {
+            return Err(RuntimeError::WrongMachine {
+                library: sample.path.clone(),
+                origin: source,
+                found: machine_name(machine),
+                platform,
+            });
+        }
+    }
+    let manifest = RuntimeManifest::read(&dir);
+    let has =
+        |names: &[&str]| libraries.iter().any(|library| library.backend.is_some_and(|name| names.contains(&name)));
+    Ok(RuntimeDir {
+        complete: match &manifest {
+            Some(manifest) => manifest.damaged_files(&dir).is_empty(),
+            None => has(&["system"]) && has(&["cpu", "htp", "gpu"]),
+        },
+        version: manifest.map(|manifest| manifest.version).or_else(|| unpacked_version(&dir)),
+        source,
+        libraries,
+        path: dir,
+    })
+}
+
+/// The QNN libraries in a folder, by name.
+fn libraries_in(dir: &Path) -> Vec<LibraryFile> {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    let mut libraries: Vec<LibraryFile> = entries.filter_map(|entry| LibraryFile::new(entry.ok()?.path())).collect();
+    libraries.sort_by(|a, b| a.name.cmp(&b.name));
+    libraries
+}
+
+/// The folders below `lib/` of an SDK that hold QNN libraries, for whichever machine.
+fn sdk_targets(root: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(root.join("lib")) else {
+        return Vec::new();
+    };
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let name = entry.file_name().into_string().ok()?;
+            (!libraries_in(&entry.path()).is_empty()).then_some(name)
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// Those of this machine: the better family first, then the newest compiler.
+fn fitting_targets(targets: &[String], platform: Platform) -> Vec<&str> {
+    let family = |name: &str| {
+        let mut families = platform.sdk_targets().iter();
+        families.position(|family| name.starts_with(family))
+    };
+    let mut fitting: Vec<&str> = targets.iter().map(String::as_str).filter(|name| family(name).is_some()).collect();
+    fitting.sort_by_key(|name| (family(name), Reverse(version_key(name))));
+    fitting
+}
+
+/// The version of a wheel that was unpacked by hand: it is in the name of a folder beside the libraries' folder.
+fn unpacked_version(dir: &Path) -> Option<String> {
+    fs::read_dir(dir.parent()?).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).find_map(|name| {
+        let version = name.strip_prefix("onnxruntime_qnn-")?.strip_suffix(".dist-info")?;
+        Some(version.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests;

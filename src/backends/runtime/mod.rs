@@ -1,0 +1,52 @@
+//! The QNN runtime libraries: where they are, and how to get them.
+//!
+//! qnnscope links nothing of QNN. It opens `libQnn*.so` at run time from one folder, a *runtime*, which is one of
+//! (first match wins, see [`choose`]):
+//!
+//! 1. the folder given with `--runtime`,
+//! 2. `$QNNSCOPE_RUNTIME`,
+//! 3. `$QNN_SDK_ROOT`, then `$QAIRT_SDK_ROOT`: the vendor's SDK, `lib/<target>/` for this machine,
+//! 4. a runtime installed by [`install()`]: version [`DEFAULT_WHEEL_VERSION`] first (it has every backend), then the
+//!    newest.
+//!
+//! # What an install leaves on disk
+//!
+//! ```text
+//! <data folder>/runtimes/
+//!     .lock                               held while an install runs; never removed
+//!     .tmp-XXXXXX/                        an install under way, or one that was killed: the next install removes it
+//!     2.3.0-manylinux_2_35_x86_64/        a whole runtime
+//!         libQnnCpu.so libQnnHtp.so ...   the libraries, and what they link to, in one flat folder
+//!         Qualcomm_LICENSE.pdf LICENSE ThirdPartyNotices.txt
+//!         runtime.json                    what was installed, with sizes and SHA-256 sums
+//! ```
+//!
+//! The data folder is `$QNNSCOPE_DATA_DIR`, else `qnnscope` in the user's data folder (`$XDG_DATA_HOME` is honoured). A
+//! runtime appears by one rename after all its files are on disk, so a killed install leaves none or a whole one.
+//!
+//! `libHtpPrepare.so` of the `x86_64` wheels is left out: libQnnHtp neither links nor opens it, and graphs are compiled
+//! for HTP without it. The `libQnnHtpPrepare.so` of the aarch64 wheels is kept.
+
+mod env;
+mod error;
+mod install;
+mod locate;
+mod manifest;
+mod pip;
+mod platform;
+#[cfg(test)]
+mod testing;
+mod wheel;
+
+pub use env::Env;
+pub use error::RuntimeError;
+pub use install::{InstallProgress, InstallRequest, Installed, install};
+pub use locate::{LibraryFile, RuntimeDir, RuntimeSource, Survey, choose, locate, survey};
+pub use manifest::{MANIFEST_FILE, MANIFEST_SCHEMA, ManifestFile, RuntimeManifest};
+pub use platform::Platform;
+
+/// The Python package whose wheels carry the libraries.
+pub const WHEEL_NAME: &str = "onnxruntime-qnn";
+
+/// The wheel that is installed, and preferred, when no version is named: the newest one with a CPU backend on `x86_64`.
+pub const DEFAULT_WHEEL_VERSION: &str = "2.3.0";

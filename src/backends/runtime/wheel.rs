@@ -1,0 +1,417 @@
+//! Reading wheels: their names, which entries we keep, and unpacking those without trusting the archive.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::platform::is_version;
+use super::{ManifestFile, RuntimeError};
+
+/// More entries than any wheel of this package has (35), by far.
+const MAX_ENTRIES: usize = 10_000;
+/// The largest library so far has 106 MB.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+/// The wheels unpack to a quarter of a gigabyte.
+const MAX_TOTAL_BYTES: u64 = 4 << 30;
+/// One read, one write, one look at the stop flag.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// The library every runtime must have; the other entries are looked for around it.
+pub const SYSTEM_LIBRARY: &str = "libQnnSystem.so";
+/// The licence of the libraries, as the wheels name it.
+const LICENCE_FILE: &str = "Qualcomm_LICENSE.pdf";
+
+/// The parts of a wheel's file name that matter here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WheelName {
+    /// The whole file name.
+    pub file: String,
+    /// Version of the package.
+    pub version: String,
+    /// Platform tag, several joined by dots.
+    pub platform: String,
+}
+
+impl WheelName {
+    /// Takes a path's file name apart: `NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl`.
+    pub fn parse(path: &Path) -> Result<Self, RuntimeError> {
+        let parse = || {
+            let file = path.file_name()?.to_str()?;
+            let mut parts = file.strip_suffix(".whl")?.rsplitn(4, '-');
+            let platform = parts.next()?;
+            let (_abi, _python) = (parts.next()?, parts.next()?);
+            let version = parts.next()?.split('-').nth(1)?;
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.".contains(&byte);
+            // Both become parts of a folder name.
+            (is_version(version) && !platform.is_empty() && platform.bytes().all(plain)).then(|| Self {
+                file: file.to_owned(),
+                version: version.to_owned(),
+                platform: platform.to_owned(),
+            })
+        };
+        parse().ok_or_else(|| RuntimeError::NotAWheel { path: path.to_path_buf() })
+    }
+
+    /// Name of the folder this wheel is installed in.
+    pub fn dir_name(&self) -> String {
+        format!("{}-{}", self.version, self.platform)
+    }
+}
+
+/// One entry to unpack.
+#[derive(Debug)]
+struct Kept {
+    index: usize,
+    /// Name in the flat runtime folder.
+    name: String,
+    bytes: u64,
+}
+
+/// An open wheel whose entries were looked at and found safe.
+#[derive(Debug)]
+pub struct Wheel {
+    path: PathBuf,
+    archive: ZipArchive<File>,
+    kept: Vec<Kept>,
+}
+
+impl Wheel {
+    /// Opens a wheel and decides what to keep. Refuses archives with unsafe names, links or absurd sizes, also in
+    /// entries that would not be kept: such a file was not made by the package's authors.
+    pub fn open(path: &Path, file: File) -> Result<Self, RuntimeError> {
+        let damaged = |error: ZipError| zip_error(path, error);
+        let refused = |entry: &str, reason: &str| RuntimeError::UnsafeEntry {
+            wheel: path.to_path_buf(),
+            entry: entry.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let archive = ZipArchive::new(file).map_err(damaged)?;
+        if archive.len() > MAX_ENTRIES {
+            return Err(refused("", "is one of too many"));
+        }
+        let mut files = Vec::new();
+        for index in 0..archive.len() {
+            let entry = archive.by_index_data(index).map_err(damaged)?;
+            let name = entry.name().map_err(damaged)?.into_owned();
+            if let Some(reason) = unsafe_name(&name).or_else(|| unsafe_mode(entry.unix_mode())) {
+                return Err(refused(&name, reason));
+            }
+            if entry.size() > MAX_FILE_BYTES {
+                return Err(refused(&name, "is larger than any library"));
+            }
+            if !entry.is_dir() {
+                files.push((index, name, entry.size()));
+            }
+        }
+        let home = files
+            .iter()
+            .find_map(|(_, name, _)| name.strip_suffix(SYSTEM_LIBRARY)?.strip_suffix('/'))
+            .ok_or_else(|| RuntimeError::NotQnnWheel { wheel: path.to_path_buf() })?
+            .to_owned();
+
+        let mut kept = Vec::new();
+        let mut names = BTreeSet::new();
+        let mut total = 0_u64;
+        for (index, name, bytes) in &files {
+            let Some(flat) = flat_name(&home, name) else {
+                continue;
+            };
+            if !names.insert(flat.to_owned()) {
+                return Err(refused(name, "is there twice"));
+            }
+            total = total.saturating_add(*bytes);
+            kept.push(Kept { index: *index, name: flat.to_owned(), bytes: *bytes });
+        }
+        if total > MAX_TOTAL_BYTES {
+            return Err(refused(&home, "unpacks to more than any runtime"));
+        }
+        Ok(Self { path: path.to_path_buf(), archive, kept })
+    }
+
+    /// Size of what will be unpacked.
+    pub fn unpacked_bytes(&self) -> u64 {
+        self.kept.iter().map(|kept| kept.bytes).sum()
+    }
+
+    /// The licence of the libraries among the kept files.
+    pub fn licence(&self) -> Option<String> {
+        self.kept.iter().map(|kept| &kept.name).find(|name| *name == LICENCE_FILE).cloned()
+    }
+
+    /// Unpacks the kept entries into `dir`, which must be empty, and waits until each is on disk. Sizes and CRCs are
+    /// checked. `step` is told the bytes of each chunk and may stop the work with an error.
+    pub fn unpack(
+        &mut self,
+        dir: &Path,
+        step: &mut dyn FnMut(u64) -> Result<(), RuntimeError>,
+    ) -> Result<Vec<ManifestFile>, RuntimeError> {
+        let mut files = Vec::with_capacity(self.kept.len());
+        for kept in &self.kept {
+            let target = dir.join(&kept.name);
+            let failed = |source| RuntimeError::file("unpack", &target, source);
+            let mut entry = self.archive.by_index(kept.index).map_err(|error| zip_error(&self.path, error))?;
+            let mut output = File::create_new(&target).map_err(failed)?;
+            let copied = copy_entry(&mut entry, &mut output, kept.bytes, step);
+            let sha256 = copied.map_err(|error| match error {
+                CopyError::Read(source) => {
+                    RuntimeError::CorruptWheel { wheel: self.path.clone(), detail: format!("{}: {source}", kept.name) }
+                }
+                CopyError::Write(source) => failed(source),
+                CopyError::Stopped(reason) => reason,
+            })?;
+            output.sync_all().map_err(failed)?;
+            files.push(ManifestFile { name: kept.name.clone(), bytes: kept.bytes, sha256 });
+        }
+        Ok(files)
+    }
+}
+
+/// Where a copy failed: the cure differs.
+#[derive(Debug)]
+enum CopyError {
+    Read(io::Error),
+    Write(io::Error),
+    Stopped(RuntimeError),
+}
+
+/// Copies one entry, which must have exactly `bytes` bytes, and returns its SHA-256.
+fn copy_entry(
+    input: &mut dyn Read,
+    output: &mut dyn Write,
+    bytes: u64,
+    step: &mut dyn FnMut(u64) -> Result<(), RuntimeError>,
+) -> Result<String, CopyError> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let mut copied = 0_u64;
+    loop {
+        let count = match input.read(&mut buffer) {
+            // The archive checks its CRC when the end is read.
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(CopyError::Read(error)),
+        };
+        copied += count as u64;
+        if copied > bytes {
+            break;
+        }
+        output.write_all(&buffer[..count]).map_err(CopyError::Write)?;
+        hash.update(&buffer[..count]);
+        step(count as u64).map_err(CopyError::Stopped)?;
+    }
+    if copied != bytes {
+        let detail = format!("it should have {bytes} bytes");
+        return Err(CopyError::Read(io::Error::new(io::ErrorKind::InvalidData, detail)));
+    }
+    Ok(hex(&hash.finalize()))
+}
+
+/// SHA-256 of all that `input` gives. `step` as in [`Wheel::unpack`].
+pub fn sha256(
+    input: &mut dyn Read,
+    path: &Path,
+    step: &mut dyn FnMut(u64) -> Result<(), RuntimeError>,
+) -> Result<String, RuntimeError> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        match input.read(&mut buffer) {
+            Ok(0) => return Ok(hex(&hash.finalize())),
+            Ok(count) => {
+                hash.update(&buffer[..count]);
+                step(count as u64)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(RuntimeError::file("read", path, error)),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn zip_error(path: &Path, error: ZipError) -> RuntimeError {
+    match error {
+        // The file itself could not be read, as opposed to: what was read makes no sense.
+        ZipError::Io(source) if source.raw_os_error().is_some() => RuntimeError::file("read", path, source),
+        other => RuntimeError::CorruptWheel { wheel: path.to_path_buf(), detail: other.to_string() },
+    }
+}
+
+/// The name a kept entry gets in the runtime folder. `home` is the folder of the QNN libraries in the wheel; what they
+/// link to is in the folder beside it with `.libs` added.
+fn flat_name<'a>(home: &str, entry: &'a str) -> Option<&'a str> {
+    let (folder, name) = entry.rsplit_once('/')?;
+    let shared = Path::new(name).extension().is_some_and(|extension| extension == "so") || name.contains(".so.");
+    let keep = if folder == home {
+        let licence = name == LICENCE_FILE || name == "LICENSE" || name == "ThirdPartyNotices.txt";
+        licence || (shared && name.starts_with("libQnn"))
+    } else {
+        shared && folder.strip_suffix(".libs") == Some(home)
+    };
+    keep.then_some(name)
+}
+
+/// What makes the name of an entry unfit for unpacking anywhere.
+fn unsafe_name(name: &str) -> Option<&'static str> {
+    if name.starts_with('/') {
+        Some("has an absolute path")
+    } else if name.split('/').any(|part| part == "..") {
+        Some("leads out of the folder")
+    } else if name.contains(['\\', ':']) || name.chars().any(char::is_control) {
+        Some("has characters that no library's name has")
+    } else {
+        None
+    }
+}
+
+/// What makes the Unix mode of an entry unfit: links and devices.
+fn unsafe_mode(mode: Option<u32>) -> Option<&'static str> {
+    const KIND: u32 = 0o170_000;
+    match mode.map(|mode| mode & KIND) {
+        // Zip files made elsewhere carry no kind; 0o100000 is a file, 0o040000 a folder.
+        None | Some(0 | 0o100_000 | 0o040_000) => None,
+        Some(0o120_000) => Some("is a symbolic link"),
+        Some(_) => Some("is neither a file nor a folder"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::FakeWheel;
+    use super::*;
+
+    fn open(path: &Path) -> Result<Wheel, RuntimeError> {
+        Wheel::open(path, File::open(path).expect("the wheel exists"))
+    }
+
+    fn unpack(path: &Path) -> Result<Vec<String>, RuntimeError> {
+        let dir = tempfile::tempdir().expect("temp dir");
+        let files = open(path)?.unpack(dir.path(), &mut |_| Ok(()))?;
+        let mut names: Vec<String> = files.into_iter().map(|file| file.name).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    #[test]
+    fn takes_file_names_apart() {
+        let name = "onnxruntime_qnn-2.3.0-cp312-cp312-manylinux_2_35_x86_64.whl";
+        let wheel = WheelName::parse(Path::new("/a/b").join(name).as_path()).expect("a wheel name");
+        assert_eq!(wheel.version, "2.3.0");
+        assert_eq!(wheel.dir_name(), "2.3.0-manylinux_2_35_x86_64");
+        for bad in ["x.whl", "onnxruntime_qnn-2.3.0.tar.gz", "a-..-cp312-cp312-any.whl", "a-1.0-cp312-cp312-.whl"] {
+            assert!(WheelName::parse(Path::new(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn keeps_libraries_what_they_link_to_and_licences() {
+        let wheel = FakeWheel::new().build();
+        assert_eq!(
+            unpack(&wheel.path()).expect("a sound wheel"),
+            [
+                "LICENSE",
+                "Qualcomm_LICENSE.pdf",
+                "ThirdPartyNotices.txt",
+                "libQnnCpu.so",
+                "libQnnSystem.so",
+                "libc++-71bc274c.so.1.0"
+            ]
+        );
+    }
+
+    #[test]
+    fn refuses_names_that_lead_elsewhere() {
+        for (name, word) in [
+            ("../evil.so", "leads out"),
+            ("onnxruntime_qnn/../../evil.so", "leads out"),
+            ("/etc/evil.so", "absolute"),
+            ("onnxruntime_qnn\\..\\evil.so", "characters"),
+        ] {
+            let wheel = FakeWheel::new().raw_entry(name, b"x").build();
+            let error = open(&wheel.path()).expect_err(name);
+            assert!(
+                matches!(&error, RuntimeError::UnsafeEntry { reason, .. } if reason.contains(word)),
+                "{name}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_links_and_doubles() {
+        let wheel = FakeWheel::new().link("onnxruntime_qnn/libQnnHtp.so", "/etc/passwd").build();
+        let error = open(&wheel.path()).expect_err("a link");
+        assert!(error.to_string().contains("symbolic link"), "{error}");
+        // The flat folder can hold one of the two only.
+        let wheel = FakeWheel::new().entry("onnxruntime_qnn.libs/libQnnCpu.so", b"x").build();
+        let error = open(&wheel.path()).expect_err("a double");
+        assert!(error.to_string().contains("twice"), "{error}");
+    }
+
+    #[test]
+    fn refuses_absurd_sizes() {
+        let wheel = FakeWheel::new().build();
+        wheel.claim_size("onnxruntime_qnn/libQnnCpu.so", u32::MAX - 1);
+        let error = open(&wheel.path()).expect_err("four gigabytes");
+        assert!(error.to_string().contains("larger than any"), "{error}");
+    }
+
+    #[test]
+    fn damage_is_told_from_foreign_wheels() {
+        let sound = FakeWheel::new().build();
+        let bytes = std::fs::read(sound.path()).expect("readable");
+
+        let dir = tempfile::tempdir().expect("temp dir");
+        let path = dir.path().join("x.whl");
+        let mut flipped = bytes.clone();
+        let place = flipped.windows(8).position(|window| window == b"cpu-code").expect("the library is stored");
+        flipped[place] ^= 1;
+        for (case, content) in [
+            ("empty", Vec::new()),
+            ("text", b"<html>no such file</html>".to_vec()),
+            ("cut", bytes[..bytes.len() / 2].to_vec()),
+            ("flipped bit", flipped),
+        ] {
+            std::fs::write(&path, content).expect("write");
+            let error = unpack(&path).expect_err(case);
+            assert!(matches!(error, RuntimeError::CorruptWheel { .. }), "{case}: {error:?}");
+        }
+
+        let other = FakeWheel::empty().entry("numpy/core.so", b"x").build();
+        assert!(matches!(open(&other.path()).expect_err("no QNN"), RuntimeError::NotQnnWheel { .. }));
+    }
+
+    #[test]
+    fn a_smaller_or_larger_entry_than_claimed_is_damage() {
+        for claimed in [3, 5] {
+            let error =
+                copy_entry(&mut &b"four"[..], &mut Vec::new(), claimed, &mut |_| Ok(())).expect_err("wrong size");
+            assert!(matches!(error, CopyError::Read(_)), "{error:?}");
+        }
+    }
+
+    /// The kernel's own ENOSPC: every write to this device fails with it.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_a_write_error_of_its_own() {
+        let mut full = File::options().write(true).open("/dev/full").expect("Linux has it");
+        let error = copy_entry(&mut &b"four"[..], &mut full, 4, &mut |_| Ok(())).expect_err("nothing fits");
+        let CopyError::Write(source) = error else {
+            panic!("{error:?}");
+        };
+        let error = RuntimeError::file("unpack", Path::new("/data/x.so"), source);
+        assert!(matches!(error, RuntimeError::DiskFull { .. }), "{error:?}");
+    }
+}

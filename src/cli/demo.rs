@@ -1,0 +1,85 @@
+//! `qnnscope demo`: the bundled model on cpu and htp, from nothing.
+
+use super::options::{self, RunOptions};
+use super::run::{self, OutputOptions, RunArgs};
+use super::runtime::{self, InstallArgs};
+use super::{CliError, Global, start};
+use crate::backends::Backend;
+use crate::backends::runtime::{DEFAULT_WHEEL_VERSION, Env, RuntimeError};
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+
+/// The bundled model: 59 ops, quantised to 8 bits, random weights; made by `demo/make_demo_model.py`.
+const MODEL: &[u8] = include_bytes!("../../demo/qnnscope-demo-int8.dlc");
+const MODEL_NAME: &str = "qnnscope-demo-int8.dlc";
+
+/// Arguments of `qnnscope demo`.
+#[derive(Debug, clap::Args)]
+pub struct DemoArgs {
+    /// Install the runtime without asking, if there is none
+    #[arg(short, long)]
+    yes: bool,
+    /// Inferences to measure on each backend
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: u64,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+/// Installs what is needed and profiles the bundled model.
+pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
+    if let Err(error) = options::runtime(global) {
+        let CliError::Runtime(RuntimeError::NotFound { .. }) = error else { return Err(error) };
+        if !args.yes {
+            confirm()?;
+        }
+        runtime::install(&InstallArgs {
+            version: DEFAULT_WHEEL_VERSION.to_owned(),
+            wheel: None,
+            force: false,
+            json: false,
+        })?;
+    }
+    let options = RunOptions {
+        backend: vec![Backend::Cpu, Backend::Htp],
+        iterations: Some(args.iterations),
+        ..start::default_options()?
+    };
+    run::run(&RunArgs { model: unpack()?, options, output: args.output.clone() }, global)
+}
+
+/// Asks on the terminal; without one, only `--yes` is consent.
+fn confirm() -> Result<(), CliError> {
+    let hint = "`qnnscope demo --yes` or `qnnscope runtime install` gets it".to_owned();
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(CliError::Missing { message: "no QNN runtime is installed".to_owned(), hint });
+    }
+    eprint!(
+        "No QNN runtime is installed. Fetch onnxruntime-qnn {DEFAULT_WHEEL_VERSION} (QAIRT 2.47, about 93 MB, under \
+         Qualcomm's licence) with pip? [Y/n] "
+    );
+    let _ = std::io::stderr().flush();
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    match (read, answer.trim().to_ascii_lowercase().as_str()) {
+        (Ok(count), "" | "y" | "yes") if count > 0 => Ok(()),
+        _ => Err(CliError::Missing { message: "no QNN runtime is installed".to_owned(), hint }),
+    }
+}
+
+/// Puts the bundled model into the data folder, unless it is there already.
+fn unpack() -> Result<PathBuf, CliError> {
+    let folder = Env::from_process().data_dir.ok_or(RuntimeError::NoDataDir)?.join("demo");
+    let path = folder.join(MODEL_NAME);
+    if std::fs::read(&path).is_ok_and(|bytes| bytes == MODEL) {
+        return Ok(path);
+    }
+    let written = std::fs::create_dir_all(&folder)
+        .and_then(|()| tempfile::NamedTempFile::new_in(&folder))
+        .and_then(|mut file| file.write_all(MODEL).map(|()| file))
+        .and_then(|file| file.persist(&path).map_err(|error| error.error));
+    match written {
+        Ok(_) => Ok(path),
+        Err(source) => Err(CliError::Io { action: format!("write the demo model to {}", path.display()), source }),
+    }
+}

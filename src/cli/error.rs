@@ -1,0 +1,90 @@
+//! Errors of commands: what failed, why, what to do next, and the exit status.
+
+use super::{BAD_INPUT, FAILED, INTERRUPTED, MISSING};
+use crate::app::AppError;
+use crate::backends::local::RunnerError;
+use crate::backends::runtime::RuntimeError;
+use crate::backends::settings::SettingError;
+use crate::event::Failure;
+use crate::models::FormatError;
+use crate::session::RecordError;
+use std::fmt::Write;
+use thiserror::Error;
+
+/// Why a command ended without doing its job.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum CliError {
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error(transparent)]
+    Runner(#[from] RunnerError),
+    #[error(transparent)]
+    App(#[from] AppError),
+    #[error("{0}")]
+    Usage(String),
+    #[error("{message}")]
+    Missing { message: String, hint: String },
+    #[error("cannot {action}: {source}")]
+    Io { action: String, source: std::io::Error },
+    #[error("{}", .0.message)]
+    Failure(Box<Failure>),
+    #[error("stopped")]
+    Interrupted,
+}
+
+impl CliError {
+    /// The exit status: 1 failed, 2 bad input, 3 missing, 130 stopped.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Runtime(RuntimeError::Cancelled) | Self::Interrupted => INTERRUPTED,
+            Self::Runtime(RuntimeError::BadVersion { .. } | RuntimeError::NotAWheel { .. }) => BAD_INPUT,
+            Self::Runtime(_) | Self::Missing { .. } => MISSING,
+            Self::Format(_) | Self::Setting(_) | Self::Usage(_) | Self::Record(_) => BAD_INPUT,
+            Self::Runner(_) | Self::App(_) | Self::Io { .. } => FAILED,
+            Self::Failure(failure) if failure.bad_input => BAD_INPUT,
+            Self::Failure(failure) if failure.missing => MISSING,
+            Self::Failure(_) => FAILED,
+        }
+    }
+
+    /// `error: …`, its causes, and `next: …`.
+    pub fn render(&self) -> String {
+        let mut text = format!("error: {self}\n");
+        let mut source = std::error::Error::source(self);
+        let mut said = self.to_string();
+        while let Some(error) = source {
+            let cause = error.to_string();
+            if !said.contains(&cause) {
+                let _ = writeln!(text, "  because: {cause}");
+            }
+            said.push_str(&cause);
+            source = error.source();
+        }
+        if let Some(hint) = self.hint() {
+            let _ = writeln!(text, "  next: {hint}");
+        }
+        if let Self::Failure(failure) = self {
+            for line in failure.log_tail.iter().rev().take(5).rev() {
+                let _ = writeln!(text, "  log: {line}");
+            }
+        }
+        text
+    }
+
+    /// What to do next, if it can be said.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Runtime(error) => error.hint(),
+            Self::Missing { hint, .. } => Some(hint.clone()),
+            Self::Failure(failure) => failure.hint.clone(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Runs without the live view: progress on stderr, the report on stdout.
+
+use super::run::OutputOptions;
+use super::{BAD_INPUT, CliError, FAILED, INTERRUPTED, MISSING, OK, setup};
+use crate::backends::local::{Conductor, Limits, RunRequest};
+use crate::event::{Budget, Event, LogLevel, LogSource, Phase, Record, SettingOutcome};
+use crate::probes::HostProbe;
+use crate::report::{ResultDocument, text_report};
+use crate::store::{Run, Store};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{IsTerminal, Write};
+use tokio::sync::watch;
+
+/// Makes the runs and prints what came out.
+pub fn run(requests: &[RunRequest], limits: Limits, output: &OutputOptions) -> Result<u8, CliError> {
+    setup::block_on(session(requests, limits, output))?
+}
+
+async fn session(requests: &[RunRequest], limits: Limits, output: &OutputOptions) -> Result<u8, CliError> {
+    let (mut hub, source) = setup::open_session(output.record.as_deref()).await?;
+    let (stop, stopped) = watch::channel(false);
+    let mut store = Store::new();
+    let mut progress = Progress::new();
+    let probe = HostProbe::start(source.clone());
+    let runs = async {
+        let mut conductor = Conductor::new(source, limits);
+        conductor.run_all(requests, &stopped).await;
+        // Joins the sampler's thread, and with it goes the last source: the hub then ends.
+        drop(probe);
+    };
+    let fold = async {
+        while let Some(record) = hub.next().await {
+            progress.show(&record);
+            store.apply(&record);
+        }
+    };
+    let interrupted = tokio::select! {
+        ((), ()) = async { tokio::join!(runs, fold) } => false,
+        () = interrupts(&stop) => true,
+    };
+    progress.finish();
+    let interrupted = interrupted || *stop.borrow();
+    let text = if output.json {
+        let document = serde_json::to_string_pretty(&ResultDocument::new(&store));
+        document.map_err(|e| CliError::Io { action: "write the result".to_owned(), source: e.into() })? + "\n"
+    } else {
+        text_report(&store)
+    };
+    print(&text)?;
+    if let Some(error) = hub.record_error() {
+        eprintln!("error: {error}\n  next: the figures above are whole; free some space and record again");
+        return Ok(FAILED);
+    }
+    Ok(if interrupted { INTERRUPTED } else { exit_status(&store) })
+}
+
+/// Prints to stdout; a reader that went away is no error.
+pub fn print(text: &str) -> Result<(), CliError> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(CliError::Io { action: "write to stdout".to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The first signal asks the run to stop, with its figures kept; the second one ends at once.
+async fn interrupts(stop: &watch::Sender<bool>) {
+    signal().await;
+    eprintln!("stopping; once more to end at once");
+    let _ = stop.send(true);
+    signal().await;
+}
+
+#[cfg(unix)]
+async fn signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
+        // Without handlers the signals end the process as usual; the runner notices and ends itself.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn signal() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// 0 if every run is ok; else 1 if one failed, 2 if only bad input, 3 if only something missing was the reason.
+pub fn exit_status(store: &Store) -> u8 {
+    let reasons: Vec<u8> = store.runs().iter().filter_map(run_status).collect();
+    match reasons.as_slice() {
+        [] => OK,
+        reasons if reasons.contains(&FAILED) => FAILED,
+        reasons if reasons.contains(&BAD_INPUT) => BAD_INPUT,
+        _ => MISSING,
+    }
+}
+
+fn run_status(run: &Run) -> Option<u8> {
+    match &run.failure {
+        Some(failure) if failure.bad_input => Some(BAD_INPUT),
+        Some(failure) if failure.missing => Some(MISSING),
+        Some(_) => Some(FAILED),
+        None => (!run.is_ended()).then_some(FAILED),
+    }
+}
+
+/// Progress on stderr: a bar on a terminal, else a line per stage that takes long to come.
+struct Progress {
+    bar: Option<ProgressBar>,
+    backend: String,
+}
+
+impl Progress {
+    fn new() -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new_spinner();
+            bar.enable_steady_tick(std::time::Duration::from_millis(120));
+            bar
+        });
+        Self { bar, backend: String::new() }
+    }
+
+    fn show(&mut self, record: &Record) {
+        match &record.event {
+            Event::RunStarted(plan) => {
+                self.backend = plan.backend.name().to_owned();
+                let simulated = if plan.simulated { " (simulated)" } else { "" };
+                self.line(&format!("{}{simulated}: {}", plan.backend, plan.model));
+            }
+            Event::StageStarted { stage } => self.step(&format!("{}: {stage}", self.backend), None),
+            Event::PhaseStarted { phase, budget } if *phase != Phase::First => {
+                let total = match budget {
+                    Budget::Iterations(iterations) => Some(*iterations),
+                    Budget::Seconds(_) => None,
+                };
+                self.step(&format!("{}: {} phase", self.backend, phase.name()), total);
+            }
+            Event::Inferences(batch) => {
+                if let Some(bar) = &self.bar {
+                    bar.inc(batch.latency_ns.len() as u64);
+                }
+            }
+            Event::SettingApplied(setting) => match &setting.outcome {
+                SettingOutcome::Applied => {}
+                SettingOutcome::NoEffect(reason) | SettingOutcome::Refused(reason) => {
+                    self.line(&format!("{}: {} {}: {reason}", self.backend, setting.key, setting.value));
+                }
+            },
+            Event::Log(line) if line.source == LogSource::Qnnscope || line.source == LogSource::Runner => {
+                if line.level <= LogLevel::Warning {
+                    self.line(&format!("{}: {}", line.level.short(), line.text));
+                }
+            }
+            Event::Failed(failure) => {
+                self.line(&format!("{}: failed in stage {}: {}", self.backend, failure.stage, failure.message));
+                if let Some(hint) = &failure.hint {
+                    self.line(&format!("  next: {hint}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn step(&self, text: &str, total: Option<u64>) {
+        let Some(bar) = &self.bar else { return };
+        let template = if total.is_some() { "{spinner} {msg} {bar:30} {pos}/{len} {eta}" } else { "{spinner} {msg}" };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_position(0);
+        if let Some(total) = total {
+            bar.set_length(total);
+        }
+        bar.set_message(text.to_owned());
+    }
+
+    fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| eprintln!("{text}")),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Runs in the live view.
+
+use super::options::{self, RunOptions};
+use super::run::OutputOptions;
+use super::{CliError, FAILED, Global, headless, setup};
+use crate::app::{self, AppOptions, BackendAvailability, Request, StartChoice};
+use crate::backends::Backend;
+use crate::backends::local::{Conductor, Order, RunRequest};
+use crate::event::{Event, Failure, Record, RunPlan, RunStatus, Stage};
+use crate::probes::HostProbe;
+use crate::report::text_report;
+use crate::session::Source;
+use crate::store::Store;
+use std::path::{Path, PathBuf};
+use tokio::sync::mpsc;
+
+/// Records that may wait for the view.
+const VIEW_CAPACITY: usize = 4096;
+
+/// Opens the live view: with runs that are asked for already, or on the start screen.
+pub fn live(
+    start: Option<(StartChoice, Vec<RunRequest>)>,
+    run_options: &RunOptions,
+    output: &OutputOptions,
+    global: &Global,
+) -> Result<u8, CliError> {
+    setup::block_on(session(start, run_options, output, global))?
+}
+
+async fn session(
+    start: Option<(StartChoice, Vec<RunRequest>)>,
+    run_options: &RunOptions,
+    output: &OutputOptions,
+    global: &Global,
+) -> Result<u8, CliError> {
+    let (mut hub, source) = setup::open_session(output.record.as_deref()).await?;
+    let (records, view) = mpsc::channel::<Record>(VIEW_CAPACITY);
+    let (requests, mut asked) = mpsc::channel::<Request>(16);
+    let (orders, ordered) = mpsc::channel::<Order>(16);
+    let app_options = AppOptions {
+        theme: global.theme.clone(),
+        ascii: global.ascii,
+        start: start.as_ref().map(|(choice, _)| choice.clone()),
+        recent_models: recent::read(),
+        backends: availability(global),
+        keymap_file: app::default_keymap_path().filter(|path| path.exists()),
+        ..AppOptions::default()
+    };
+    let mut desk = Desk {
+        options: run_options.clone(),
+        global: global.clone(),
+        source: source.clone(),
+        orders,
+        model: start.as_ref().map(|(choice, _)| choice.model.clone()),
+        last: Vec::new(),
+    };
+    let probe = HostProbe::start(source.clone());
+    let pump = tokio::spawn(async move {
+        while let Some(record) = hub.next().await {
+            if records.send(record).await.is_err() {
+                break;
+            }
+        }
+        hub
+    });
+    let conductor = tokio::spawn(Conductor::new(source, run_options.limits()).serve(ordered));
+    if let Some((choice, runs)) = start {
+        recent::remember(&choice.model);
+        desk.order(runs, false).await;
+    }
+    let serve = async {
+        while let Some(request) = asked.recv().await {
+            if desk.serve(request).await {
+                break;
+            }
+        }
+        desk
+    };
+    let (store, desk) = tokio::join!(app::run(app_options, Store::new(), view, requests), serve);
+    // Closing the orders ends the conductor, and dropping its run kills the runner.
+    drop(desk);
+    conductor.abort();
+    let _ = conductor.await;
+    drop(probe);
+    let hub = pump.await;
+    let store = store?;
+    if !store.runs().is_empty() {
+        headless::print(&text_report(&store))?;
+    }
+    if let Ok(hub) = hub
+        && let Some(error) = hub.record_error()
+    {
+        eprintln!("error: {error}");
+        return Ok(FAILED);
+    }
+    Ok(if store.runs().iter().all(|run| run.failure.is_none()) { super::OK } else { headless::exit_status(&store) })
+}
+
+/// Turns requests of the view into orders.
+struct Desk {
+    options: RunOptions,
+    global: Global,
+    source: Source,
+    orders: mpsc::Sender<Order>,
+    model: Option<PathBuf>,
+    last: Vec<RunRequest>,
+}
+
+impl Desk {
+    /// Carries a request out; true if it was the last.
+    async fn serve(&mut self, request: Request) -> bool {
+        match request {
+            Request::Start { device: _, model, backends } => {
+                recent::remember(&model);
+                self.model = Some(model.clone());
+                self.start(&model, &backends, true).await;
+            }
+            Request::Stop => self.send(Order::Stop).await,
+            Request::Restart => {
+                let runs = self.last.clone();
+                self.order(runs, true).await;
+            }
+            Request::Switch(backend) => {
+                if let Some(model) = self.model.clone() {
+                    self.start(&model, &[backend], true).await;
+                }
+            }
+            Request::Quit => return true,
+        }
+        false
+    }
+
+    async fn start(&mut self, model: &Path, backends: &[Backend], replace: bool) {
+        let options = RunOptions { backend: backends.to_vec(), ..self.options.clone() };
+        let requests = options::runtime(&self.global)
+            .and_then(|runtime| options.requests(model, &runtime, &self.global));
+        match requests {
+            Ok(requests) => self.order(requests, replace).await,
+            Err(error) => self.refuse(model, backends, &error).await,
+        }
+    }
+
+    async fn order(&mut self, requests: Vec<RunRequest>, replace: bool) {
+        self.last.clone_from(&requests);
+        self.send(if replace { Order::Replace(requests) } else { Order::Run(requests) }).await;
+    }
+
+    async fn send(&self, order: Order) {
+        // Fails only when the conductor is gone, that is at the end.
+        let _ = self.orders.send(order).await;
+    }
+
+    /// A run that cannot even be asked for is shown as one that failed, with what to do next.
+    async fn refuse(&self, model: &Path, backends: &[Backend], error: &CliError) {
+        let run = Some(crate::event::RunId(u32::MAX));
+        let plan = RunPlan {
+            device: "local".to_owned(),
+            backend: backends.first().copied().unwrap_or(Backend::Cpu),
+            model: crate::event::clean_text(&model.to_string_lossy()),
+            warmup: 0,
+            budget: crate::event::Budget::Iterations(0),
+            profiling: self.options.profiling,
+            profiling_budget: None,
+            simulated: false,
+        };
+        let failure = Failure {
+            stage: Stage::Prepare,
+            call: "prepare".to_owned(),
+            code: None,
+            symbol: None,
+            message: error.to_string(),
+            hint: error.hint(),
+            missing: error.exit_status() == super::MISSING,
+            bad_input: error.exit_status() == super::BAD_INPUT,
+            log_tail: Vec::new(),
+        };
+        self.source.send(run, Event::RunStarted(Box::new(plan))).await;
+        self.source.send(run, Event::Failed(Box::new(failure))).await;
+        self.source.send(run, Event::RunFinished { status: RunStatus::Failed }).await;
+    }
+}
+
+/// What the runtime offers, told by its files: a library that is there may still refuse, which a run then shows.
+fn availability(global: &Global) -> Vec<BackendAvailability> {
+    let runtime = options::runtime(global);
+    Backend::ALL
+        .into_iter()
+        .map(|backend| {
+            let available = match &runtime {
+                Ok(runtime) if runtime.library(backend.name()).is_some() => Ok(()),
+                Ok(_) => Err(format!("this runtime has no {}", backend.library())),
+                Err(error) => Err(error.to_string()),
+            };
+            BackendAvailability { backend, available }
+        })
+        .collect()
+}
+
+/// Models of earlier sessions, newest first, one path a line.
+mod recent {
+    use crate::backends::runtime::Env;
+    use std::path::{Path, PathBuf};
+
+    const KEEP: usize = 12;
+
+    fn file() -> Option<PathBuf> {
+        Env::from_process().data_dir.map(|dir| dir.join("recent-models"))
+    }
+
+    /// The models that still exist.
+    pub fn read() -> Vec<PathBuf> {
+        let text = file().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+        text.lines().map(PathBuf::from).filter(|path| path.exists()).take(KEEP).collect()
+    }
+
+    /// Puts a model first. Losing this list is no reason to fail.
+    pub fn remember(model: &Path) {
+        let (Some(file), Ok(model)) = (file(), std::path::absolute(model)) else { return };
+        let Some(name) = model.to_str().filter(|name| !name.contains('\n')) else { return };
+        let mut lines = vec![name.to_owned()];
+        lines.extend(read().iter().filter(|old| **old != model).filter_map(|old| old.to_str().map(ToOwned::to_owned)));
+        lines.truncate(KEEP);
+        let Some(folder) = file.parent() else { return };
+        let written = std::fs::create_dir_all(folder)
+            .and_then(|()| tempfile::NamedTempFile::new_in(folder))
+            .and_then(|temporary| {
+                std::fs::write(temporary.path(), lines.join("\n") + "\n")?;
+                temporary.persist(&file).map_err(|error| error.error)
+            });
+        drop(written);
+    }
+}

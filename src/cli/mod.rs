@@ -1,0 +1,92 @@
+//! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
+
+mod demo;
+mod error;
+mod headless;
+mod inspect;
+mod live;
+mod options;
+mod run;
+mod runtime;
+mod runtime_list;
+mod setup;
+mod start;
+
+pub use error::CliError;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Terminal profiler and debugger for Qualcomm QNN models
+#[derive(Debug, Parser)]
+#[command(name = "qnnscope", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    global: Global,
+}
+
+/// Options of every subcommand.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Global {
+    /// Folder with the QNN libraries, or root of an SDK; overrides every other place
+    #[arg(long, global = true, value_name = "DIR")]
+    runtime: Option<PathBuf>,
+    /// Run QNN core API versions that this version of qnnscope does not know
+    #[arg(long, global = true)]
+    allow_unknown_runtime: bool,
+    /// Theme of the live view: a name or a TOML file
+    #[arg(long, global = true, value_name = "THEME")]
+    theme: Option<String>,
+    /// Draw the live view with ASCII characters only
+    #[arg(long, global = true)]
+    ascii: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a model and measure it
+    Run(Box<run::RunArgs>),
+    /// Show what a model is made of, without running it
+    Inspect(inspect::InspectArgs),
+    /// Profile the bundled model on cpu and htp
+    Demo(demo::DemoArgs),
+    /// Install or list the QNN libraries
+    Runtime(runtime::RuntimeArgs),
+    /// Runner process of qnnscope itself
+    #[command(name = "__runner", hide = true)]
+    Runner,
+}
+
+/// Parses the command line and carries it out.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match &cli.command {
+        None => start::start(&cli.global),
+        Some(Command::Run(args)) => run::run(args, &cli.global),
+        Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
+        Some(Command::Demo(args)) => demo::demo(args, &cli.global),
+        Some(Command::Runtime(args)) => runtime::runtime(args, &cli.global),
+        Some(Command::Runner) => return crate::backends::qnn::runner::main(),
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            eprint!("{}", error.render());
+            ExitCode::from(error.exit_status())
+        }
+    }
+}
+
+/// All runs ok.
+pub const OK: u8 = 0;
+/// A run failed.
+pub const FAILED: u8 = 1;
+/// Bad usage or bad input.
+pub const BAD_INPUT: u8 = 2;
+/// Something needed is missing.
+pub const MISSING: u8 = 3;
+/// Ended by Ctrl-C, as shells count it.
+pub const INTERRUPTED: u8 = 130;

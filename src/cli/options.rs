@@ -1,0 +1,255 @@
+//! Options of a run, and the requests they become.
+
+use super::{CliError, Global};
+use crate::backends::local::{Limits, RunRequest};
+use crate::backends::qnn::runner::{InputFile, RunTask};
+use crate::backends::runtime::{Env, RuntimeDir, choose};
+use crate::backends::settings::{self, SettingRequest};
+use crate::backends::{Backend, ProfilingLevel};
+use crate::event::{Budget, LogLevel, RunPlan};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Detailed inferences when nothing is said: a quarter of the clean ones, within these bounds.
+const DETAILED_ITERATIONS: (u64, u64) = (5, 200);
+/// Share of a clean phase in seconds that the detailed phase gets.
+const DETAILED_SHARE: f64 = 0.25;
+/// Share of the free memory that a runner may take when nothing is said.
+const MEMORY_SHARE: f64 = 0.9;
+
+/// What to measure and how.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RunOptions {
+    /// Backends, one run each, in this order
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',', default_value = "cpu", value_parser = backend)]
+    pub backend: Vec<Backend>,
+    /// Graph to run, where the model has several
+    #[arg(long, value_name = "NAME")]
+    pub graph: Option<String>,
+    /// Data of an input: raw or .npy; float32 that is quantised with the tensor's encoding
+    #[arg(short, long, value_name = "NAME=FILE", value_parser = input)]
+    pub input: Vec<(String, PathBuf)>,
+    /// Inputs in qnn-net-run's list format, a line per inference
+    #[arg(long, value_name = "FILE", conflicts_with = "input")]
+    pub input_list: Option<PathBuf>,
+    /// Raw files hold the tensor's own type
+    #[arg(long)]
+    pub native_input: bool,
+    /// Seed of the random data that inputs without a file get
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Write the outputs here, as float32 .raw and .npy
+    #[arg(long, value_name = "DIR")]
+    pub save_outputs: Option<PathBuf>,
+    /// Inferences to measure [default: 100]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub iterations: Option<u64>,
+    /// Seconds to measure, instead of a number of inferences
+    #[arg(long, value_name = "S", conflicts_with = "iterations", value_parser = seconds)]
+    pub duration: Option<f64>,
+    /// Inferences before measuring, after the first one
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub warmup: u64,
+    /// off: latencies only; basic: backend totals too; detailed: layer times in a phase of their own
+    #[arg(long, value_name = "LEVEL", default_value = "detailed", value_parser = profiling)]
+    pub profiling: ProfilingLevel,
+    /// Inferences of the detailed phase [default: a quarter of --iterations, 5 to 200]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub profiling_iterations: Option<u64>,
+    /// HTP performance profile, by QNN's name: burst, balanced, ...
+    #[arg(long, value_name = "PROFILE")]
+    pub perf_profile: Option<String>,
+    /// Hexagon architecture to compile for: v68, v69, v73, v75, v79, v81
+    #[arg(long, value_name = "ARCH")]
+    pub htp_arch: Option<String>,
+    /// QNN's number of the SoC to compile for: 57 is SM8650
+    #[arg(long, value_name = "N")]
+    pub soc_model: Option<u32>,
+    /// Precision of float graphs on HTP: float32 or float16
+    #[arg(long, value_name = "P")]
+    pub precision: Option<String>,
+    /// VTCM for the graph, MB; 0 is all there is
+    #[arg(long, value_name = "MB")]
+    pub vtcm_mb: Option<u32>,
+    /// JSON file with htp_config, gpu_config and cpu_config objects; flags win over it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Detail of the vendor's log: error, warning, info, verbose, debug
+    #[arg(long, value_name = "LEVEL", default_value = "warning", value_parser = log_level)]
+    pub log_level: LogLevel,
+    /// Longest time without progress before a run is given up, seconds
+    #[arg(long, value_name = "S", default_value = "300", value_parser = seconds)]
+    pub stage_timeout: f64,
+    /// Most memory a runner may use [default: 90 % of what is free]
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub memory_limit_mb: Option<u64>,
+}
+
+impl RunOptions {
+    /// Checks everything that can be checked before a runner starts, and makes one request per backend.
+    pub fn requests(&self, model: &Path, runtime: &RuntimeDir, global: &Global) -> Result<Vec<RunRequest>, CliError> {
+        let settings = self.settings()?;
+        let mut requests = Vec::new();
+        for &backend in &self.backend {
+            // Values that cannot be understood are bad input, and known now.
+            settings::resolve(&settings, backend)?;
+            requests.push(self.request(model, backend, runtime, &settings, global));
+        }
+        Ok(requests)
+    }
+
+    fn request(
+        &self,
+        model: &Path,
+        backend: Backend,
+        runtime: &RuntimeDir,
+        settings: &[SettingRequest],
+        global: &Global,
+    ) -> RunRequest {
+        let (budget, profiling_budget) = self.budgets();
+        let task = RunTask {
+            runtime_dir: runtime.path.clone(),
+            backend,
+            model: model.to_owned(),
+            graph: self.graph.clone(),
+            inputs: self
+                .input
+                .iter()
+                .map(|(name, path)| InputFile { name: name.clone(), path: path.clone() })
+                .collect(),
+            input_list: self.input_list.clone(),
+            native_input: self.native_input,
+            seed: self.seed,
+            save_outputs: self.save_outputs.as_ref().map(|dir| output_dir(dir, backend, self.backend.len())),
+            warmup: self.warmup,
+            budget,
+            profiling: self.profiling,
+            profiling_budget,
+            settings: settings.to_vec(),
+            log_level: self.log_level,
+            allow_unknown_runtime: global.allow_unknown_runtime,
+        };
+        let plan = RunPlan {
+            device: "local".to_owned(),
+            backend,
+            model: crate::event::clean_text(&model.to_string_lossy()),
+            warmup: self.warmup,
+            budget,
+            profiling: self.profiling,
+            profiling_budget: (self.profiling == ProfilingLevel::Detailed).then_some(profiling_budget),
+            simulated: backend.is_simulated_here(),
+        };
+        RunRequest { plan, task }
+    }
+
+    fn budgets(&self) -> (Budget, Budget) {
+        let detailed = self.profiling_iterations.map(Budget::Iterations);
+        match self.duration {
+            Some(seconds) => {
+                (Budget::Seconds(seconds), detailed.unwrap_or(Budget::Seconds(seconds * DETAILED_SHARE)))
+            }
+            None => {
+                let iterations = self.iterations.unwrap_or(100);
+                let (low, high) = DETAILED_ITERATIONS;
+                let default = Budget::Iterations((iterations / 4).clamp(low, high));
+                (Budget::Iterations(iterations), detailed.unwrap_or(default))
+            }
+        }
+    }
+
+    /// The file's settings, then the flags.
+    fn settings(&self) -> Result<Vec<SettingRequest>, CliError> {
+        let mut requests = match &self.config {
+            Some(path) => settings::read_config(path)?,
+            None => Vec::new(),
+        };
+        for request in &requests {
+            if let Some(backend) = request.backend.filter(|b| !self.backend.contains(b)) {
+                eprintln!("note: {} has no effect: {backend} is not among the backends", request.origin);
+            }
+        }
+        let mut flag = |origin: &str, name: &str, value: Option<serde_json::Value>| {
+            if let Some(value) = value {
+                let (origin, name) = (origin.to_owned(), name.to_owned());
+                requests.push(SettingRequest { origin, name, value, backend: None });
+            }
+        };
+        flag("--perf-profile", "perf_profile", self.perf_profile.clone().map(Into::into));
+        flag("--htp-arch", "htp_arch", self.htp_arch.clone().map(Into::into));
+        flag("--soc-model", "soc_model", self.soc_model.map(Into::into));
+        flag("--precision", "precision", self.precision.clone().map(Into::into));
+        flag("--vtcm-mb", "vtcm_mb", self.vtcm_mb.map(Into::into));
+        Ok(requests)
+    }
+
+    /// Bounds of the runners.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            stage_timeout: Duration::from_secs_f64(self.stage_timeout),
+            memory_bytes: self.memory_limit_mb.map(|mb| mb << 20).or_else(free_memory_share),
+        }
+    }
+}
+
+/// One folder per backend where there are several, so that no run writes over another.
+fn output_dir(dir: &Path, backend: Backend, backends: usize) -> PathBuf {
+    if backends > 1 { dir.join(backend.name()) } else { dir.to_owned() }
+}
+
+/// The part of the free memory that a runner may take when nothing is said.
+pub fn free_memory_share() -> Option<u64> {
+    let system = sysinfo::System::new_with_specifics(
+        sysinfo::RefreshKind::nothing().with_memory(sysinfo::MemoryRefreshKind::nothing().with_ram()),
+    )
+    .ok()?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a byte count")]
+    let share = (system.available_memory() as f64 * MEMORY_SHARE) as u64;
+    (share > 0).then_some(share)
+}
+
+/// The runtime that `--runtime`, the environment and the installed ones come to.
+pub fn runtime(global: &Global) -> Result<RuntimeDir, CliError> {
+    Ok(choose(global.runtime.as_deref(), &Env::from_process())?)
+}
+
+fn backend(text: &str) -> Result<Backend, String> {
+    text.parse()
+}
+
+fn input(text: &str) -> Result<(String, PathBuf), String> {
+    // A tensor's name may hold `=`; a file that exists decides, else the last one splits.
+    let splits: Vec<(&str, &str)> =
+        text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..])).collect();
+    let chosen = splits.iter().find(|(_, file)| Path::new(file).exists()).or(splits.first());
+    match chosen {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok(((*name).to_owned(), PathBuf::from(file))),
+        _ => Err("expected NAME=FILE".to_owned()),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 && value <= 1e9 => Ok(value),
+        _ => Err("expected a number of seconds above 0".to_owned()),
+    }
+}
+
+fn profiling(text: &str) -> Result<ProfilingLevel, String> {
+    match text {
+        "off" => Ok(ProfilingLevel::Off),
+        "basic" => Ok(ProfilingLevel::Basic),
+        "detailed" => Ok(ProfilingLevel::Detailed),
+        _ => Err("known levels are off, basic, detailed".to_owned()),
+    }
+}
+
+fn log_level(text: &str) -> Result<LogLevel, String> {
+    match text {
+        "error" => Ok(LogLevel::Error),
+        "warn" | "warning" => Ok(LogLevel::Warning),
+        "info" => Ok(LogLevel::Info),
+        "verbose" => Ok(LogLevel::Verbose),
+        "debug" => Ok(LogLevel::Debug),
+        _ => Err("known levels are error, warning, info, verbose, debug".to_owned()),
+    }
+}

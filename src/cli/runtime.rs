@@ -1,0 +1,197 @@
+//! `qnnscope runtime`: install the QNN libraries, and list what is there.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::{CliError, Global, runtime_list};
+use crate::backends::runtime::{
+    self, DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed, RuntimeError,
+};
+
+/// Arguments of `qnnscope runtime`.
+#[derive(Debug, Args)]
+pub struct RuntimeArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: RuntimeCommand,
+}
+
+/// What `qnnscope runtime` can do.
+#[derive(Debug, Subcommand)]
+pub enum RuntimeCommand {
+    /// Download the QNN libraries with pip and keep them in the data folder
+    Install(InstallArgs),
+    /// List the runtimes of this machine, the one that is used first
+    List(ListArgs),
+}
+
+/// Arguments of `qnnscope runtime install`.
+#[derive(Debug, Args)]
+pub struct InstallArgs {
+    /// Version of the onnxruntime-qnn wheel
+    #[arg(long, value_name = "V", default_value = DEFAULT_WHEEL_VERSION, conflicts_with = "wheel")]
+    pub version: String,
+    /// Install from a wheel that is here already
+    #[arg(long, value_name = "FILE")]
+    pub wheel: Option<PathBuf>,
+    /// Install again even if it is there
+    #[arg(long)]
+    pub force: bool,
+    /// Print the result as JSON on stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `qnnscope runtime list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Print the list as JSON on stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Carries `qnnscope runtime` out.
+pub fn runtime(args: &RuntimeArgs, global: &Global) -> Result<u8, CliError> {
+    match &args.command {
+        RuntimeCommand::Install(args) => {
+            install(args)?;
+            Ok(super::OK)
+        }
+        RuntimeCommand::List(args) => runtime_list::list(args.json, global),
+    }
+}
+
+/// Installs a runtime, shows how far it is on stderr, and says where it is and under which licence.
+pub fn install(args: &InstallArgs) -> Result<(), RuntimeError> {
+    let mut request = InstallRequest::new(Env::from_process());
+    request.version.clone_from(&args.version);
+    request.wheel_file.clone_from(&args.wheel);
+    request.force = args.force;
+    stop_on_signal(Arc::clone(&request.cancel));
+
+    let mut steps = Steps::new(io::stderr().is_terminal());
+    let installed = runtime::install(&request, &mut |step| steps.show(&step));
+    steps.finish();
+    report(&installed?, args.json)
+}
+
+/// Says what is installed. Text is for people; JSON on stdout is for programs.
+fn report(installed: &Installed, json: bool) -> Result<(), RuntimeError> {
+    let mib = installed.bytes.div_ceil(1 << 20);
+    let dir = installed.dir.display();
+    let verb = if installed.already_installed { "is already installed" } else { "installed" };
+    let mut text =
+        format!("QNN runtime {} {verb} in {dir} ({} files, {mib} MiB)\n", installed.version, installed.files);
+    if let Some(licence) = &installed.licence {
+        text.push_str("Qualcomm's licence applies to these libraries: ");
+        text.push_str(&licence.display().to_string());
+        text.push('\n');
+    }
+    // The install is done; a closed terminal does not undo it.
+    let _ = io::stderr().write_all(text.as_bytes());
+    if json {
+        let failed =
+            |source| RuntimeError::Io { operation: "write the result to", path: PathBuf::from("stdout"), source };
+        let mut line = serde_json::to_vec(installed).map_err(|error| failed(error.into()))?;
+        line.push(b'\n');
+        io::stdout().write_all(&line).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Lets SIGINT, SIGTERM and SIGHUP stop the install, which then cleans up. Where the signals cannot be watched they end
+/// the process as usual, and the next install cleans up.
+fn stop_on_signal(cancel: Arc<AtomicBool>) {
+    thread::spawn(move || {
+        let Ok(events) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+            return;
+        };
+        if events.block_on(signal()).is_ok() {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    });
+}
+
+#[cfg(unix)]
+async fn signal() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+async fn signal() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+/// Shows progress on stderr: one moving line on a terminal, else one line per step.
+struct Steps {
+    bar: ProgressBar,
+    terminal: bool,
+    /// The step that was last begun.
+    step: String,
+}
+
+impl Steps {
+    fn new(terminal: bool) -> Self {
+        let target = if terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Self { bar: ProgressBar::with_draw_target(None, target), terminal, step: String::new() }
+    }
+
+    fn show(&mut self, progress: &InstallProgress) {
+        let (step, done, total) = match progress {
+            InstallProgress::Waiting { lock } => {
+                let folder = lock.parent().unwrap_or(lock).display();
+                (format!("waiting for another install into {folder}"), 0, None)
+            }
+            InstallProgress::Asking { requirement } => (format!("asking pip for {requirement}"), 0, None),
+            InstallProgress::Downloading { wheel: None, .. } => return,
+            InstallProgress::Downloading { wheel: Some(wheel), done, total } => {
+                // Name and version: the rest, for which Python and machine, would push the figures off the line.
+                let short: Vec<&str> = wheel.splitn(3, '-').take(2).collect();
+                (format!("downloading {}", short.join(" ")), *done, *total)
+            }
+            InstallProgress::Hashing { done, total } => ("checking the wheel".to_owned(), *done, Some(*total)),
+            InstallProgress::Unpacking { done, total } => ("unpacking".to_owned(), *done, Some(*total)),
+        };
+        if step != self.step {
+            self.begin(step, total);
+        }
+        if let Some(total) = total {
+            self.bar.set_length(total);
+        }
+        self.bar.set_position(done);
+    }
+
+    fn begin(&mut self, step: String, total: Option<u64>) {
+        if !self.terminal {
+            // Progress is a courtesy: a closed stderr does not stop the install.
+            let _ = writeln!(io::stderr(), "{step}");
+        }
+        let template = if total.is_some() { "{msg:!40} {bar:20} {bytes}/{total_bytes}" } else { "{spinner} {msg}" };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style);
+        }
+        self.bar.set_message(step.clone());
+        self.bar.enable_steady_tick(Duration::from_millis(120));
+        self.step = step;
+    }
+
+    fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

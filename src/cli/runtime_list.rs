@@ -1,0 +1,150 @@
+//! `qnnscope runtime list`: every runtime, and which of its backends load.
+
+use super::headless::print;
+use super::{CliError, Global, MISSING, OK, setup};
+use crate::backends::local::{Ended, Limits, ask};
+use crate::backends::qnn::runner::{Frame, ProbeAnswer, ProbeTask, Task};
+use crate::backends::runtime::{Env, RuntimeDir, RuntimeError, RuntimeSource, survey};
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Longest try of one library.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    runtimes: Vec<Row>,
+    problems: Vec<Problem>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    /// True for the one that is used when nothing else is said.
+    chosen: bool,
+    path: PathBuf,
+    source: RuntimeSource,
+    version: Option<String>,
+    build_id: Option<String>,
+    core_api: Option<String>,
+    backends: Vec<BackendRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct BackendRow {
+    name: &'static str,
+    library: PathBuf,
+    loads: bool,
+    api: Option<String>,
+    error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Problem {
+    message: String,
+    hint: Option<String>,
+}
+
+/// Tries every library of every runtime in a child of its own and prints what came back.
+pub fn list(json: bool, global: &Global) -> Result<u8, CliError> {
+    let found = survey(global.runtime.as_deref(), &Env::from_process());
+    let rows = setup::block_on(probe_all(&found.runtimes))??;
+    let document = Document {
+        schema: "qnnscope.runtimes/1",
+        runtimes: rows,
+        problems: found
+            .problems
+            .iter()
+            .map(|problem: &RuntimeError| Problem { message: problem.to_string(), hint: problem.hint() })
+            .collect(),
+    };
+    let text = if json {
+        let json = serde_json::to_string_pretty(&document);
+        json.map_err(|e| CliError::Io { action: "write the list".to_owned(), source: e.into() })? + "\n"
+    } else {
+        for problem in &document.problems {
+            eprintln!("warning: {}", problem.message);
+        }
+        render(&document)
+    };
+    print(&text)?;
+    if document.runtimes.is_empty() {
+        let hint = "`qnnscope runtime install` gets one".to_owned();
+        eprintln!("no QNN runtime found\n  next: {hint}");
+        return Ok(MISSING);
+    }
+    Ok(OK)
+}
+
+async fn probe_all(runtimes: &[RuntimeDir]) -> Result<Vec<Row>, CliError> {
+    let mut rows = Vec::new();
+    for (index, runtime) in runtimes.iter().enumerate() {
+        let mut row = Row {
+            chosen: index == 0,
+            path: runtime.path.clone(),
+            source: runtime.source,
+            version: runtime.version.clone(),
+            build_id: None,
+            core_api: None,
+            backends: Vec::new(),
+        };
+        for library in &runtime.libraries {
+            let Some(name) = library.backend else { continue };
+            let answer = probe(library.path.clone()).await?;
+            row.build_id = row.build_id.or(answer.build_id);
+            row.core_api = row.core_api.or(answer.core_api);
+            row.backends.push(BackendRow {
+                name,
+                library: library.path.clone(),
+                loads: answer.error.is_none(),
+                api: answer.backend_api,
+                error: answer.error,
+            });
+        }
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+async fn probe(library: PathBuf) -> Result<ProbeAnswer, CliError> {
+    let limits = Limits { stage_timeout: PROBE_TIMEOUT, memory_bytes: super::options::free_memory_share() };
+    let failed =
+        |message: String| ProbeAnswer { build_id: None, core_api: None, backend_api: None, error: Some(message) };
+    Ok(match ask(&Task::Probe(ProbeTask { library }), limits).await? {
+        Ended::Done(Some(Frame::Probed(answer))) => answer,
+        Ended::Failed(failure) => failed(failure.message),
+        Ended::Done(_) => failed("the runner gave no answer".to_owned()),
+    })
+}
+
+fn render(document: &Document) -> String {
+    let mut out = String::new();
+    for row in &document.runtimes {
+        let mark = if row.chosen { "*" } else { " " };
+        let version = row.version.as_ref().map_or_else(String::new, |version| format!(", wheel {version}"));
+        let _ = writeln!(out, "{mark} {}  ({}{version})", row.path.display(), row.source);
+        let _ = writeln!(
+            out,
+            "    build {}, core API {}",
+            row.build_id.as_deref().unwrap_or("unknown"),
+            row.core_api.as_deref().unwrap_or("unknown")
+        );
+        for backend in &row.backends {
+            let api = backend.api.as_ref().map_or_else(String::new, |api| format!("  API {api}"));
+            match &backend.error {
+                None => {
+                    let _ = writeln!(out, "    {:<7} loads{api}", backend.name);
+                }
+                Some(error) => {
+                    let _ = writeln!(out, "    {:<7} does not load: {error}", backend.name);
+                }
+            }
+        }
+    }
+    if !document.runtimes.is_empty() {
+        let _ = writeln!(out, "* is used; --runtime DIR overrides it");
+    }
+    out
+}

@@ -1,0 +1,37 @@
+//! What every session begins with.
+
+use super::CliError;
+use crate::devices::local_device;
+use crate::event::{Event, SESSION_SCHEMA, SessionStarted, epoch_us, now_us};
+use crate::session::{Hub, Recorder, Source};
+use std::path::Path;
+
+/// An async runtime on this thread. Runners are children of the main thread: the kernel ends them with the thread that
+/// started them, so it must be the one that lives longest.
+pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| CliError::Io { action: "start the event loop".to_owned(), source })?;
+    let value = runtime.block_on(work);
+    // Blocking helpers (signal listeners) must not hold the end up.
+    runtime.shutdown_background();
+    Ok(value)
+}
+
+/// A hub with its header and this machine on the stream.
+pub async fn open_session(record: Option<&Path>) -> Result<(Hub, Source), CliError> {
+    let recorder = record.map(Recorder::create).transpose()?;
+    let (hub, source) = Hub::new(recorder);
+    let device = local_device();
+    let header = SessionStarted {
+        schema: SESSION_SCHEMA.to_owned(),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        epoch_us: epoch_us(),
+        monotonic_us: now_us(),
+        host: format!("{} {}", device.os, device.abi),
+    };
+    source.send(None, Event::SessionStarted(header)).await;
+    source.send(None, Event::DeviceSeen(device)).await;
+    Ok((hub, source))
+}

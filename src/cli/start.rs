@@ -1,0 +1,27 @@
+//! `qnnscope` without a subcommand: the start screen.
+
+use super::options::RunOptions;
+use super::run::OutputOptions;
+use super::{CliError, Global, live};
+use clap::{Args, FromArgMatches};
+use std::io::IsTerminal;
+
+/// Opens the start screen.
+pub fn start(global: &Global) -> Result<u8, CliError> {
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return Err(CliError::Usage(
+            "the start screen needs a terminal; `qnnscope run MODEL` works without one, `qnnscope --help` tells more"
+                .to_owned(),
+        ));
+    }
+    live::live(None, &default_options()?, &OutputOptions::default(), global)
+}
+
+/// The options as if none had been given.
+pub fn default_options() -> Result<RunOptions, CliError> {
+    let command = RunOptions::augment_args(clap::Command::new("run"));
+    command
+        .try_get_matches_from(["run"])
+        .and_then(|matches| RunOptions::from_arg_matches(&matches))
+        .map_err(|error| CliError::Usage(error.to_string()))
+}

@@ -1,0 +1,5 @@
+//! Where things run.
+
+mod local;
+
+pub use local::local_device;

@@ -1,0 +1,46 @@
+//! Errors turned into what to do next: one place, one match.
+
+use crate::event::{Failure, Stage};
+
+/// What to do about a failed run, if something can be said without guessing at a cause that was not checked.
+pub fn for_failure(failure: &Failure) -> Option<String> {
+    let text = match (failure.stage, failure.call.as_str(), failure.code) {
+        (Stage::LibraryLoad, "dlopen", None) if failure.message.contains("has no cpu backend") => {
+            "take a runtime with this backend: `qnnscope runtime list` shows them, `qnnscope runtime install` gets \
+             QAIRT 2.47, which has all"
+        }
+        (Stage::LibraryLoad, "dlopen", None) if failure.message.contains("libatomic") => {
+            "install the missing library: sudo apt-get install libatomic1"
+        }
+        (Stage::LibraryLoad, "dlopen", None) => "`qnnscope runtime list` tells which backends of which runtime load",
+        (Stage::BackendCreate, _, Some(4000)) => {
+            "the backend found no hardware or driver it can use here; the GPU backend needs an Adreno driver, so run it \
+             on a Snapdragon device"
+        }
+        (Stage::DeviceCreate, _, Some(14001)) => {
+            "check --soc-model and --htp-arch; on hardware the first log line carries the FastRPC code"
+        }
+        (Stage::ContextCreate, _, Some(5000 | 5005 | 30001 | 30010)) => {
+            "make the context binary again with the SDK of this runtime, for this backend"
+        }
+        (Stage::Compose, _, Some(3110)) => {
+            "this backend does not take the op with these types or shapes: quantise the model, or run another backend"
+        }
+        (Stage::Finalize, _, Some(1002)) => {
+            "the HTP compiler gave up; look for the op name in the log; float models need an SoC with fp16, such as \
+             --soc-model 57"
+        }
+        (_, "SIGSEGV" | "SIGABRT" | "SIGBUS" | "SIGILL" | "SIGFPE", _) => {
+            "the crash is in the vendor's libraries or the model library; --log-level debug shows their last steps"
+        }
+        (_, "SIGKILL", _) => "something ended the process from outside; if memory was short, `dmesg` names the runner",
+        (_, "supervision", _) if failure.message.contains("--memory-limit-mb") => {
+            "raise --memory-limit-mb if the model really needs that much"
+        }
+        (_, "supervision", _) if failure.message.contains("--stage-timeout") => {
+            "raise --stage-timeout if the model really needs that long; large models take minutes to finalize"
+        }
+        _ => return None,
+    };
+    Some(text.to_owned())
+}

@@ -1,0 +1,11 @@
+//! Reports: pure functions of the store.
+
+mod inspect;
+mod numbers;
+mod result;
+mod text;
+
+pub use inspect::{InspectDocument, inspect_text};
+pub use numbers::{bytes as bytes_text, count as count_text, duration_us as duration_text};
+pub use result::{RESULT_SCHEMA, ResultDocument};
+pub use text::text_report;

@@ -1,0 +1,402 @@
+//! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
+
+use crate::event::{DeviceInfo, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData};
+use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
+use crate::store::{LatencyStats, OpStats, PERCENTILES, Run, Store};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Schema of the document.
+pub const RESULT_SCHEMA: &str = "qnnscope.result/1";
+
+/// Everything a session measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ResultDocument {
+    schema: &'static str,
+    tool: Tool,
+    started_at: String,
+    model: Option<Model>,
+    seed: Option<u64>,
+    host_counters: Vec<Counter>,
+    runs: Vec<RunResult>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Tool {
+    name: &'static str,
+    version: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Model {
+    path: String,
+    format: ModelFormat,
+    sha256: String,
+    bytes: u64,
+    graph: Option<String>,
+    graphs: Vec<String>,
+    inputs: Vec<Tensor>,
+    outputs: Vec<Tensor>,
+    op_count: Option<usize>,
+    macs: Option<u64>,
+    parameter_bytes: Option<u64>,
+    context_binary: Option<ContextBinaryInfo>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Counter {
+    id: String,
+    unit: String,
+    mean: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
+    samples: u64,
+    unavailable: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct RunResult {
+    device: Option<DeviceInfo>,
+    backend: &'static str,
+    simulated: bool,
+    status: &'static str,
+    stopped_early: bool,
+    runtime: Option<RuntimeInfo>,
+    error: Option<ErrorResult>,
+    settings: Vec<SettingResult>,
+    inputs: Vec<TensorData>,
+    stages_us: BTreeMap<&'static str, f64>,
+    stage_rss_delta_bytes: BTreeMap<&'static str, i64>,
+    sub_stages: Vec<SubStage>,
+    first_inference_us: Option<f64>,
+    latency_us: Option<Latency>,
+    throughput_ips: Option<f64>,
+    memory_bytes: Memory,
+    cpu_utilization_percent: Option<f64>,
+    profiling: Profiling,
+    ops: Vec<OpResult>,
+    backend_metrics: Vec<MetricResult>,
+    outputs: Vec<String>,
+    findings: Vec<serde_json::Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct ErrorResult {
+    stage: Stage,
+    call: String,
+    code: Option<u64>,
+    symbol: Option<String>,
+    message: String,
+    hint: Option<String>,
+    log_tail: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct SettingResult {
+    key: String,
+    value: String,
+    outcome: &'static str,
+    reason: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Latency {
+    iterations: u64,
+    warmup: u64,
+    mean: Option<f64>,
+    stddev: Option<f64>,
+    min: Option<f64>,
+    p50: Option<f64>,
+    p90: Option<f64>,
+    p95: Option<f64>,
+    p99: Option<f64>,
+    p999: Option<f64>,
+    max: Option<f64>,
+    samples: u64,
+    ci95: BTreeMap<&'static str, [Option<f64>; 2]>,
+    warmup_mean: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Memory {
+    rss_before: Option<u64>,
+    rss_loaded: Option<u64>,
+    rss_peak: Option<u64>,
+    rss_delta: Option<i64>,
+    pss_loaded: Option<u64>,
+    growth_per_inference: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Profiling {
+    level: &'static str,
+    iterations: u64,
+    overhead_factor: Option<f64>,
+    mismatched_iterations: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct OpResult {
+    index: usize,
+    name: String,
+    #[serde(rename = "type")]
+    op_type: Option<String>,
+    macs: Option<u64>,
+    time_us: Option<OpTime>,
+    time_derived: bool,
+    scaled_us: Option<f64>,
+    cycles: Option<OpCycles>,
+    share: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct OpTime {
+    mean: Option<f64>,
+    p50: Option<f64>,
+    p95: Option<f64>,
+    p99: Option<f64>,
+    max: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct OpCycles {
+    mean: Option<f64>,
+    p50: Option<f64>,
+    p95: Option<f64>,
+    max: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct MetricResult {
+    name: String,
+    unit: String,
+    mean: f64,
+    min: f64,
+    max: f64,
+    samples: u64,
+}
+
+impl ResultDocument {
+    /// The document of everything in the store.
+    pub fn new(store: &Store) -> Self {
+        let runs = store.runs();
+        Self {
+            schema: RESULT_SCHEMA,
+            tool: Tool { name: "qnnscope", version: env!("CARGO_PKG_VERSION") },
+            started_at: started_at(store),
+            model: runs.iter().find_map(model),
+            seed: runs.iter().find_map(|run| run.seed),
+            host_counters: store.counters().iter().map(counter).collect(),
+            runs: runs.iter().map(|run| run_result(store, run)).collect(),
+        }
+    }
+}
+
+/// RFC 3339 in UTC, milliseconds.
+fn started_at(store: &Store) -> String {
+    let epoch_us = store.session().map_or(0, |session| session.epoch_us);
+    let epoch_ms = i64::try_from(epoch_us / 1000).unwrap_or(0);
+    jiff::Timestamp::from_millisecond(epoch_ms).unwrap_or_default().to_string()
+}
+
+fn model(run: &Run) -> Option<Model> {
+    let info = run.model.as_ref()?;
+    let graph = run.graph();
+    // A context binary does not tell its ops.
+    let ops_known = graph.filter(|_| info.format != ModelFormat::ContextBinary);
+    Some(Model {
+        path: info.path.clone(),
+        format: info.format,
+        sha256: info.sha256.clone(),
+        bytes: info.bytes,
+        graph: graph.map(|g| g.name.clone()),
+        graphs: run.graphs.iter().map(|g| g.name.clone()).collect(),
+        inputs: graph.map(|g| g.inputs.clone()).unwrap_or_default(),
+        outputs: graph.map(|g| g.outputs.clone()).unwrap_or_default(),
+        op_count: ops_known.map(|g| g.ops.len()),
+        macs: ops_known.map(crate::models::Graph::macs),
+        parameter_bytes: ops_known.map(|g| g.parameter_bytes),
+        context_binary: info.context_binary.clone(),
+    })
+}
+
+fn counter(series: &crate::store::CounterSeries) -> Counter {
+    let summary = series.summary();
+    Counter {
+        id: series.info.id.clone(),
+        unit: series.info.unit.clone(),
+        mean: summary.map(|s| s.0),
+        min: summary.map(|s| s.1),
+        max: summary.map(|s| s.2),
+        samples: series.count(),
+        unavailable: series.info.unavailable.clone(),
+    }
+}
+
+fn run_result(store: &Store, run: &Run) -> RunResult {
+    let reported = || run.stages.iter().filter(|time| time.stage.is_reported());
+    RunResult {
+        device: store.device(&run.plan.device).cloned(),
+        backend: run.plan.backend.name(),
+        simulated: run.plan.simulated,
+        status: match run.status() {
+            Some(RunStatus::Ok | RunStatus::Stopped) => "ok",
+            Some(RunStatus::Failed) | None => "failed",
+        },
+        stopped_early: run.status() == Some(RunStatus::Stopped),
+        runtime: run.runtime.clone(),
+        error: error(run),
+        settings: run.settings.iter().map(setting).collect(),
+        inputs: run.inputs.clone(),
+        stages_us: reported().map(|time| (time.stage.name(), time.duration_us)).collect(),
+        stage_rss_delta_bytes: reported().filter_map(|time| Some((time.stage.name(), time.rss_delta?))).collect(),
+        sub_stages: run.sub_stages.clone(),
+        first_inference_us: run.first.mean_us(),
+        latency_us: (!run.clean.is_empty()).then(|| latency(&run.clean, &run.warmup)),
+        throughput_ips: run.clean.throughput_ips(),
+        memory_bytes: Memory {
+            rss_before: run.memory.rss_before,
+            rss_loaded: run.memory.rss_loaded,
+            rss_peak: run.memory.rss_peak,
+            rss_delta: run.memory.rss_delta(),
+            pss_loaded: run.memory.pss_loaded,
+            growth_per_inference: run.memory.growth_per_inference(),
+        },
+        cpu_utilization_percent: run.cpu_utilization_percent(),
+        profiling: Profiling {
+            level: run.plan.profiling.name(),
+            iterations: run.detailed.count(),
+            overhead_factor: run.overhead_factor(),
+            mismatched_iterations: run.ops.mismatched(),
+        },
+        ops: ops(run),
+        backend_metrics: run
+            .metrics
+            .iter()
+            .map(|metric| MetricResult {
+                name: metric.name.clone(),
+                unit: metric.unit.clone(),
+                mean: metric.mean(),
+                min: metric.min,
+                max: metric.max,
+                samples: metric.count,
+            })
+            .collect(),
+        outputs: run.outputs.clone(),
+        findings: Vec::new(),
+    }
+}
+
+/// The failure; a run without an end (the session was cut off) failed too.
+fn error(run: &Run) -> Option<ErrorResult> {
+    if let Some(failure) = &run.failure {
+        return Some(ErrorResult {
+            stage: failure.stage,
+            call: failure.call.clone(),
+            code: failure.code,
+            symbol: failure.symbol.clone(),
+            message: failure.message.clone(),
+            hint: failure.hint.clone(),
+            log_tail: failure.log_tail.clone(),
+        });
+    }
+    (!run.is_ended()).then(|| ErrorResult {
+        stage: match run.state {
+            crate::store::RunState::In(stage) => stage,
+            _ => run.stages.last().map_or(Stage::Prepare, |time| time.stage),
+        },
+        call: "session".to_owned(),
+        code: None,
+        symbol: None,
+        message: "the session ended before the run did".to_owned(),
+        hint: None,
+        log_tail: Vec::new(),
+    })
+}
+
+fn setting(setting: &Setting) -> SettingResult {
+    let (outcome, reason) = match &setting.outcome {
+        SettingOutcome::Applied => ("applied", None),
+        SettingOutcome::NoEffect(reason) => ("no_effect", Some(reason.clone())),
+        SettingOutcome::Refused(reason) => ("refused", Some(reason.clone())),
+    };
+    SettingResult { key: setting.key.clone(), value: setting.value.clone(), outcome, reason }
+}
+
+fn latency(clean: &LatencyStats, warmup: &LatencyStats) -> Latency {
+    const NAMES: [&str; 5] = ["p50", "p90", "p95", "p99", "p999"];
+    let percentiles = PERCENTILES.map(|percent| clean.percentile(percent));
+    Latency {
+        iterations: clean.count(),
+        warmup: warmup.count(),
+        mean: clean.mean_us(),
+        stddev: clean.stddev_us(),
+        min: clean.min_us(),
+        p50: percentiles[0].value_us,
+        p90: percentiles[1].value_us,
+        p95: percentiles[2].value_us,
+        p99: percentiles[3].value_us,
+        p999: percentiles[4].value_us,
+        max: clean.max_us(),
+        samples: clean.count(),
+        ci95: NAMES.into_iter().zip(percentiles).map(|(name, p)| (name, [p.ci95_us.0, p.ci95_us.1])).collect(),
+        warmup_mean: warmup.mean_us(),
+    }
+}
+
+/// The graph's ops in order, then the rows the backend made itself (HTP's input and output).
+fn ops(run: &Run) -> Vec<OpResult> {
+    let factor = run.us_per_op_unit();
+    let derived = run.op_time_is_derived();
+    let measured = run.ops.inferences() > 0;
+    let row = |index: usize, row: Option<usize>, name: &str, op_type: Option<&str>, macs: Option<u64>| {
+        let stats = row.and_then(|row| run.ops.stats().get(row)).filter(|stats| stats.count() > 0);
+        OpResult {
+            index,
+            name: name.to_owned(),
+            op_type: op_type.map(ToOwned::to_owned),
+            macs,
+            time_us: stats.zip(factor).map(|(stats, factor)| op_time(stats, factor)),
+            time_derived: derived && stats.is_some(),
+            scaled_us: row.filter(|_| stats.is_some()).and_then(|row| run.scaled_op_us(row)),
+            cycles: stats.filter(|_| run.ops.unit() == Some(OpUnit::Cycles)).map(op_cycles),
+            share: measured.then(|| row.map_or(0.0, |row| run.ops.share(row))),
+        }
+    };
+    let rows = run.ops.rows();
+    let graph_ops = run.graph().map(|graph| graph.ops.as_slice()).unwrap_or_default();
+    let row_of_op: BTreeMap<u32, usize> =
+        rows.iter().enumerate().filter_map(|(at, row)| Some((row.op?, at))).collect();
+    let mut result: Vec<OpResult> = graph_ops
+        .iter()
+        .enumerate()
+        .map(|(index, op)| {
+            row(index, row_of_op.get(&op.index).copied(), &op.name, Some(op.op_type.as_str()), op.macs)
+        })
+        .collect();
+    for (at, extra) in rows.iter().enumerate().filter(|(_, row)| row.op.is_none()) {
+        let index = result.len();
+        result.push(row(index, Some(at), &extra.name, None, None));
+    }
+    result
+}
+
+fn op_time(stats: &OpStats, factor: f64) -> OpTime {
+    let scaled = |value: Option<f64>| value.map(|value| value * factor);
+    OpTime {
+        mean: scaled(stats.mean()),
+        p50: scaled(stats.percentile(50.0)),
+        p95: scaled(stats.percentile(95.0)),
+        p99: scaled(stats.percentile(99.0)),
+        max: scaled(stats.max()),
+    }
+}
+
+fn op_cycles(stats: &OpStats) -> OpCycles {
+    OpCycles {
+        mean: stats.mean(),
+        p50: stats.percentile(50.0),
+        p95: stats.percentile(95.0),
+        max: stats.max(),
+    }
+}

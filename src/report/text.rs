@@ -1,0 +1,293 @@
+//! The text report.
+
+use super::numbers::{bytes, count, duration_us};
+use crate::event::{RunStatus, SettingOutcome};
+use crate::store::{PERCENTILES, Run, Store};
+use std::fmt::Write;
+
+/// Layers that are listed.
+const TOP_LAYERS: usize = 15;
+/// Width of a share bar.
+const BAR: usize = 20;
+
+/// The report of every run in the store.
+pub fn text_report(store: &Store) -> String {
+    let mut out = String::new();
+    if let Some(run) = store.runs().iter().find(|run| run.model.is_some()) {
+        model(&mut out, run);
+    }
+    for run in store.runs() {
+        let _ = writeln!(out);
+        heading(&mut out, store, run);
+        settings(&mut out, run);
+        stages(&mut out, run);
+        latency(&mut out, run);
+        memory(&mut out, run);
+        layers(&mut out, run);
+        metrics(&mut out, run);
+        failure(&mut out, run);
+    }
+    counters(&mut out, store);
+    out
+}
+
+fn model(out: &mut String, run: &Run) {
+    let Some(model) = &run.model else { return };
+    let _ = writeln!(out, "{}  {}, {}", model.path, model.format.label(), bytes(model.bytes as f64));
+    if let Some(graph) = run.graph() {
+        let ops = if graph.ops.is_empty() {
+            String::new()
+        } else {
+            format!(
+                ": {} ops, {} MACs, {} of parameters",
+                graph.ops.len(),
+                count(graph.macs() as f64),
+                bytes(graph.parameter_bytes as f64)
+            )
+        };
+        let _ = writeln!(out, "graph {}{ops}", graph.name);
+        if run.graphs.len() > 1 {
+            let names: Vec<&str> = run.graphs.iter().map(|g| g.name.as_str()).collect();
+            let _ = writeln!(out, "graphs of the model: {} (--graph picks)", names.join(", "));
+        }
+    }
+}
+
+fn heading(out: &mut String, store: &Store, run: &Run) {
+    let simulated = if run.plan.simulated { "  [simulated]" } else { "" };
+    let device = store.device(&run.plan.device).map_or(run.plan.device.as_str(), |device| device.id.as_str());
+    let build = run.runtime.as_ref().map_or_else(String::new, |runtime| {
+        format!("  {} (core API {})", runtime.build_id.as_deref().unwrap_or("unnamed build"), runtime.core_api)
+    });
+    let end = match run.status() {
+        Some(RunStatus::Ok) => "",
+        Some(RunStatus::Stopped) => "  stopped early",
+        Some(RunStatus::Failed) => "  FAILED",
+        None => "  unfinished",
+    };
+    let _ = writeln!(out, "== {} on {device}{simulated}{build}{end}", run.plan.backend);
+    if run.plan.simulated {
+        let _ = writeln!(out, "   simulated on this host: these are not figures of a device");
+    }
+}
+
+fn settings(out: &mut String, run: &Run) {
+    for setting in &run.settings {
+        let outcome = match &setting.outcome {
+            SettingOutcome::Applied => "applied".to_owned(),
+            SettingOutcome::NoEffect(reason) => format!("no effect: {reason}"),
+            SettingOutcome::Refused(reason) => format!("refused: {reason}"),
+        };
+        let _ = writeln!(out, "   {} {}: {outcome}", setting.key, setting.value);
+    }
+}
+
+fn stages(out: &mut String, run: &Run) {
+    let rows: Vec<String> = run
+        .stages
+        .iter()
+        .filter(|time| time.stage.is_reported())
+        .map(|time| format!("{} {}", time.stage.name().replace('_', " "), duration_us(time.duration_us)))
+        .collect();
+    if !rows.is_empty() {
+        let _ = writeln!(out, "\nstages     {}", rows.join(", "));
+    }
+    let parts: Vec<String> = run
+        .sub_stages
+        .iter()
+        .map(|sub| match sub.unit.as_str() {
+            "us" => format!("{} {}", sub.name, duration_us(sub.value)),
+            "bytes" => format!("{} {}", sub.name, bytes(sub.value)),
+            unit => format!("{} {} {unit}", sub.name, sub.value),
+        })
+        .collect();
+    if !parts.is_empty() {
+        let _ = writeln!(out, "  finalize {}", parts.join(", "));
+    }
+}
+
+fn latency(out: &mut String, run: &Run) {
+    let clean = &run.clean;
+    let (Some(mean), Some(min), Some(max)) = (clean.mean_us(), clean.min_us(), clean.max_us()) else { return };
+    let throughput = clean.throughput_ips().map_or_else(|| "–".to_owned(), |ips| format!("{ips:.1}"));
+    let _ = writeln!(
+        out,
+        "\nlatency    {} inferences after {} warm-up, profiling off; {throughput} inferences/s",
+        clean.count(),
+        run.warmup.count()
+    );
+    let stddev = clean.stddev_us().map_or_else(|| "–".to_owned(), duration_us);
+    let _ = writeln!(
+        out,
+        "  mean {}  stddev {stddev}  min {}  max {}",
+        duration_us(mean),
+        duration_us(min),
+        duration_us(max)
+    );
+    for percent in PERCENTILES {
+        let p = clean.percentile(percent);
+        let bound = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), duration_us);
+        match p.value_us {
+            Some(value) => {
+                let _ = writeln!(
+                    out,
+                    "  p{percent:<5} {:>10}   95 % interval {} to {}",
+                    duration_us(value),
+                    bound(p.ci95_us.0),
+                    bound(p.ci95_us.1)
+                );
+            }
+            None => {
+                let needed = (100.0 / (100.0 - percent)).round();
+                let _ = writeln!(out, "  p{percent:<5} {:>10}   needs at least {needed} samples", "–");
+            }
+        }
+    }
+    let first = run.first.mean_us().map_or_else(|| "–".to_owned(), duration_us);
+    let warmup = run.warmup.mean_us().map_or_else(|| "–".to_owned(), duration_us);
+    let _ = writeln!(out, "  first inference {first}, warm-up mean {warmup}");
+    if let Some(percent) = run.cpu_utilization_percent() {
+        let _ = writeln!(out, "  runner uses {percent:.0} % of one CPU core");
+    }
+}
+
+fn memory(out: &mut String, run: &Run) {
+    let memory = &run.memory;
+    let (Some(before), Some(loaded), Some(peak)) = (memory.rss_before, memory.rss_loaded, memory.rss_peak) else {
+        return;
+    };
+    let delta = memory.rss_delta().map_or_else(|| "–".to_owned(), |delta| bytes(delta as f64));
+    let pss = memory.pss_loaded.map_or_else(|| "–".to_owned(), |pss| bytes(pss as f64));
+    let _ = writeln!(
+        out,
+        "\nmemory     RSS {} before load, {} loaded ({delta} more), {} peak; PSS {pss} loaded",
+        bytes(before as f64),
+        bytes(loaded as f64),
+        bytes(peak as f64)
+    );
+    let stages: Vec<String> = run
+        .stages
+        .iter()
+        .filter_map(|time| Some((time.stage, time.rss_delta?)))
+        .filter(|(stage, delta)| stage.is_reported() && delta.abs() >= 64 * 1024)
+        .map(|(stage, delta)| format!("{} {}", stage.name().replace('_', " "), bytes(delta as f64)))
+        .collect();
+    if !stages.is_empty() {
+        let _ = writeln!(out, "  by stage {}", stages.join(", "));
+    }
+    if let Some(growth) = memory.growth_per_inference() {
+        let _ = writeln!(out, "  growth per inference {}", bytes(growth));
+    }
+}
+
+fn layers(out: &mut String, run: &Run) {
+    if run.ops.inferences() == 0 {
+        return;
+    }
+    let overhead = run
+        .overhead_factor()
+        .map_or_else(String::new, |factor| format!("; tracing makes an inference {factor:.2} times as long"));
+    let derived = if run.op_time_is_derived() { ", times derived from cycles" } else { "" };
+    let _ = writeln!(out, "\nlayers     {} detailed inferences{derived}{overhead}", run.ops.inferences());
+    if run.ops.mismatched() > 0 {
+        let _ = writeln!(out, "  {} inferences had other ops and are left out", run.ops.mismatched());
+    }
+    let mut order: Vec<usize> = (0..run.ops.rows().len()).collect();
+    order.sort_by(|&a, &b| run.ops.share(b).total_cmp(&run.ops.share(a)).then(a.cmp(&b)));
+    let factor = run.us_per_op_unit();
+    let width = order
+        .iter()
+        .take(TOP_LAYERS)
+        .map(|&row| run.ops.rows()[row].name.chars().count())
+        .max()
+        .unwrap_or(0)
+        .clamp(4, 36);
+    let _ = writeln!(
+        out,
+        "  {:<width$}  {:<20} {:>6}  {:<BAR$} {:>10} {:>10} {:>9}",
+        "op", "type", "share", "", "mean*", "p95", "MACs"
+    );
+    for &row in order.iter().take(TOP_LAYERS) {
+        let op = run.op(row);
+        let share = run.ops.share(row);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and BAR")]
+        let bar = "█".repeat((share * BAR as f64).round() as usize);
+        let p95 = run.ops.stats()[row].percentile(95.0).zip(factor).map(|(value, factor)| value * factor);
+        let time = |us: Option<f64>| us.map_or_else(|| "–".to_owned(), duration_us);
+        let name: String = run.ops.rows()[row].name.chars().take(width).collect();
+        let _ = writeln!(
+            out,
+            "  {name:<width$}  {:<20} {:>5.1}%  {bar:<BAR$} {:>10} {:>10} {:>9}",
+            op.map_or("–", |op| op.op_type.as_str()),
+            share * 100.0,
+            time(run.scaled_op_us(row)),
+            time(p95),
+            op.and_then(|op| op.macs).map_or_else(|| "–".to_owned(), |macs| count(macs as f64)),
+        );
+    }
+    let rest = order.len().saturating_sub(TOP_LAYERS);
+    if rest > 0 {
+        let share: f64 = order.iter().skip(TOP_LAYERS).map(|&row| run.ops.share(row)).sum();
+        let _ = writeln!(out, "  and {rest} more with {:.1}% together", share * 100.0);
+    }
+    let _ = writeln!(out, "  * share of the clean mean latency; p95 as measured under profiling");
+}
+
+fn metrics(out: &mut String, run: &Run) {
+    if run.metrics.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nbackend");
+    for metric in &run.metrics {
+        let show = |value: f64| match metric.unit.as_str() {
+            "us" => duration_us(value),
+            "bytes" => bytes(value),
+            "cycles" => format!("{} cycles", count(value)),
+            _ => count(value),
+        };
+        let _ = writeln!(
+            out,
+            "  {:<44} mean {:>12}  min {:>12}  max {:>12}",
+            metric.name,
+            show(metric.mean()),
+            show(metric.min),
+            show(metric.max)
+        );
+    }
+}
+
+fn failure(out: &mut String, run: &Run) {
+    let Some(failure) = &run.failure else { return };
+    let _ = writeln!(out, "\nfailed in stage {}: {}", failure.stage, failure.message);
+    if let Some(hint) = &failure.hint {
+        let _ = writeln!(out, "  next: {hint}");
+    }
+    if !failure.log_tail.is_empty() {
+        let _ = writeln!(out, "  last log lines:");
+        for line in &failure.log_tail {
+            let _ = writeln!(out, "    {line}");
+        }
+    }
+}
+
+fn counters(out: &mut String, store: &Store) {
+    let rows: Vec<String> = store
+        .counters()
+        .iter()
+        .filter_map(|series| {
+            let (mean, _, max) = series.summary()?;
+            let show = |value: f64| match series.info.unit.as_str() {
+                "bytes" => bytes(value),
+                "" => format!("{value:.2}"),
+                unit => format!("{value:.0} {unit}"),
+            };
+            Some(format!("{} {} (max {})", series.info.label, show(mean), show(max)))
+        })
+        .collect();
+    if !rows.is_empty() {
+        let _ = writeln!(out, "\nhost       {}", rows.join(", "));
+    }
+    if store.lost() > 0 {
+        let _ = writeln!(out, "lost       {} items, see the log", store.lost());
+    }
+}

@@ -1,0 +1,124 @@
+//! The hub: the one place where events get their number, and where they are recorded.
+
+use super::recorder::{RecordError, Recorder};
+use crate::event::{Event, LogLevel, LogLine, LogSource, Record, RunId, now_us};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::mpsc;
+
+/// Events that may wait in the hub. A full hub slows runners down (their pipe fills) and makes samplers drop, counted.
+const CAPACITY: usize = 4096;
+
+/// An event on its way to the hub.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Moment, host monotonic microseconds.
+    pub t_us: u64,
+    /// Run, if any.
+    pub run: Option<RunId>,
+    /// The event.
+    pub event: Event,
+}
+
+/// Where sources put events. Clones feed the same hub.
+#[derive(Debug, Clone)]
+pub struct Source {
+    sender: mpsc::Sender<Incoming>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Source {
+    /// Puts an event that must not be lost; waits while the hub is full.
+    pub async fn send(&self, run: Option<RunId>, event: Event) {
+        self.send_at(now_us(), run, event).await;
+    }
+
+    /// As [`Source::send`], with the moment it happened.
+    pub async fn send_at(&self, t_us: u64, run: Option<RunId>, event: Event) {
+        // Fails only when the hub is gone, that is when the session is over.
+        let _ = self.sender.send(Incoming { t_us, run, event }).await;
+    }
+
+    /// Puts a sample that may be dropped when the hub is full; drops are counted and reported.
+    pub fn offer(&self, run: Option<RunId>, event: Event) -> bool {
+        match self.sender.try_send(Incoming { t_us: now_us(), run, event }) {
+            Ok(()) => true,
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => false,
+        }
+    }
+}
+
+/// Numbers, records and hands on.
+#[derive(Debug)]
+pub struct Hub {
+    receiver: mpsc::Receiver<Incoming>,
+    dropped: Arc<AtomicU64>,
+    next_seq: u64,
+    recorder: Option<Recorder>,
+    record_error: Option<RecordError>,
+    pending: VecDeque<Incoming>,
+}
+
+impl Hub {
+    /// A hub and its first source. With a recorder, every record is written before it is handed on.
+    pub fn new(recorder: Option<Recorder>) -> (Self, Source) {
+        let (sender, receiver) = mpsc::channel(CAPACITY);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let hub = Self {
+            receiver,
+            dropped: dropped.clone(),
+            next_seq: 0,
+            recorder,
+            record_error: None,
+            pending: VecDeque::new(),
+        };
+        (hub, Source { sender, dropped })
+    }
+
+    /// The next record; `None` when every source is gone.
+    pub async fn next(&mut self) -> Option<Record> {
+        let incoming = match self.pending.pop_front() {
+            Some(incoming) => incoming,
+            None => self.receiver.recv().await?,
+        };
+        let record =
+            Record { seq: self.next_seq, t_us: incoming.t_us, run: incoming.run, event: incoming.event };
+        self.next_seq += 1;
+        self.note_drops();
+        if let Some(recorder) = &mut self.recorder
+            && let Err(error) = recorder.write(&record)
+        {
+            self.recorder = None;
+            let text = format!("recording stopped: {error}");
+            self.report(Event::Log(LogLine::new(LogLevel::Error, LogSource::Qnnscope, &text)));
+            self.report(Event::Lost { source: "recorder".to_owned(), reason: error.to_string(), count: 1 });
+            self.record_error = Some(error);
+        }
+        Some(record)
+    }
+
+    /// Why recording stopped, if it did.
+    pub fn record_error(&self) -> Option<&RecordError> {
+        self.record_error.as_ref()
+    }
+
+    fn note_drops(&mut self) {
+        let count = self.dropped.swap(0, Ordering::Relaxed);
+        if count > 0 {
+            self.report(Event::Lost {
+                source: "samplers".to_owned(),
+                reason: "the hub was full".to_owned(),
+                count,
+            });
+        }
+    }
+
+    fn report(&mut self, event: Event) {
+        self.pending.push_back(Incoming { t_us: now_us(), run: None, event });
+    }
+}

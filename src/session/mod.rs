@@ -1,0 +1,9 @@
+//! A session: sources feed one bounded hub, which numbers, records and hands on.
+
+mod hub;
+mod reader;
+mod recorder;
+
+pub use hub::{Hub, Incoming, Source};
+pub use reader::{ReadError, SessionReader};
+pub use recorder::{RecordError, Recorder};

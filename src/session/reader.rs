@@ -1,0 +1,143 @@
+//! Reading a session file back: replay is just another source of records.
+
+use crate::event::{Event, Record, SESSION_SCHEMA};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// A session file that cannot be read.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum ReadError {
+    #[error("cannot read the session {path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{path} is not a qnnscope session: {reason}")]
+    NotASession { path: PathBuf, reason: String },
+    #[error("{path}, line {line} is damaged: {reason}")]
+    Damaged { path: PathBuf, line: u64, reason: String },
+}
+
+/// Reads the records of a session in order.
+#[derive(Debug)]
+pub struct SessionReader {
+    path: PathBuf,
+    input: BufReader<File>,
+    line: u64,
+    text: Vec<u8>,
+    truncated: bool,
+}
+
+impl SessionReader {
+    /// Opens a session.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let file = File::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), input: BufReader::new(file), line: 0, text: Vec::new(), truncated: false })
+    }
+
+    /// True if the file ended inside a line: the session was cut off by a crash.
+    pub fn is_truncated(&self) -> bool {
+        self.truncated
+    }
+
+    fn read(&mut self) -> Result<Option<Record>, ReadError> {
+        self.text.clear();
+        let io = |source| ReadError::Io { path: self.path.clone(), source };
+        if self.input.read_until(b'\n', &mut self.text).map_err(io)? == 0 {
+            if self.line == 0 {
+                return Err(ReadError::NotASession { path: self.path.clone(), reason: "it is empty".to_owned() });
+            }
+            return Ok(None);
+        }
+        self.line += 1;
+        let whole = self.text.last() == Some(&b'\n');
+        match serde_json::from_slice::<Record>(&self.text) {
+            Ok(record) => {
+                if self.line == 1 {
+                    self.check_header(&record)?;
+                }
+                Ok(Some(record))
+            }
+            Err(_) if !whole && self.line > 1 => {
+                self.truncated = true;
+                Ok(None)
+            }
+            Err(error) if self.line == 1 => {
+                Err(ReadError::NotASession { path: self.path.clone(), reason: error.to_string() })
+            }
+            Err(error) => {
+                Err(ReadError::Damaged { path: self.path.clone(), line: self.line, reason: error.to_string() })
+            }
+        }
+    }
+
+    fn check_header(&self, record: &Record) -> Result<(), ReadError> {
+        let reason = match &record.event {
+            Event::SessionStarted(session) if session.schema == SESSION_SCHEMA => return Ok(()),
+            Event::SessionStarted(session) => {
+                format!("its schema is `{}`; this version reads `{SESSION_SCHEMA}`", session.schema)
+            }
+            _ => "its first line is not a session header".to_owned(),
+        };
+        Err(ReadError::NotASession { path: self.path.clone(), reason })
+    }
+}
+
+impl Iterator for SessionReader {
+    type Item = Result<Record, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::SessionStarted;
+    use crate::session::Recorder;
+
+    fn header(seq: u64) -> Record {
+        Record {
+            seq,
+            t_us: 1,
+            run: None,
+            event: Event::SessionStarted(SessionStarted {
+                schema: SESSION_SCHEMA.into(),
+                tool_version: "0".into(),
+                epoch_us: 0,
+                monotonic_us: 0,
+                host: "h".into(),
+            }),
+        }
+    }
+
+    #[test]
+    fn what_was_written_comes_back_and_a_cut_line_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let mut recorder = Recorder::create(&path).unwrap();
+        recorder.write(&header(0)).unwrap();
+        recorder.write(&header(1)).unwrap();
+        let mut reader = SessionReader::open(&path).unwrap();
+        assert_eq!(reader.by_ref().map(|r| r.unwrap().seq).collect::<Vec<_>>(), [0, 1]);
+        assert!(!reader.is_truncated());
+
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &bytes[..bytes.len() - 5]).unwrap();
+        let mut reader = SessionReader::open(&path).unwrap();
+        assert_eq!(reader.by_ref().count(), 1);
+        assert!(reader.is_truncated());
+    }
+
+    #[test]
+    fn foreign_files_are_refused_with_the_reason() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        for (text, part) in [("", "empty"), ("hello\n", "not a qnnscope session"), ("{\"seq\":0,\"t_us\":0,\"event\":{\"run_finished\":{\"status\":\"ok\"}}}\n", "header")] {
+            std::fs::write(&path, text).unwrap();
+            let error = SessionReader::open(&path).unwrap().next().unwrap().unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

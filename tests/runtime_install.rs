@@ -1,0 +1,254 @@
+//! Installing a runtime through the library's API, as far as possible with the real pip and the real wheel.
+//!
+//! What needs the network or root is ignored by default:
+//! `cargo test --test runtime_install -- --ignored` runs it (downloads the wheel, 93 MB, a few times unless pip has it
+//! cached).
+
+#![cfg(target_os = "linux")]
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use qnnscope::backends::runtime::{
+    DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed, RuntimeError, RuntimeManifest, choose,
+    install, locate,
+};
+use tempfile::TempDir;
+
+fn temp() -> TempDir {
+    tempfile::tempdir().expect("temp dir")
+}
+
+/// The user's Python and pip settings, but no runtime and a data folder of our own.
+fn env_in(data: &Path) -> Env {
+    Env {
+        runtime: None,
+        qnn_sdk_root: None,
+        qairt_sdk_root: None,
+        data_dir: Some(data.to_path_buf()),
+        ..Env::from_process()
+    }
+}
+
+fn left_in(data: &Path) -> Vec<String> {
+    fs::read_dir(data.join("runtimes"))
+        .expect("readable")
+        .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+        .filter(|name| name != ".lock")
+        .collect()
+}
+
+/// A Python that does what `script` says. A child writes the file: one that this process has open for writing cannot be
+/// run while another test starts a child.
+fn fake_python(dir: &Path, script: &str) -> PathBuf {
+    let path = dir.join("python");
+    let status = Command::new("sh")
+        .args(["-c", r#"printf '%s\n' "$1" > "$2" && chmod +x "$2""#, "sh"])
+        .arg(format!("#!/bin/sh\n{script}"))
+        .arg(&path)
+        .status()
+        .expect("there is a shell");
+    assert!(status.success());
+    path
+}
+
+/// A wheel for this machine whose libraries unpack to `bytes` bytes.
+fn wheel_of_size(dir: &Path, bytes: usize) -> PathBuf {
+    let arch = std::env::consts::ARCH;
+    let path = dir.join(format!("onnxruntime_qnn-2.3.0-cp312-cp312-manylinux_2_35_{arch}.whl"));
+    let mut wheel = zip::ZipWriter::new(File::create(&path).expect("create"));
+    let options = zip::write::SimpleFileOptions::default();
+    for name in ["libQnnSystem.so", "libQnnCpu.so"] {
+        wheel.start_file(format!("onnxruntime_qnn/{name}"), options).expect("entry");
+        // The test program is a library of this machine as far as its header goes.
+        let program = std::env::current_exe().expect("we run");
+        let mut content = fs::read(program).expect("readable");
+        content.resize(bytes / 2, 0);
+        wheel.write_all(&content).expect("content");
+    }
+    wheel.finish().expect("archive");
+    path
+}
+
+fn check_real(installed: &Installed, env: &Env) {
+    let manifest = RuntimeManifest::read(&installed.dir).expect("a manifest");
+    assert_eq!(manifest.damaged_files(&installed.dir), Vec::<String>::new());
+    let licence = installed.licence.as_deref().expect("the licence is kept");
+    let text = fs::read(licence).expect("readable");
+    assert!(text.starts_with(b"%PDF"), "the licence is a PDF");
+    for unwanted in ["libGenie.so", "libHtpPrepare.so", "libonnxruntime_providers_qnn.so"] {
+        assert!(!installed.dir.join(unwanted).exists(), "{unwanted}");
+    }
+    let chosen = choose(None, env).expect("what was installed is chosen");
+    assert_eq!(chosen.path, installed.dir);
+    for backend in ["system", "cpu", "htp", "gpu", "ir", "saver"] {
+        assert!(chosen.library(backend).is_some(), "{backend}");
+    }
+}
+
+#[test]
+#[ignore = "downloads 93 MB from the package index"]
+fn the_default_version_from_the_package_index() {
+    let data = temp();
+    let env = env_in(data.path());
+    let request = InstallRequest::new(env.clone());
+    let mut downloaded = 0;
+    let mut unpacked = 0;
+    let installed = install(&request, &mut |step| match step {
+        InstallProgress::Downloading { done, .. } => downloaded = downloaded.max(done),
+        InstallProgress::Unpacking { done, .. } => unpacked = done,
+        _ => {}
+    })
+    .expect("installed");
+    assert_eq!(installed.version, DEFAULT_WHEEL_VERSION);
+    assert!(!installed.already_installed);
+    assert_eq!(unpacked, installed.bytes);
+    assert!(downloaded > 0, "the download was followed");
+    check_real(&installed, &env);
+    assert_eq!(left_in(data.path()).len(), 1);
+}
+
+#[test]
+#[ignore = "downloads 93 MB from the package index"]
+fn two_installs_at_once_from_the_package_index() {
+    let data = temp();
+    let env = env_in(data.path());
+    let (first, second) = thread::scope(|scope| {
+        let run = || {
+            let request = InstallRequest::new(env.clone());
+            let mut waited = false;
+            let done = install(&request, &mut |step| {
+                waited |= matches!(step, InstallProgress::Waiting { .. });
+            });
+            (done.expect("installed"), waited)
+        };
+        let one = scope.spawn(run);
+        let two = scope.spawn(run);
+        (one.join().expect("no panic"), two.join().expect("no panic"))
+    });
+    assert_ne!(first.0.already_installed, second.0.already_installed);
+    assert_eq!(first.1, first.0.already_installed, "the second one waited");
+    assert_eq!(second.1, second.0.already_installed, "the second one waited");
+    check_real(&first.0, &env);
+}
+
+#[test]
+#[ignore = "asks the package index"]
+fn a_version_that_does_not_exist() {
+    let data = temp();
+    let mut request = InstallRequest::new(env_in(data.path()));
+    "9.9.9".clone_into(&mut request.version);
+    let error = install(&request, &mut |_| {}).expect_err("no such version");
+    let RuntimeError::NoSuchVersion { available, .. } = &error else {
+        panic!("{error:?}");
+    };
+    assert!(available.iter().any(|one| one == DEFAULT_WHEEL_VERSION));
+    assert_eq!(error.hint().as_deref(), Some("qnnscope runtime install --version 2.3.0"));
+    assert!(left_in(data.path()).is_empty());
+}
+
+#[test]
+fn the_real_pip_without_a_way_to_the_index() {
+    let data = temp();
+    let mut request = InstallRequest::new(env_in(data.path()));
+    let python = request.env.python.display().to_string();
+    // Port 9 of this machine answers nobody. No cache and no local folders: the wheel must not be found there either.
+    request.env.python = fake_python(
+        data.path(),
+        &format!(
+            "export PIP_INDEX_URL=http://127.0.0.1:9/simple PIP_FIND_LINKS= PIP_EXTRA_INDEX_URL= PIP_RETRIES=1\n\
+             exec '{python}' \"$@\""
+        ),
+    );
+    let error = install(&request, &mut |_| {}).expect_err("no index");
+    assert!(matches!(error, RuntimeError::Network { .. }), "{error:?} {error}");
+    assert!(left_in(data.path()).is_empty());
+}
+
+#[test]
+fn a_python_without_pip() {
+    let data = temp();
+    let mut request = InstallRequest::new(env_in(data.path()));
+    request.env.python = fake_python(data.path(), "echo \"$0: No module named pip\" >&2\nexit 1");
+    let error = install(&request, &mut |_| {}).expect_err("no pip");
+    assert!(matches!(error, RuntimeError::PipMissing { .. }), "{error:?}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("-m ensurepip")));
+    assert!(left_in(data.path()).is_empty());
+    assert!(locate(None, &request.env).is_empty());
+}
+
+#[test]
+fn no_python_at_all() {
+    let data = temp();
+    let mut request = InstallRequest::new(env_in(data.path()));
+    request.env.python = data.path().join("no-such-python");
+    let error = install(&request, &mut |_| {}).expect_err("no Python");
+    assert!(matches!(error, RuntimeError::PythonMissing { .. }), "{error:?}");
+    assert!(left_in(data.path()).is_empty());
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_made() {
+    let data = temp();
+    let file = data.path().join("file");
+    fs::write(&file, "in the way").expect("written");
+    let request = InstallRequest::new(env_in(&file));
+    let error = install(&request, &mut |_| {}).expect_err("a file is in the way");
+    assert!(error.to_string().contains("cannot create"), "{error}");
+    assert!(error.to_string().contains("file/runtimes"), "{error}");
+}
+
+/// A small file system of its own, unmounted in the end.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    fn new(mib: u32) -> Self {
+        let dir = temp();
+        let status = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "tmpfs"])
+            .arg(dir.path())
+            .status()
+            .expect("mount runs");
+        assert!(status.success(), "mounting a tmpfs needs root");
+        Self(dir)
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+#[ignore = "mounts a tmpfs: needs root"]
+fn the_disk_fills_up_while_unpacking() {
+    let disk = SmallDisk::new(8);
+    let wheels = temp();
+    let mut request = InstallRequest::new(env_in(disk.0.path()));
+    request.wheel_file = Some(wheel_of_size(wheels.path(), 32 << 20));
+    let error = install(&request, &mut |_| {}).expect_err("8 MiB are not enough");
+    let RuntimeError::DiskFull { dir, needed, .. } = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(dir, &disk.0.path().join("runtimes"));
+    assert_eq!(*needed, Some(32 << 20));
+    assert!(error.hint().is_some_and(|hint| hint.starts_with("free 32 MiB in ")));
+    assert!(left_in(disk.0.path()).is_empty());
+    // The room is free again: what fits is installed.
+    request.wheel_file = Some(wheel_of_size(wheels.path(), 4 << 20));
+    install(&request, &mut |_| {}).expect("4 MiB fit");
+}
+
+#[test]
+#[ignore = "mounts a tmpfs: needs root; downloads from the package index"]
+fn the_disk_fills_up_while_downloading() {
+    let disk = SmallDisk::new(8);
+    let request = InstallRequest::new(env_in(disk.0.path()));
+    let error = install(&request, &mut |_| {}).expect_err("8 MiB are not enough");
+    assert!(matches!(error, RuntimeError::DiskFull { .. }), "{error:?}");
+    assert!(left_in(disk.0.path()).is_empty());
+}

@@ -1,0 +1,679 @@
+//! Whole screens at fixed sizes, from events that are folded by the store as in a live run.
+
+use qnnscope::app::{
+    Action, BackendAvailability, Entry, EntryKind, KeyAction, Listing, Meaning, Request, StartChoice, Theme, View, draw,
+    update,
+};
+use qnnscope::app::{ColorDepth, Pane};
+use qnnscope::backends::{Backend, ProfilingLevel};
+use qnnscope::event::{
+    Budget, CounterInfo, CounterSample, DeviceInfo, DeviceKind, Event, Failure, InferenceBatch, LogLevel, LogLine,
+    LogSource, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record, RunId,
+    RunPlan, RunStatus, RuntimeInfo, SESSION_SCHEMA, SessionStarted, Stage,
+};
+use qnnscope::models::{DataType, Graph, ModelFormat, Op, Quantization, Tensor, TensorKind};
+use qnnscope::store::Store;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use std::path::PathBuf;
+
+/// A session with a clock that only moves when it is told to.
+struct Session {
+    store: Store,
+    seq: u64,
+    t_us: u64,
+}
+
+impl Session {
+    fn new() -> Self {
+        let mut session = Self { store: Store::new(), seq: 0, t_us: 1_000_000 };
+        session.emit(
+            None,
+            Event::SessionStarted(SessionStarted {
+                schema: SESSION_SCHEMA.to_owned(),
+                tool_version: "0.1.0".to_owned(),
+                epoch_us: 1_700_000_000_000_000,
+                monotonic_us: 1_000_000,
+                host: "Linux x86_64".to_owned(),
+            }),
+        );
+        session.emit(
+            None,
+            Event::DeviceSeen(DeviceInfo {
+                id: "local".to_owned(),
+                kind: DeviceKind::Local,
+                model: Some("Intel Xeon".to_owned()),
+                soc: None,
+                hexagon_arch: None,
+                abi: "x86_64".to_owned(),
+                os: "Linux 6.8".to_owned(),
+            }),
+        );
+        let counter = |id: &str, label: &str, unit: &str, maximum, unavailable: Option<&str>| CounterInfo {
+            id: id.to_owned(),
+            label: label.to_owned(),
+            unit: unit.to_owned(),
+            maximum,
+            unavailable: unavailable.map(str::to_owned),
+        };
+        session.emit(
+            None,
+            Event::CountersDeclared(vec![
+                counter("host.cpu.busy", "CPU busy", "%", Some(100.0), None),
+                counter("host.mem.used", "memory used", "bytes", Some(16e9), None),
+                counter("host.cpu.freq", "CPU clock", "MHz", None, None),
+                counter("host.temp.cpu", "CPU temperature", "°C", None, Some("no thermal zone here")),
+            ]),
+        );
+        session
+    }
+
+    fn emit(&mut self, run: Option<u32>, event: Event) {
+        self.seq += 1;
+        self.store.apply(&Record { seq: self.seq, t_us: self.t_us, run: run.map(RunId), event });
+    }
+
+    fn log(&mut self, run: u32, level: LogLevel, text: &str) {
+        self.emit(Some(run), Event::Log(LogLine::new(level, LogSource::Backend, text)));
+    }
+
+    fn counters(&mut self, ticks: u64) {
+        for i in 0..ticks {
+            self.t_us += 100_000;
+            let values = vec![
+                Some(40.0 + 30.0 * wave(i, 17)),
+                Some(5e9 + 1e8 * wave(i, 60)),
+                (i % 10 != 9).then(|| 2600.0 + 300.0 * wave(i, 9)),
+                None,
+            ];
+            let t_us = self.t_us;
+            self.emit(None, Event::Counters(CounterSample { t_us, values }));
+        }
+    }
+
+    fn memory(&mut self, run: u32, mark: MemoryMark, mib: u64, inferences: u64) {
+        let rss = mib * 1024 * 1024;
+        let sample = MemorySample { mark, rss, rss_peak: None, pss: Some(rss / 2), inferences };
+        self.emit(Some(run), Event::Memory(sample));
+    }
+
+    fn stage(&mut self, run: u32, stage: Stage, duration_us: f64) {
+        self.emit(Some(run), Event::StageStarted { stage });
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small positive test values")]
+        let step = duration_us as u64;
+        self.t_us += step;
+        self.emit(Some(run), Event::StageFinished { stage, duration_us });
+    }
+
+    /// A run up to the point where it could execute.
+    fn load(&mut self, run: u32, backend: Backend, ops: u32) {
+        let simulated = backend == Backend::Htp;
+        self.emit(
+            Some(run),
+            Event::RunStarted(Box::new(RunPlan {
+                device: "local".to_owned(),
+                backend,
+                model: "/home/ada/models/mobilenet_v2.dlc".to_owned(),
+                warmup: 10,
+                budget: Budget::Iterations(1000),
+                profiling: ProfilingLevel::Detailed,
+                profiling_budget: Some(Budget::Iterations(200)),
+                simulated,
+            })),
+        );
+        self.stage(run, Stage::Prepare, 3_100.0);
+        self.emit(
+            Some(run),
+            Event::ModelIdentified(Box::new(ModelInfo {
+                path: "/home/ada/models/mobilenet_v2.dlc".to_owned(),
+                format: ModelFormat::Dlc,
+                sha256: "00".repeat(32),
+                bytes: 14_200_000,
+                context_binary: None,
+            })),
+        );
+        self.memory(run, MemoryMark::BeforeLoad, 12, 0);
+        self.stage(run, Stage::LibraryLoad, 18_400.0);
+        self.emit(
+            Some(run),
+            Event::RuntimeLoaded(RuntimeInfo {
+                path: format!("/opt/qnn/{}", backend.library()),
+                build_id: Some("v2.47.0.250601".to_owned()),
+                core_api: "2.37.0".to_owned(),
+                backend_api: "1.1.0".to_owned(),
+                provider: "QTI".to_owned(),
+            }),
+        );
+        self.stage(run, Stage::BackendCreate, 5_020.0);
+        self.stage(run, Stage::DeviceCreate, 210.0);
+        self.stage(run, Stage::ContextCreate, 96.0);
+        self.stage(run, Stage::Compose, 41_000.0);
+        self.emit(Some(run), Event::GraphComposed(Box::new(graph(ops))));
+        self.log(run, LogLevel::Info, "graph composed");
+    }
+
+    fn finalize(&mut self, run: u32) {
+        self.stage(run, Stage::Finalize, 812_000.0);
+        self.memory(run, MemoryMark::Loaded, 96, 0);
+    }
+
+    fn inferences(&mut self, run: u32, phase: Phase, first: u64, count: u64, base_us: u64) {
+        for i in first..first + count {
+            let spike = if i % 97 == 96 { base_us } else { 0 };
+            let latency_us = base_us + noise(i) * base_us / 1000 + spike;
+            let batch = InferenceBatch {
+                phase,
+                first_index: i,
+                start_us: vec![self.t_us],
+                latency_ns: vec![latency_us * 1000],
+            };
+            self.t_us += latency_us + 20;
+            self.emit(Some(run), Event::Inferences(batch));
+        }
+    }
+
+    /// The phases up to `clean` clean inferences.
+    fn execute(&mut self, run: u32, base_us: u64, clean: u64) {
+        self.emit(Some(run), Event::StageStarted { stage: Stage::FirstInference });
+        self.inferences(run, Phase::First, 0, 1, base_us * 3);
+        self.emit(Some(run), Event::StageFinished { stage: Stage::FirstInference, duration_us: 3.0 * base_us as f64 });
+        self.emit(Some(run), Event::StageStarted { stage: Stage::Execute });
+        self.emit(Some(run), Event::PhaseStarted { phase: Phase::Warmup, budget: Budget::Iterations(10) });
+        self.inferences(run, Phase::Warmup, 0, 10, base_us * 6 / 5);
+        self.emit(Some(run), Event::PhaseStarted { phase: Phase::Clean, budget: Budget::Iterations(1000) });
+        self.inferences(run, Phase::Clean, 0, clean, base_us);
+        for i in 0..20 {
+            self.memory(run, MemoryMark::Running, 96 + i / 4, i);
+        }
+    }
+
+    fn detailed(&mut self, run: u32, ops: u32, unit: OpUnit, count: u64, base_us: u64) {
+        self.emit(Some(run), Event::PhaseStarted { phase: Phase::Detailed, budget: Budget::Iterations(200) });
+        let mut rows: Vec<OpRow> =
+            (0..ops).map(|i| OpRow { name: op_name(i), op: Some(i), unit }).collect();
+        rows.push(OpRow { name: "InputTransfer".to_owned(), op: None, unit });
+        self.emit(Some(run), Event::OpsDeclared(rows));
+        for i in 0..count {
+            self.inferences(run, Phase::Detailed, i, 1, base_us);
+            let scale = if unit == OpUnit::Cycles { 900 } else { 1 };
+            let values =
+                (0..=ops).map(|op| scale * (20 + u64::from(op * op % 97) * 5 + noise(i + u64::from(op)) % 9)).collect();
+            self.emit(Some(run), Event::OpTimes(OpSample { inference: i, values }));
+            if unit == OpUnit::Cycles {
+                let name = "Accelerator (execute) time".to_owned();
+                let metrics = vec![Metric { name, unit: "us".to_owned(), value: base_us as f64 * 0.8 }];
+                self.emit(Some(run), Event::Metrics(MetricSample { phase: Phase::Detailed, inference: i, metrics }));
+            }
+        }
+    }
+
+    fn finish(&mut self, run: u32, status: RunStatus) {
+        self.memory(run, MemoryMark::End, 101, 1210);
+        self.emit(Some(run), Event::StageFinished { stage: Stage::Execute, duration_us: 9_000_000.0 });
+        self.stage(run, Stage::Teardown, 2_000.0);
+        self.emit(Some(run), Event::RunFinished { status });
+    }
+
+    fn whole_run(&mut self, run: u32, backend: Backend, ops: u32) {
+        self.load(run, backend, ops);
+        self.finalize(run);
+        let (base, unit) = if backend == Backend::Htp { (2_400, OpUnit::Cycles) } else { (7_300, OpUnit::Us) };
+        self.execute(run, base, 1000);
+        self.detailed(run, ops, unit, 200, base * 11 / 10);
+        self.finish(run, RunStatus::Ok);
+    }
+}
+
+/// A wave between -1 and 1.
+fn wave(i: u64, period: u64) -> f64 {
+    (i as f64 * std::f64::consts::TAU / period as f64).sin()
+}
+
+/// Numbers between 0 and 99 without a visible order.
+fn noise(i: u64) -> u64 {
+    (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 100
+}
+
+fn op_name(i: u32) -> String {
+    format!("mobilenet/block_{}/{}", i / 4, ["expand", "depthwise", "project", "add"][(i % 4) as usize])
+}
+
+fn tensor(name: &str, shape: &[u32], kind: TensorKind) -> Tensor {
+    let quantization = Some(Quantization::ScaleOffset { scale: 0.023_528, offset: -128, bitwidth: None });
+    Tensor { name: name.to_owned(), dtype: DataType(0x0408), shape: shape.to_vec(), quantization, kind }
+}
+
+fn graph(ops: u32) -> Graph {
+    let types = ["Conv2d", "DepthWiseConv2d", "Conv2d", "ElementWiseAdd"];
+    let ops = (0..ops)
+        .map(|i| Op {
+            index: i,
+            name: op_name(i),
+            op_type: types[(i % 4) as usize].to_owned(),
+            package: "qti.aisw".to_owned(),
+            inputs: vec![
+                tensor("activation_in", &[1, 56, 56, 24], TensorKind::Native),
+                tensor("weights", &[1, 1, 24, 144], TensorKind::Static),
+            ],
+            outputs: vec![tensor("activation_out", &[1, 56, 56, 144], TensorKind::Native)],
+            params: serde_json::Map::from_iter([("stride".to_owned(), serde_json::json!([1, 1]))]),
+            macs: (i % 4 != 3).then(|| 1_200_000 * u64::from(i % 13 + 1)),
+            parameter_bytes: 3_456,
+            bytes_moved: Some(530_000),
+        })
+        .collect();
+    let input = tensor("input", &[1, 224, 224, 3], TensorKind::Input);
+    let output = tensor("logits", &[1, 1000], TensorKind::Output);
+    Graph { name: "mobilenet".to_owned(), inputs: vec![input], outputs: vec![output], ops, parameter_bytes: 3_500_000 }
+}
+
+fn backends() -> Vec<BackendAvailability> {
+    vec![
+        BackendAvailability { backend: Backend::Cpu, available: Ok(()) },
+        BackendAvailability { backend: Backend::Gpu, available: Err("it needs an Adreno driver".to_owned()) },
+    ]
+}
+
+fn live_view() -> View {
+    let model = PathBuf::from("/home/ada/models/mobilenet_v2.dlc");
+    let choice = StartChoice { device: "local".to_owned(), model, backends: vec![Backend::Cpu] };
+    View::live(&choice, Vec::new(), backends())
+}
+
+fn render_with(session: &Session, view: &mut View, width: u16, height: u16, theme: &Theme) -> Buffer {
+    let area = Rect::new(0, 0, width, height);
+    while view.prepare(&session.store, area, session.t_us) {}
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a test backend never fails");
+    let drawn = terminal.draw(|frame| draw(frame, &session.store, view, theme, session.t_us));
+    drawn.expect("a test backend never fails").buffer.clone()
+}
+
+fn render(session: &Session, view: &mut View, width: u16, height: u16) -> Buffer {
+    render_with(session, view, width, height, &theme())
+}
+
+fn theme() -> Theme {
+    Theme::shipped("dark").expect("it is shipped")
+}
+
+fn text(buffer: &Buffer) -> String {
+    let width = usize::from(buffer.area.width);
+    let lines = buffer.content.chunks(width).map(|row| {
+        let line: String = row.iter().map(ratatui::buffer::Cell::symbol).collect();
+        line.trim_end().to_owned() + "\n"
+    });
+    lines.collect()
+}
+
+fn press(session: &Session, view: &mut View, keys: &[KeyAction]) -> Option<Request> {
+    let mut request = None;
+    for key in keys {
+        request = update(view, &session.store, (*key).into());
+        while view.prepare(&session.store, Rect::new(0, 0, 80, 24), session.t_us) {}
+    }
+    request
+}
+
+fn type_text(session: &Session, view: &mut View, text: &str) {
+    for c in text.chars() {
+        update(view, &session.store, Action::Type(c));
+    }
+}
+
+/// Where a text begins on the screen.
+fn find(buffer: &Buffer, wanted: &str) -> (u16, u16) {
+    for y in 0..buffer.area.height {
+        let cells: Vec<&str> = (0..buffer.area.width).map(|x| buffer[(x, y)].symbol()).collect();
+        for x in 0..cells.len() {
+            if cells[x..].concat().starts_with(wanted) {
+                return (u16::try_from(x).expect("a column"), y);
+            }
+        }
+    }
+    panic!("`{wanted}` is not on the screen:\n{}", text(buffer));
+}
+
+fn running_cpu() -> Session {
+    let mut session = Session::new();
+    session.counters(40);
+    session.load(0, Backend::Cpu, 60);
+    session.finalize(0);
+    session.execute(0, 7_300, 412);
+    session.log(0, LogLevel::Warning, "no core is set aside for this run");
+    session
+}
+
+fn finished_htp() -> Session {
+    let mut session = Session::new();
+    session.counters(120);
+    session.whole_run(0, Backend::Htp, 60);
+    session
+}
+
+fn failed() -> Session {
+    let mut session = Session::new();
+    session.counters(20);
+    session.load(0, Backend::Htp, 60);
+    session.emit(Some(0), Event::StageStarted { stage: Stage::Finalize });
+    let log = [
+        "prepare: op mobilenet/block_3/expand",
+        "validation of op mobilenet/block_3/expand failed",
+        "no kernel for the data types of this op",
+    ];
+    for line in log {
+        session.log(0, LogLevel::Error, line);
+    }
+    session.emit(
+        Some(0),
+        Event::Failed(Box::new(Failure {
+            stage: Stage::Finalize,
+            call: "graphFinalize".to_owned(),
+            code: Some(1002),
+            symbol: Some("QNN_GRAPH_ERROR_INVALID_ARGUMENT".to_owned()),
+            message: "the backend refused the op mobilenet/block_3/expand (Conv2d): it has no kernel for float32 weights"
+                .to_owned(),
+            hint: Some("quantise the model, or run it with `--backend cpu`".to_owned()),
+            missing: false,
+            bad_input: false,
+            log_tail: log.map(str::to_owned).to_vec(),
+        })),
+    );
+    session.emit(Some(0), Event::RunFinished { status: RunStatus::Failed });
+    session
+}
+
+macro_rules! screen {
+    ($name:ident, $session:expr, $view:expr, $width:literal x $height:literal) => {
+        insta::assert_snapshot!(stringify!($name), text(&render(&$session, &mut $view, $width, $height)))
+    };
+}
+
+fn start_view() -> View {
+    let recent = ["/home/ada/models/mobilenet_v2.dlc", "/home/ada/models/libyolo_nas_s.so"].map(PathBuf::from);
+    View::start(recent.to_vec(), backends())
+}
+
+#[test]
+fn start_screen() {
+    let session = Session::new();
+    screen!(start_80x24, session, start_view(), 80 x 24);
+    screen!(start_120x40, session, start_view(), 120 x 40);
+}
+
+#[test]
+fn start_screen_before_anything_is_known() {
+    let session = Session { store: Store::new(), seq: 0, t_us: 0 };
+    screen!(start_empty_80x24, session, View::start(Vec::new(), Vec::new()), 80 x 24);
+}
+
+#[test]
+fn running() {
+    let session = running_cpu();
+    screen!(running_80x24, session, live_view(), 80 x 24);
+    screen!(running_120x40, session, live_view(), 120 x 40);
+}
+
+#[test]
+fn finished_and_simulated() {
+    let session = finished_htp();
+    screen!(finished_80x24, session, live_view(), 80 x 24);
+    screen!(finished_120x40, session, live_view(), 120 x 40);
+    screen!(finished_200x60, session, live_view(), 200 x 60);
+}
+
+#[test]
+fn two_runs_and_a_switch() {
+    let mut session = finished_htp();
+    session.whole_run(1, Backend::Cpu, 60);
+    let mut view = live_view();
+    screen!(two_runs_newest, session, view, 80 x 24);
+    press(&session, &mut view, &[KeyAction::PreviousRun]);
+    screen!(two_runs_previous, session, view, 80 x 24);
+}
+
+#[test]
+fn a_failure_says_what_why_and_next() {
+    let session = failed();
+    screen!(failed_80x24, session, live_view(), 80 x 24);
+    screen!(failed_120x40, session, live_view(), 120 x 40);
+}
+
+#[test]
+fn help() {
+    let session = running_cpu();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Help]);
+    screen!(help_80x24, session, view, 80 x 24);
+    screen!(help_120x40, session, view, 120 x 40);
+}
+
+#[test]
+fn filter() {
+    let session = finished_htp();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Filter]);
+    type_text(&session, &mut view, "DEPTH block_1");
+    screen!(filter_80x24, session, view, 80 x 24);
+    press(&session, &mut view, &[KeyAction::Open]);
+    assert_eq!(view.filter, "DEPTH block_1");
+    press(&session, &mut view, &[KeyAction::Back]);
+    assert_eq!(view.filter, "");
+}
+
+#[test]
+fn details() {
+    let session = finished_htp();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Down, KeyAction::Down, KeyAction::Open]);
+    screen!(details_80x24, session, view, 80 x 24);
+    screen!(details_120x40, session, view, 120 x 40);
+}
+
+#[test]
+fn every_pane_of_a_small_screen() {
+    let session = finished_htp();
+    let mut view = live_view();
+    for name in ["memory_80x24", "host_80x24", "log_80x24"] {
+        press(&session, &mut view, &[KeyAction::FocusNext]);
+        insta::assert_snapshot!(name, text(&render(&session, &mut view, 80, 24)));
+    }
+}
+
+#[test]
+fn file_picker() {
+    let session = Session::new();
+    let mut view = start_view();
+    press(&session, &mut view, &[KeyAction::Browse]);
+    screen!(picker_reading, session, view, 80 x 24);
+    let dir = PathBuf::from("/home/ada/models");
+    let entry = |name: &str, kind, bytes| Entry { path: dir.join(name), name: name.to_owned(), kind, bytes };
+    let entries = vec![
+        Entry { path: PathBuf::from("/home/ada"), name: "..".to_owned(), kind: EntryKind::Parent, bytes: None },
+        entry("calibration", EntryKind::Directory, None),
+        entry("libyolo_nas_s.so", EntryKind::Model, Some(48_000_000)),
+        entry("mobilenet_v2.dlc", EntryKind::Model, Some(14_200_000)),
+        entry("notes.txt", EntryKind::File, Some(1_200)),
+    ];
+    update(&mut view, &session.store, Action::Listed(Listing { dir: dir.clone(), entries: Ok(entries) }));
+    screen!(picker_80x24, session, view, 80 x 24);
+    type_text(&session, &mut view, "yolo");
+    press(&session, &mut view, &[KeyAction::Open]);
+    assert_eq!(view.start.models[0], dir.join("libyolo_nas_s.so"));
+    assert_eq!(view.screen(), "start");
+}
+
+#[test]
+fn an_unreadable_folder_says_why() {
+    let session = Session::new();
+    let mut view = start_view();
+    press(&session, &mut view, &[KeyAction::Browse]);
+    let dir = PathBuf::from("/home/ada/models");
+    let entries = Err("Permission denied (os error 13)".to_owned());
+    update(&mut view, &session.store, Action::Listed(Listing { dir, entries }));
+    let buffer = render(&session, &mut view, 80, 24);
+    find(&buffer, "cannot read this folder: Permission denied");
+}
+
+#[test]
+fn choosing_a_backend() {
+    let session = finished_htp();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::SwitchBackend]);
+    screen!(backends_80x24, session, view, 80 x 24);
+    assert_eq!(press(&session, &mut view, &[KeyAction::Down, KeyAction::Open]), None);
+    assert_eq!(view.notice.as_deref(), Some("gpu is not available: it needs an Adreno driver"));
+    assert_eq!(press(&session, &mut view, &[KeyAction::Up, KeyAction::Open]), Some(Request::Switch(Backend::Cpu)));
+}
+
+#[test]
+fn a_paused_view_stands_still_and_counts() {
+    let mut session = running_cpu();
+    let mut view = live_view();
+    let before = render(&session, &mut view, 120, 40);
+    press(&session, &mut view, &[KeyAction::Pause]);
+    let paused = render(&session, &mut view, 120, 40);
+    session.inferences(0, Phase::Clean, 412, 300, 9_000);
+    session.counters(30);
+    session.log(0, LogLevel::Error, "a late line");
+    session.memory(0, MemoryMark::Running, 400, 700);
+    let later = render(&session, &mut view, 120, 40);
+    let all_but_last = |buffer: &Buffer| {
+        let text = text(buffer);
+        text.lines().take(39).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(all_but_last(&before), all_but_last(&paused));
+    assert_eq!(all_but_last(&paused), all_but_last(&later));
+    assert!(text(&later).contains("PAUSED +332 events"), "{}", text(&later));
+    press(&session, &mut view, &[KeyAction::Pause]);
+    let live = text(&render(&session, &mut view, 120, 40));
+    assert!(live.contains("712/1,000") && live.contains("a late line"), "{live}");
+}
+
+#[test]
+fn layers_of_a_paused_view_can_be_sorted_and_scrolled() {
+    let mut session = finished_htp();
+    let mut view = live_view();
+    render(&session, &mut view, 80, 24);
+    press(&session, &mut view, &[KeyAction::Pause]);
+    session.whole_run(1, Backend::Cpu, 20);
+    let first = view.shown.layers.order[0];
+    press(&session, &mut view, &[KeyAction::Last, KeyAction::SortReverse]);
+    render(&session, &mut view, 80, 24);
+    assert_eq!(view.shown.layers.order.len(), 61, "the run that was shown stays");
+    assert_eq!(view.shown.layers.order.last(), Some(&first));
+    assert_eq!(view.position(), 0, "the selection stays on its op");
+}
+
+#[test]
+fn without_colours_the_screen_says_the_same() {
+    let session = finished_htp();
+    let (mono, _) = Theme::load("dark", ColorDepth::None, false, None).expect("it is shipped");
+    let plain = render_with(&session, &mut live_view(), 120, 40, &mono);
+    let coloured = render(&session, &mut live_view(), 120, 40);
+    assert_eq!(text(&plain), text(&coloured));
+    let reset = ratatui::style::Color::Reset;
+    assert!(plain.content.iter().all(|cell| cell.fg == reset && cell.bg == reset));
+}
+
+#[test]
+fn ascii_only() {
+    let session = finished_htp();
+    let (theme, _) = Theme::load("ansi", ColorDepth::Ansi16, true, None).expect("it is shipped");
+    let screen = text(&render_with(&session, &mut live_view(), 120, 40, &theme));
+    // The one other character is part of a unit that came with a counter.
+    let foreign: Vec<char> = screen.chars().filter(|c| !c.is_ascii() && *c != '°').collect();
+    assert_eq!(foreign, Vec::<char>::new(), "{screen}");
+    insta::assert_snapshot!("ascii_120x40", screen);
+}
+
+#[test]
+fn meanings_reach_the_cells() {
+    let session = finished_htp();
+    let theme = theme();
+    let buffer = render(&session, &mut live_view(), 80, 24);
+    let simulated = theme.style(Meaning::Simulated);
+    let cell = &buffer[find(&buffer, "simulated")];
+    assert_eq!((Some(cell.fg), cell.modifier), (simulated.fg, simulated.add_modifier));
+    let selection = theme.style(Meaning::Selection);
+    let (x, y) = find(&buffer, "Conv2d");
+    let cell = &buffer[(x, y)];
+    assert_eq!((Some(cell.fg), Some(cell.bg)), (selection.fg, selection.bg));
+    assert_eq!(buffer[(0, y)].symbol(), "▸", "colour alone carries nothing");
+}
+
+#[test]
+fn simulated_figures_are_labelled_wherever_they_are() {
+    let session = finished_htp();
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        for pane in Pane::ALL {
+            let mut view = live_view();
+            view.focus = pane;
+            view.main = if pane.is_main() { pane } else { view.main };
+            view.zoomed = true;
+            let screen = text(&render(&session, &mut view, width, height));
+            let figures = !matches!(pane, Pane::Host | Pane::Log);
+            assert_eq!(screen.contains("simulated"), figures, "{pane:?} at {width}x{height}:\n{screen}");
+        }
+    }
+}
+
+#[test]
+fn every_size_is_survived() {
+    let sessions = [
+        Session { store: Store::new(), seq: 0, t_us: 0 },
+        Session::new(),
+        running_cpu(),
+        finished_htp(),
+        failed(),
+    ];
+    let opened = [
+        vec![],
+        vec![KeyAction::Help],
+        vec![KeyAction::Filter],
+        vec![KeyAction::Open],
+        vec![KeyAction::SwitchBackend],
+        vec![KeyAction::NewRun],
+        vec![KeyAction::NewRun, KeyAction::Browse],
+    ];
+    for session in &sessions {
+        for keys in &opened {
+            let mut view = live_view();
+            press(session, &mut view, keys);
+            for width in (1..30).chain([40, 59, 60, 72, 79, 109, 110, 111]) {
+                for height in (1..16).chain([23, 29, 30, 31, 38]) {
+                    render(session, &mut view, width, height);
+                }
+            }
+        }
+        for pane in Pane::ALL {
+            let mut view = live_view();
+            (view.focus, view.zoomed) = (pane, true);
+            for (width, height) in [(1, 1), (2, 2), (3, 3), (5, 4), (12, 2), (2, 12), (40, 10), (150, 50)] {
+                render(session, &mut view, width, height);
+            }
+        }
+    }
+}
+
+#[test]
+fn text_from_outside_cannot_control_the_terminal() {
+    let mut session = Session::new();
+    let plan = RunPlan {
+        device: "lo\x1bcal".to_owned(),
+        backend: Backend::Cpu,
+        model: "/tmp/\x1b]0;evil\x07.dlc".to_owned(),
+        warmup: 0,
+        budget: Budget::Seconds(1.0),
+        profiling: ProfilingLevel::Detailed,
+        profiling_budget: None,
+        simulated: false,
+    };
+    session.emit(Some(0), Event::RunStarted(Box::new(plan)));
+    let rows = vec![OpRow { name: "a\x1b[2Jb".to_owned(), op: None, unit: OpUnit::Us }];
+    session.emit(Some(0), Event::OpsDeclared(rows));
+    session.emit(Some(0), Event::OpTimes(OpSample { inference: 0, values: vec![5] }));
+    let screen = text(&render(&session, &mut live_view(), 120, 40));
+    assert!(screen.chars().all(|c| c == '\n' || !c.is_control()), "{screen:?}");
+}
