@@ -7,7 +7,7 @@ use crate::backends::qnn::runner::{Frame, ProbeAnswer, ProbeTask, Task};
 use crate::backends::runtime::{Env, RuntimeDir, RuntimeError, RuntimeSource, survey};
 use serde::Serialize;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Longest try of one library.
@@ -79,6 +79,8 @@ pub fn list(json: bool, global: &Global) -> Result<u8, CliError> {
 }
 
 async fn probe_all(runtimes: &[RuntimeDir]) -> Result<Vec<Row>, CliError> {
+    let scratch = tempfile::tempdir()
+        .map_err(|source| CliError::Io { action: "make a temporary folder".to_owned(), source })?;
     let mut rows = Vec::new();
     for (index, runtime) in runtimes.iter().enumerate() {
         let mut row = Row {
@@ -92,7 +94,7 @@ async fn probe_all(runtimes: &[RuntimeDir]) -> Result<Vec<Row>, CliError> {
         };
         for library in &runtime.libraries {
             let Some(name) = library.backend else { continue };
-            let answer = probe(library.path.clone()).await?;
+            let answer = probe(&library.path, scratch.path()).await?;
             row.build_id = row.build_id.or(answer.build_id);
             row.core_api = row.core_api.or(answer.core_api);
             row.backends.push(BackendRow {
@@ -108,11 +110,13 @@ async fn probe_all(runtimes: &[RuntimeDir]) -> Result<Vec<Row>, CliError> {
     Ok(rows)
 }
 
-async fn probe(library: PathBuf) -> Result<ProbeAnswer, CliError> {
+async fn probe(library: &Path, scratch: &Path) -> Result<ProbeAnswer, CliError> {
+    let library = std::path::absolute(library).unwrap_or_else(|_| library.to_owned());
+    let scratch = scratch.to_owned();
     let limits = Limits { stage_timeout: PROBE_TIMEOUT, memory_bytes: super::options::free_memory_share() };
     let failed =
         |message: String| ProbeAnswer { build_id: None, core_api: None, backend_api: None, error: Some(message) };
-    Ok(match ask(&Task::Probe(ProbeTask { library }), limits).await? {
+    Ok(match ask(&Task::Probe(ProbeTask { library, scratch }), limits).await? {
         Ended::Done(Some(Frame::Probed(answer))) => answer,
         Ended::Failed(failure) => failed(failure.message),
         Ended::Done(_) => failed("the runner gave no answer".to_owned()),

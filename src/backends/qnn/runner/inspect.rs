@@ -10,8 +10,9 @@ use crate::models::{Graph, ModelFormat};
 use std::path::Path;
 use std::rc::Rc;
 
-/// Libraries that can lend their version and table size, lightest first.
-const LENDERS: [&str; 5] = ["libQnnCpu.so", "libQnnSaver.so", "libQnnIr.so", "libQnnGpu.so", "libQnnHtp.so"];
+/// Libraries that can lend their version and table size, lightest first. Saver is none: opening it writes a folder into
+/// the working directory.
+const LENDERS: [&str; 4] = ["libQnnCpu.so", "libQnnIr.so", "libQnnGpu.so", "libQnnHtp.so"];
 
 /// Carries the task out; a failure is a `failed` event.
 pub fn inspect(task: &InspectTask, emitter: &Emitter) {

@@ -7,6 +7,10 @@ use crate::event::LogLevel;
 
 /// Opens the library and, for backends, creates a backend.
 pub fn probe(task: &ProbeTask, emitter: &Emitter) {
+    // Saver writes a folder into the working directory as soon as it is opened.
+    if let Err(error) = std::env::set_current_dir(&task.scratch) {
+        emitter.runner_log(LogLevel::Warning, &format!("cannot enter {}: {error}", task.scratch.display()));
+    }
     let mut answer = ProbeAnswer { build_id: None, core_api: None, backend_api: None, error: None };
     let is_system = task.library.file_name().is_some_and(|name| name.to_string_lossy().contains("QnnSystem"));
     let result = if is_system {
@@ -25,8 +29,7 @@ fn try_backend(task: &ProbeTask, answer: &mut ProbeAnswer) -> Result<(), QnnErro
     answer.build_id = library.build_id();
     answer.core_api = Some(library.core_api());
     answer.backend_api = Some(library.backend_api());
-    // Saver writes a folder into the working directory as soon as it is created, and it and IR run nothing: that they
-    // open is all there is to know.
+    // Saver and IR run nothing: that they open is all there is to know.
     if !RUNNING_BACKENDS.contains(&library.backend_id()) {
         return Ok(());
     }

@@ -133,8 +133,10 @@ pub struct InspectTask {
 /// A try of one backend library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeTask {
-    /// The library.
+    /// The library, by absolute path.
     pub library: PathBuf,
+    /// An existing folder for what the library writes into the working directory.
+    pub scratch: PathBuf,
 }
 
 /// A line to the runner after its task.
