@@ -405,7 +405,7 @@ fn start_screen() {
 #[test]
 fn start_screen_before_anything_is_known() {
     let session = Session { store: Store::new(), seq: 0, t_us: 0 };
-    screen!(start_empty_80x24, session, View::start(Vec::new(), Vec::new()), 80 x 24);
+    screen!(start_empty_80x24, session, View::start(Vec::new(), backends()), 80 x 24);
 }
 
 #[test]

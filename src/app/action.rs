@@ -56,7 +56,7 @@ key_actions! {
     StopRun "stop-run" "stop" "Stop the run; its figures stay";
     RestartRun "restart-run" "restart" "Run the same model on the same backend again";
     SwitchBackend "switch-backend" "backend" "Run the same model on another backend";
-    NewRun "new-run" "new run" "Open the start screen to choose device, model and backends";
+    NewRun "new-run" "new run" "Choose device, model and backends of another run";
     NextRun "next-run" "next run" "Show the next run";
     PreviousRun "previous-run" "previous run" "Show the previous run";
     FocusNext "focus-next" "next pane" "Move the focus to the next pane or section";

@@ -44,13 +44,16 @@ impl CliError {
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Runtime(RuntimeError::Cancelled) | Self::Interrupted => INTERRUPTED,
-            Self::Runtime(RuntimeError::BadVersion { .. } | RuntimeError::NotAWheel { .. }) => BAD_INPUT,
-            Self::Runtime(_) | Self::Missing { .. } => MISSING,
-            Self::Format(_) | Self::Setting(_) | Self::Usage(_) | Self::Record(_) => BAD_INPUT,
-            Self::Runner(_) | Self::App(_) | Self::Io { .. } => FAILED,
+            Self::Runtime(RuntimeError::BadVersion { .. } | RuntimeError::NotAWheel { .. })
+            | Self::App(AppError::Keymap(_) | AppError::Theme(_))
+            | Self::Format(_)
+            | Self::Setting(_)
+            | Self::Usage(_)
+            | Self::Record(_) => BAD_INPUT,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,
             Self::Failure(failure) if failure.missing => MISSING,
-            Self::Failure(_) => FAILED,
+            Self::Runtime(_) | Self::Missing { .. } => MISSING,
+            Self::Runner(_) | Self::App(_) | Self::Io { .. } | Self::Failure(_) => FAILED,
         }
     }
 

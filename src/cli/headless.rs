@@ -133,7 +133,7 @@ impl Progress {
     fn show(&mut self, record: &Record) {
         match &record.event {
             Event::RunStarted(plan) => {
-                self.backend = plan.backend.name().to_owned();
+                plan.backend.name().clone_into(&mut self.backend);
                 let simulated = if plan.simulated { " (simulated)" } else { "" };
                 self.line(&format!("{}{simulated}: {}", plan.backend, plan.model));
             }
@@ -156,10 +156,11 @@ impl Progress {
                     self.line(&format!("{}: {} {}: {reason}", self.backend, setting.key, setting.value));
                 }
             },
-            Event::Log(line) if line.source == LogSource::Qnnscope || line.source == LogSource::Runner => {
-                if line.level <= LogLevel::Warning {
-                    self.line(&format!("{}: {}", line.level.short(), line.text));
-                }
+            Event::Log(line)
+                if line.level <= LogLevel::Warning
+                    && matches!(line.source, LogSource::Qnnscope | LogSource::Runner) =>
+            {
+                self.line(&format!("{}: {}", line.level.short(), line.text));
             }
             Event::Failed(failure) => {
                 self.line(&format!("{}: failed in stage {}: {}", self.backend, failure.stage, failure.message));

@@ -190,7 +190,6 @@ fn f16_to_f32(half: u16) -> f32 {
 /// Single to half precision, round half to even.
 fn f32_to_f16(value: f32) -> u16 {
     let bits = value.to_bits();
-    #[expect(clippy::cast_possible_truncation, reason = "a single bit is kept")]
     let sign = (bits >> 16) as u16 & 0x8000;
     let exponent = ((bits >> 23) & 0xff).cast_signed() - 127;
     let fraction = bits & 0x007f_ffff;

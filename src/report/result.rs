@@ -194,9 +194,9 @@ impl ResultDocument {
 
 /// RFC 3339 in UTC, milliseconds.
 fn started_at(store: &Store) -> String {
-    let epoch_us = store.session().map_or(0, |session| session.epoch_us);
-    let epoch_ms = i64::try_from(epoch_us / 1000).unwrap_or(0);
-    jiff::Timestamp::from_millisecond(epoch_ms).unwrap_or_default().to_string()
+    let wall_us = store.session().map_or(0, |session| session.epoch_us);
+    let milliseconds = i64::try_from(wall_us / 1000).unwrap_or(0);
+    jiff::Timestamp::from_millisecond(milliseconds).unwrap_or_default().to_string()
 }
 
 fn model(run: &Run) -> Option<Model> {

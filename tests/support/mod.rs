@@ -2,7 +2,12 @@
 
 #![allow(dead_code, reason = "each test target uses its own part")]
 
+mod command;
+
+pub use command::{Done, Qnnscope, Running, children_of, none_left, processes_in, result_file, send};
+
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::rc::Rc;
 
 /// Folder of an installed runtime, by wheel version. Fails, with the command that installs it, when it is missing.
@@ -68,4 +73,103 @@ pub fn make_context_binary(runtime: &Path, library: &str, dlc: &Path, soc_model:
         context.graph(&graph.name).unwrap().finalize(None).unwrap();
     }
     context.binary().unwrap()
+}
+
+/// Compiles a model library from `tests/models` into `dir` with the system's C compiler; `defines` as `NAME=VALUE`.
+pub fn model_library(dir: &Path, source: &str, defines: &[&str]) -> PathBuf {
+    let path = dir.join(format!("lib{}.so", defines.join("_").replace(['=', '(', ')', '/'], "_")));
+    let output = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-o"])
+        .arg(&path)
+        .args(defines.iter().map(|define| format!("-D{define}")))
+        .arg(repo("tests/models").join(source))
+        .output()
+        .expect("the tests need a C compiler called cc");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    path
+}
+
+/// Little-endian float32.
+pub fn f32_bytes(values: &[f32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// Reads little-endian float32.
+pub fn read_f32(path: &Path) -> Vec<f32> {
+    let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(bytes.len() % 4, 0);
+    bytes.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
+}
+
+/// Largest difference between two vectors of the same length.
+#[track_caller]
+pub fn max_difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    assert!(a.iter().chain(b).all(|value| value.is_finite()));
+    a.iter().zip(b).map(|(x, y)| (x - y).abs()).fold(0.0, f32::max)
+}
+
+/// A .npy file (format 1.0) as NumPy writes it.
+pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(u16::try_from(header.len()).unwrap().to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(data);
+    bytes
+}
+
+/// A number of the document.
+#[track_caller]
+pub fn number(value: &serde_json::Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
+/// What a helper process is told, see [`context_binary`].
+const BINARY_REQUEST: &str = "QNNSCOPE_TEST_BINARY";
+
+/// A context binary made by the runtime `version`, in a process of its own: libraries of two releases do not mix in one.
+///
+/// The process is the test program again, which has to hold [`binary_helper!`].
+pub fn context_binary(version: &str, library: &str, dlc: &Path, soc_model: Option<u32>) -> Vec<u8> {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("made");
+    let runtime = runtime(version);
+    let soc_model = soc_model.map_or_else(String::new, |soc| soc.to_string());
+    let request = serde_json::json!([runtime, library, dlc, soc_model, out]).to_string();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "make_context_binary", "--ignored", "--nocapture"])
+        .env(BINARY_REQUEST, request)
+        .env("LD_LIBRARY_PATH", &runtime)
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let said = || format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", said());
+    std::fs::read(&out).unwrap_or_else(|error| panic!("{error}: {}", said()))
+}
+
+/// The other end of [`context_binary`].
+pub fn make_requested_binary() {
+    let Some(request) = std::env::var_os(BINARY_REQUEST) else { return };
+    let request: Vec<String> = serde_json::from_str(request.to_str().unwrap()).unwrap();
+    let [runtime, library, dlc, soc_model, out] = request.try_into().unwrap();
+    let bytes = make_context_binary(Path::new(&runtime), &library, Path::new(&dlc), soc_model.parse().ok());
+    std::fs::write(out, bytes).unwrap();
+}
+
+/// The test that serves as helper process of [`context_binary`].
+#[macro_export]
+macro_rules! binary_helper {
+    () => {
+        #[test]
+        #[ignore = "helper process of other tests"]
+        fn make_context_binary() {
+            support::make_requested_binary();
+        }
+    };
 }

@@ -1,6 +1,7 @@
 //! Choosing another backend for the same model.
 
 use super::Context;
+use crate::app::start::LOCAL;
 use crate::app::theme::Meaning;
 use crate::app::widgets::{popup, put, wrap};
 use crate::event::clean_text;
@@ -47,10 +48,11 @@ struct Row {
 
 fn rows(context: &Context<'_>, room: u16) -> Vec<Row> {
     let current = context.run.map(|run| run.plan.backend);
+    let local = context.run.is_none_or(|run| run.plan.device == LOCAL);
     let row = |row: &crate::app::BackendAvailability| {
         let (text, meaning) = match &row.available {
             Err(reason) => (format!("not available: {}", clean_text(reason)), Meaning::Muted),
-            Ok(()) if row.backend.is_simulated_here() => ("simulated on this machine".to_owned(), Meaning::Simulated),
+            Ok(()) if local && row.backend.is_simulated_here() => ("simulated on this machine".to_owned(), Meaning::Simulated),
             Ok(()) if Some(row.backend) == current => ("the one shown now; runs it again".to_owned(), Meaning::Muted),
             Ok(()) => ("available".to_owned(), Meaning::Good),
         };

@@ -10,7 +10,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// Moving around is known to everyone and is listed by the help.
-const UNSAID: [KeyAction; 14] = [
+const UNSAID: [KeyAction; 15] = [
+    KeyAction::Toggle,
     KeyAction::Up,
     KeyAction::Down,
     KeyAction::PageUp,
@@ -62,7 +63,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     for (action, keys) in view.keymap.reachable(&key_context) {
         let said = !UNSAID.contains(&action)
             && (action != KeyAction::NextRun || view.shown.runs.len() > 1)
-            && (action != KeyAction::FocusNext || key_context.screen == "live");
+            && (action != KeyAction::FocusNext || matches!(key_context.screen, "live" | "start"))
+            && (action != KeyAction::Back || key_context.screen != "start" || !context.store.runs().is_empty());
         let Some(key) = keys.first().filter(|_| said) else { continue };
         let key = key.to_string();
         let word = word(action, key_context.screen, view.paused.is_some());
@@ -80,6 +82,7 @@ fn word(action: KeyAction, screen: &str, paused: bool) -> &'static str {
         (KeyAction::Open, "filter") => "keep",
         (KeyAction::Back, "filter") => "clear",
         (KeyAction::Open, "start") => "choose",
+        (KeyAction::FocusNext, "start") => "next section",
         (KeyAction::Pause, _) if paused => "go on",
         _ => action.short(),
     }

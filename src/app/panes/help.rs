@@ -10,7 +10,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// Columns of the keys.
-const KEYS: u16 = 18;
+const KEYS: u16 = 17;
 
 /// Draws the popup.
 pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>, scroll: usize) {
@@ -73,5 +73,6 @@ fn all(context: &Context<'_>, base: KeyContext) -> Vec<(KeyAction, String)> {
             }
         }
     }
+    rows.sort_by_key(|(action, _)| KeyAction::ALL.iter().position(|known| known == action));
     rows
 }

@@ -95,7 +95,7 @@ impl Columns {
         give(&mut columns.p99, 8, 16);
         give(&mut columns.p95, 8, 16);
         give(&mut columns.macs, 7, 16);
-        give(&mut columns.bar, 5, 16);
+        give(&mut columns.bar, 5, 14);
         if columns.op_type > 0 && left > 36 {
             let more = ((left - 36) / 3).min(9);
             columns.op_type += more;
@@ -224,7 +224,7 @@ fn line(
     let mut right = |x: &mut u16, room: u16, value: &str, style: Style| {
         if room > 0 {
             *x += room;
-            put_right(buf, inner, *x, room - 1, y, value, style, "");
+            put_right(buf, inner, *x - 1, room - 1, y, value, style, "");
         }
     };
     right(&mut x, columns.mean, &number(figures.mean), text);

@@ -74,7 +74,12 @@ impl<'a> Context<'a> {
             }
             pieces.push((name, if *name == pane.name() { title } else { muted }));
         }
+        let mut used: u16 = 7 + names.iter().map(|name| widgets::width(name) + 1).sum::<u16>();
         for (text, style) in more {
+            used = used.saturating_add(widgets::width(text) + 3);
+            if used > area.width {
+                break;
+            }
             pieces.push((&dot, muted));
             pieces.push((text, *style));
         }

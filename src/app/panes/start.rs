@@ -1,7 +1,7 @@
 //! The start screen: device, model, backends, run.
 
 use super::Context;
-use crate::app::start::{Item, devices};
+use crate::app::start::{Item, LOCAL, devices};
 use crate::app::theme::Meaning;
 use crate::app::widgets::{fit, pane, put, width};
 use crate::event::clean_text;
@@ -32,8 +32,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     };
     let title = [
         ("qnnscope", context.style(Meaning::Title)),
-        (" ", context.style(Meaning::Muted)),
-        (concat!(env!("CARGO_PKG_VERSION")), context.style(Meaning::Muted)),
+        (" profiler for QNN models", context.style(Meaning::Muted)),
     ];
     let inner = pane(buf, place, &title, false, false, context.theme);
     let air = u16::from(inner.height + 1 >= wanted - 2);
@@ -93,7 +92,7 @@ fn rows(context: &Context<'_>) -> Vec<Row> {
         let (sign, text, meaning) = match &backend.available {
             Ok(()) => {
                 let sign = if *ticked { symbols.ticks.0 } else { symbols.ticks.1 };
-                let about = if backend.backend.is_simulated_here() {
+                let about = if form.device == LOCAL && backend.backend.is_simulated_here() {
                     ("simulated on this machine", Meaning::Simulated)
                 } else {
                     ("", Meaning::Text)

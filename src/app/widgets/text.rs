@@ -47,7 +47,7 @@ fn spans(buf: &mut Buffer, area: Rect, x: u16, y: u16, pieces: &[(&str, Style)])
 }
 
 /// `text` in at most `room` columns. A longer one loses its middle: both the start and the end of a name tell things
-/// apart.
+/// apart, the end more so.
 pub fn fit<'a>(text: &'a str, room: u16, ellipsis: &str) -> Cow<'a, str> {
     let room = usize::from(room);
     if text.width() <= room {
@@ -57,7 +57,7 @@ pub fn fit<'a>(text: &'a str, room: u16, ellipsis: &str) -> Cow<'a, str> {
     if room <= mark {
         return Cow::Owned(take(text.chars(), room));
     }
-    let head = (room - mark).div_ceil(3);
+    let head = (room - mark) / 4;
     let tail: String = take(text.chars().rev(), room - mark - head).chars().rev().collect();
     Cow::Owned(format!("{}{ellipsis}{tail}", take(text.chars(), head)))
 }
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn long_names_keep_both_ends() {
         assert_eq!(fit("short", 8, "…"), "short");
-        assert_eq!(fit("model/block_7/conv2d", 11, "…"), "mode…conv2d");
+        assert_eq!(fit("model/block_7/conv2d", 11, "…"), "mo…7/conv2d");
         assert_eq!(fit_end("DepthWiseConv2d", 10, "…"), "DepthWise…");
         assert_eq!(fit("abcdef", 1, "…"), "a");
         assert_eq!(fit("abcdef", 0, "…"), "");

@@ -40,7 +40,7 @@ pub struct Limits {
 impl Default for Limits {
     /// Five minutes, and no bound on memory.
     fn default() -> Self {
-        Self { stage_timeout: Duration::from_secs(300), memory_bytes: None }
+        Self { stage_timeout: Duration::from_mins(5), memory_bytes: None }
     }
 }
 

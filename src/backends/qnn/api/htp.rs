@@ -149,7 +149,7 @@ impl HtpPlatform {
             let device = if v1.device_count > 0 { v1.devices.as_ref() } else { None };
             device.and_then(|device| device.v1.extension.cast::<sys::HtpDeviceInfoExtension>().as_ref()).and_then(
                 |extension| {
-                    (extension.kind == 0).then(|| Self {
+                    (extension.kind == 0).then_some(Self {
                         vtcm_mb: extension.on_chip.vtcm_mb as u64,
                         soc_model: extension.on_chip.soc_model,
                         arch: extension.on_chip.arch,

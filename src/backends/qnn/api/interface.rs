@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::QnnError;
-use crate::backends::qnn::sys::{self, Handle, InterfaceHead, Version};
+use crate::backends::qnn::sys::{self, Handle, InterfaceHead, SystemInterfaceHead, Version};
 use std::ffi::{CStr, c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -157,8 +157,8 @@ impl SystemLibrary {
     /// The dynamic linker's message, a missing symbol, or a system API older than 1.4.
     pub fn open(path: &Path) -> Result<Rc<Self>, QnnError> {
         let record = provider(path, c"QnnSystemInterface_getProviders", "QnnSystemInterface_getProviders")?;
-        // SAFETY: QnnSystemInterface_t has a backend id at 0, a name at 8, the version at 16 and the table from 32 on.
-        let version = unsafe { *record.cast::<u8>().add(16).cast::<Version>() };
+        // SAFETY: every system provider record starts with this head and lives until the library is unloaded.
+        let version = unsafe { (*record.cast::<SystemInterfaceHead>()).version };
         if version.major != 1 || version.minor < 4 {
             return Err(QnnError::UnknownVersion {
                 path: path.to_owned(),
@@ -166,8 +166,8 @@ impl SystemLibrary {
                 minor: version.minor,
             });
         }
-        // SAFETY: as above.
-        let table = unsafe { record.cast::<u8>().add(32).cast::<*const c_void>() };
+        // SAFETY: the table follows the head.
+        let table = unsafe { record.cast::<SystemInterfaceHead>().add(1).cast::<*const c_void>() };
         Ok(Rc::new(Self { path: path.to_owned(), table }))
     }
 

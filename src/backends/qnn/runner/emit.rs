@@ -29,9 +29,12 @@ impl Emitter {
         let out = rustix::io::dup(rustix::stdio::stdout())?;
         rustix::io::fcntl_setfd(&out, rustix::io::FdFlags::CLOEXEC)?;
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
-        Ok(Self {
-            out: Mutex::new(Out { file: File::from(out), line: Vec::new(), tail: VecDeque::new() }),
-        })
+        Ok(Self::new(File::from(out)))
+    }
+
+    /// Writes frames to `file`.
+    pub fn new(file: File) -> Self {
+        Self { out: Mutex::new(Out { file, line: Vec::new(), tail: VecDeque::new() }) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Out> {

@@ -4,16 +4,17 @@
 //! output. Descriptors 1 and 2 then both lead to the parent's error pipe, so that text that vendor libraries print is kept
 //! apart and survives a crash. When standard input closes, the parent is gone and the runner ends itself.
 
-mod emit;
+pub mod emit;
 mod events;
 mod inputs;
 mod inspect;
-mod measure;
+pub mod measure;
 mod outputs;
 mod probe;
 mod protocol;
 mod run;
 
+pub use inputs::InputSet;
 pub use protocol::{Command, Frame, Hello, InputFile, InspectTask, PROTOCOL, ProbeAnswer, ProbeTask, RunTask, Task};
 
 use crate::event::LogLevel;

@@ -20,6 +20,7 @@ use crate::event::{
 use crate::models::{FormatError, Graph, ModelFormat, identify};
 use crate::probes::process;
 use sha2::{Digest, Sha256};
+use std::fmt::Write;
 use std::io::Read;
 use std::path::Path;
 use std::rc::Rc;
@@ -39,6 +40,7 @@ pub struct Failed {
 
 impl Failed {
     /// A QNN error.
+    #[expect(clippy::needless_pass_by_value, reason = "it ends an error path, where owned errors arrive")]
     pub fn qnn(stage: Stage, error: QnnError) -> Self {
         Self {
             stage,
@@ -529,7 +531,10 @@ pub fn identify_model(path: &Path) -> Result<(ModelInfo, Vec<u8>), Failed> {
         hasher.update(&bytes);
         bytes.len() as u64
     };
-    let sha256 = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut sha256 = String::with_capacity(64);
+    for byte in hasher.finalize() {
+        let _ = write!(sha256, "{byte:02x}");
+    }
     let path = clean_text(&path.to_string_lossy());
     Ok((ModelInfo { path, format, sha256, bytes: length, context_binary: None }, bytes))
 }

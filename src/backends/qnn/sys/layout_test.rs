@@ -107,6 +107,11 @@ fn interface_head() {
     assert_eq!(offset_of!(InterfaceHead, provider_name), at("providerName"));
     assert_eq!(offset_of!(InterfaceHead, core_version), at("apiVersion"));
     assert_eq!(size_of::<InterfaceHead>(), 40);
+    let at = |field: &str| t[&("QnnSystemInterface_t".to_owned(), field.to_owned())].0;
+    assert_eq!(offset_of!(SystemInterfaceHead, backend_id), at("backendId"));
+    assert_eq!(offset_of!(SystemInterfaceHead, provider_name), at("providerName"));
+    assert_eq!(offset_of!(SystemInterfaceHead, version), at("systemApiVersion"));
+    assert_eq!(size_of::<SystemInterfaceHead>(), 32);
     // By-value sizes measured on the two runtimes.
     assert_eq!(size_of::<InterfaceByValue<72>>(), 616);
     assert_eq!(size_of::<InterfaceByValue<75>>(), 640);

@@ -3,6 +3,15 @@
 use super::records::{Tensor, Version};
 use std::ffi::{c_char, c_void};
 
+/// The 32 bytes before the function table in QnnSystemInterface_t.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct SystemInterfaceHead {
+    pub backend_id: u32,
+    pub provider_name: *const c_char,
+    pub version: Version,
+}
+
 /// QnnSystemContext_GraphInfoV3_t; versions 1 and 2 are prefixes of it.
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Installs what the tests need (adb and tmux through apt when missing, the QNN runtimes through pip), then runs all tests.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+say() { printf '== %s\n' "$*"; }
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; elif command -v sudo >/dev/null; then sudo "$@"; else
+        say "root is needed for: $*"
+        exit 3
+    fi
+}
+
+missing=()
+command -v adb >/dev/null || missing+=(adb)
+command -v cc >/dev/null || missing+=(gcc libc6-dev)
+ldconfig -p 2>/dev/null | grep -q 'libatomic\.so\.1' || missing+=(libatomic1)
+if [ "${#missing[@]}" -gt 0 ]; then
+    command -v apt-get >/dev/null || { say "install these by hand, there is no apt-get here: ${missing[*]}"; exit 3; }
+    say "installing ${missing[*]}"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
+fi
+
+# The tests' runtimes are kept under target/, so the user's own data folder is not touched.
+export QNNSCOPE_TEST_RUNTIMES="${QNNSCOPE_TEST_RUNTIMES:-$PWD/target/test-runtimes}"
+say "building"
+cargo build --locked
+for version in 2.3.0 2.7.0; do
+    say "runtime $version"
+    QNNSCOPE_DATA_DIR="$QNNSCOPE_TEST_RUNTIMES" target/debug/qnnscope runtime install --version "$version"
+done
+
+say "testing"
+cargo test --locked "$@"

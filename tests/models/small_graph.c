@@ -1,0 +1,237 @@
+/* A model library as the tests need it: float32 graphs that are composed through the function table of the caller.
+ *
+ *   first:  y = relu(W x + b + c), x is 1x4, y is 1x3
+ *   second: z = x + x, x is 1x4 (with -DGRAPHS=2)
+ *
+ * The records are declared here by their place in memory and only as far as they are used.
+ *
+ * -DSLOTS=n      entries of the function table that this library "was built with"
+ * -DBEHAVIOUR=f  a function of behaviour.h that is called before anything is composed
+ * -DOP_TYPE="x"  another op type in place of Relu
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "behaviour.h"
+
+#ifndef SLOTS
+#define SLOTS 62
+#endif
+#ifndef GRAPHS
+#define GRAPHS 1
+#endif
+#ifndef BEHAVIOUR
+#define BEHAVIOUR well_behaved
+#endif
+#ifndef OP_TYPE
+#define OP_TYPE "Relu"
+#endif
+
+enum { SLOT_CREATE_GRAPH = 15, SLOT_ADD_NODE = 18, SLOT_CREATE_TENSOR = 24 };
+enum { FLOAT_32 = 0x0232, UINT_32 = 0x0132, UNDEFINED = 0x7fffffff };
+enum use { APP_WRITES = 0, APP_READS = 1, BETWEEN = 3, CONSTANT = 4 };
+
+typedef struct {
+  uint32_t record_version, unused0;
+  uint32_t number, unused1;
+  const char *label;
+  uint32_t use, layout, element, unused2;
+  uint32_t quant_defined, quant_kind;
+  uint8_t quant_rest[32];
+  uint32_t dim_count, unused3;
+  uint32_t *dims;
+  uint32_t memory_kind, unused4;
+  void *bytes;
+  uint32_t byte_count, unused5;
+  uint8_t later_fields[24];
+} tensor_rec;
+_Static_assert(sizeof(tensor_rec) == 144, "tensor record");
+
+typedef struct {
+  uint32_t kind, unused0;
+  const char *label;
+  uint32_t element, unused1;
+  uint64_t value;
+  uint8_t rest[128];
+} option_rec;
+_Static_assert(sizeof(option_rec) == 160, "parameter record");
+
+typedef struct {
+  uint32_t record_version, unused0;
+  const char *label, *package, *type;
+  uint32_t option_count, unused1;
+  option_rec *options;
+  uint32_t in_count, unused2;
+  tensor_rec *ins;
+  uint32_t out_count, unused3;
+  tensor_rec *outs;
+} node_rec;
+_Static_assert(sizeof(node_rec) == 80, "op record");
+
+typedef struct {
+  void *handle;
+  char *label;
+  tensor_rec *ins;
+  uint32_t in_count, unused0;
+  tensor_rec *outs;
+  uint32_t out_count, unused1;
+  tensor_rec *updatable;
+  uint32_t updatable_count, unused2;
+} graph_rec;
+
+typedef struct {
+  void *entry[SLOTS];
+} table_rec;
+
+typedef uint64_t (*create_graph_fn)(void *context, const char *label, const void **settings, void **graph);
+typedef uint64_t (*create_tensor_fn)(void *graph, tensor_rec *tensor);
+typedef uint64_t (*add_node_fn)(void *graph, node_rec node);
+
+static tensor_rec tensor(const char *label, enum use use, uint32_t rank, uint32_t *dims, void *bytes, uint32_t count) {
+  tensor_rec t;
+  memset(&t, 0, sizeof t);
+  t.record_version = 1;
+  t.label = label;
+  t.use = use;
+  t.element = FLOAT_32;
+  t.quant_defined = t.quant_kind = UNDEFINED;
+  t.dim_count = rank;
+  t.dims = dims;
+  t.bytes = bytes;
+  t.byte_count = count;
+  return t;
+}
+
+static node_rec node(const char *label, const char *type, uint32_t in_count, tensor_rec *ins, tensor_rec *out) {
+  node_rec n;
+  memset(&n, 0, sizeof n);
+  n.record_version = 1;
+  n.label = label;
+  n.package = "qti.aisw";
+  n.type = type;
+  n.in_count = in_count;
+  n.ins = ins;
+  n.out_count = 1;
+  n.outs = out;
+  return n;
+}
+
+static option_rec add_operation(void) {
+  option_rec option;
+  memset(&option, 0, sizeof option);
+  option.label = "operation";
+  option.element = UINT_32;
+  option.value = 0;
+  return option;
+}
+
+static uint32_t in_dims[] = {1, 4}, out_dims[] = {1, 3}, weight_dims[] = {3, 4}, bias_dims[] = {3};
+static float weights[] = {1, 2, 3, 4, -1, 0.5f, -2, 0.25f, 8, -4, 2, -1};
+static float bias[] = {0.5f, 1, -2};
+static float shift[] = {10, 0, -1};
+
+#define TRY(call) do { if ((call) != 0) { return 7; } } while (0)
+
+/* Copies, as the caller of compose gets them: they must outlive the call. */
+static void publish(graph_rec *info, void *graph, const char *label, const tensor_rec *in, const tensor_rec *out) {
+  memset(info, 0, sizeof *info);
+  info->handle = graph;
+  info->label = strdup(label);
+  info->ins = malloc(sizeof *in);
+  *info->ins = *in;
+  info->in_count = 1;
+  info->outs = malloc(sizeof *out);
+  *info->outs = *out;
+  info->out_count = 1;
+}
+
+static uint32_t first(const table_rec *table, void *context, bool debug, graph_rec *info) {
+  create_graph_fn create_graph = (create_graph_fn)table->entry[SLOT_CREATE_GRAPH];
+  create_tensor_fn create_tensor = (create_tensor_fn)table->entry[SLOT_CREATE_TENSOR];
+  add_node_fn add_node = (add_node_fn)table->entry[SLOT_ADD_NODE];
+  void *graph = NULL;
+  TRY(create_graph(context, "first", NULL, &graph));
+  /* As converters do it: with debug on, tensors between the ops become outputs. */
+  enum use between = debug ? APP_READS : BETWEEN;
+  tensor_rec x = tensor("x", APP_WRITES, 2, in_dims, NULL, 0);
+  tensor_rec w = tensor("w", CONSTANT, 2, weight_dims, weights, sizeof weights);
+  tensor_rec b = tensor("b", CONSTANT, 1, bias_dims, bias, sizeof bias);
+  tensor_rec c = tensor("c", CONSTANT, 2, out_dims, shift, sizeof shift);
+  tensor_rec sum = tensor("sum", between, 2, out_dims, NULL, 0);
+  tensor_rec moved = tensor("moved", between, 2, out_dims, NULL, 0);
+  tensor_rec y = tensor("y", APP_READS, 2, out_dims, NULL, 0);
+  tensor_rec *all[] = {&x, &w, &b, &c, &sum, &moved, &y};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    TRY(create_tensor(graph, all[i]));
+  }
+  tensor_rec ins[] = {x, w, b};
+  TRY(add_node(graph, node("matrix", "FullyConnected", 3, ins, &sum)));
+  tensor_rec pair[] = {sum, c};
+  option_rec option = add_operation();
+  node_rec add = node("shift", "ElementWiseBinary", 2, pair, &moved);
+  add.option_count = 1;
+  add.options = &option;
+  TRY(add_node(graph, add));
+  TRY(add_node(graph, node("clamp", OP_TYPE, 1, &moved, &y)));
+  publish(info, graph, "first", &x, &y);
+  return 0;
+}
+
+static uint32_t second(const table_rec *table, void *context, graph_rec *info) {
+  create_graph_fn create_graph = (create_graph_fn)table->entry[SLOT_CREATE_GRAPH];
+  create_tensor_fn create_tensor = (create_tensor_fn)table->entry[SLOT_CREATE_TENSOR];
+  add_node_fn add_node = (add_node_fn)table->entry[SLOT_ADD_NODE];
+  void *graph = NULL;
+  TRY(create_graph(context, "second", NULL, &graph));
+  tensor_rec x = tensor("x", APP_WRITES, 2, in_dims, NULL, 0);
+  tensor_rec z = tensor("z", APP_READS, 2, in_dims, NULL, 0);
+  TRY(create_tensor(graph, &x));
+  TRY(create_tensor(graph, &z));
+  tensor_rec pair[] = {x, x};
+  option_rec option = add_operation();
+  node_rec add = node("double", "ElementWiseBinary", 2, pair, &z);
+  add.option_count = 1;
+  add.options = &option;
+  TRY(add_node(graph, add));
+  publish(info, graph, "second", &x, &z);
+  return 0;
+}
+
+uint32_t QnnModel_composeGraphs(void *backend, table_rec table, void *context, const void **settings,
+                                uint32_t settings_count, graph_rec ***infos, uint32_t *count, bool debug,
+                                void *callback, uint32_t level) {
+  (void)settings;
+  if (backend == NULL || settings_count != 0) {
+    return 3;
+  }
+  if (callback != NULL || level != 0) {
+    fprintf(stderr, "callback %p and level %u are not what a table of %d slots leaves\n", callback, level, SLOTS);
+  }
+  BEHAVIOUR();
+  graph_rec **list = calloc(GRAPHS, sizeof *list);
+  for (int i = 0; i < GRAPHS; i++) {
+    list[i] = calloc(1, sizeof **list);
+    uint32_t code = i == 0 ? first(&table, context, debug, list[i]) : second(&table, context, list[i]);
+    if (code != 0) {
+      return code;
+    }
+  }
+  *infos = list;
+  *count = GRAPHS;
+  return 0;
+}
+
+uint32_t QnnModel_freeGraphsInfo(graph_rec ***infos, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    free((*infos)[i]->label);
+    free((*infos)[i]->ins);
+    free((*infos)[i]->outs);
+    free((*infos)[i]);
+  }
+  free(*infos);
+  *infos = NULL;
+  return 0;
+}

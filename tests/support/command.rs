@@ -1,0 +1,292 @@
+//! Running the real program with a hard time limit, and looking for processes that it left behind.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Longest that any one call of the program may take.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How often something that is waited for is looked at.
+const POLL: Duration = Duration::from_millis(5);
+
+/// A call of the program, with a data folder and working directory of its own.
+pub struct Qnnscope {
+    command: Command,
+    home: TempDir,
+    limit: Duration,
+}
+
+impl Qnnscope {
+    /// No runtime anywhere.
+    pub fn without_runtime() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_qnnscope"));
+        for name in ["QNNSCOPE_RUNTIME", "QNN_SDK_ROOT", "QAIRT_SDK_ROOT", "QNNSCOPE_RUNNER", "LD_LIBRARY_PATH"] {
+            command.env_remove(name);
+        }
+        command.env("QNNSCOPE_DATA_DIR", home.path()).env("HOME", home.path()).current_dir(home.path());
+        Self { command, home, limit: LIMIT }
+    }
+
+    /// With the runtime in `dir`.
+    pub fn on(dir: &Path) -> Self {
+        let mut call = Self::without_runtime();
+        call.command.arg("--runtime").arg(dir);
+        call
+    }
+
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// Arguments separated by blanks.
+    pub fn flags(mut self, flags: &str) -> Self {
+        self.command.args(flags.split_whitespace());
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// The working directory; removed when the call's result is dropped.
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// `run MODEL --json` with few iterations, unless the caller's flags come later and say otherwise.
+    pub fn run_json(self, model: &Path, flags: &str) -> Done {
+        self.arg("run").arg(model).arg("--json").flags(flags).finish()
+    }
+
+    /// Starts it.
+    pub fn start(mut self) -> Running {
+        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.command.spawn().unwrap();
+        let stdout = drain(child.stdout.take().unwrap());
+        let stderr = drain(child.stderr.take().unwrap());
+        Running { child, home: self.home, deadline: Instant::now() + self.limit, stdout, stderr }
+    }
+
+    /// Runs it to its end.
+    pub fn finish(self) -> Done {
+        self.start().wait()
+    }
+}
+
+fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+/// The program while it runs.
+pub struct Running {
+    child: Child,
+    home: TempDir,
+    deadline: Instant,
+    stdout: JoinHandle<Vec<u8>>,
+    stderr: JoinHandle<Vec<u8>>,
+}
+
+impl Running {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        send(self.pid(), signal);
+    }
+
+    /// Waits until `ready` gives something; panics at the time limit or when the program ends before.
+    pub fn until<T>(&mut self, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+        loop {
+            if let Some(value) = ready() {
+                return value;
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                panic!("ended with {status} before {what}");
+            }
+            if Instant::now() > self.deadline {
+                self.kill();
+                panic!("no {what} in time");
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// The runner process, once there is one.
+    pub fn runner(&mut self) -> u32 {
+        let pid = self.pid();
+        self.until("a runner", || children_of(pid).first().copied())
+    }
+
+    /// Waits for the end; kills it and panics at the time limit.
+    pub fn wait(mut self) -> Done {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > self.deadline {
+                self.kill();
+                panic!("hangs; stderr: {}", String::from_utf8_lossy(&self.stderr.join().unwrap()));
+            }
+            std::thread::sleep(POLL);
+        };
+        // A grandchild that outlives the program may hold the pipes open; it has to be seen, not waited for.
+        let late = Instant::now() + Duration::from_secs(5);
+        while !(self.stdout.is_finished() && self.stderr.is_finished()) {
+            if Instant::now() > late {
+                let left = processes_in(self.home.path());
+                left.iter().for_each(|&pid| send(pid, Signal::KILL));
+                panic!("ended with {status}, but processes {left:?} still hold its output");
+            }
+            std::thread::sleep(POLL);
+        }
+        Done {
+            status,
+            stdout: self.stdout.join().unwrap(),
+            stderr: String::from_utf8_lossy(&self.stderr.join().unwrap()).into_owned(),
+            home: self.home,
+        }
+    }
+
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        processes_in(self.home.path()).iter().for_each(|&pid| send(pid, Signal::KILL));
+    }
+}
+
+/// What came out.
+pub struct Done {
+    pub status: ExitStatus,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+    home: TempDir,
+}
+
+impl Done {
+    pub fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| panic!("ended by signal {:?}: {}", self.status.signal(), self.stderr))
+    }
+
+    /// Fails with everything that was said if the exit status is another one.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code(), code, "stdout: {}\nstderr: {}", self.text(), self.stderr);
+        self
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    pub fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// The whole of stdout as one JSON document.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error} in stdout {:?}, stderr {}", self.text(), self.stderr))
+    }
+
+    /// The first run of the document.
+    #[track_caller]
+    pub fn first_run(&self) -> Value {
+        self.json()["runs"][0].clone()
+    }
+
+    /// Fails if a process that was started for this call is still there shortly after its end.
+    #[track_caller]
+    pub fn leaves_nothing_behind(self) -> Self {
+        none_left(self.home.path());
+        self
+    }
+}
+
+/// Fails unless every process that was started with this data folder is gone within five seconds.
+#[track_caller]
+pub fn none_left(home: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        let left = processes_in(home);
+        if left.is_empty() {
+            return;
+        }
+        if Instant::now() > deadline {
+            let names: Vec<String> = left.iter().map(|pid| format!("{pid} {}", command_line(*pid))).collect();
+            left.iter().for_each(|&pid| send(pid, Signal::KILL));
+            panic!("left behind: {names:?}");
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+pub fn send(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).unwrap();
+    let _ = kill_process(pid, signal);
+}
+
+/// Living processes (zombies do not count) whose data folder is `home`.
+pub fn processes_in(home: &Path) -> Vec<u32> {
+    let mark = format!("QNNSCOPE_DATA_DIR={}", home.display());
+    all_processes()
+        .filter(|pid| {
+            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes())
+        })
+        .collect()
+}
+
+/// Direct children of a process.
+pub fn children_of(parent: u32) -> Vec<u32> {
+    let is_child = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The name in parentheses may hold anything; state and parent follow its last parenthesis.
+        let mut rest = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let state = rest.next();
+        state != Some("Z") && rest.next() == Some(&parent.to_string())
+    };
+    all_processes().filter(is_child).collect()
+}
+
+fn all_processes() -> impl Iterator<Item = u32> {
+    std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn command_line(pid: u32) -> String {
+    String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()).replace('\0', " ")
+}
+
+/// Where a test finds the folder of a file that a call wrote.
+pub fn result_file(outputs: &Path, index: usize, name: &str) -> PathBuf {
+    outputs.join(format!("Result_{index}")).join(name)
+}
