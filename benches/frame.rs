@@ -16,10 +16,10 @@ use std::path::PathBuf;
 
 const SIZE: (u16, u16) = (200, 60);
 
-pub struct Feed {
-    pub store: Store,
+struct Feed {
+    store: Store,
     seq: u64,
-    pub t_us: u64,
+    t_us: u64,
     ops: u64,
 }
 
@@ -30,7 +30,7 @@ impl Feed {
     }
 
     /// What one inference of the detailed phase adds.
-    pub fn step(&mut self) {
+    fn step(&mut self) {
         let i = self.seq;
         self.t_us += 33_000;
         let latency = vec![5_000_000 + noise(i) * 1000];
@@ -55,7 +55,7 @@ fn noise(i: u64) -> u64 {
     (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 1000
 }
 
-pub fn feed(ops: u64, inferences: u64) -> Feed {
+fn feed(ops: u64, inferences: u64) -> Feed {
     let mut feed = Feed { store: Store::new(), seq: 0, t_us: 1_000_000, ops };
     feed.emit(Event::RunStarted(Box::new(RunPlan {
         device: "local".to_owned(),
@@ -102,7 +102,7 @@ pub fn feed(ops: u64, inferences: u64) -> Feed {
     feed
 }
 
-pub fn view() -> View {
+fn view() -> View {
     let model = PathBuf::from("/models/large.dlc");
     let choice = StartChoice { device: "local".to_owned(), model, backends: vec![Backend::Cpu] };
     View::live(&choice, Vec::new(), Vec::new())

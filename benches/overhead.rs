@@ -56,7 +56,7 @@ fn measured(execution: &mut Execution, emitter: &Emitter, inferences: u64) -> Du
     let sets = [];
     let begun = Instant::now();
     Loop { emitter, execution, sets: &sets, stop: &stop }
-        .run(Phase::Clean, Budget::Iterations(inferences), None, |_, _| {})
+        .run(Phase::Clean, 0, Budget::Iterations(inferences), None, |_, _| {})
         .expect("it runs");
     begun.elapsed()
 }

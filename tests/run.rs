@@ -195,11 +195,13 @@ fn every_op_has_a_row_and_its_share() {
         }
         if backend == "cpu" {
             assert!(extra.is_empty() && ops.iter().all(|op| op["cycles"].is_null() && op["time_derived"] == false));
-            assert!(ops.iter().all(|op| op["time_us"].is_object()));
+            // The backend takes activations into the op before them; a time that was not told is absent, not zero.
+            let silent: Vec<&Value> = ops.iter().filter(|op| op["time_us"].is_null()).collect();
+            assert!(silent.iter().all(|op| op["type"] == "ElementWiseNeuron" && op["share"] == 0.0), "{silent:?}");
         } else {
             let names: Vec<&str> = extra.iter().map(|op| op["name"].as_str().unwrap()).collect();
             assert!(names.len() == 2 && names[0].starts_with("Input") && names[1].starts_with("Output"), "{names:?}");
-            assert!(extra.iter().all(|op| op["type"].is_null() && op["macs"].is_null() && number(&op["share"]) > 0.0));
+            assert!(extra.iter().all(|op| op["type"].is_null() && op["macs"].is_null() && op["cycles"].is_object()));
             let joined: Vec<&Value> = graph.iter().filter(|op| op["cycles"].is_object()).collect();
             assert!(joined.len() > OPS / 2, "only {} ops have cycles", joined.len());
             assert!(joined.iter().all(|op| op["time_us"].is_object() && op["time_derived"] == true));
@@ -578,7 +580,7 @@ fn without_json_stdout_is_a_report_for_people() {
         .finish()
         .expect(0);
     let text = done.text();
-    for part in ["htp", "simulated", "p50", "stem_conv_token_2", "finalize"] {
+    for part in ["htp", "simulated", "p50", "block3_depthwise_relu6", "finalize"] {
         assert!(text.contains(part), "no {part} in {text}");
     }
     assert!(!text.contains('\u{1b}'), "no colours in a pipe");

@@ -1,15 +1,15 @@
 //! Whole screens at fixed sizes, from events that are folded by the store as in a live run.
 
 use qnnscope::app::{
-    Action, BackendAvailability, Entry, EntryKind, KeyAction, Listing, Meaning, Request, StartChoice, Theme, View, draw,
-    update,
+    Action, BackendAvailability, Entry, EntryKind, KeyAction, Listing, Meaning, Request, StartChoice, Theme, View,
+    draw, update,
 };
 use qnnscope::app::{ColorDepth, Pane};
 use qnnscope::backends::{Backend, ProfilingLevel};
 use qnnscope::event::{
     Budget, CounterInfo, CounterSample, DeviceInfo, DeviceKind, Event, Failure, InferenceBatch, LogLevel, LogLine,
-    LogSource, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record, RunId,
-    RunPlan, RunStatus, RuntimeInfo, SESSION_SCHEMA, SessionStarted, Stage,
+    LogSource, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record,
+    RunId, RunPlan, RunStatus, RuntimeInfo, SESSION_SCHEMA, SessionStarted, Stage,
 };
 use qnnscope::models::{DataType, Graph, ModelFormat, Op, Quantization, Tensor, TensorKind};
 use qnnscope::store::Store;
@@ -191,8 +191,7 @@ impl Session {
 
     fn detailed(&mut self, run: u32, ops: u32, unit: OpUnit, count: u64, base_us: u64) {
         self.emit(Some(run), Event::PhaseStarted { phase: Phase::Detailed, budget: Budget::Iterations(200) });
-        let mut rows: Vec<OpRow> =
-            (0..ops).map(|i| OpRow { name: op_name(i), op: Some(i), unit }).collect();
+        let mut rows: Vec<OpRow> = (0..ops).map(|i| OpRow { name: op_name(i), op: Some(i), unit }).collect();
         rows.push(OpRow { name: "InputTransfer".to_owned(), op: None, unit });
         self.emit(Some(run), Event::OpsDeclared(rows));
         for i in 0..count {
@@ -372,8 +371,9 @@ fn failed() -> Session {
             call: "graphFinalize".to_owned(),
             code: Some(1002),
             symbol: Some("QNN_GRAPH_ERROR_INVALID_ARGUMENT".to_owned()),
-            message: "the backend refused the op mobilenet/block_3/expand (Conv2d): it has no kernel for float32 weights"
-                .to_owned(),
+            message:
+                "the backend refused the op mobilenet/block_3/expand (Conv2d): it has no kernel for float32 weights"
+                    .to_owned(),
             hint: Some("quantise the model, or run it with `--backend cpu`".to_owned()),
             missing: false,
             bad_input: false,
@@ -447,6 +447,10 @@ fn help() {
     press(&session, &mut view, &[KeyAction::Help]);
     screen!(help_80x24, session, view, 80 x 24);
     screen!(help_120x40, session, view, 120 x 40);
+    press(&session, &mut view, &[KeyAction::Last]);
+    let end = view.overlays.clone();
+    press(&session, &mut view, &[KeyAction::Down, KeyAction::Up]);
+    assert_ne!(view.overlays, end, "the first key goes back from the end");
 }
 
 #[test]
@@ -621,13 +625,8 @@ fn simulated_figures_are_labelled_wherever_they_are() {
 
 #[test]
 fn every_size_is_survived() {
-    let sessions = [
-        Session { store: Store::new(), seq: 0, t_us: 0 },
-        Session::new(),
-        running_cpu(),
-        finished_htp(),
-        failed(),
-    ];
+    let sessions =
+        [Session { store: Store::new(), seq: 0, t_us: 0 }, Session::new(), running_cpu(), finished_htp(), failed()];
     let opened = [
         vec![],
         vec![KeyAction::Help],

@@ -55,7 +55,11 @@ pub fn duration(us: f64, symbols: &Symbols) -> String {
     } else if us < 59.95e6 {
         format!("{} s", three_digits(us / 1e6))
     } else {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and saturating is right")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive, and saturating is right"
+        )]
         let seconds = (us / 1e6).round() as u64;
         if seconds < 3600 {
             format!("{} min {:02} s", seconds / 60, seconds % 60)

@@ -6,6 +6,7 @@ mod format;
 mod keymap;
 mod keys;
 mod layout;
+mod movement;
 mod panes;
 mod picker;
 mod rows;
@@ -40,7 +41,7 @@ use std::pin::Pin;
 use std::time::Duration;
 use terminal::Screen;
 use thiserror::Error;
-use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -309,16 +310,17 @@ impl App {
     }
 
     fn act(&mut self, action: Action) -> Turn {
-        match update(&mut self.view, &self.store, action) {
-            Some(Request::Quit) => return Turn::Quit,
-            Some(request) => {
-                if self.requests.try_send(request).is_err() {
-                    self.view.asked = None;
-                    self.view.notice = Some("busy with what was asked before; try again".to_owned());
-                }
-            }
-            None => {}
+        let Some(request) = update(&mut self.view, &self.store, action) else { return Turn::Urgent };
+        if request == Request::Quit {
+            return Turn::Quit;
         }
+        let refused = match self.requests.try_send(request) {
+            Ok(()) => return Turn::Urgent,
+            Err(TrySendError::Full(_)) => "busy with what was asked before; try again",
+            Err(TrySendError::Closed(_)) => "nothing takes requests any more: the session has ended",
+        };
+        self.view.asked = None;
+        self.view.notice = Some(refused.to_owned());
         Turn::Urgent
     }
 

@@ -60,10 +60,10 @@ fn read(dir: &Path) -> std::io::Result<Vec<Entry>> {
             let name = crate::event::clean_text(&entry.file_name().to_string_lossy());
             let directory = metadata.as_ref().is_some_and(std::fs::Metadata::is_dir);
             let kind = if directory { EntryKind::Directory } else { kind_by_name(&name) };
-            Entry { path, name, kind, bytes: metadata.filter(|m| m.is_file()).map(|m| m.len()) }
+            Entry { path, name, kind, bytes: metadata.filter(std::fs::Metadata::is_file).map(|m| m.len()) }
         })
         .collect();
-    entries.sort_by(|a, b| (a.kind, a.name.to_lowercase()).cmp(&(b.kind, b.name.to_lowercase())));
+    entries.sort_by_cached_key(|entry| (entry.kind, entry.name.to_lowercase()));
     if let Some(parent) = dir.parent() {
         let name = "..".to_owned();
         entries.insert(0, Entry { path: parent.to_owned(), name, kind: EntryKind::Parent, bytes: None });

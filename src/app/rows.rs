@@ -131,7 +131,7 @@ impl LayerRows {
         if other {
             *self = Self { key, figures: vec![Figures::default(); rows], ..Self::default() };
         }
-        let changed = self.inferences != run.ops.inferences() || self.basis_of(run) != (self.basis, self.factor);
+        let changed = self.inferences != run.ops.inferences() || Self::basis_of(run) != (self.basis, self.factor);
         let due = other || run.is_ended() || now_us.saturating_sub(self.refreshed_us) >= REFRESH_US;
         let mut resort = other || self.sorted_by != Some(sort);
         if changed && due && (!frozen || other) {
@@ -163,7 +163,7 @@ impl LayerRows {
         value.map(|value| value * self.factor)
     }
 
-    fn basis_of(&self, run: &Run) -> (TimeBasis, f64) {
+    fn basis_of(run: &Run) -> (TimeBasis, f64) {
         if run.ops.inferences() == 0 {
             return (TimeBasis::Nothing, 1.0);
         }
@@ -176,7 +176,7 @@ impl LayerRows {
     }
 
     fn take_means(&mut self, run: &Run) {
-        (self.basis, self.factor) = self.basis_of(run);
+        (self.basis, self.factor) = Self::basis_of(run);
         self.derived = run.op_time_is_derived() && self.basis != TimeBasis::Cycles;
         self.inferences = run.ops.inferences();
         self.max_share = 0.0;

@@ -3,7 +3,7 @@
 
 use super::rows::{LayerRows, Sort};
 use crate::event::{Budget, Phase, RunId, RunStatus};
-use crate::store::{MemoryStats, PERCENTILES, Run, RunState, Store};
+use crate::store::{LatencyStats, MemoryStats, PERCENTILES, Run, RunState, Store};
 
 /// Samples behind the percentiles of "now": about this much time, within the bounds below.
 const NOW_US: f64 = 5_000_000.0;
@@ -64,9 +64,9 @@ impl Standing {
     fn of(run: &Run) -> Self {
         let phase = run.phase;
         let done = phase.map_or(0, |(phase, ..)| run.latency(phase).count());
-        let pace_us = phase.and_then(|(phase, ..)| recent_mean(run.latency(phase).samples_us())).or_else(|| {
-            [&run.warmup, &run.first].into_iter().find_map(|stats| stats.mean_us())
-        });
+        let pace_us = phase
+            .and_then(|(phase, ..)| recent_mean(run.latency(phase).samples_us()))
+            .or_else(|| [&run.warmup, &run.first].into_iter().find_map(LatencyStats::mean_us));
         Self {
             state: run.state,
             phase,
@@ -119,9 +119,7 @@ fn later_us(run: &Run, phase: Phase, pace_us: Option<f64>) -> Option<f64> {
     };
     let detailed = || run.plan.profiling_budget.map_or(Some(0.0), cost);
     match phase {
-        Phase::First => {
-            Some(cost(Budget::Iterations(run.plan.warmup))? + cost(run.plan.budget)? + detailed()?)
-        }
+        Phase::First => Some(cost(Budget::Iterations(run.plan.warmup))? + cost(run.plan.budget)? + detailed()?),
         Phase::Warmup => Some(cost(run.plan.budget)? + detailed()?),
         Phase::Clean => detailed(),
         Phase::Detailed => Some(0.0),

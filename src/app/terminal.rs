@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
-    enable_raw_mode,
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
 };
 
 /// What the user wants of colours.
@@ -216,7 +216,9 @@ fn enter() -> io::Result<()> {
 fn restore() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let mut out = io::stdout();
-        let _ = crossterm::execute!(out, EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, Show);
+        // Cleared first: tmux 3.3 keeps the alternate screen's rows if the window grew meanwhile.
+        let _ = crossterm::execute!(out, EndSynchronizedUpdate, Clear(ClearType::All), DisableBracketedPaste);
+        let _ = crossterm::execute!(out, LeaveAlternateScreen, Show);
         let _ = out.flush();
         let _ = disable_raw_mode();
     }

@@ -110,6 +110,7 @@ enum RawStyle {
 
 #[derive(Deserialize, Clone, Default)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches, as the file has them")]
 struct FullStyle {
     fg: Option<String>,
     bg: Option<String>,
@@ -353,9 +354,10 @@ mod tests {
     /// `dark` is also what a terminal gets whose background is not known, so it must be readable on white too.
     #[test]
     fn colours_can_be_read_on_their_backgrounds() {
-        for (name, backgrounds) in
-            [("dark", vec![(0, 0, 0), (30, 30, 46), (255, 255, 255)]), ("light", vec![(255, 255, 255), (253, 246, 227)])]
-        {
+        for (name, backgrounds) in [
+            ("dark", vec![(0, 0, 0), (30, 30, 46), (255, 255, 255)]),
+            ("light", vec![(255, 255, 255), (253, 246, 227)]),
+        ] {
             let theme = Theme::shipped(name).unwrap();
             for meaning in Meaning::ALL.iter().filter(|meaning| !meaning.name().starts_with("border")) {
                 let style = theme.style(*meaning);

@@ -1,6 +1,7 @@
 //! Keys to state: the only place where the view changes.
 
 use super::action::{Action, KeyAction};
+use super::movement::{focus, page, show, step, step_run};
 use super::picker::{Choice, Picker};
 use super::rows::{Column, Sort};
 use super::start::Item;
@@ -113,10 +114,6 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
     None
 }
 
-fn page(view: &View) -> isize {
-    isize::try_from(view.page_rows.max(2) - 1).unwrap_or(1)
-}
-
 fn with_picker(view: &mut View, change: impl FnOnce(&mut Picker)) {
     if let Some(Overlay::Picker(picker)) = view.overlays.last_mut() {
         change(picker);
@@ -154,9 +151,7 @@ fn pause(view: &mut View, store: &Store) {
     view.paused = match view.paused {
         Some(_) => None,
         // What is on the screen is what stays.
-        None if view.shown.records > 0 => {
-            Some(Paused { at_us: view.shown.at_us, records: view.shown.records })
-        }
+        None if view.shown.records > 0 => Some(Paused { at_us: view.shown.at_us, records: view.shown.records }),
         None => Some(Paused { at_us: store.now_us(), records: store.records() }),
     };
 }
@@ -218,92 +213,9 @@ fn open_backends(view: &mut View, store: &Store) {
     view.overlays.push(Overlay::Backends { selected });
 }
 
-fn step_run(view: &mut View, store: &Store, step: isize) {
-    let ids: Vec<_> = store.runs().iter().map(|run| run.id).collect();
-    let Some(last) = ids.len().checked_sub(1) else { return };
-    let now = view.run_of(store).and_then(|run| ids.iter().position(|id| *id == run.id)).unwrap_or(last);
-    let then = now.saturating_add_signed(step).min(last);
-    // The newest is followed again.
-    view.run = (then != last || view.paused.is_some()).then(|| ids[then]);
-}
-
-fn focus(view: &mut View, store: &Store, forward: bool) {
-    match (view.overlays.last(), view.page) {
-        (None, Page::Start) => view.start.step_section(store, forward),
-        (None | Some(Overlay::Details { .. }), Page::Live) => {
-            view.overlays.clear();
-            let pane = view.focus.step(if forward { 1 } else { Pane::ALL.len() - 1 });
-            show(view, pane);
-        }
-        (Some(Overlay::Picker(_) | Overlay::Backends { .. }), _) => step(view, store, if forward { 1 } else { -1 }),
-        _ => {}
-    }
-}
-
-fn show(view: &mut View, pane: Pane) {
-    view.focus = pane;
-    if pane.is_main() {
-        view.main = pane;
-    }
-}
-
 fn sort(view: &mut View, column: Column) {
     view.sort = Sort { column, descending: column.descends() };
     view.layers_top = 0;
-}
-
-fn step(view: &mut View, store: &Store, step: isize) {
-    let moved = |at: usize| at.saturating_add_signed(step);
-    match (view.overlays.last_mut(), view.page) {
-        // The panes know how many lines there are and stop at the last.
-        (Some(Overlay::Help { scroll }), _) => *scroll = moved(*scroll).min(MAX_SCROLL),
-        (Some(Overlay::Picker(picker)), _) => picker.step(step),
-        (Some(Overlay::Backends { selected }), _) => {
-            *selected = moved(*selected).min(view.start.backends.len().saturating_sub(1));
-        }
-        (Some(Overlay::Details { scroll }), _) if step.unsigned_abs() > 1 => {
-            *scroll = moved(*scroll).min(MAX_SCROLL);
-        }
-        (None, Page::Start) => view.start.step(store, step),
-        // With the details open, single steps go from layer to layer.
-        (Some(Overlay::Details { scroll }), _) => {
-            *scroll = 0;
-            step_layer(view, step);
-        }
-        (Some(Overlay::Filter), _) => step_layer(view, step),
-        (None, Page::Live) => match view.focus {
-            Pane::Layers => step_layer(view, step),
-            Pane::Log => {
-                let last = store.logs().len().saturating_sub(1);
-                view.log_back = view.log_back.saturating_add_signed(step.saturating_neg()).min(last);
-            }
-            pane => {
-                if let Some(index) = scroll_index(pane) {
-                    view.scroll[index] = moved(view.scroll[index]).min(MAX_SCROLL);
-                }
-            }
-        },
-    }
-}
-
-/// No text that is scrolled by lines has more.
-const MAX_SCROLL: usize = 4_000;
-
-/// Place of a pane in [`View::scroll`].
-pub(super) fn scroll_index(pane: Pane) -> Option<usize> {
-    match pane {
-        Pane::Status => Some(0),
-        Pane::Memory => Some(1),
-        Pane::Host => Some(2),
-        _ => None,
-    }
-}
-
-fn step_layer(view: &mut View, step: isize) {
-    let order = &view.shown.layers.order;
-    let Some(last) = order.len().checked_sub(1) else { return };
-    let position = view.position().saturating_add_signed(step).min(last);
-    view.selected = Some(view.shown.layers.order[position]);
 }
 
 fn open(view: &mut View, store: &Store) -> Option<Request> {
@@ -384,5 +296,129 @@ fn start(view: &mut View, store: &Store) -> Option<Request> {
             view.notice = Some(missing.to_owned());
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::{Backend, ProfilingLevel};
+    use crate::event::{Budget, Event, Record, RunId, RunPlan, RunStatus};
+
+    fn apply(store: &mut Store, run: u32, event: Event) {
+        store.apply(&Record { seq: store.records(), t_us: store.records(), run: Some(RunId(run)), event });
+    }
+
+    fn begin(store: &mut Store, run: u32) {
+        let plan = RunPlan {
+            device: "local".to_owned(),
+            backend: Backend::Cpu,
+            model: "net.dlc".to_owned(),
+            warmup: 0,
+            budget: Budget::Seconds(1.0),
+            profiling: ProfilingLevel::Off,
+            profiling_budget: None,
+            simulated: false,
+        };
+        apply(store, run, Event::RunStarted(Box::new(plan)));
+    }
+
+    fn running() -> (View, Store) {
+        let mut store = Store::new();
+        begin(&mut store, 0);
+        let mut view = View::start(vec![PathBuf::from("net.dlc")], Vec::new());
+        view.page = Page::Live;
+        (view, store)
+    }
+
+    fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
+        update(view, store, key.into())
+    }
+
+    #[test]
+    fn an_interrupt_stops_the_run_first_and_leaves_second() {
+        let (mut view, store) = running();
+        assert_eq!(press(&mut view, &store, KeyAction::Interrupt), Some(Request::Stop));
+        assert_eq!(view.asked, Some(Asked::Stop(RunId(0))));
+        assert_eq!(press(&mut view, &store, KeyAction::Interrupt), Some(Request::Quit));
+    }
+
+    #[test]
+    fn what_was_asked_is_over_when_the_event_comes() {
+        let (mut view, mut store) = running();
+        let area = ratatui::layout::Rect::new(0, 0, 80, 24);
+        assert_eq!(press(&mut view, &store, KeyAction::StopRun), Some(Request::Stop));
+        view.prepare(&store, area, 0);
+        assert!(view.asked.is_some());
+        apply(&mut store, 0, Event::RunFinished { status: RunStatus::Stopped });
+        view.prepare(&store, area, 0);
+        assert_eq!(view.asked, None);
+        assert_eq!(press(&mut view, &store, KeyAction::StopRun), None);
+        assert_eq!(view.notice.as_deref(), Some("nothing is running"));
+        assert_eq!(press(&mut view, &store, KeyAction::RestartRun), Some(Request::Restart));
+        assert!(matches!(view.asked, Some(Asked::Run { runs: 1, .. })));
+        begin(&mut store, 1);
+        view.prepare(&store, area, 0);
+        assert_eq!((view.asked.clone(), view.shown.run), (None, Some(RunId(1))));
+    }
+
+    #[test]
+    fn an_ended_session_runs_nothing() {
+        let (mut view, store) = running();
+        view.over = true;
+        for key in [KeyAction::RestartRun, KeyAction::StartRun] {
+            assert_eq!(press(&mut view, &store, key), None);
+            assert_eq!(view.notice.as_deref(), Some(OVER));
+        }
+    }
+
+    #[test]
+    fn the_focus_goes_around_and_takes_the_main_place() {
+        let (mut view, store) = running();
+        let mut seen = Vec::new();
+        for _ in Pane::ALL {
+            press(&mut view, &store, KeyAction::FocusNext);
+            seen.push((view.focus, view.main));
+        }
+        assert_eq!(seen[0], (Pane::Memory, Pane::Memory));
+        assert_eq!(seen[3], (Pane::Status, Pane::Log), "status has a place of its own");
+        assert_eq!(seen[5], (Pane::Layers, Pane::Layers));
+    }
+
+    #[test]
+    fn esc_undoes_one_thing_at_a_time() {
+        let (mut view, store) = running();
+        press(&mut view, &store, KeyAction::Zoom);
+        view.filter = "conv".to_owned();
+        press(&mut view, &store, KeyAction::Help);
+        press(&mut view, &store, KeyAction::Back);
+        assert!(view.overlays.is_empty() && view.zoomed && !view.filter.is_empty());
+        press(&mut view, &store, KeyAction::Back);
+        assert!(view.zoomed && view.filter.is_empty());
+        press(&mut view, &store, KeyAction::Back);
+        assert!(!view.zoomed);
+    }
+
+    #[test]
+    fn sorting_starts_with_the_natural_direction() {
+        let (mut view, store) = running();
+        assert_eq!(view.sort, Sort { column: Column::Mean, descending: true });
+        press(&mut view, &store, KeyAction::SortPrevious);
+        assert_eq!(view.sort, Sort { column: Column::Type, descending: false });
+        press(&mut view, &store, KeyAction::SortReverse);
+        assert_eq!(view.sort, Sort { column: Column::Type, descending: true });
+    }
+
+    #[test]
+    fn starting_goes_to_the_live_view() {
+        let store = Store::new();
+        let mut view = View::start(vec![PathBuf::from("net.dlc")], Vec::new());
+        let request = press(&mut view, &store, KeyAction::StartRun);
+        let model = PathBuf::from("net.dlc");
+        let wanted = Request::Start { device: "local".to_owned(), model, backends: vec![Backend::Cpu] };
+        assert_eq!((request, view.page), (Some(wanted), Page::Live));
+        let mut empty = View::start(Vec::new(), Vec::new());
+        assert_eq!(press(&mut empty, &store, KeyAction::StartRun), None);
+        assert_eq!(empty.notice.as_deref(), Some("choose a model first"));
     }
 }

@@ -9,7 +9,7 @@ use super::shown::{Shown, Wishes};
 use super::start::StartForm;
 use super::{BackendAvailability, StartChoice};
 use crate::backends::Backend;
-use crate::event::RunId;
+use crate::event::{RunId, Stage};
 use crate::store::{Run, Store};
 use ratatui::layout::Rect;
 use std::path::PathBuf;
@@ -284,6 +284,7 @@ impl View {
         if self.focus == Pane::Layers || !layout.layers.is_empty() {
             self.keep_selection_visible(rows);
         }
+        self.keep_scrolls_within(store, &layout, area);
         let focused = layout.inside(layout.area(self.focus));
         self.page_rows = match self.focus {
             Pane::Layers => rows.max(1),
@@ -301,6 +302,31 @@ impl View {
     /// The selected row of the op table.
     pub fn selected_row(&self) -> Option<usize> {
         self.shown.layers.order.get(self.position()).map(|row| *row as usize)
+    }
+
+    /// A text that is scrolled to its end goes back with the first key.
+    fn keep_scrolls_within(&mut self, store: &Store, layout: &Layout, area: Rect) {
+        let rows = |pane: Pane| usize::from(layout.inside(layout.area(pane)).height);
+        let limits = [
+            Stage::ALL.len().saturating_sub(1),
+            panes::MEMORY_ROWS.saturating_sub(rows(Pane::Memory)),
+            store.counters().len().saturating_sub(rows(Pane::Host)),
+        ];
+        for (scroll, limit) in self.scroll.iter_mut().zip(limits) {
+            *scroll = (*scroll).min(limit);
+        }
+        self.log_back = self.log_back.min(store.logs().len().saturating_sub(rows(Pane::Log)));
+        let limit = match self.overlays.last() {
+            Some(Overlay::Help { .. }) => panes::last_help_scroll(self, store, area),
+            Some(Overlay::Details { .. }) => {
+                let inner = layout.inside(layout.details);
+                self.run_of(store).map_or(0, |run| panes::last_details_scroll(self, run, inner))
+            }
+            _ => return,
+        };
+        if let Some(Overlay::Help { scroll } | Overlay::Details { scroll }) = self.overlays.last_mut() {
+            *scroll = (*scroll).min(limit);
+        }
     }
 
     fn keep_selection_visible(&mut self, rows: usize) {

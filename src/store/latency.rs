@@ -32,7 +32,8 @@ pub struct Percentile {
     pub value_us: Option<f64>,
     /// Samples it rests on.
     pub samples: u64,
-    /// 95 % interval from order statistics, microseconds. A bound is `None` where too few samples lie beyond it.
+    /// 95 % interval from order statistics, microseconds. A bound is `None` where too few samples lie beyond it, and both
+    /// are where there is no value.
     pub ci95_us: (Option<f64>, Option<f64>),
 }
 
@@ -131,7 +132,7 @@ impl LatencyStats {
         let quantile = percent / 100.0;
         // A tolerance for 1 - 0.999 and its like.
         let supported = self.count > 0 && self.count as f64 * (1.0 - quantile) >= 1.0 - 1e-9;
-        let (low, high) = order_statistic_ranks(self.count, quantile);
+        let (low, high) = if supported { order_statistic_ranks(self.count, quantile) } else { (None, None) };
         Percentile {
             percent,
             value_us: supported.then(|| self.value_at_rank(rank(self.count, quantile))),

@@ -4,6 +4,7 @@
 
 mod command;
 
+#[allow(unused_imports, reason = "each test target uses its own part")]
 pub use command::{Done, Qnnscope, Running, children_of, none_left, processes_in, result_file, send};
 
 use std::path::{Path, PathBuf};

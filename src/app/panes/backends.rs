@@ -52,7 +52,9 @@ fn rows(context: &Context<'_>, room: u16) -> Vec<Row> {
     let row = |row: &crate::app::BackendAvailability| {
         let (text, meaning) = match &row.available {
             Err(reason) => (format!("not available: {}", clean_text(reason)), Meaning::Muted),
-            Ok(()) if local && row.backend.is_simulated_here() => ("simulated on this machine".to_owned(), Meaning::Simulated),
+            Ok(()) if local && row.backend.is_simulated_here() => {
+                ("simulated on this machine".to_owned(), Meaning::Simulated)
+            }
             Ok(()) if Some(row.backend) == current => ("the one shown now; runs it again".to_owned(), Meaning::Muted),
             Ok(()) => ("available".to_owned(), Meaning::Good),
         };

@@ -2,8 +2,10 @@
 
 use super::Context;
 use crate::app::format;
-use crate::app::rows::TimeBasis;
+use crate::app::rows::{LayerRows, TimeBasis};
+use crate::app::symbols::{Symbols, UNICODE};
 use crate::app::theme::Meaning;
+use crate::app::view::View;
 use crate::app::widgets::{pane, put, scroll_marks, wrap};
 use crate::event::{OpUnit, clean_text};
 use crate::models::{Op, Quantization, Tensor};
@@ -52,30 +54,39 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>, scroll: usize) 
         context.empty(buf, inner, "no layer is selected");
         return;
     };
-    let mut lines = Lines { room: inner.width.saturating_sub(LABEL + 2).max(8), lines: Vec::new() };
-    times(&mut lines, context, run, row);
-    match run.op(row) {
-        Some(op) => structure(&mut lines, context, op),
-        None => {
-            lines.heading("graph");
-            lines.add_as("", "not an op of the graph: work that the backend added", Meaning::Muted);
-        }
-    }
+    let lines = lines(context.view, run, row, context.symbols(), inner.width);
     let height = usize::from(inner.height);
-    let top = scroll.min(lines.lines.len().saturating_sub(height));
-    for (y, (label, value, meaning)) in (0..inner.height).zip(lines.lines.iter().skip(top)) {
+    let top = scroll.min(lines.len().saturating_sub(height));
+    for (y, (label, value, meaning)) in (0..inner.height).zip(lines.iter().skip(top)) {
         let heading = value.is_empty() && *meaning == Meaning::Title;
         put(buf, inner, 1, y, label, if heading { context.style(Meaning::Title) } else { muted });
         put(buf, inner, 1 + LABEL, y, value, context.style(*meaning));
     }
     if !context.rules {
-        scroll_marks(buf, inner, top, lines.lines.len().saturating_sub(top + height), context.theme);
+        scroll_marks(buf, inner, top, lines.len().saturating_sub(top + height), context.theme);
     }
 }
 
-fn times(lines: &mut Lines, context: &Context<'_>, run: &Run, row: usize) {
-    let symbols = context.symbols();
-    let layers = &context.view.shown.layers;
+/// The furthest that the details can be scrolled in a pane of this inside.
+pub fn last_scroll(view: &View, run: &Run, inner: Rect) -> usize {
+    // The characters differ between the sets, the lines do not.
+    let count = |row| lines(view, run, row, &UNICODE, inner.width).len();
+    view.selected_row().map_or(0, count).saturating_sub(usize::from(inner.height))
+}
+
+fn lines(view: &View, run: &Run, row: usize, symbols: &Symbols, width: u16) -> Vec<(String, String, Meaning)> {
+    let mut lines = Lines { room: width.saturating_sub(LABEL + 2).max(8), lines: Vec::new() };
+    times(&mut lines, &view.shown.layers, symbols, run, row);
+    if let Some(op) = run.op(row) {
+        structure(&mut lines, &view.shown.layers, symbols, row, op);
+    } else {
+        lines.heading("graph");
+        lines.add_as("", "not an op of the graph: work that the backend added", Meaning::Muted);
+    }
+    lines.lines
+}
+
+fn times(lines: &mut Lines, layers: &LayerRows, symbols: &Symbols, run: &Run, row: usize) {
     let (Some(op_row), Some(figures)) = (run.ops.rows().get(row), layers.figures.get(row)) else { return };
     let missing = || symbols.missing.to_owned();
     lines.add_as("name", &clean_text(&op_row.name), Meaning::Title);
@@ -85,11 +96,11 @@ fn times(lines: &mut Lines, context: &Context<'_>, run: &Run, row: usize) {
     let approx = if layers.derived { symbols.approx } else { "" };
     let time = |us: Option<f64>| us.map_or_else(missing, |us| format!("{approx}{}", format::duration(us, symbols)));
     if layers.basis == TimeBasis::Scaled {
-        lines.add("scaled mean", &format!("{}  to the clean latency", time(layers.shown(figures.mean))));
+        lines.add("scaled mean", &format!("{}, to the clean latency", time(layers.shown(figures.mean))));
     }
     let measured = run.us_per_op_unit();
     let in_us = |value: Option<f64>| value.zip(measured).map(|(value, factor)| value * factor);
-    lines.add("measured mean", &format!("{}  under profiling", time(in_us(figures.mean))));
+    lines.add("measured mean", &format!("{}, under profiling", time(in_us(figures.mean))));
     lines.add("measured p95", &time(in_us(figures.p95)));
     lines.add("measured p99", &time(in_us(figures.p99)));
     if op_row.unit == OpUnit::Cycles {
@@ -108,13 +119,11 @@ fn times(lines: &mut Lines, context: &Context<'_>, run: &Run, row: usize) {
     lines.add("inferences", &format::count(layers.inferences));
 }
 
-fn structure(lines: &mut Lines, context: &Context<'_>, op: &Op) {
-    let symbols = context.symbols();
+fn structure(lines: &mut Lines, layers: &LayerRows, symbols: &Symbols, row: usize, op: &Op) {
     let missing = || symbols.missing.to_owned();
-    let layers = &context.view.shown.layers;
     lines.heading("work");
     lines.add("MACs", &op.macs.map_or_else(missing, format::count));
-    let mean_us = context.view.selected_row().and_then(|row| layers.figures.get(row)).and_then(|f| layers.shown(f.mean));
+    let mean_us = layers.figures.get(row).and_then(|figures| layers.shown(figures.mean));
     let rate = |amount: Option<u64>, unit: &str| match (amount, mean_us) {
         (Some(amount), Some(us)) if amount > 0 && us > 0.0 && layers.basis != TimeBasis::Cycles => {
             let approx = if layers.derived { symbols.approx } else { "" };

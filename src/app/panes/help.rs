@@ -4,8 +4,9 @@ use super::Context;
 use crate::app::action::KeyAction;
 use crate::app::keymap::KeyContext;
 use crate::app::theme::Meaning;
-use crate::app::view::{Overlay, Page};
+use crate::app::view::{Overlay, Page, View};
 use crate::app::widgets::{popup, put, scroll_marks};
+use crate::store::Store;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -15,9 +16,8 @@ const KEYS: u16 = 17;
 /// Draws the popup.
 pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>, scroll: usize) {
     let title = context.style(Meaning::Title);
-    let lines = lines(context);
-    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
-    let inner = popup(buf, area, 78, height.min(area.height.saturating_sub(2).max(3)), &[("keys", title)], context.theme);
+    let lines = lines(context.view, context.store);
+    let inner = popup(buf, area, 78, height(area, lines.len()), &[("keys", title)], context.theme);
     let rows = usize::from(inner.height);
     let top = scroll.min(lines.len().saturating_sub(rows));
     for (y, (keys, text)) in (0..inner.height).zip(lines.iter().skip(top)) {
@@ -31,11 +31,23 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>, scroll: usize) 
     scroll_marks(buf, inner, top, lines.len().saturating_sub(top + rows), context.theme);
 }
 
+/// Rows of the popup with its frame.
+fn height(area: Rect, lines: usize) -> u16 {
+    let wanted = u16::try_from(lines).unwrap_or(u16::MAX).saturating_add(2);
+    wanted.min(area.height.saturating_sub(2).max(3))
+}
+
+/// The furthest that the help can be scrolled on a screen of this size.
+pub fn last_scroll(view: &View, store: &Store, area: Rect) -> usize {
+    let lines = lines(view, store).len();
+    lines.saturating_sub(usize::from(height(area, lines).min(area.height).saturating_sub(2)))
+}
+
 /// Keys and their help, by screen; the screen the help was opened from comes first.
-fn lines(context: &Context<'_>) -> Vec<(String, String)> {
-    let base = context.view.key_context(context.store);
-    let below = context.view.overlays.iter().rev().find(|overlay| !matches!(overlay, Overlay::Help { .. }));
-    let here = match (below, context.view.page) {
+fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
+    let base = view.key_context(store);
+    let below = view.overlays.iter().rev().find(|overlay| !matches!(overlay, Overlay::Help { .. }));
+    let here = match (below, view.page) {
         (Some(Overlay::Picker(_)), _) => "picker",
         (Some(Overlay::Filter), _) => "filter",
         (_, Page::Start) => "start",
@@ -55,7 +67,7 @@ fn lines(context: &Context<'_>) -> Vec<(String, String)> {
             lines.push((String::new(), String::new()));
         }
         lines.push((String::new(), heading.to_owned()));
-        for (action, keys) in all(context, KeyContext { screen, text_input, ..base }) {
+        for (action, keys) in all(view, KeyContext { screen, text_input, ..base }) {
             lines.push((keys, action.help().to_owned()));
         }
     }
@@ -63,10 +75,10 @@ fn lines(context: &Context<'_>) -> Vec<(String, String)> {
 }
 
 /// What can be reached on a screen, whether something runs or not.
-fn all(context: &Context<'_>, base: KeyContext) -> Vec<(KeyAction, String)> {
+fn all(view: &View, base: KeyContext) -> Vec<(KeyAction, String)> {
     let mut rows: Vec<(KeyAction, String)> = Vec::new();
     for running in [true, false] {
-        for (action, keys) in context.view.keymap.reachable(&KeyContext { running, ..base }) {
+        for (action, keys) in view.keymap.reachable(&KeyContext { running, ..base }) {
             if !rows.iter().any(|(known, _)| *known == action) {
                 let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
                 rows.push((action, keys.join("  ")));

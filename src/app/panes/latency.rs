@@ -141,15 +141,14 @@ fn table(buf: &mut Buffer, area: Rect, context: &Context<'_>, figures: &LatencyF
     row(7, "min", now.map(|now| now.1), figures.min, text);
     row(8, "max", now.map(|now| now.2), figures.max, text);
     row(9, "stddev", None, figures.stddev, muted);
-    let mut y = 11;
-    for (name, value) in [
+    let rest = [
         ("first inference", figures.first.map(|us| format::duration(us, symbols))),
         ("warm-up mean", figures.warmup.map(|us| format::duration(us, symbols))),
         ("profiling costs", figures.overhead.map(|factor| format!("{}{factor:.2}", symbols.times))),
-    ] {
+    ];
+    for (y, (name, value)) in (11..).zip(rest) {
         let value = value.unwrap_or_else(|| symbols.missing.to_owned());
         put(buf, area, 0, y, name, muted);
         put_right(buf, area, all_end, 12, y, &value, text, "");
-        y += 1;
     }
 }

@@ -237,6 +237,6 @@ fn line(
     right(&mut x, columns.macs, &macs, muted);
     if columns.bar > 1 && layers.max_share > 0.0 {
         let share = figures.share / layers.max_share;
-        bar(buf, inner, bar_x, y, columns.bar - 1, share, style(Meaning::Bar), symbols);
+        bar(buf, inner, (bar_x, y), columns.bar - 1, share, style(Meaning::Bar), symbols);
     }
 }

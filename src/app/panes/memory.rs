@@ -8,6 +8,9 @@ use crate::app::widgets::{line_chart, points_in, put, put_right};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+/// Figures of the pane.
+pub const ROWS: usize = 7;
+
 /// Draws the pane.
 pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let memory = &context.view.shown.memory;
@@ -32,9 +35,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
             |value| format!("{}{}", if value > 0.0 { "+" } else { "" }, format::signed_bytes(value)),
         )
     };
-    #[expect(clippy::cast_precision_loss, reason = "a figure to read")]
     let delta = memory.rss_delta().map(|delta| delta as f64);
-    let rows = [
+    let rows: [_; ROWS] = [
         ("resident now", now.clone()),
         ("resident peak", bytes(memory.rss_peak)),
         ("before loading", bytes(memory.rss_before)),
@@ -56,7 +58,12 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let plot = if wide {
         Rect { x: inner.x + 36, width: inner.width - 37, ..inner }
     } else if inner.height > used + 2 {
-        Rect { x: inner.x + 1, y: inner.y + used + 1, width: inner.width.saturating_sub(2), height: inner.height - used - 1 }
+        Rect {
+            x: inner.x + 1,
+            y: inner.y + used + 1,
+            width: inner.width.saturating_sub(2),
+            height: inner.height - used - 1,
+        }
     } else {
         return;
     };
@@ -72,7 +79,6 @@ fn chart(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         return;
     }
     let per_point = series.len().div_ceil(points);
-    #[expect(clippy::cast_possible_truncation, reason = "a chart point")]
     let ranges: Vec<(f32, f32)> = series
         .chunks(per_point)
         .map(|chunk| {

@@ -14,8 +14,11 @@ mod memory;
 mod start;
 mod status;
 
+pub(super) use details::last_scroll as last_details_scroll;
 pub(super) use failure::rows as failure_rows;
+pub(super) use help::last_scroll as last_help_scroll;
 pub(super) use layers::visible_rows as layer_rows;
+pub(super) use memory::ROWS as MEMORY_ROWS;
 
 use super::layout::Layout;
 use super::symbols::Symbols;
@@ -88,7 +91,11 @@ impl<'a> Context<'a> {
 
     /// On a small screen the title of the main place names all panes that take turns there.
     fn names(&self, pane: Pane, area: Rect) -> Vec<&'static str> {
-        if self.rules && !self.view.zoomed && self.view.main == pane && area.width >= 60 && self.view.focus != Pane::Layers
+        if self.rules
+            && !self.view.zoomed
+            && self.view.main == pane
+            && area.width >= 60
+            && self.view.focus != Pane::Layers
         {
             Pane::ALL.iter().filter(|pane| pane.is_main()).map(|pane| pane.name()).collect()
         } else {

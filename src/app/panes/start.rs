@@ -24,16 +24,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let body = Rect { height: area.height.saturating_sub(1), ..area };
     let wanted = u16::try_from(rows.len()).unwrap_or(u16::MAX).saturating_add(4);
     let height = wanted.min(body.height);
-    let place = Rect {
-        x: body.x + (body.width - columns) / 2,
-        y: body.y + (body.height - height) / 3,
-        width: columns,
-        height,
-    };
-    let title = [
-        ("qnnscope", context.style(Meaning::Title)),
-        (" profiler for QNN models", context.style(Meaning::Muted)),
-    ];
+    let place =
+        Rect { x: body.x + (body.width - columns) / 2, y: body.y + (body.height - height) / 3, width: columns, height };
+    let title =
+        [("qnnscope", context.style(Meaning::Title)), (" profiler for QNN models", context.style(Meaning::Muted))];
     let inner = pane(buf, place, &title, false, false, context.theme);
     let air = u16::from(inner.height + 1 >= wanted - 2);
     let inner = Rect { y: inner.y + air, height: inner.height.saturating_sub(air), ..inner };

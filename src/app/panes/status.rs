@@ -116,7 +116,7 @@ fn tab_width(context: &Context<'_>, tab: &RunTab) -> u16 {
 
 /// Two rows for small screens: what runs, and where it is.
 fn small(buf: &mut Buffer, area: Rect, context: &Context<'_>, run: &Run, standing: &Standing) {
-    let text = [device_text(context, run), runtime_text(run), Some(graph_text(run))];
+    let text = [Some(device_text(context, run)), runtime_text(run), Some(graph_text(run))];
     let dot = format!(" {} ", context.symbols().dot);
     let text = text.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(&dot);
     let text = fit_end(&text, area.width.saturating_sub(2), context.symbols().ellipsis);
@@ -139,11 +139,7 @@ fn facts(buf: &mut Buffer, area: Rect, context: &Context<'_>, run: &Run, standin
         Some(runtime) => format!("{}{dot}{runtime}", run.plan.backend),
         None => run.plan.backend.to_string(),
     };
-    let rows = [
-        ("device", device_text(context, run).unwrap_or_else(missing)),
-        ("model", model.unwrap_or_else(missing)),
-        ("backend", backend),
-    ];
+    let rows = [("device", device_text(context, run)), ("model", model.unwrap_or_else(missing)), ("backend", backend)];
     // Where the run is, and why it failed, matter more.
     let keep = if area.height < 7 || (standing.failed && area.height < 10) { area.height.saturating_sub(3) } else { 3 };
     let mut y = 0;
@@ -159,16 +155,20 @@ fn facts(buf: &mut Buffer, area: Rect, context: &Context<'_>, run: &Run, standin
     y
 }
 
-fn device_text(context: &Context<'_>, run: &Run) -> Option<String> {
+fn device_text(context: &Context<'_>, run: &Run) -> String {
     let id = clean_text(&run.plan.device);
     let device = context.store.device(&run.plan.device);
     let words: Vec<String> = device
         .map(|device| {
-            [&device.soc, &device.hexagon_arch, &device.model].into_iter().flatten().map(|word| clean_text(word)).collect()
+            [&device.soc, &device.hexagon_arch, &device.model]
+                .into_iter()
+                .flatten()
+                .map(|word| clean_text(word))
+                .collect()
         })
         .unwrap_or_default();
     let abi = device.map(|device| clean_text(&device.abi));
-    Some(std::iter::once(id).chain(words).chain(abi).collect::<Vec<_>>().join(", "))
+    std::iter::once(id).chain(words).chain(abi).collect::<Vec<_>>().join(", ")
 }
 
 fn runtime_text(run: &Run) -> Option<String> {

@@ -17,7 +17,15 @@ fn step(fraction: f64, len: usize) -> usize {
 }
 
 /// A horizontal bar of `fraction` (0 to 1) of `room` columns.
-pub fn bar(buf: &mut Buffer, area: Rect, x: u16, y: u16, room: u16, fraction: f64, style: Style, symbols: &Symbols) {
+pub fn bar(
+    buf: &mut Buffer,
+    area: Rect,
+    (x, y): (u16, u16),
+    room: u16,
+    fraction: f64,
+    style: Style,
+    symbols: &Symbols,
+) {
     if room == 0 || fraction <= 0.0 || fraction.is_nan() {
         return;
     }
@@ -26,7 +34,7 @@ pub fn bar(buf: &mut Buffer, area: Rect, x: u16, y: u16, room: u16, fraction: f6
     let filled = step(fraction, usize::from(room) * per_cell + 1);
     let full = parts[per_cell].repeat(filled / per_cell);
     let end = put(buf, area, x, y, &full, style);
-    if filled % per_cell > 0 {
+    if !filled.is_multiple_of(per_cell) {
         put(buf, area, end, y, parts[filled % per_cell], style);
     }
 }
@@ -98,13 +106,13 @@ mod tests {
     fn bars_have_eighths() {
         let area = Rect::new(0, 0, 6, 1);
         let mut buf = Buffer::empty(area);
-        bar(&mut buf, area, 0, 0, 4, 0.625, Style::default(), &UNICODE);
+        bar(&mut buf, area, (0, 0), 4, 0.625, Style::default(), &UNICODE);
         assert_eq!(buf, Buffer::with_lines(["██▌   "]));
         let mut buf = Buffer::empty(area);
-        bar(&mut buf, area, 0, 0, 4, 0.001, Style::default(), &UNICODE);
+        bar(&mut buf, area, (0, 0), 4, 0.001, Style::default(), &UNICODE);
         assert_eq!(buf, Buffer::with_lines(["▏     "]));
         let mut buf = Buffer::empty(area);
-        bar(&mut buf, area, 0, 0, 4, 0.5, Style::default(), &ASCII);
+        bar(&mut buf, area, (0, 0), 4, 0.5, Style::default(), &ASCII);
         assert_eq!(buf, Buffer::with_lines(["==    "]));
     }
 

@@ -26,16 +26,7 @@ pub fn put(buf: &mut Buffer, area: Rect, x: u16, y: u16, text: &str, style: Styl
 
 /// Writes `text` so that it ends before column `end`; what does not fit in `room` columns is cut and marked.
 #[expect(clippy::too_many_arguments, reason = "a place, a size and a look, each of them plain")]
-pub fn put_right(
-    buf: &mut Buffer,
-    area: Rect,
-    end: u16,
-    room: u16,
-    y: u16,
-    text: &str,
-    style: Style,
-    ellipsis: &str,
-) {
+pub fn put_right(buf: &mut Buffer, area: Rect, end: u16, room: u16, y: u16, text: &str, style: Style, ellipsis: &str) {
     let text = fit(text, room, ellipsis);
     let start = end.saturating_sub(width(&text));
     put(buf, area, start, y, &text, style);
@@ -117,14 +108,7 @@ pub fn wrap(text: &str, room: u16) -> Vec<String> {
 
 /// Draws the frame of a pane and returns what is left inside. With `rule` there is only a line above, which saves a row
 /// and two columns on small terminals. The title is a list of pieces.
-pub fn pane(
-    buf: &mut Buffer,
-    area: Rect,
-    title: &[(&str, Style)],
-    focused: bool,
-    rule: bool,
-    theme: &Theme,
-) -> Rect {
+pub fn pane(buf: &mut Buffer, area: Rect, title: &[(&str, Style)], focused: bool, rule: bool, theme: &Theme) -> Rect {
     let area = area.intersection(buf.area);
     if area.is_empty() {
         return area;
@@ -167,12 +151,15 @@ pub fn pane(
 pub fn popup(buf: &mut Buffer, area: Rect, width: u16, height: u16, title: &[(&str, Style)], theme: &Theme) -> Rect {
     let area = area.intersection(buf.area);
     let (width, height) = (width.min(area.width), height.min(area.height));
-    let place =
-        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    let place = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     clear(buf, place, theme);
     let framed = pane(buf, place, title, true, false, theme);
     // One column of air on both sides.
-    Rect { x: framed.x + u16::from(framed.width > 2), width: framed.width.saturating_sub(2).max(framed.width.min(1)), ..framed }
+    Rect {
+        x: framed.x + u16::from(framed.width > 2),
+        width: framed.width.saturating_sub(2).max(framed.width.min(1)),
+        ..framed
+    }
 }
 
 fn clear(buf: &mut Buffer, area: Rect, theme: &Theme) {

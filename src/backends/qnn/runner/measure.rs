@@ -36,11 +36,12 @@ pub fn cpu_ns() -> u64 {
 }
 
 impl Loop<'_> {
-    /// Runs one phase; returns the number of inferences. With a profile, `on_events` gets the events of each inference
-    /// outside of the measured time.
+    /// Runs one phase, or a part of it that begins at inference `first_index`; returns the number of inferences. With a
+    /// profile, `on_events` gets the events of each inference outside of the measured time.
     pub fn run(
         &mut self,
         phase: Phase,
+        first_index: u64,
         budget: Budget,
         profile: Option<&Profile>,
         mut on_events: impl FnMut(u64, Vec<ProfileEvent>),
@@ -49,7 +50,7 @@ impl Loop<'_> {
             return Ok(0);
         }
         self.emitter.event(Event::PhaseStarted { phase, budget });
-        let mut batch = Batch::new(phase);
+        let mut batch = Batch::new(phase, first_index);
         let begun = now_ns();
         let mut count = 0u64;
         loop {
@@ -64,7 +65,7 @@ impl Loop<'_> {
             batch.push(start / 1000, end - start);
             count += 1;
             if let Some(profile) = profile {
-                on_events(count - 1, profile.events()?);
+                on_events(first_index + count - 1, profile.events()?);
             }
             let done = match budget {
                 Budget::Iterations(iterations) => count >= iterations,
@@ -106,10 +107,10 @@ struct Batch {
 }
 
 impl Batch {
-    fn new(phase: Phase) -> Self {
+    fn new(phase: Phase, first_index: u64) -> Self {
         Self {
             phase,
-            first_index: 0,
+            first_index,
             since_ns: now_ns(),
             start_us: Vec::with_capacity(BATCH_MAX),
             latency_ns: Vec::with_capacity(BATCH_MAX),

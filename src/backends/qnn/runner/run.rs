@@ -375,7 +375,7 @@ impl Stages<'_> {
     ) -> Result<(), Failed> {
         let first = |e| Failed::qnn(Stage::FirstInference, e);
         self.stage(Stage::FirstInference, || {
-            measuring.run(Phase::First, Budget::Iterations(1), None, |_, _| {}).map_err(first)
+            measuring.run(Phase::First, 0, Budget::Iterations(1), None, |_, _| {}).map_err(first)
         })?;
         self.inferences += 1;
         if let Some(dir) = &task.save_outputs {
@@ -386,37 +386,51 @@ impl Stages<'_> {
         let begun = Instant::now();
         let at = |e| Failed::qnn(Stage::Execute, e);
         self.inferences +=
-            measuring.run(Phase::Warmup, Budget::Iterations(task.warmup), None, |_, _| {}).map_err(at)?;
-        // Basic profiling costs nothing per op, so its totals may be taken in the clean phase when asked for.
-        let clean_level =
-            if task.profiling == ProfilingLevel::Basic { ProfilingLevel::Basic } else { ProfilingLevel::Off };
-        let profile = Profile::create(backend, clean_level).map_err(at)?;
-        if !measuring.stop.load(Ordering::Relaxed) {
-            let (cpu, wall) = (measure::cpu_ns(), Instant::now());
-            self.inferences += measuring
-                .run(Phase::Clean, task.budget, profile.as_ref(), |inference, events| {
-                    send_metrics(emitter, Phase::Clean, inference, &events);
-                })
-                .map_err(at)?;
-            emitter.event(Event::CpuUsed {
-                cpu_us: (measure::cpu_ns() - cpu) as f64 / 1e3,
-                wall_us: wall.elapsed().as_secs_f64() * 1e6,
-            });
+            measuring.run(Phase::Warmup, 0, Budget::Iterations(task.warmup), None, |_, _| {}).map_err(at)?;
+        let mut layers = match task.profiling {
+            ProfilingLevel::Detailed => Some(Layers {
+                emitter,
+                graph,
+                profile: Profile::create(backend, ProfilingLevel::Detailed).map_err(at)?,
+                declared: false,
+                done: 0,
+            }),
+            _ => None,
+        };
+        let (lead, rest) = split(task.profiling_budget);
+        if let Some(layers) = &mut layers {
+            layers.measure(lead, measuring).map_err(at)?;
         }
-        drop(profile);
-        if task.profiling == ProfilingLevel::Detailed && !measuring.stop.load(Ordering::Relaxed) {
-            let profile = Profile::create(backend, ProfilingLevel::Detailed).map_err(at)?;
-            let mut declared = None;
-            self.inferences += measuring
-                .run(Phase::Detailed, task.profiling_budget, profile.as_ref(), |inference, events| {
-                    send_ops(emitter, inference, &events, graph, &mut declared);
-                    send_metrics(emitter, Phase::Detailed, inference, &events);
-                })
-                .map_err(at)?;
+        self.clean(task, backend, measuring).map_err(at)?;
+        if let Some(layers) = &mut layers {
+            layers.measure(rest, measuring).map_err(at)?;
+            self.inferences += layers.done;
         }
         emitter.event(Event::StageFinished {
             stage: Stage::Execute,
             duration_us: begun.elapsed().as_secs_f64() * 1e6,
+        });
+        Ok(())
+    }
+
+    /// The phase that the percentiles come from.
+    fn clean(&mut self, task: &RunTask, backend: &Rc<QnnBackend>, measuring: &mut Loop<'_>) -> Result<(), QnnError> {
+        if measuring.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        // Basic profiling costs nothing per op, so its totals may be taken here when they are asked for.
+        let level =
+            if task.profiling == ProfilingLevel::Basic { ProfilingLevel::Basic } else { ProfilingLevel::Off };
+        let profile = Profile::create(backend, level)?;
+        let emitter = self.emitter;
+        let (cpu, wall) = (measure::cpu_ns(), Instant::now());
+        self.inferences +=
+            measuring.run(Phase::Clean, 0, task.budget, profile.as_ref(), |inference, events| {
+                send_metrics(emitter, Phase::Clean, inference, &events);
+            })?;
+        emitter.event(Event::CpuUsed {
+            cpu_us: (measure::cpu_ns() - cpu) as f64 / 1e3,
+            wall_us: wall.elapsed().as_secs_f64() * 1e6,
         });
         Ok(())
     }
@@ -500,23 +514,46 @@ fn send_metrics(emitter: &Emitter, phase: Phase, inference: u64, events: &[Profi
     }
 }
 
-fn send_ops(
-    emitter: &Emitter,
-    inference: u64,
-    tree: &[ProfileEvent],
-    graph: Option<&Graph>,
-    declared: &mut Option<usize>,
-) {
-    let nodes = events::nodes(tree);
-    if nodes.is_empty() {
-        return;
+/// Detailed inferences that come before the clean phase, so that a viewer sees the layers at once.
+const LEAD: u64 = 5;
+
+/// The detailed phase in two parts: a few inferences before the clean phase, the rest after it.
+fn split(budget: Budget) -> (Budget, Budget) {
+    match budget {
+        Budget::Iterations(all) => (Budget::Iterations(all.min(LEAD)), Budget::Iterations(all.saturating_sub(LEAD))),
+        seconds @ Budget::Seconds(_) => (Budget::Iterations(LEAD), seconds),
     }
-    if declared.is_none() {
-        emitter.event(Event::OpsDeclared(events::rows(&nodes, graph)));
-        *declared = Some(nodes.len());
+}
+
+/// The detailed phase: op times of each inference.
+struct Layers<'a> {
+    emitter: &'a Emitter,
+    graph: Option<&'a Graph>,
+    profile: Option<Profile>,
+    declared: bool,
+    done: u64,
+}
+
+impl Layers<'_> {
+    fn measure(&mut self, budget: Budget, measuring: &mut Loop<'_>) -> Result<(), QnnError> {
+        if measuring.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let Self { emitter, graph, profile, declared, done } = self;
+        *done += measuring.run(Phase::Detailed, *done, budget, profile.as_ref(), |inference, events| {
+            let nodes = events::nodes(&events);
+            if !nodes.is_empty() {
+                if !std::mem::replace(declared, true) {
+                    emitter.event(Event::OpsDeclared(events::rows(&nodes, *graph)));
+                }
+                // An inference with other ops than the first is counted by the store as not matching.
+                let values = nodes.iter().map(|node| node.value).collect();
+                emitter.event(Event::OpTimes(OpSample { inference, values }));
+            }
+            send_metrics(emitter, Phase::Detailed, inference, &events);
+        })?;
+        Ok(())
     }
-    // An inference with other ops than the first is counted by the store as not matching.
-    emitter.event(Event::OpTimes(OpSample { inference, values: nodes.iter().map(|node| node.value).collect() }));
 }
 
 /// Reads and identifies the model; context binaries come back with their bytes.

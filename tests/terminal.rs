@@ -1,0 +1,217 @@
+//! The live view end to end: the real program on a real pseudo-terminal, running the bundled model on the real libraries.
+
+mod support;
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Longest wait for anything to show; generous, because a machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An op type of the model: on the screen once the layers are.
+const A_LAYER: &str = "Conv2d";
+
+struct Terminal {
+    master: Box<dyn MasterPty + Send>,
+    child: Box<dyn Child + Send + Sync>,
+    writer: Box<dyn Write + Send>,
+    screen: Arc<Mutex<vt100::Parser>>,
+    _data: tempfile::TempDir,
+}
+
+impl Terminal {
+    fn start(arguments: &[impl AsRef<std::ffi::OsStr>], rows: u16, cols: u16, environment: &[(&str, &str)]) -> Self {
+        let pair = native_pty_system().openpty(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
+        let data = tempfile::tempdir().unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_qnnscope"));
+        command.args(arguments);
+        command.cwd(data.path());
+        command.env("TERM", "xterm-256color");
+        command.env("QNNSCOPE_DATA_DIR", data.path());
+        command.env("QNNSCOPE_RUNTIME", support::runtime_247());
+        command.env_remove("NO_COLOR");
+        for (key, value) in environment {
+            command.env(key, value);
+        }
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(size(rows), size(cols), 0)));
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let sink = screen.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0u8; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                sink.lock().unwrap().process(&buffer[..count]);
+            }
+        });
+        let writer = pair.master.take_writer().unwrap();
+        Self { master: pair.master, child, writer, screen, _data: data }
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    fn wait_for(&self, what: &str, seen: impl Fn(&vt100::Screen) -> bool) {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if seen(self.screen.lock().unwrap().screen()) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{what} did not show within {PATIENCE:?}; the screen:\n{}", self.text());
+    }
+
+    fn wait_for_text(&self, text: &str) {
+        self.wait_for(text, |screen| screen.contents().contains(text));
+    }
+
+    fn keys(&mut self, keys: &str) {
+        self.writer.write_all(keys.as_bytes()).unwrap();
+        self.writer.flush().unwrap();
+    }
+
+    /// Waits for the end; returns the exit status and checks that the terminal was given back.
+    fn end(mut self) -> u32 {
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it does not end; the screen:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        // What it printed last may still be on its way through the pty.
+        self.wait_for("the normal screen with a cursor", |screen| {
+            !screen.alternate_screen() && !screen.hide_cursor()
+        });
+        status.exit_code()
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+}
+
+/// A run that lasts longer than any test, on the faster of the bundled models.
+fn long_run() -> [String; 6] {
+    let model = support::demo_float().display().to_string();
+    ["run", &model, "-b", "cpu", "-n", "100000000"].map(ToOwned::to_owned)
+}
+
+fn size(cells: u16) -> std::num::NonZero<u16> {
+    std::num::NonZero::new(cells).unwrap()
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+fn signal(pid: u32, name: &str) {
+    let done = std::process::Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().unwrap();
+    assert!(done.success());
+}
+
+fn wait_until_gone(pid: u32) {
+    let begun = Instant::now();
+    let alive = || {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
+    };
+    while alive() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "process {pid} is still there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn demo_shows_layers_of_both_backends_and_leaves_a_report() {
+    let mut terminal = Terminal::start(&["demo", "-n", "10"], 40, 120, &[]);
+    terminal.wait_for_text(A_LAYER);
+    terminal.wait_for_text("simulated");
+    terminal.wait_for("the end of both runs", |screen| screen.contents().matches("✓ done").count() >= 2);
+    terminal.keys("?");
+    terminal.wait_for_text("Freeze or release the view");
+    // An escape with a key right behind it would be that key with alt.
+    terminal.keys("\x1b");
+    terminal.wait_for("the view without help", |screen| !screen.contents().contains("Freeze or release"));
+    terminal.keys("q");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_small_terminal_a_resize_and_no_colour() {
+    let mut terminal = Terminal::start(&["demo", "-n", "5"], 24, 80, &[("NO_COLOR", "1")]);
+    terminal.wait_for_text(A_LAYER);
+    for (rows, cols) in [(60, 200), (10, 30), (24, 80)] {
+        terminal.screen.lock().unwrap().screen_mut().set_size(size(rows), size(cols));
+        terminal.master.resize(PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
+        // Something is drawn in the last column or row of the new size: the layout followed.
+        terminal.wait_for("a frame of the new size", |screen| {
+            (0..rows).any(|row| screen.cell(row, cols - 1).is_some_and(vt100::Cell::has_contents))
+        });
+    }
+    {
+        let parser = terminal.screen.lock().unwrap();
+        let screen = parser.screen();
+        let coloured = (0..24).flat_map(|row| (0..80).map(move |col| (row, col))).any(|(row, col)| {
+            screen.cell(row, col).is_some_and(|cell| {
+                cell.fgcolor() != vt100::Color::Default || cell.bgcolor() != vt100::Color::Default
+            })
+        });
+        assert!(!coloured, "NO_COLOR is set, and there is colour");
+    }
+    terminal.keys("q");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn signals_give_the_terminal_back_and_leave_no_runner() {
+    for name in ["TERM", "INT", "HUP"] {
+        let terminal = Terminal::start(&long_run(), 24, 80, &[]);
+        terminal.wait_for_text(A_LAYER);
+        let runners = children(terminal.pid());
+        assert_eq!(runners.len(), 1, "one runner at a time");
+        signal(terminal.pid(), name);
+        if name == "INT" {
+            // As Ctrl-C: the first one stops the run and keeps its figures, the second one leaves.
+            terminal.wait_for_text("stopped");
+            signal(terminal.pid(), name);
+        }
+        terminal.end();
+        wait_until_gone(runners[0]);
+    }
+}
+
+#[test]
+fn a_killed_runner_is_a_failed_run_on_a_living_screen() {
+    let mut terminal = Terminal::start(&long_run(), 40, 120, &[]);
+    terminal.wait_for_text(A_LAYER);
+    let runner = children(terminal.pid())[0];
+    signal(runner, "KILL");
+    terminal.wait_for_text("SIGKILL");
+    terminal.keys("q");
+    assert_eq!(terminal.end(), 1);
+}
+
+#[test]
+fn a_killed_qnnscope_takes_its_runner_along() {
+    let terminal = Terminal::start(&long_run(), 24, 80, &[]);
+    terminal.wait_for_text(A_LAYER);
+    let runner = children(terminal.pid())[0];
+    signal(terminal.pid(), "KILL");
+    wait_until_gone(runner);
+}
+
+#[test]
+fn the_start_screen_opens_without_arguments() {
+    let mut terminal = Terminal::start(&[""; 0], 24, 80, &[]);
+    terminal.wait_for_text("cpu");
+    terminal.wait_for_text("htp");
+    terminal.keys("q");
+    assert_eq!(terminal.end(), 0);
+}
