@@ -71,7 +71,7 @@ fn what_is_no_model_is_refused_before_anything_starts() {
     refused(&folder.path().join("none.dlc"), 2, &["cannot read", "none.dlc", "No such file"]);
     refused(Path::new("/etc/passwd/x"), 2, &["/etc/passwd/x", "Not a directory"]);
     refused(Path::new("/dev/null"), 2, &["/dev/null"]);
-    refused(Path::new(""), 2, &["No such file"]);
+    refused(Path::new(""), 2, &["MODEL"]);
     let link = folder.path().join("loop");
     std::os::unix::fs::symlink(&link, &link).unwrap();
     refused(&link, 2, &["loop", "symbolic links"]);
@@ -401,8 +401,8 @@ fn runtime_folders_that_are_none_are_named() {
 #[test]
 fn a_runtime_with_a_damaged_library_is_told() {
     let folder = Folder::new();
-    for name in ["libQnnSystem.so", "libQnnCpu.so"] {
-        std::os::unix::fs::symlink(runtime_247().join(name), folder.path().join(name)).unwrap();
+    for entry in std::fs::read_dir(runtime_247()).unwrap().flatten() {
+        std::os::unix::fs::symlink(entry.path(), folder.path().join(entry.file_name())).unwrap();
     }
     Qnnscope::on(folder.path()).run_json(&demo_float(), "-n 1 --profiling off").expect(0);
     // Cut after the header: the folder still looks right, and only opening the library tells.

@@ -1,99 +1,18 @@
 //! The runner: a child process of our own binary in which all vendor code runs.
 //!
 //! It reads one [`Task`] as a JSON line from standard input and writes [`Frame`]s as JSON lines to what was its standard
-//! output. Descriptors 1 and 2 then both lead to the parent's error pipe, so that text that vendor libraries print is kept
-//! apart and survives a crash. When standard input closes, the parent is gone and the runner ends itself.
+//! output. Hosts without local runtimes (macOS, Windows) have the protocol, and a runner that says so.
 
-pub mod emit;
-mod events;
-mod inputs;
-mod inspect;
-pub mod measure;
-mod outputs;
-mod probe;
+#[cfg(unix)]
+mod child;
+#[cfg(not(unix))]
+#[path = "elsewhere.rs"]
+mod child;
 mod protocol;
-mod run;
 
-pub use inputs::InputSet;
-pub use protocol::{Command, Frame, Hello, InputFile, InspectTask, PROTOCOL, ProbeAnswer, ProbeTask, RunTask, Task};
-
-use crate::event::LogLevel;
-use emit::Emitter;
-use std::io::{BufRead, BufReader};
-use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Entry of the hidden subcommand. Ends with 0 if a task was carried out, whether or not the model ran: failures are
-/// events.
-pub fn main() -> ExitCode {
-    let emitter = match Emitter::take_stdout() {
-        Ok(emitter) => Arc::new(emitter),
-        Err(error) => {
-            eprintln!("runner: cannot set up its output: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    die_with_parent();
-    let sink = emitter.clone();
-    super::api::set_sink(move |level: LogLevel, text: &str| sink.backend_log(level, text));
-    emitter.hello();
-    let mut input = BufReader::new(std::io::stdin());
-    let mut line = String::new();
-    if input.read_line(&mut line).unwrap_or(0) == 0 {
-        return ExitCode::FAILURE;
-    }
-    let task: Task = match serde_json::from_str(&line) {
-        Ok(task) => task,
-        Err(error) => {
-            emitter.runner_log(LogLevel::Error, &format!("cannot read the task: {error}"));
-            return ExitCode::FAILURE;
-        }
-    };
-    let stop = Arc::new(AtomicBool::new(false));
-    watch_commands(input, stop.clone());
-    match task {
-        Task::Run(task) => run::run(&task, &emitter, &stop),
-        Task::Inspect(task) => inspect::inspect(&task, &emitter),
-        Task::Probe(task) => probe::probe(&task, &emitter),
-    }
-    emitter.done();
-    // Vendor libraries leave threads behind whose exit handlers may hang; everything of ours is written.
-    end_now()
-}
-
-/// Reads commands until standard input closes, which means that the parent is gone.
-fn watch_commands(mut input: BufReader<std::io::Stdin>, stop: Arc<AtomicBool>) {
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        loop {
-            line.clear();
-            match input.read_line(&mut line) {
-                Ok(0) | Err(_) => {
-                    end_now();
-                }
-                Ok(_) => match serde_json::from_str(&line) {
-                    Ok(Command::Stop) => stop.store(true, Ordering::Relaxed),
-                    Err(_) => {}
-                },
-            }
-        }
-    });
-}
-
-/// Asks the kernel to end this process with its parent, for the case that vendor code blocks every thread.
-fn die_with_parent() {
-    #[cfg(target_os = "linux")]
-    {
-        let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    }
-}
-
-/// Ends the process at once, without exit handlers.
-fn end_now() -> ! {
-    #[cfg(unix)]
-    {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-    }
-    std::process::exit(0)
-}
+pub use child::main;
+#[cfg(unix)]
+pub use child::{InputSet, emit, measure};
+pub use protocol::{
+    Command, Frame, Hello, InputFile, InspectTask, PROTOCOL, ProbeAnswer, ProbeTask, RunTask, Task,
+};

@@ -1,7 +1,7 @@
 //! Trying a backend library: does it load and initialise, and what does it say of itself.
 
 use super::emit::Emitter;
-use super::protocol::{Frame, ProbeAnswer, ProbeTask};
+use crate::backends::qnn::runner::protocol::{Frame, ProbeAnswer, ProbeTask};
 use crate::backends::qnn::api::{Backend, Library, Logger, QnnError, SystemLibrary, VersionPolicy};
 use crate::event::LogLevel;
 

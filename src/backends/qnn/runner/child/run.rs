@@ -4,7 +4,7 @@ use super::emit::Emitter;
 use super::inputs::{self, InputError};
 use super::inspect::with_order;
 use super::measure::{self, Loop};
-use super::protocol::RunTask;
+use crate::backends::qnn::runner::protocol::RunTask;
 use super::{events, outputs};
 use crate::backends::qnn::api::{
     Backend as QnnBackend, ComposedGraph, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions, Library, Logger,

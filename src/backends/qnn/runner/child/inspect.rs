@@ -1,7 +1,7 @@
 //! Reading a model's graphs without executing it, and without a backend that runs it.
 
 use super::emit::Emitter;
-use super::protocol::{Frame, InspectTask};
+use crate::backends::qnn::runner::protocol::{Frame, InspectTask};
 use super::run::{Failed, identify_model, open_library, open_system, report_failure};
 use crate::backends::Backend;
 use crate::backends::qnn::api::{ComposedGraph, Dlc, Library, ModelLibrary, Recording, SystemLibrary, VersionPolicy, read_binary_info};

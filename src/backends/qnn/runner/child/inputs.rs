@@ -1,6 +1,6 @@
 //! Input data: files, input lists, or seeded random numbers.
 
-use super::protocol::{InputFile, RunTask};
+use crate::backends::qnn::runner::protocol::{InputFile, RunTask};
 use crate::event::{TensorData, clean_text};
 use crate::models::{Quantization, Tensor};
 use npyz::NpyFile;

@@ -1,6 +1,6 @@
 //! Writing frames: at once and whole, so that a crash loses nothing that was said before it.
 
-use super::protocol::{Frame, Hello, PROTOCOL};
+use crate::backends::qnn::runner::protocol::{Frame, Hello, PROTOCOL};
 use crate::event::{Event, LogLevel, LogLine, LogSource, now_us};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -24,7 +24,6 @@ struct Out {
 impl Emitter {
     /// Takes standard output for frames and points descriptors 1 and 2 at the error pipe, so that whatever libraries print
     /// cannot mix with frames.
-    #[cfg(unix)]
     pub fn take_stdout() -> io::Result<Self> {
         let out = rustix::io::dup(rustix::stdio::stdout())?;
         rustix::io::fcntl_setfd(&out, rustix::io::FdFlags::CLOEXEC)?;

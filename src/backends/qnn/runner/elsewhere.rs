@@ -1,0 +1,9 @@
+//! Hosts on which no QNN runtime runs.
+
+use std::process::ExitCode;
+
+/// Says that nothing can be run here.
+pub fn main() -> ExitCode {
+    eprintln!("this system has no local QNN runtime; models run on devices");
+    ExitCode::FAILURE
+}
