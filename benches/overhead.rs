@@ -29,7 +29,8 @@ fn runtime() -> PathBuf {
 
 fn execution(model: &str) -> Execution {
     let runtime = runtime();
-    let library = Library::open(&runtime.join("libQnnCpu.so"), VersionPolicy::KnownOnly).expect("the CPU library opens");
+    let library =
+        Library::open(&runtime.join("libQnnCpu.so"), VersionPolicy::KnownOnly).expect("the CPU library opens");
     let system = SystemLibrary::open(&runtime.join("libQnnSystem.so")).expect("the system library opens");
     let logger = Logger::create(&library, LogLevel::Error).expect("a logger");
     let backend = Backend::create(&logger).expect("a backend");

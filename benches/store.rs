@@ -25,8 +25,7 @@ fn store_with(ops: usize) -> Store {
         profiling_budget: None,
         simulated: false,
     }))));
-    let rows =
-        (0..ops).map(|i| OpRow { name: format!("layer_{i}/conv"), op: None, unit: OpUnit::Cycles }).collect();
+    let rows = (0..ops).map(|i| OpRow { name: format!("layer_{i}/conv"), op: None, unit: OpUnit::Cycles }).collect();
     store.apply(&record(Event::OpsDeclared(rows)));
     store
 }

@@ -6,7 +6,9 @@ mod support;
 
 use serde_json::{Value, json};
 use std::path::Path;
-use support::{Done, Qnnscope, f32_bytes, max_difference, model_library, number, read_f32, result_file, runtime_247, runtime_251};
+use support::{
+    Done, Qnnscope, f32_bytes, max_difference, model_library, number, read_f32, result_file, runtime_247, runtime_251,
+};
 
 const SOURCE: &str = "small_graph.c";
 const X: [f32; 4] = [1.0, -2.0, 0.5, 3.0];
@@ -79,12 +81,18 @@ fn two_graphs_are_listed_and_chosen_by_name() {
         names
     };
     let done = run(&runtime_247(), &library, "").expect(0);
-    assert_eq!((names(&done.json()), &done.json()["model"]["graph"]), (vec!["first".into(), "second".into()], &json!("first")));
+    assert_eq!(
+        (names(&done.json()), &done.json()["model"]["graph"]),
+        (vec!["first".into(), "second".into()], &json!("first"))
+    );
     assert_eq!(saved(&done, "y.raw"), first(X));
     assert!(done.stderr.contains("2 graphs") && done.stderr.contains("--graph"), "{}", done.stderr);
 
     let done = run(&runtime_247(), &library, "--graph second").expect(0);
-    assert_eq!((names(&done.json()), &done.json()["model"]["graph"]), (vec!["first".into(), "second".into()], &json!("second")));
+    assert_eq!(
+        (names(&done.json()), &done.json()["model"]["graph"]),
+        (vec!["first".into(), "second".into()], &json!("second"))
+    );
     assert_eq!(saved(&done, "z.raw"), X.map(|x| x + x));
     assert_eq!((&done.json()["model"]["op_count"], &done.first_run()["ops"][0]["name"]), (&json!(1), &json!("double")));
 
@@ -108,13 +116,21 @@ fn inspect_reads_libraries_without_a_backend() {
     let dir = tempfile::tempdir().unwrap();
     let library = model_library(dir.path(), SOURCE, &["GRAPHS=2"]);
     for runtime in [runtime_247(), runtime_251()] {
-        let document =
-            Qnnscope::on(&runtime).args(["inspect", "--json"]).arg(&library).finish().expect(0).leaves_nothing_behind().json();
+        let document = Qnnscope::on(&runtime)
+            .args(["inspect", "--json"])
+            .arg(&library)
+            .finish()
+            .expect(0)
+            .leaves_nothing_behind()
+            .json();
         let graphs = document["graphs"].as_array().unwrap();
         let names: Vec<&Value> = graphs.iter().map(|graph| &graph["name"]).collect();
         assert_eq!(names, ["first", "second"]);
         let graph = &graphs[0];
-        assert_eq!((&graph["op_count"], &graph["macs"], &graph["parameter_bytes"]), (&json!(3), &json!(12), &json!(72)));
+        assert_eq!(
+            (&graph["op_count"], &graph["macs"], &graph["parameter_bytes"]),
+            (&json!(3), &json!(12), &json!(72))
+        );
         assert_eq!((&graph["inputs"][0]["shape"], &graph["outputs"][0]["shape"]), (&json!([1, 4]), &json!([1, 3])));
         let op = &graph["ops"][1];
         assert_eq!((&op["type"], &op["params"]), (&json!("ElementWiseBinary"), &json!({"operation": 0})));
@@ -152,7 +168,8 @@ fn libraries_that_cannot_be_used_say_why() {
     let build = |name: &str, source: &str| {
         let (path, code) = (dir.path().join(name), dir.path().join(format!("{name}.c")));
         std::fs::write(&code, source).unwrap();
-        let status = std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&path, &code]).status().unwrap();
+        let status =
+            std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&path, &code]).status().unwrap();
         assert!(status.success());
         path
     };
@@ -172,9 +189,16 @@ fn libraries_that_cannot_be_used_say_why() {
         let done = done.expect(2);
         assert!(done.stderr.contains("2.7") && done.stderr.contains("2.14"), "{}", done.stderr);
     }
-    let needs = build("needs.so", "int missing(void); int QnnModel_composeGraphs(void) { return missing(); }\nvoid *p = missing;");
+    let needs = build(
+        "needs.so",
+        "int missing(void); int QnnModel_composeGraphs(void) { return missing(); }\nvoid *p = missing;",
+    );
     let done = run(&needs).expect(1).leaves_nothing_behind();
-    assert!(done.first_run()["error"]["message"].as_str().unwrap().contains("undefined symbol: missing"), "{}", done.stderr);
+    assert!(
+        done.first_run()["error"]["message"].as_str().unwrap().contains("undefined symbol: missing"),
+        "{}",
+        done.stderr
+    );
     assert!(inspect(&needs).expect(1).stderr.contains("undefined symbol: missing"));
 
     let fails = build("fails.so", "int QnnModel_composeGraphs(void) { return 4; }");
@@ -186,7 +210,10 @@ fn libraries_that_cannot_be_used_say_why() {
 
     let none = build("none.so", "int QnnModel_composeGraphs(void) { return 0; }");
     assert!(run(&none).expect(2).first_run()["error"]["message"].as_str().unwrap().contains("no graph"));
-    let crashes = build("crashes.so", "#include <stdlib.h>\n__attribute__((constructor)) static void boot(void) { abort(); }\nint QnnModel_composeGraphs(void) { return 0; }");
+    let crashes = build(
+        "crashes.so",
+        "#include <stdlib.h>\n__attribute__((constructor)) static void boot(void) { abort(); }\nint QnnModel_composeGraphs(void) { return 0; }",
+    );
     assert_eq!(run(&crashes).expect(1).leaves_nothing_behind().first_run()["error"]["call"], "SIGABRT");
     assert!(inspect(&crashes).expect(1).stderr.contains("SIGABRT"));
 }

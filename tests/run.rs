@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use support::{
-    Qnnscope, context_binary, demo_float, demo_int8, f32_bytes, max_difference, npy, number, read_f32, repo, result_file,
-    runtime_247, runtime_251,
+    Qnnscope, context_binary, demo_float, demo_int8, f32_bytes, max_difference, npy, number, read_f32, repo,
+    result_file, runtime_247, runtime_251,
 };
 
 binary_helper!();
@@ -26,6 +26,7 @@ static BOTH: LazyLock<Value> = LazyLock::new(|| {
         .leaves_nothing_behind();
     assert!(!done.stderr.contains('{'), "JSON on stderr: {}", done.stderr);
     assert!(done.stdout.ends_with(b"}\n"), "stdout ends with the document");
+    assert_eq!(std::fs::read_dir(done.home()).unwrap().count(), 0, "no files in the working directory");
     done.json()
 });
 
@@ -133,7 +134,10 @@ fn sub_stages_come_from_the_backend_and_its_console() {
 fn latencies_are_ordered_and_percentiles_need_samples() {
     for (_, run) in runs() {
         let latency = &run["latency_us"];
-        assert_eq!((&latency["iterations"], &latency["samples"], &latency["warmup"]), (&json!(20), &json!(20), &json!(3)));
+        assert_eq!(
+            (&latency["iterations"], &latency["samples"], &latency["warmup"]),
+            (&json!(20), &json!(20), &json!(3))
+        );
         let ordered: Vec<f64> = ["min", "p50", "p90", "p95", "max"].iter().map(|key| number(&latency[*key])).collect();
         assert!(ordered.is_sorted() && ordered[0] > 0.0, "{latency}");
         // Twenty samples hold no 99th percentile.
@@ -159,10 +163,8 @@ fn latencies_are_ordered_and_percentiles_need_samples() {
 
 #[test]
 fn a_percentile_appears_with_enough_samples() {
-    let float = Qnnscope::on(&runtime_247())
-        .run_json(&demo_float(), "-n 100 --warmup 0 --profiling off")
-        .expect(0)
-        .first_run();
+    let float =
+        Qnnscope::on(&runtime_247()).run_json(&demo_float(), "-n 100 --warmup 0 --profiling off").expect(0).first_run();
     let latency = &float["latency_us"];
     assert!(latency["p99"].is_number() && latency["p999"].is_null(), "{latency}");
     assert!(number(&latency["p99"]) <= number(&latency["max"]));
@@ -238,7 +240,9 @@ fn memory_figures_are_ordered() {
 #[test]
 fn host_counters_are_declared_and_sampled() {
     let counters = &BOTH["host_counters"];
-    for id in ["host.cpu.busy", "host.cpu.busiest", "host.cpu.freq", "host.load.1m", "host.memory.used", "host.temp.max"] {
+    for id in
+        ["host.cpu.busy", "host.cpu.busiest", "host.cpu.freq", "host.load.1m", "host.memory.used", "host.temp.max"]
+    {
         let counter = row(counters, "id", id);
         if counter["unavailable"].is_null() {
             assert!(counter["samples"].as_u64().unwrap() > 0, "{counter}");
@@ -314,9 +318,8 @@ fn context_binaries_run_whatever_their_name() {
 fn a_context_binary_gives_the_same_answer_as_its_dlc() {
     let dir = tempfile::tempdir().unwrap();
     let binary = file(dir.path(), "model", &context_binary("2.3.0", "libQnnHtp.so", &demo_int8(), None));
-    let [from_dlc, from_binary] = [demo_int8(), binary].map(|model| {
-        outputs_of(&model, "--backend htp", &[("image", repo(REFERENCE_INPUT))])
-    });
+    let [from_dlc, from_binary] =
+        [demo_int8(), binary].map(|model| outputs_of(&model, "--backend htp", &[("image", repo(REFERENCE_INPUT))]));
     assert_eq!(from_dlc, from_binary);
 }
 
@@ -358,7 +361,8 @@ fn a_context_binary_tells_its_chip() {
 /// Runs a model with these inputs and returns `Result_0/probabilities.raw`.
 fn outputs_of(model: &Path, flags: &str, inputs: &[(&str, PathBuf)]) -> Vec<f32> {
     let dir = tempfile::tempdir().unwrap();
-    let mut call = Qnnscope::on(&runtime_247()).arg("run").arg(model).arg("--json").arg("--save-outputs").arg(dir.path());
+    let mut call =
+        Qnnscope::on(&runtime_247()).arg("run").arg(model).arg("--json").arg("--save-outputs").arg(dir.path());
     for (name, path) in inputs {
         call = call.arg("--input").arg(format!("{name}={}", path.display()));
     }
@@ -473,7 +477,10 @@ fn profiling_levels() {
     assert_eq!(rows(&off["ops"]).len(), OPS);
     assert!(rows(&off["ops"]).iter().all(|op| op["time_us"].is_null() && op["share"].is_null()));
 
-    let basic = Qnnscope::on(&runtime_247()).run_json(&demo_int8(), "-n 5 --profiling basic --backend htp").expect(0).first_run();
+    let basic = Qnnscope::on(&runtime_247())
+        .run_json(&demo_int8(), "-n 5 --profiling basic --backend htp")
+        .expect(0)
+        .first_run();
     assert_eq!((&basic["profiling"]["level"], &basic["profiling"]["iterations"]), (&json!("basic"), &json!(0)));
     let metric = row(&basic["backend_metrics"], "name", "Accelerator (execute) time");
     assert_eq!(metric["samples"], 5, "totals of the latency phase");
@@ -525,7 +532,13 @@ fn every_setting_of_a_file_has_an_outcome_and_a_reason() {
 fn inspect_tells_the_ops() {
     for runtime in [runtime_247(), runtime_251()] {
         for model in [demo_float(), demo_int8()] {
-            let done = Qnnscope::on(&runtime).args(["inspect", "--json"]).arg(&model).finish().expect(0).leaves_nothing_behind();
+            let done = Qnnscope::on(&runtime)
+                .args(["inspect", "--json"])
+                .arg(&model)
+                .finish()
+                .expect(0)
+                .leaves_nothing_behind();
+            assert_eq!(std::fs::read_dir(done.home()).unwrap().count(), 0, "no files in the working directory");
             let document = done.json();
             assert_eq!((&document["schema"], &document["format"]), (&json!("qnnscope.inspect/1"), &json!("dlc")));
             assert_eq!(document["sha256"].as_str().unwrap().len(), 64);
@@ -542,7 +555,12 @@ fn inspect_tells_the_ops() {
             let mut written: Vec<&str> = vec!["image"];
             for op in ops {
                 for input in rows(&op["inputs"]).iter().filter(|input| input["kind"] != "static") {
-                    assert!(written.contains(&input["name"].as_str().unwrap()), "{} reads {}", op["name"], input["name"]);
+                    assert!(
+                        written.contains(&input["name"].as_str().unwrap()),
+                        "{} reads {}",
+                        op["name"],
+                        input["name"]
+                    );
                 }
                 written.extend(rows(&op["outputs"]).iter().map(|output| output["name"].as_str().unwrap()));
             }
@@ -557,7 +575,8 @@ fn inspect_tells_the_ops() {
 
 #[test]
 fn the_list_of_runtimes_tells_which_backends_load() {
-    let document = Qnnscope::on(&runtime_247()).flags("runtime list --json").finish().expect(0).leaves_nothing_behind().json();
+    let document =
+        Qnnscope::on(&runtime_247()).flags("runtime list --json").finish().expect(0).leaves_nothing_behind().json();
     assert_eq!(document["schema"], "qnnscope.runtimes/1");
     let runtime = &document["runtimes"][0];
     assert_eq!((&runtime["chosen"], &runtime["source"]), (&json!(true), &json!("option")));
@@ -584,4 +603,13 @@ fn without_json_stdout_is_a_report_for_people() {
         assert!(text.contains(part), "no {part} in {text}");
     }
     assert!(!text.contains('\u{1b}'), "no colours in a pipe");
+}
+
+#[test]
+fn the_demo_needs_nothing_but_a_runtime() {
+    let done = Qnnscope::on(&runtime_247()).flags("demo --json -n 2").finish().expect(0).leaves_nothing_behind();
+    let document = done.json();
+    let backends: Vec<&Value> = rows(&document["runs"]).iter().map(|run| &run["backend"]).collect();
+    assert_eq!(backends, ["cpu", "htp"]);
+    assert_eq!(document["model"]["sha256"], BOTH["model"]["sha256"], "the bundled model is the one of the repository");
 }

@@ -40,7 +40,8 @@ fn results_fit_their_schema() {
     fits(&RESULT, &ok_document());
     let failed = Qnnscope::on(&runtime_251()).run_json(&demo_int8(), "-n 5").expect(3).json();
     fits(&RESULT, &failed);
-    let failed = Qnnscope::on(&runtime_247()).run_json(&demo_int8(), "--backend gpu,cpu -n 1 --profiling off").expect(1).json();
+    let failed =
+        Qnnscope::on(&runtime_247()).run_json(&demo_int8(), "--backend gpu,cpu -n 1 --profiling off").expect(1).json();
     fits(&RESULT, &failed);
 
     let dir = tempfile::tempdir().unwrap();
@@ -51,7 +52,10 @@ fn results_fit_their_schema() {
 
     let crash = model_library(dir.path(), "small_graph.c", &["BEHAVIOUR=segfault"]);
     fits(&RESULT, &Qnnscope::on(&runtime_247()).run_json(&crash, "-n 5").expect(1).json());
-    fits(&RESULT, &Qnnscope::on(&runtime_247()).run_json(&demo_float(), "-n 1 --warmup 0 --save-outputs out").expect(0).json());
+    fits(
+        &RESULT,
+        &Qnnscope::on(&runtime_247()).run_json(&demo_float(), "-n 1 --warmup 0 --save-outputs out").expect(0).json(),
+    );
 }
 
 /// The document with the value at a JSON pointer replaced, or removed with `None`.

@@ -55,7 +55,8 @@ fn a_recorded_session_gives_the_same_document() {
 
     // Cut inside a line: everything before it can be read, and the run that has no end failed.
     let bytes = std::fs::read(&session).unwrap();
-    let lines: Vec<usize> = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    let lines: Vec<usize> =
+        bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
     assert_eq!((lines.len(), lines.last()), (count, Some(&bytes.len())), "one line per record, all whole");
     for line in [1, 2, count / 4, count / 2, count - 1] {
         let cut = done.home().join("cut");

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use support::{Done, Qnnscope, Running, demo_int8, model_library, none_left, number, runtime_247, send};
+use support::{Done, Qnnscope, Running, demo_int8, model_library, none_left, number, processes_in, runtime_247, send};
 
 fn misbehaving(dir: &Path, behaviour: &str) -> PathBuf {
     model_library(dir, "small_graph.c", &[&format!("BEHAVIOUR={behaviour}")])
@@ -63,10 +63,32 @@ fn crashes_are_named_by_signal() {
 fn inspecting_a_crashing_library_fails_in_order_too() {
     let dir = tempfile::tempdir().unwrap();
     let library = misbehaving(dir.path(), "segfault");
-    let done = Qnnscope::on(&runtime_247()).args(["inspect", "--json"]).arg(library).finish().expect(1).leaves_nothing_behind();
+    let done = Qnnscope::on(&runtime_247())
+        .args(["inspect", "--json"])
+        .arg(library)
+        .finish()
+        .expect(1)
+        .leaves_nothing_behind();
     assert!(done.stdout.is_empty(), "{}", done.text());
     for part in ["SIGSEGV", "stage compose", "about to follow a bad pointer"] {
         assert!(done.stderr.contains(part), "no `{part}` in {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_signal_ends_an_inspection_that_loops() {
+    let dir = tempfile::tempdir().unwrap();
+    let library = misbehaving(dir.path(), "loop_deaf");
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut running = Qnnscope::on(&runtime_247()).arg("inspect").arg(&library).start();
+        let runner = running.runner();
+        // The library is mapped once it is opened; it loops from then on.
+        let maps = format!("/proc/{runner}/maps");
+        let name = library.file_name().unwrap().to_str().unwrap();
+        running
+            .until("the library", || std::fs::read_to_string(&maps).unwrap_or_default().contains(name).then_some(()));
+        running.signal(signal);
+        running.wait().leaves_nothing_behind();
     }
 }
 
@@ -80,6 +102,14 @@ fn endless_loops_end_at_the_stage_timeout() {
         assert_says(&error, &["compose", "--stage-timeout", "2 s"]);
         assert_tail(&error, "looping");
     }
+}
+
+#[test]
+fn endless_output_does_not_keep_the_deadline_away() {
+    let error = failed_run("shout_for_ever", "--stage-timeout 2");
+    assert_eq!(error["call"], "supervision");
+    assert_says(&error, &["--stage-timeout"]);
+    assert!(error["log_tail"].as_array().unwrap().len() <= 20);
 }
 
 #[test]
@@ -172,7 +202,10 @@ fn a_runner_that_stops_inside_a_line_is_told() {
     let error = fake_runner("printf '{\"hello\"'").first_run()["error"].clone();
     assert_eq!(error["call"], "exit");
     assert_says(&error, &["status 0", "before it was done"]);
-    assert!(error["log_tail"].as_array().unwrap().iter().any(|line| line.as_str().unwrap().contains("inside a line")), "{error}");
+    assert!(
+        error["log_tail"].as_array().unwrap().iter().any(|line| line.as_str().unwrap().contains("inside a line")),
+        "{error}"
+    );
 }
 
 #[test]
@@ -191,7 +224,8 @@ fn a_runner_that_says_done_without_doing_anything_has_not_run_the_model() {
 
 #[test]
 fn endless_garbage_after_hello_is_counted_not_kept() {
-    let script = format!("{HELLO}\nfor i in $(seq 20000); do echo \"garbage $i\"; done\nhead -c 300000000 /dev/zero\nexit 1");
+    let script =
+        format!("{HELLO}\nfor i in $(seq 20000); do echo \"garbage $i\"; done\nhead -c 300000000 /dev/zero\nexit 1");
     let done = fake_runner(&script);
     assert!(done.stdout.len() < 100_000 && done.stderr.len() < 100_000, "{}", done.stdout.len());
     assert_says(&done.first_run()["error"], &["status 1"]);
@@ -251,28 +285,33 @@ fn after_a_signal_no_further_backend_runs() {
 fn the_second_signal_ends_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let library = misbehaving(dir.path(), "loop_deaf");
-    let mut running = Qnnscope::on(&runtime_247()).arg("run").arg(&library).args(["--json", "--record", "session"]).start();
+    let mut running =
+        Qnnscope::on(&runtime_247()).arg("run").arg(&library).args(["--json", "--record", "session"]).start();
     let session = running.home().join("session");
-    running.until("the loop", || std::fs::read_to_string(&session).unwrap_or_default().contains("looping").then_some(()));
+    running
+        .until("the loop", || std::fs::read_to_string(&session).unwrap_or_default().contains("looping").then_some(()));
     running.signal(Signal::INT);
-    // The program tells when it has taken the first one; two that come too close would count as one.
+    // Two that come too close would count as one.
+    running.until_said("once more to end at once");
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_millis(500) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
     running.signal(Signal::INT);
     let done = running.wait().expect(130).leaves_nothing_behind();
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    assert_eq!((&done.first_run()["status"], &done.first_run()["error"]["stage"]), (&json!("failed"), &json!("compose")));
+    assert_eq!(
+        (&done.first_run()["status"], &done.first_run()["error"]["stage"]),
+        (&json!("failed"), &json!("compose"))
+    );
 }
 
 #[test]
 fn one_signal_ends_a_run_that_does_not_listen() {
     let dir = tempfile::tempdir().unwrap();
     let library = misbehaving(dir.path(), "loop_deaf");
-    let mut running = Qnnscope::on(&runtime_247()).arg("run").arg(&library).args(["--json", "--record", "session"]).start();
+    let mut running =
+        Qnnscope::on(&runtime_247()).arg("run").arg(&library).args(["--json", "--record", "session"]).start();
     let session = running.home().join("session");
-    running.until("the loop", || std::fs::read_to_string(&session).unwrap_or_default().contains("looping").then_some(()));
+    running
+        .until("the loop", || std::fs::read_to_string(&session).unwrap_or_default().contains("looping").then_some(()));
     running.signal(Signal::TERM);
     let done = running.wait().expect(130).leaves_nothing_behind();
     assert_says(&done.first_run()["error"], &["did not stop"]);
@@ -300,7 +339,8 @@ fn a_stopped_runner_ends_at_the_stage_timeout() {
 #[test]
 fn a_runner_does_not_outlive_a_killed_parent() {
     let mut running = long_run("");
-    running.runner();
+    let runner = running.runner();
+    assert!(processes_in(running.home()).contains(&runner), "the check below sees runners");
     running.signal(Signal::KILL);
     // Waits for the end of the pipes, which the runner holds too, and then for its process.
     let done = running.wait();

@@ -85,9 +85,7 @@ impl Terminal {
             std::thread::sleep(Duration::from_millis(20));
         };
         // What it printed last may still be on its way through the pty.
-        self.wait_for("the normal screen with a cursor", |screen| {
-            !screen.alternate_screen() && !screen.hide_cursor()
-        });
+        self.wait_for("the normal screen with a cursor", |screen| !screen.alternate_screen() && !screen.hide_cursor());
         status.exit_code()
     }
 
@@ -159,9 +157,9 @@ fn a_small_terminal_a_resize_and_no_colour() {
         let parser = terminal.screen.lock().unwrap();
         let screen = parser.screen();
         let coloured = (0..24).flat_map(|row| (0..80).map(move |col| (row, col))).any(|(row, col)| {
-            screen.cell(row, col).is_some_and(|cell| {
-                cell.fgcolor() != vt100::Color::Default || cell.bgcolor() != vt100::Color::Default
-            })
+            screen
+                .cell(row, col)
+                .is_some_and(|cell| cell.fgcolor() != vt100::Color::Default || cell.bgcolor() != vt100::Color::Default)
         });
         assert!(!coloured, "NO_COLOR is set, and there is colour");
     }

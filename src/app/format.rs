@@ -113,10 +113,12 @@ pub fn si(value: f64) -> String {
     if prefix.is_empty() { format!("{value:.0}") } else { format!("{} {prefix}", three_digits(value)) }
 }
 
-/// A percentage for a share between 0 and 1: `12.3`; small but not zero is `<0.1`.
-pub fn percent(share: f64) -> String {
+/// A percentage for a share between 0 and 1 in a column whose largest share is `max`: `12.3`, or `0.04` where all are
+/// below one per cent. What would round to zero but is not says so.
+pub fn percent(share: f64, max: f64) -> String {
     let percent = share * 100.0;
-    if percent > 0.0 && percent < 0.05 { "<0.1".to_owned() } else { format!("{percent:.1}") }
+    let (decimals, least) = if max < 0.01 { (2, 0.01) } else { (1, 0.1) };
+    if percent > 0.0 && percent < least / 2.0 { format!("<{least}") } else { format!("{percent:.decimals$}") }
 }
 
 #[cfg(test)]
@@ -165,6 +167,10 @@ mod tests {
         assert_eq!(si(950.0), "950");
         assert_eq!(si(115_605_504.0), "116 M");
         assert_eq!(si(4.1e9), "4.10 G");
-        assert_eq!((percent(0.1234), percent(0.0002), percent(0.0)), ("12.3".into(), "<0.1".into(), "0.0".into()));
+        assert_eq!(
+            (percent(0.1234, 0.2), percent(0.0002, 0.2), percent(0.0, 0.2)),
+            ("12.3".into(), "<0.1".into(), "0.0".into())
+        );
+        assert_eq!((percent(0.0004, 0.001), percent(0.000_01, 0.001)), ("0.04".into(), "<0.01".into()));
     }
 }

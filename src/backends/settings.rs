@@ -377,7 +377,9 @@ mod tests {
             let error = resolve(&[flag(name, value)], Backend::Htp).unwrap_err();
             assert!(error.to_string().contains("is not a"), "{error}");
         }
-        assert!(parse_config("[]").is_err() && parse_config("{\"dsp_config\":{}}").is_err() && parse_config("{").is_err());
+        assert!(
+            parse_config("[]").is_err() && parse_config("{\"dsp_config\":{}}").is_err() && parse_config("{").is_err()
+        );
     }
 
     #[test]

@@ -43,6 +43,7 @@ async fn session(
         start: start.as_ref().map(|(choice, _)| choice.clone()),
         recent_models: recent::read(),
         backends: availability(global),
+        themes_dir: app::default_keymap_path().and_then(|path| Some(path.parent()?.join("themes"))),
         keymap_file: app::default_keymap_path().filter(|path| path.exists()),
         ..AppOptions::default()
     };
@@ -132,8 +133,8 @@ impl Desk {
 
     async fn start(&mut self, model: &Path, backends: &[Backend], replace: bool) {
         let options = RunOptions { backend: backends.to_vec(), ..self.options.clone() };
-        let requests = options::runtime(&self.global)
-            .and_then(|runtime| options.requests(model, &runtime, &self.global));
+        let requests =
+            options::runtime(&self.global).and_then(|runtime| options.requests(model, &runtime, &self.global));
         match requests {
             Ok(requests) => self.order(requests, replace).await,
             Err(error) => self.refuse(model, backends, &error).await,
@@ -221,12 +222,12 @@ mod recent {
         lines.extend(read().iter().filter(|old| **old != model).filter_map(|old| old.to_str().map(ToOwned::to_owned)));
         lines.truncate(KEEP);
         let Some(folder) = file.parent() else { return };
-        let written = std::fs::create_dir_all(folder)
-            .and_then(|()| tempfile::NamedTempFile::new_in(folder))
-            .and_then(|temporary| {
+        let written = std::fs::create_dir_all(folder).and_then(|()| tempfile::NamedTempFile::new_in(folder)).and_then(
+            |temporary| {
                 std::fs::write(temporary.path(), lines.join("\n") + "\n")?;
                 temporary.persist(&file).map_err(|error| error.error)
-            });
+            },
+        );
         drop(written);
     }
 }

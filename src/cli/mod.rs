@@ -37,7 +37,7 @@ pub struct Global {
     /// Run QNN core API versions that this version of qnnscope does not know
     #[arg(long, global = true)]
     allow_unknown_runtime: bool,
-    /// Theme of the live view: a name or a TOML file
+    /// Theme of the live view: dark, light, ansi, mono, or one of your own
     #[arg(long, global = true, value_name = "THEME")]
     theme: Option<String>,
     /// Draw the live view with ASCII characters only

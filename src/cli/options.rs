@@ -145,9 +145,7 @@ impl RunOptions {
     fn budgets(&self) -> (Budget, Budget) {
         let detailed = self.profiling_iterations.map(Budget::Iterations);
         match self.duration {
-            Some(seconds) => {
-                (Budget::Seconds(seconds), detailed.unwrap_or(Budget::Seconds(seconds * DETAILED_SHARE)))
-            }
+            Some(seconds) => (Budget::Seconds(seconds), detailed.unwrap_or(Budget::Seconds(seconds * DETAILED_SHARE))),
             None => {
                 let iterations = self.iterations.unwrap_or(100);
                 let (low, high) = DETAILED_ITERATIONS;
@@ -218,8 +216,7 @@ fn backend(text: &str) -> Result<Backend, String> {
 
 fn input(text: &str) -> Result<(String, PathBuf), String> {
     // A tensor's name may hold `=`; a file that exists decides, else the last one splits.
-    let splits: Vec<(&str, &str)> =
-        text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..])).collect();
+    let splits: Vec<(&str, &str)> = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..])).collect();
     let chosen = splits.iter().find(|(_, file)| Path::new(file).exists()).or(splits.first());
     match chosen {
         Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok(((*name).to_owned(), PathBuf::from(file))),

@@ -79,8 +79,8 @@ pub fn list(json: bool, global: &Global) -> Result<u8, CliError> {
 }
 
 async fn probe_all(runtimes: &[RuntimeDir]) -> Result<Vec<Row>, CliError> {
-    let scratch = tempfile::tempdir()
-        .map_err(|source| CliError::Io { action: "make a temporary folder".to_owned(), source })?;
+    let scratch =
+        tempfile::tempdir().map_err(|source| CliError::Io { action: "make a temporary folder".to_owned(), source })?;
     let mut rows = Vec::new();
     for (index, runtime) in runtimes.iter().enumerate() {
         let mut row = Row {

@@ -8,9 +8,8 @@ pub fn local_device() -> DeviceInfo {
     let system = System::new_with_specifics(RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing())).ok();
     let cpu = system.as_ref().and_then(|system| system.cpus().first());
     let brand = cpu.map(|cpu| clean_text(cpu.brand().trim())).filter(|brand| !brand.is_empty());
-    let name = System::long_os_version()
-        .or_else(|_| System::name())
-        .unwrap_or_else(|_| std::env::consts::OS.to_owned());
+    let name =
+        System::long_os_version().or_else(|_| System::name()).unwrap_or_else(|_| std::env::consts::OS.to_owned());
     let kernel = System::kernel_version().map_or_else(|_| String::new(), |version| format!(", kernel {version}"));
     DeviceInfo {
         id: "local".to_owned(),

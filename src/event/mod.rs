@@ -15,9 +15,7 @@ pub use log::{LogLevel, LogLine, LogSource, clean_text};
 pub use run::{
     Budget, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
 };
-pub use sample::{
-    InferenceBatch, MemoryMark, MemorySample, Metric, MetricSample, OpRow, OpSample, OpUnit, Phase,
-};
+pub use sample::{InferenceBatch, MemoryMark, MemorySample, Metric, MetricSample, OpRow, OpSample, OpUnit, Phase};
 
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};

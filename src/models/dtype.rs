@@ -48,10 +48,7 @@ impl DataType {
 
     /// Short name: `float32`, `ufixed8`, or `0x….` for a number outside the table.
     pub fn name(self) -> String {
-        TABLE
-            .iter()
-            .find(|row| row.0 == self.0)
-            .map_or_else(|| format!("0x{:04x}", self.0), |row| row.1.to_owned())
+        TABLE.iter().find(|row| row.0 == self.0).map_or_else(|| format!("0x{:04x}", self.0), |row| row.1.to_owned())
     }
 
     fn parse(text: &str) -> Option<Self> {

@@ -39,7 +39,9 @@ pub enum FormatError {
     Directory { path: PathBuf },
     #[error("{path} is empty (0 bytes)")]
     Empty { path: PathBuf },
-    #[error("{path} is not a model: it starts with {start}; expected a DLC, a model library (.so) or a QNN context binary")]
+    #[error(
+        "{path} is not a model: it starts with {start}; expected a DLC, a model library (.so) or a QNN context binary"
+    )]
     NotAModel { path: PathBuf, start: String },
     #[error("{path} is a damaged or truncated DLC: {reason}")]
     DamagedDlc { path: PathBuf, reason: String },
@@ -116,7 +118,8 @@ fn check_dlc(path: &Path) -> Result<ModelFormat, FormatError> {
     let file = std::fs::File::open(path).map_err(io)?;
     let archive = zip::ZipArchive::new(std::io::BufReader::new(file))
         .map_err(|e| FormatError::DamagedDlc { path: path.to_owned(), reason: e.to_string() })?;
-    let mut names: Vec<String> = archive.file_names().filter_map(Result::ok).map(|name| crate::event::clean_text(&name)).collect();
+    let mut names: Vec<String> =
+        archive.file_names().filter_map(Result::ok).map(|name| crate::event::clean_text(&name)).collect();
     // Newer SDKs add further models as `model_1`; context binaries may ride along, but a graph is what runs.
     if names.iter().any(|name| name == "model" || name.starts_with("model.") || name.starts_with("model_")) {
         return Ok(ModelFormat::Dlc);

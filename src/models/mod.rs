@@ -7,5 +7,7 @@ mod macs;
 
 pub use dtype::DataType;
 pub use format::{FormatError, ModelFormat, identify};
-pub use graph::{ContextBinaryInfo, ContextGraphInfo, Graph, Op, Quantization, Tensor, TensorKind, op_type_totals, OpTypeTotal};
+pub use graph::{
+    ContextBinaryInfo, ContextGraphInfo, Graph, Op, OpTypeTotal, Quantization, Tensor, TensorKind, op_type_totals,
+};
 pub use macs::macs;

@@ -71,13 +71,9 @@ struct Host {
 
 impl Host {
     fn new() -> Self {
-        let what = RefreshKind::nothing()
-            .with_cpu(CpuRefreshKind::everything())
-            .with_memory(MemoryRefreshKind::everything());
-        Self {
-            system: System::new_with_specifics(what).ok(),
-            components: Components::new_with_refreshed_list().ok(),
-        }
+        let what =
+            RefreshKind::nothing().with_cpu(CpuRefreshKind::everything()).with_memory(MemoryRefreshKind::everything());
+        Self { system: System::new_with_specifics(what).ok(), components: Components::new_with_refreshed_list().ok() }
     }
 
     fn declare(&mut self) -> Vec<CounterInfo> {

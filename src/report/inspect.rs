@@ -63,19 +63,16 @@ impl InspectDocument {
 pub fn inspect_text(document: &InspectDocument) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", document.path);
-    let _ = writeln!(out, "  {}, {}, sha256 {}", document.format.label(), bytes(document.bytes as f64), document.sha256);
+    let _ =
+        writeln!(out, "  {}, {}, sha256 {}", document.format.label(), bytes(document.bytes as f64), document.sha256);
     if let Some(binary) = &document.context_binary {
         context_binary(&mut out, binary);
     }
     for graph in &document.graphs {
         let _ = writeln!(out, "\nGraph {}", graph.name);
         if let (Some(ops), Some(macs), Some(parameters)) = (graph.op_count, graph.macs, graph.parameter_bytes) {
-            let _ = writeln!(
-                out,
-                "  {ops} ops, {} MACs, {} of parameters",
-                count(macs as f64),
-                bytes(parameters as f64)
-            );
+            let _ =
+                writeln!(out, "  {ops} ops, {} MACs, {} of parameters", count(macs as f64), bytes(parameters as f64));
         }
         for (title, tensors) in [("input", &graph.inputs), ("output", &graph.outputs)] {
             for tensor in tensors {

@@ -365,14 +365,11 @@ fn ops(run: &Run) -> Vec<OpResult> {
     };
     let rows = run.ops.rows();
     let graph_ops = run.graph().map(|graph| graph.ops.as_slice()).unwrap_or_default();
-    let row_of_op: BTreeMap<u32, usize> =
-        rows.iter().enumerate().filter_map(|(at, row)| Some((row.op?, at))).collect();
+    let row_of_op: BTreeMap<u32, usize> = rows.iter().enumerate().filter_map(|(at, row)| Some((row.op?, at))).collect();
     let mut result: Vec<OpResult> = graph_ops
         .iter()
         .enumerate()
-        .map(|(index, op)| {
-            row(index, row_of_op.get(&op.index).copied(), &op.name, Some(op.op_type.as_str()), op.macs)
-        })
+        .map(|(index, op)| row(index, row_of_op.get(&op.index).copied(), &op.name, Some(op.op_type.as_str()), op.macs))
         .collect();
     for (at, extra) in rows.iter().enumerate().filter(|(_, row)| row.op.is_none()) {
         let index = result.len();
@@ -393,10 +390,5 @@ fn op_time(stats: &OpStats, factor: f64) -> OpTime {
 }
 
 fn op_cycles(stats: &OpStats) -> OpCycles {
-    OpCycles {
-        mean: stats.mean(),
-        p50: stats.percentile(50.0),
-        p95: stats.percentile(95.0),
-        max: stats.max(),
-    }
+    OpCycles { mean: stats.mean(), p50: stats.percentile(50.0), p95: stats.percentile(95.0), max: stats.max() }
 }

@@ -86,8 +86,7 @@ impl Hub {
             Some(incoming) => incoming,
             None => self.receiver.recv().await?,
         };
-        let record =
-            Record { seq: self.next_seq, t_us: incoming.t_us, run: incoming.run, event: incoming.event };
+        let record = Record { seq: self.next_seq, t_us: incoming.t_us, run: incoming.run, event: incoming.event };
         self.next_seq += 1;
         self.note_drops();
         if let Some(recorder) = &mut self.recorder
@@ -110,11 +109,7 @@ impl Hub {
     fn note_drops(&mut self) {
         let count = self.dropped.swap(0, Ordering::Relaxed);
         if count > 0 {
-            self.report(Event::Lost {
-                source: "samplers".to_owned(),
-                reason: "the hub was full".to_owned(),
-                count,
-            });
+            self.report(Event::Lost { source: "samplers".to_owned(), reason: "the hub was full".to_owned(), count });
         }
     }
 

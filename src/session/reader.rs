@@ -134,7 +134,11 @@ mod tests {
     fn foreign_files_are_refused_with_the_reason() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
-        for (text, part) in [("", "empty"), ("hello\n", "not a qnnscope session"), ("{\"seq\":0,\"t_us\":0,\"event\":{\"run_finished\":{\"status\":\"ok\"}}}\n", "header")] {
+        for (text, part) in [
+            ("", "empty"),
+            ("hello\n", "not a qnnscope session"),
+            ("{\"seq\":0,\"t_us\":0,\"event\":{\"run_finished\":{\"status\":\"ok\"}}}\n", "header"),
+        ] {
             std::fs::write(&path, text).unwrap();
             let error = SessionReader::open(&path).unwrap().next().unwrap().unwrap_err().to_string();
             assert!(error.contains(part), "{error}");

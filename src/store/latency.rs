@@ -124,18 +124,22 @@ impl LatencyStats {
 
     /// Value of a percentile if the samples support it, microseconds.
     pub fn percentile_us(&self, percent: f64) -> Option<f64> {
-        self.percentile(percent).value_us
+        let quantile = percent / 100.0;
+        // A tolerance for 1 - 0.999 and its like.
+        let supported = self.count > 0 && self.count as f64 * (1.0 - quantile) >= 1.0 - 1e-9;
+        supported.then(|| self.value_at_rank(rank(self.count, quantile)))
     }
 
     /// A percentile with its support. `percent` is between 0 and 100, both excluded.
     pub fn percentile(&self, percent: f64) -> Percentile {
-        let quantile = percent / 100.0;
-        // A tolerance for 1 - 0.999 and its like.
-        let supported = self.count > 0 && self.count as f64 * (1.0 - quantile) >= 1.0 - 1e-9;
-        let (low, high) = if supported { order_statistic_ranks(self.count, quantile) } else { (None, None) };
+        let value_us = self.percentile_us(percent);
+        let (low, high) = match value_us {
+            Some(_) => order_statistic_ranks(self.count, percent / 100.0),
+            None => (None, None),
+        };
         Percentile {
             percent,
-            value_us: supported.then(|| self.value_at_rank(rank(self.count, quantile))),
+            value_us,
             samples: self.count,
             ci95_us: (low.map(|r| self.value_at_rank(r)), high.map(|r| self.value_at_rank(r))),
         }

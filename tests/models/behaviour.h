@@ -26,6 +26,18 @@ static void loop_for_ever(void) {
   }
 }
 
+/* Keeps the reader of its output busy without an end. */
+static void shout_for_ever(void) {
+  static char block[65536];
+  memset(block, '\n', sizeof block);
+  for (size_t i = 0; i < sizeof block; i += 64) {
+    block[i] = '#';
+  }
+  for (;;) {
+    fwrite(block, 1, sizeof block, stdout);
+  }
+}
+
 /* Blocks everything that can be blocked before it loops. */
 static void loop_deaf(void) {
   sigset_t all;

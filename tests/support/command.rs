@@ -7,6 +7,7 @@ use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -82,8 +83,8 @@ impl Qnnscope {
     pub fn start(mut self) -> Running {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().unwrap();
-        let stdout = drain(child.stdout.take().unwrap());
-        let stderr = drain(child.stderr.take().unwrap());
+        let stdout = Drain::new(child.stdout.take().unwrap());
+        let stderr = Drain::new(child.stderr.take().unwrap());
         Running { child, home: self.home, deadline: Instant::now() + self.limit, stdout, stderr }
     }
 
@@ -93,12 +94,32 @@ impl Qnnscope {
     }
 }
 
-fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = pipe.read_to_end(&mut bytes);
-        bytes
-    })
+/// Reads a pipe to its end on a thread of its own; what came so far can be looked at.
+struct Drain {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Drain {
+    fn new(mut pipe: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let shared = bytes.clone();
+        let thread = std::thread::spawn(move || {
+            let mut buffer = [0; 65536];
+            while let Ok(count @ 1..) = pipe.read(&mut buffer) {
+                shared.lock().unwrap().extend(&buffer[..count]);
+            }
+        });
+        Self { bytes, thread }
+    }
+
+    fn so_far(&self) -> Vec<u8> {
+        self.bytes.lock().unwrap().clone()
+    }
+
+    fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
 }
 
 /// The program while it runs.
@@ -106,8 +127,8 @@ pub struct Running {
     child: Child,
     home: TempDir,
     deadline: Instant,
-    stdout: JoinHandle<Vec<u8>>,
-    stderr: JoinHandle<Vec<u8>>,
+    stdout: Drain,
+    stderr: Drain,
 }
 
 impl Running {
@@ -140,6 +161,12 @@ impl Running {
         }
     }
 
+    /// Waits until the program has said this on stderr.
+    pub fn until_said(&mut self, text: &str) {
+        let bytes = self.stderr.bytes.clone();
+        self.until(text, || String::from_utf8_lossy(&bytes.lock().unwrap()).contains(text).then_some(()));
+    }
+
     /// The runner process, once there is one.
     pub fn runner(&mut self) -> u32 {
         let pid = self.pid();
@@ -154,7 +181,7 @@ impl Running {
             }
             if Instant::now() > self.deadline {
                 self.kill();
-                panic!("hangs; stderr: {}", String::from_utf8_lossy(&self.stderr.join().unwrap()));
+                panic!("hangs; stderr: {}", String::from_utf8_lossy(&self.stderr.so_far()));
             }
             std::thread::sleep(POLL);
         };
@@ -170,8 +197,8 @@ impl Running {
         }
         Done {
             status,
-            stdout: self.stdout.join().unwrap(),
-            stderr: String::from_utf8_lossy(&self.stderr.join().unwrap()).into_owned(),
+            stdout: self.stdout.so_far(),
+            stderr: String::from_utf8_lossy(&self.stderr.so_far()).into_owned(),
             home: self.home,
         }
     }

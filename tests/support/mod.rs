@@ -13,16 +13,15 @@ use std::rc::Rc;
 
 /// Folder of an installed runtime, by wheel version. Fails, with the command that installs it, when it is missing.
 pub fn runtime(version: &str) -> PathBuf {
-    let root = std::env::var_os("QNNSCOPE_TEST_RUNTIMES").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/test-runtimes"),
-        PathBuf::from,
-    );
-    let found = std::fs::read_dir(root.join("runtimes")).into_iter().flatten().flatten().map(|entry| entry.path()).find(
-        |path| {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            name.starts_with(&format!("{version}-")) && path.join("libQnnSystem.so").exists()
-        },
-    );
+    let root = std::env::var_os("QNNSCOPE_TEST_RUNTIMES")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/test-runtimes"), PathBuf::from);
+    let found =
+        std::fs::read_dir(root.join("runtimes")).into_iter().flatten().flatten().map(|entry| entry.path()).find(
+            |path| {
+                let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                name.starts_with(&format!("{version}-")) && path.join("libQnnSystem.so").exists()
+            },
+        );
     found.unwrap_or_else(|| {
         panic!(
             "the runtime {version} is not installed under {}; run ./test.sh, or:\n  QNNSCOPE_DATA_DIR={} cargo run -- \

@@ -115,7 +115,7 @@ fn times(lines: &mut Lines, layers: &LayerRows, symbols: &Symbols, run: &Run, ro
         let derived = measured.map(|factor| format!("{}{:.3} ns a cycle, derived", symbols.approx, factor * 1e3));
         lines.add("time from", &derived.unwrap_or_else(|| "no accelerator time is known".to_owned()));
     }
-    lines.add("share", &format!("{} % of all ops", format::percent(figures.share)));
+    lines.add("share", &format!("{} % of all ops", format::percent(figures.share, figures.share)));
     lines.add("inferences", &format::count(layers.inferences));
 }
 

@@ -230,7 +230,7 @@ fn line(
     right(&mut x, columns.mean, &number(figures.mean), text);
     right(&mut x, columns.p95, &number(figures.p95), muted);
     right(&mut x, columns.p99, &number(figures.p99), muted);
-    right(&mut x, SHARE, &format::percent(figures.share), text);
+    right(&mut x, SHARE, &format::percent(figures.share, layers.max_share), text);
     let bar_x = x;
     x += columns.bar;
     let macs = op.and_then(|op| op.macs).map_or_else(|| symbols.missing.to_owned(), |macs| format::si(macs as f64));

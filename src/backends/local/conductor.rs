@@ -72,9 +72,7 @@ impl Conductor {
         for request in requests {
             if *stop.borrow() {
                 let text = format!("the {} run was left out: stopped", request.plan.backend);
-                self.source
-                    .send(None, Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text)))
-                    .await;
+                self.source.send(None, Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text))).await;
                 continue;
             }
             self.run(request, stop.clone()).await;

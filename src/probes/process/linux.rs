@@ -5,7 +5,10 @@ use super::ProcessMemory;
 /// Memory of a process (`None` is this one), if it lives and may be read.
 pub fn memory(pid: Option<u32>) -> Option<ProcessMemory> {
     let status = std::fs::read_to_string(file(pid, "status")).ok()?;
-    Some(ProcessMemory { rss: field_kib(&status, "VmRSS:")? * 1024, rss_peak: field_kib(&status, "VmHWM:").map(|k| k * 1024) })
+    Some(ProcessMemory {
+        rss: field_kib(&status, "VmRSS:")? * 1024,
+        rss_peak: field_kib(&status, "VmHWM:").map(|k| k * 1024),
+    })
 }
 
 /// Proportional set of a process, bytes. Walks all its mappings, so it costs milliseconds on large processes.

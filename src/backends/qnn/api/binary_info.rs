@@ -17,7 +17,8 @@ pub fn read_binary_info(
     system: &SystemLibrary,
     binary: &[u8],
 ) -> Result<(ContextBinaryInfo, Vec<ComposedGraph>), QnnError> {
-    let create: sys::SystemContextCreateFn = system.function(sys::slots::system::CONTEXT_CREATE, "systemContextCreate")?;
+    let create: sys::SystemContextCreateFn =
+        system.function(sys::slots::system::CONTEXT_CREATE, "systemContextCreate")?;
     let get: sys::SystemGetMetadataFn =
         system.function(sys::slots::system::CONTEXT_GET_METADATA, "systemContextGetMetaData")?;
     let free: sys::FreeFn = system.function(sys::slots::system::CONTEXT_FREE, "systemContextFree")?;

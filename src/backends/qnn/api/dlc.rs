@@ -55,13 +55,7 @@ impl Dlc {
         context: &Context,
         options: GraphOptions,
     ) -> (Result<Vec<ComposedGraph>, QnnError>, Recording) {
-        self.compose_with(
-            context.library(),
-            context.backend().handle(),
-            context.handle(),
-            Mode::Forward,
-            options,
-        )
+        self.compose_with(context.library(), context.backend().handle(), context.handle(), Mode::Forward, options)
     }
 
     /// Reads every graph of the DLC without a backend. `library` only lends its version and table size; no call reaches

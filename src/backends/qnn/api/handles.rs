@@ -88,7 +88,8 @@ impl Device {
     ) -> Result<(Rc<Self>, bool), QnnError> {
         let library = backend.library();
         let null_device = || Rc::new(Self { backend: backend.clone(), handle: NULL });
-        let Ok(create) = library.function::<sys::DeviceCreateFn>(sys::slots::core::DEVICE_CREATE, "deviceCreate") else {
+        let Ok(create) = library.function::<sys::DeviceCreateFn>(sys::slots::core::DEVICE_CREATE, "deviceCreate")
+        else {
             return Ok((null_device(), false));
         };
         let configs: Vec<sys::CustomConfig> = custom
@@ -139,11 +140,7 @@ impl Context {
     }
 
     /// contextCreateFromBinary. The backend may keep reading `binary` only during the call.
-    pub fn from_binary(
-        device: &Rc<Device>,
-        binary: &[u8],
-        profile: Option<&Profile>,
-    ) -> Result<Rc<Self>, QnnError> {
+    pub fn from_binary(device: &Rc<Device>, binary: &[u8], profile: Option<&Profile>) -> Result<Rc<Self>, QnnError> {
         let library = device.backend.library();
         let create: sys::ContextCreateFromBinaryFn =
             library.function(sys::slots::core::CONTEXT_CREATE_FROM_BINARY, "contextCreateFromBinary")?;
@@ -169,7 +166,8 @@ impl Context {
         let library = self.library();
         let size_of: sys::ContextGetBinarySizeFn =
             library.function(sys::slots::core::CONTEXT_GET_BINARY_SIZE, "contextGetBinarySize")?;
-        let get: sys::ContextGetBinaryFn = library.function(sys::slots::core::CONTEXT_GET_BINARY, "contextGetBinary")?;
+        let get: sys::ContextGetBinaryFn =
+            library.function(sys::slots::core::CONTEXT_GET_BINARY, "contextGetBinary")?;
         let mut size = 0u64;
         // SAFETY: the context is alive, the out pointer is valid.
         library.check("contextGetBinarySize", unsafe { size_of(self.handle, &raw mut size) })?;

@@ -268,9 +268,7 @@ impl PowerVote {
         let configs = [
             sys::PowerConfig {
                 option: sys::POWER_OPTION_DCVS_V3,
-                value: sys::PowerUnion {
-                    dcvs_v3: sys::DcvsV3 { context_id: id, ..profile.dcvs() },
-                },
+                value: sys::PowerUnion { dcvs_v3: sys::DcvsV3 { context_id: id, ..profile.dcvs() } },
             },
             power_number(sys::POWER_OPTION_RPC_CONTROL_LATENCY, 100),
             power_number(sys::POWER_OPTION_RPC_POLLING_TIME, profile.rpc_polling_us),

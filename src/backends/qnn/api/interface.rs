@@ -36,8 +36,7 @@ impl Library {
         // SAFETY: every provider record starts with the 40-byte head and lives until the library is unloaded, which
         // `provider` prevents.
         let version = unsafe { (*head).core_version };
-        let refused =
-            || QnnError::UnknownVersion { path: path.to_owned(), major: version.major, minor: version.minor };
+        let refused = || QnnError::UnknownVersion { path: path.to_owned(), major: version.major, minor: version.minor };
         if version.major != 2 || version.minor < 9 {
             return Err(refused());
         }
@@ -85,10 +84,9 @@ impl Library {
 
     /// True if the library says that it has a capability.
     pub fn has_capability(&self, key: u32) -> bool {
-        let Ok(has) = self.function::<sys::HasCapabilityFn>(
-            sys::slots::core::PROPERTY_HAS_CAPABILITY,
-            "propertyHasCapability",
-        ) else {
+        let Ok(has) =
+            self.function::<sys::HasCapabilityFn>(sys::slots::core::PROPERTY_HAS_CAPABILITY, "propertyHasCapability")
+        else {
             return false;
         };
         // SAFETY: takes a number only.
@@ -116,11 +114,7 @@ impl Library {
 
     /// The function in a slot. `F` must be the function type of that slot.
     pub(super) fn function<F: Copy>(&self, slot: usize, function: &'static str) -> Result<F, QnnError> {
-        as_function(self.raw(slot)).ok_or_else(|| QnnError::MissingFunction {
-            path: self.path.clone(),
-            function,
-            slot,
-        })
+        as_function(self.raw(slot)).ok_or_else(|| QnnError::MissingFunction { path: self.path.clone(), function, slot })
     }
 
     /// Turns a returned value into a result, with the library's own text for the code.
@@ -160,11 +154,7 @@ impl SystemLibrary {
         // SAFETY: every system provider record starts with this head and lives until the library is unloaded.
         let version = unsafe { (*record.cast::<SystemInterfaceHead>()).version };
         if version.major != 1 || version.minor < 4 {
-            return Err(QnnError::UnknownVersion {
-                path: path.to_owned(),
-                major: version.major,
-                minor: version.minor,
-            });
+            return Err(QnnError::UnknownVersion { path: path.to_owned(), major: version.major, minor: version.minor });
         }
         // SAFETY: the table follows the head.
         let table = unsafe { record.cast::<SystemInterfaceHead>().add(1).cast::<*const c_void>() };
@@ -198,8 +188,8 @@ fn provider(path: &Path, symbol: &CStr, symbol_name: &'static str) -> Result<*co
     // Kept open for the life of the process, see `Library`.
     let library = std::mem::ManuallyDrop::new(library);
     // SAFETY: the symbol has this type in every QNN library.
-    let get: libloading::Symbol<'_, sys::GetProvidersFn> = unsafe { library.get(symbol) }
-        .map_err(|_| QnnError::Symbol { path: path.to_owned(), symbol: symbol_name })?;
+    let get: libloading::Symbol<'_, sys::GetProvidersFn> =
+        unsafe { library.get(symbol) }.map_err(|_| QnnError::Symbol { path: path.to_owned(), symbol: symbol_name })?;
     let mut list: *const *const c_void = std::ptr::null();
     let mut count = 0u32;
     // SAFETY: both out pointers are valid.

@@ -6,10 +6,10 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
+use super::Library;
 use super::htp::GraphOptions;
 use super::interface::{as_function, text};
 use super::tensor::{describe, param_value, records};
-use super::Library;
 use crate::backends::qnn::sys::{self, Handle};
 use crate::models::{Graph, Op, Tensor, TensorKind, macs};
 use std::collections::HashMap;
@@ -203,7 +203,8 @@ unsafe extern "C" fn on_graph_create(
             let pointer = if list.len() == 1 { std::ptr::null() } else { list.as_ptr() };
             // SAFETY: forwards the caller's arguments with a longer, null-terminated list that outlives the call.
             let code = unsafe { real(context, name, pointer, out) };
-            if code != 0 && !ours.is_empty()
+            if code != 0
+                && !ours.is_empty()
                 && let Some(state) = &mut *state()
             {
                 state.options_refused = Some(code & 0xffff);

@@ -29,5 +29,5 @@ pub use interface::{Library, SystemLibrary, VersionPolicy};
 pub use interpose::{Mode, Recording, Refusal};
 pub use log::set_sink;
 pub use model_library::ModelLibrary;
-pub use tensor::OwnedTensor;
 pub use profile::{Profile, ProfileEvent};
+pub use tensor::OwnedTensor;

@@ -68,7 +68,8 @@ impl Profile {
     /// The events of the last profiled call, in the backend's order. Each profiled call replaces them.
     pub fn events(&self) -> Result<Vec<ProfileEvent>, QnnError> {
         let library = self.backend.library();
-        let get: sys::ProfileGetEventsFn = library.function(sys::slots::core::PROFILE_GET_EVENTS, "profileGetEvents")?;
+        let get: sys::ProfileGetEventsFn =
+            library.function(sys::slots::core::PROFILE_GET_EVENTS, "profileGetEvents")?;
         let (mut ids, mut count) = (std::ptr::null(), 0u32);
         // SAFETY: the profile is alive, both out pointers are valid.
         library.check("profileGetEvents", unsafe { get(self.handle, &raw mut ids, &raw mut count) })?;

@@ -227,14 +227,14 @@ impl OwnedTensor {
         raw.body.rank = u32::try_from(self.dimensions.len()).unwrap_or(0);
         if raw.body.quantize.definition == sys::DEFINITION_DEFINED {
             match raw.body.quantize.encoding {
-                    1 => raw.body.quantize.data.axis_scale_offset.scale_offsets = self.scale_offsets.as_ptr(),
-                    3 => {
-                        raw.body.quantize.data.bw_axis_scale_offset.scales = self.scales.as_ptr();
-                        raw.body.quantize.data.bw_axis_scale_offset.offsets =
-                            if self.offsets.is_empty() { std::ptr::null() } else { self.offsets.as_ptr() };
-                    }
-                    _ => {}
+                1 => raw.body.quantize.data.axis_scale_offset.scale_offsets = self.scale_offsets.as_ptr(),
+                3 => {
+                    raw.body.quantize.data.bw_axis_scale_offset.scales = self.scales.as_ptr();
+                    raw.body.quantize.data.bw_axis_scale_offset.offsets =
+                        if self.offsets.is_empty() { std::ptr::null() } else { self.offsets.as_ptr() };
                 }
+                _ => {}
+            }
         }
         raw.body.mem_type = sys::MEM_RAW;
         raw.body.buffer = sys::ClientBuffer {

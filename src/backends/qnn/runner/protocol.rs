@@ -2,8 +2,8 @@
 
 use crate::backends::settings::SettingRequest;
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{Budget, Event, LogLevel};
 use crate::event::ModelInfo;
+use crate::event::{Budget, Event, LogLevel};
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

@@ -25,8 +25,7 @@ pub type ContextGetBinarySizeFn = unsafe extern "C" fn(Handle, *mut u64) -> Erro
 pub type ContextGetBinaryFn = unsafe extern "C" fn(Handle, *mut c_void, u64, *mut u64) -> ErrorCode;
 pub type ContextFreeFn = unsafe extern "C" fn(Handle, Handle) -> ErrorCode;
 pub type ValidateOpConfigFn = unsafe extern "C" fn(Handle, OpConfig) -> ErrorCode;
-pub type GraphCreateFn =
-    unsafe extern "C" fn(Handle, *const c_char, *const *const c_void, *mut Handle) -> ErrorCode;
+pub type GraphCreateFn = unsafe extern "C" fn(Handle, *const c_char, *const *const c_void, *mut Handle) -> ErrorCode;
 pub type GraphAddNodeFn = unsafe extern "C" fn(Handle, OpConfig) -> ErrorCode;
 pub type GraphFinalizeFn = unsafe extern "C" fn(Handle, Handle, Handle) -> ErrorCode;
 pub type GraphRetrieveFn = unsafe extern "C" fn(Handle, *const c_char, *mut Handle) -> ErrorCode;
@@ -41,8 +40,7 @@ pub type ProfileGetExtendedEventDataFn = unsafe extern "C" fn(u64, *mut Extended
 pub type ErrorGetMessageFn = unsafe extern "C" fn(u64, *mut *const c_char) -> ErrorCode;
 
 pub type SystemContextCreateFn = unsafe extern "C" fn(*mut Handle) -> ErrorCode;
-pub type SystemGetMetadataFn =
-    unsafe extern "C" fn(Handle, *const c_void, u64, *mut *const BinaryInfo) -> ErrorCode;
+pub type SystemGetMetadataFn = unsafe extern "C" fn(Handle, *const c_void, u64, *mut *const BinaryInfo) -> ErrorCode;
 pub type DlcCreateFromFileFn = unsafe extern "C" fn(Handle, *const c_char, *mut Handle) -> ErrorCode;
 /// systemDlcComposeGraphs for a system library that was built with `N` slots.
 pub type DlcComposeGraphsFn<const N: usize> = unsafe extern "C" fn(

@@ -42,11 +42,8 @@ impl Emitter {
 
     /// Says that the runner is up.
     pub fn hello(&self) {
-        let hello = Hello {
-            protocol: PROTOCOL,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
-        };
+        let hello =
+            Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() };
         self.frame(&Frame::Hello(hello));
     }
 

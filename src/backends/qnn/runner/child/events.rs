@@ -109,11 +109,16 @@ mod tests {
     #[test]
     fn decorations_are_stripped_and_ops_joined() {
         let graph = graph(&["conv", "a:b/c@0", "_odd", "twice", "twice"]);
-        let events: Vec<ProfileEvent> =
-            ["Input OpId_2 (cycles)", "conv:OpId_21 (cycles)", "a:b/c@0:OpId_22 (cycles)", "twice:OpId_5 (cycles)", "twice:OpId_6 (cycles)"]
-                .iter()
-                .map(|name| node(name, 3))
-                .collect();
+        let events: Vec<ProfileEvent> = [
+            "Input OpId_2 (cycles)",
+            "conv:OpId_21 (cycles)",
+            "a:b/c@0:OpId_22 (cycles)",
+            "twice:OpId_5 (cycles)",
+            "twice:OpId_6 (cycles)",
+        ]
+        .iter()
+        .map(|name| node(name, 3))
+        .collect();
         let rows = rows(&nodes(&events), Some(&graph));
         let joined: Vec<(&str, Option<u32>)> = rows.iter().map(|r| (r.name.as_str(), r.op)).collect();
         assert_eq!(

@@ -71,9 +71,8 @@ type Line = Vec<Option<PathBuf>>;
 fn by_name(files: &[InputFile], inputs: &[Tensor]) -> Result<Line, InputError> {
     let mut line: Line = vec![None; inputs.len()];
     for file in files {
-        let index = inputs.iter().position(|tensor| tensor.name == file.name).ok_or_else(|| InputError::UnknownName {
-            name: clean_text(&file.name),
-            expected: describe_inputs(inputs),
+        let index = inputs.iter().position(|tensor| tensor.name == file.name).ok_or_else(|| {
+            InputError::UnknownName { name: clean_text(&file.name), expected: describe_inputs(inputs) }
         })?;
         if line[index].replace(file.path.clone()).is_some() {
             return Err(InputError::Twice { name: clean_text(&file.name) });
@@ -83,16 +82,15 @@ fn by_name(files: &[InputFile], inputs: &[Tensor]) -> Result<Line, InputError> {
 }
 
 fn describe_inputs(inputs: &[Tensor]) -> String {
-    let rows: Vec<String> =
-        inputs.iter().map(|t| format!("`{}` ({} {})", t.name, t.dtype, t.shape_text())).collect();
+    let rows: Vec<String> = inputs.iter().map(|t| format!("`{}` ({} {})", t.name, t.dtype, t.shape_text())).collect();
     if rows.is_empty() { "none".to_owned() } else { rows.join(", ") }
 }
 
 /// Reads qnn-net-run's format: a line per inference, files in graph order or `name:=file`; lines that start with `#` or
 /// `%` are left out.
 fn read_list(path: &Path, inputs: &[Tensor]) -> Result<Vec<Line>, InputError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|e| InputError::File { path: path.to_owned(), reason: e.to_string() })?;
+    let text =
+        std::fs::read_to_string(path).map_err(|e| InputError::File { path: path.to_owned(), reason: e.to_string() })?;
     let mut lines = Vec::new();
     for (number, row) in text.lines().enumerate() {
         let row = row.trim();
@@ -130,8 +128,7 @@ fn read_list(path: &Path, inputs: &[Tensor]) -> Result<Vec<Line>, InputError> {
 }
 
 fn read_file(path: &Path, tensor: &Tensor, native: bool) -> Result<Vec<u8>, InputError> {
-    let bytes =
-        std::fs::read(path).map_err(|e| InputError::File { path: path.to_owned(), reason: e.to_string() })?;
+    let bytes = std::fs::read(path).map_err(|e| InputError::File { path: path.to_owned(), reason: e.to_string() })?;
     let size = |found: String, expected: String| InputError::Size {
         path: path.to_owned(),
         name: tensor.name.clone(),
@@ -142,8 +139,7 @@ fn read_file(path: &Path, tensor: &Tensor, native: bool) -> Result<Vec<u8>, Inpu
     };
     let elements = tensor.elements().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     if bytes.starts_with(b"\x93NUMPY") {
-        let (shape, values) =
-            read_npy(&bytes).map_err(|reason| InputError::File { path: path.to_owned(), reason })?;
+        let (shape, values) = read_npy(&bytes).map_err(|reason| InputError::File { path: path.to_owned(), reason })?;
         if values.len() != elements {
             return Err(size(
                 format!("{} values of shape {shape:?}", values.len()),
@@ -166,10 +162,8 @@ fn read_file(path: &Path, tensor: &Tensor, native: bool) -> Result<Vec<u8>, Inpu
         }
         return Err(size(format!("{} bytes", bytes.len()), expected));
     }
-    let values: Vec<f64> = bytes
-        .chunks_exact(4)
-        .map(|c| f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]])))
-        .collect();
+    let values: Vec<f64> =
+        bytes.chunks_exact(4).map(|c| f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]]))).collect();
     encode(&values, tensor, false)
 }
 
@@ -306,7 +300,12 @@ mod tests {
         let t = tensor(
             0x0308,
             &[2, 3],
-            Some(Quantization::AxisScaleOffset { axis: 1, scales: vec![1.0, 2.0, 4.0], offsets: vec![], bitwidth: None }),
+            Some(Quantization::AxisScaleOffset {
+                axis: 1,
+                scales: vec![1.0, 2.0, 4.0],
+                offsets: vec![],
+                bitwidth: None,
+            }),
         );
         let bytes = encode(&[4.0, 4.0, 4.0, 8.0, 8.0, 8.0], &t, false).unwrap();
         assert_eq!(bytes, [4, 2, 1, 8, 4, 2]);
@@ -334,7 +333,10 @@ mod tests {
         std::fs::write(&path, [0u8; 6]).unwrap();
         let t = tensor(0x0408, &[1, 6], scale(1.0, 0));
         let error = read_file(&path, &t, false).unwrap_err().to_string();
-        assert!(error.contains("24 bytes of float32") && error.contains("1x6") && error.contains("--native-input"), "{error}");
+        assert!(
+            error.contains("24 bytes of float32") && error.contains("1x6") && error.contains("--native-input"),
+            "{error}"
+        );
         assert_eq!(read_file(&path, &t, true).unwrap().len(), 6);
     }
 

@@ -1,10 +1,12 @@
 //! Reading a model's graphs without executing it, and without a backend that runs it.
 
 use super::emit::Emitter;
-use crate::backends::qnn::runner::protocol::{Frame, InspectTask};
 use super::run::{Failed, identify_model, open_library, open_system, report_failure};
 use crate::backends::Backend;
-use crate::backends::qnn::api::{ComposedGraph, Dlc, Library, ModelLibrary, Recording, SystemLibrary, VersionPolicy, read_binary_info};
+use crate::backends::qnn::api::{
+    ComposedGraph, Dlc, Library, ModelLibrary, Recording, SystemLibrary, VersionPolicy, read_binary_info,
+};
+use crate::backends::qnn::runner::protocol::{Frame, InspectTask};
 use crate::event::{ModelInfo, Stage};
 use crate::models::{Graph, ModelFormat};
 use std::path::Path;
@@ -25,8 +27,7 @@ pub fn inspect(task: &InspectTask, emitter: &Emitter) {
 fn read(task: &InspectTask, emitter: &Emitter) -> Result<(ModelInfo, Vec<Graph>), Failed> {
     let (mut model, bytes) = identify_model(&task.model).map_err(|e| e.at(Stage::Prepare))?;
     let load = |e: Failed| e.at(Stage::LibraryLoad);
-    let policy =
-        if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
+    let policy = if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
     let graphs = match model.format {
         ModelFormat::Dlc => {
             let system = open_system(&task.runtime_dir).map_err(load)?;

@@ -14,8 +14,8 @@ mod run;
 
 pub use inputs::InputSet;
 
-use crate::backends::qnn::runner::protocol::{Command, Task};
 use crate::backends::qnn::api;
+use crate::backends::qnn::runner::protocol::{Command, Task};
 use crate::event::LogLevel;
 use emit::Emitter;
 use std::io::{BufRead, BufReader};

@@ -1,8 +1,8 @@
 //! Trying a backend library: does it load and initialise, and what does it say of itself.
 
 use super::emit::Emitter;
-use crate::backends::qnn::runner::protocol::{Frame, ProbeAnswer, ProbeTask};
 use crate::backends::qnn::api::{Backend, Library, Logger, QnnError, SystemLibrary, VersionPolicy};
+use crate::backends::qnn::runner::protocol::{Frame, ProbeAnswer, ProbeTask};
 use crate::event::LogLevel;
 
 /// Opens the library and, for backends, creates a backend.
@@ -13,11 +13,8 @@ pub fn probe(task: &ProbeTask, emitter: &Emitter) {
     }
     let mut answer = ProbeAnswer { build_id: None, core_api: None, backend_api: None, error: None };
     let is_system = task.library.file_name().is_some_and(|name| name.to_string_lossy().contains("QnnSystem"));
-    let result = if is_system {
-        SystemLibrary::open(&task.library).map(|_| ())
-    } else {
-        try_backend(task, &mut answer)
-    };
+    let result =
+        if is_system { SystemLibrary::open(&task.library).map(|_| ()) } else { try_backend(task, &mut answer) };
     if let Err(error) = result {
         answer.error = Some(reason(&error, &emitter.log_tail()));
     }

@@ -4,13 +4,13 @@ use super::emit::Emitter;
 use super::inputs::{self, InputError};
 use super::inspect::with_order;
 use super::measure::{self, Loop};
-use crate::backends::qnn::runner::protocol::RunTask;
 use super::{events, outputs};
 use crate::backends::qnn::api::{
     Backend as QnnBackend, ComposedGraph, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions, Library, Logger,
     ModelLibrary, PowerProfile, PowerVote, Profile, ProfileEvent, QnnError, Recording, SystemLibrary, VersionPolicy,
     read_binary_info,
 };
+use crate::backends::qnn::runner::protocol::RunTask;
 use crate::backends::settings::{self, Resolved, SettingError};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{
@@ -160,8 +160,7 @@ impl Stages<'_> {
             measure::load(&mut execution, set);
         }
         self.memory(MemoryMark::Loaded);
-        let mut measuring =
-            Loop { emitter: self.emitter, execution: &mut execution, sets: &sets, stop };
+        let mut measuring = Loop { emitter: self.emitter, execution: &mut execution, sets: &sets, stop };
         let result = self.measure(task, &backend, graph.as_ref(), &mut measuring);
         self.memory(MemoryMark::End);
         let torn = self.stage(Stage::Teardown, || {
@@ -181,8 +180,7 @@ impl Stages<'_> {
         bytes: &[u8],
         resolved: &Resolved,
     ) -> Result<Ready, Failed> {
-        let policy =
-            if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
+        let policy = if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
         let (library, system) = self.stage(Stage::LibraryLoad, || {
             let library = open_library(&task.runtime_dir, task.backend, policy)?;
             // A model library brings its own graph; everything else is read by the system library.
@@ -262,17 +260,11 @@ impl Stages<'_> {
         result.map(|(device, _)| device)
     }
 
-    fn restore(
-        &mut self,
-        backend: &Rc<QnnBackend>,
-        device: &Rc<Device>,
-        bytes: &[u8],
-    ) -> Result<Rc<Context>, Failed> {
+    fn restore(&mut self, backend: &Rc<QnnBackend>, device: &Rc<Device>, bytes: &[u8]) -> Result<Rc<Context>, Failed> {
         let at = |e| Failed::qnn(Stage::ContextCreate, e);
         let profile = Profile::create(backend, ProfilingLevel::Basic).map_err(at)?;
-        let context = self.stage(Stage::ContextCreate, || {
-            Context::from_binary(device, bytes, profile.as_ref()).map_err(at)
-        })?;
+        let context =
+            self.stage(Stage::ContextCreate, || Context::from_binary(device, bytes, profile.as_ref()).map_err(at))?;
         self.sub_stages(Stage::ContextCreate, profile.as_ref());
         Ok(context)
     }
@@ -406,10 +398,7 @@ impl Stages<'_> {
             layers.measure(rest, measuring).map_err(at)?;
             self.inferences += layers.done;
         }
-        emitter.event(Event::StageFinished {
-            stage: Stage::Execute,
-            duration_us: begun.elapsed().as_secs_f64() * 1e6,
-        });
+        emitter.event(Event::StageFinished { stage: Stage::Execute, duration_us: begun.elapsed().as_secs_f64() * 1e6 });
         Ok(())
     }
 
@@ -419,15 +408,13 @@ impl Stages<'_> {
             return Ok(());
         }
         // Basic profiling costs nothing per op, so its totals may be taken here when they are asked for.
-        let level =
-            if task.profiling == ProfilingLevel::Basic { ProfilingLevel::Basic } else { ProfilingLevel::Off };
+        let level = if task.profiling == ProfilingLevel::Basic { ProfilingLevel::Basic } else { ProfilingLevel::Off };
         let profile = Profile::create(backend, level)?;
         let emitter = self.emitter;
         let (cpu, wall) = (measure::cpu_ns(), Instant::now());
-        self.inferences +=
-            measuring.run(Phase::Clean, 0, task.budget, profile.as_ref(), |inference, events| {
-                send_metrics(emitter, Phase::Clean, inference, &events);
-            })?;
+        self.inferences += measuring.run(Phase::Clean, 0, task.budget, profile.as_ref(), |inference, events| {
+            send_metrics(emitter, Phase::Clean, inference, &events);
+        })?;
         emitter.event(Event::CpuUsed {
             cpu_us: (measure::cpu_ns() - cpu) as f64 / 1e3,
             wall_us: wall.elapsed().as_secs_f64() * 1e6,
