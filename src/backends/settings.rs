@@ -254,7 +254,7 @@ impl Resolved {
 
 /// A setting with its outcome, for the stream.
 pub fn setting(request: &SettingRequest, outcome: SettingOutcome) -> Setting {
-    Setting { key: request.origin.clone(), value: value_text(&request.value), outcome }
+    Setting { key: crate::event::clean_text(&request.origin), value: value_text(&request.value), outcome }
 }
 
 fn value_text(value: &Value) -> String {

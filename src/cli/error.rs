@@ -5,7 +5,7 @@ use crate::app::AppError;
 use crate::backends::local::RunnerError;
 use crate::backends::runtime::RuntimeError;
 use crate::backends::settings::SettingError;
-use crate::event::Failure;
+use crate::event::{Failure, clean_text};
 use crate::models::FormatError;
 use crate::session::RecordError;
 use std::fmt::Write;
@@ -57,8 +57,12 @@ impl CliError {
         }
     }
 
-    /// `error: …`, its causes, and `next: …`.
+    /// `error: …`, its causes, and `next: …`. File names and vendor texts in it are free of control characters.
     pub fn render(&self) -> String {
+        self.lines().lines().map(|line| clean_text(line) + "\n").collect()
+    }
+
+    fn lines(&self) -> String {
         let mut text = format!("error: {self}\n");
         let mut source = std::error::Error::source(self);
         let mut said = self.to_string();

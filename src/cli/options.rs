@@ -163,7 +163,8 @@ impl RunOptions {
         };
         for request in &requests {
             if let Some(backend) = request.backend.filter(|b| !self.backend.contains(b)) {
-                eprintln!("note: {} has no effect: {backend} is not among the backends", request.origin);
+                let origin = crate::event::clean_text(&request.origin);
+                eprintln!("note: {origin} has no effect: {backend} is not among the backends");
             }
         }
         let mut flag = |origin: &str, name: &str, value: Option<serde_json::Value>| {
