@@ -25,6 +25,8 @@ const MEMORY_EVERY: u32 = 2;
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time to end after the last frame, or after being asked to stop between inferences.
 const GRACE: Duration = Duration::from_secs(10);
+/// Time to read what an ended runner left in its pipes.
+const DRAIN: Duration = Duration::from_secs(2);
 /// Log lines that a failure quotes.
 const TAIL: usize = 20;
 
@@ -75,6 +77,35 @@ pub struct Supervisor {
     done: bool,
     garbage: u64,
     killed_for: Option<String>,
+    console: Flood,
+}
+
+/// Console lines let through per second; a library that prints without end must not fill the session.
+const CONSOLE_LINES_PER_S: u64 = 2_000;
+
+/// Counts lines within the present second.
+#[derive(Debug)]
+struct Flood {
+    since: Instant,
+    lines: u64,
+}
+
+impl Flood {
+    /// Takes a line in. Returns whether it may pass, and how many were held back in the second that just ended.
+    fn take(&mut self) -> (bool, u64) {
+        let mut held_back = 0;
+        if self.since.elapsed() >= Duration::from_secs(1) {
+            held_back = self.lines.saturating_sub(CONSOLE_LINES_PER_S);
+            *self = Self { since: Instant::now(), lines: 0 };
+        }
+        self.lines += 1;
+        (self.lines <= CONSOLE_LINES_PER_S, held_back)
+    }
+
+    /// How many were held back in the present second.
+    fn held_back(&self) -> u64 {
+        self.lines.saturating_sub(CONSOLE_LINES_PER_S)
+    }
 }
 
 /// Runs an inspection or a probe and returns its answer.
@@ -99,6 +130,7 @@ impl Supervisor {
             done: false,
             garbage: 0,
             killed_for: None,
+            console: Flood { since: Instant::now(), lines: 0 },
         }
     }
 
@@ -119,6 +151,7 @@ impl Supervisor {
         let mut ticks = 0u32;
         let mut stop_open = true;
         let mut stop_deadline: Option<Instant> = None;
+        let mut exited: Option<Instant> = None;
         self.last_sign = Instant::now();
         while frames_open || console_open {
             tokio::select! {
@@ -132,8 +165,7 @@ impl Supervisor {
                         stop_deadline = Some(Instant::now() + GRACE);
                     }
                 }
-                line = frames.next(), if frames_open => frames_open = self.take_frame_line(line).await,
-                line = console.next(), if console_open => console_open = self.take_console_line(line).await,
+                // Before the pipes: a child that never stops talking must not keep its deadlines from being looked at.
                 _ = tick.tick() => {
                     ticks = ticks.wrapping_add(1);
                     self.watch_memory(pid, ticks).await;
@@ -143,9 +175,15 @@ impl Supervisor {
                     if self.killed_for.is_some() {
                         let _ = child.start_kill();
                     }
+                    if exited.is_none() && matches!(child.try_wait(), Ok(Some(_))) {
+                        exited = Some(Instant::now());
+                    }
                 }
+                line = frames.next(), if frames_open => frames_open = self.take_frame_line(line).await,
+                line = console.next(), if console_open => console_open = self.take_console_line(line).await,
             }
-            if self.done && !frames_open && self.last_sign.elapsed() > GRACE {
+            // A process that the vendor's code started may hold the pipes open after the runner is gone.
+            if exited.is_some_and(|at| at.elapsed() > DRAIN) {
                 break;
             }
         }
@@ -226,6 +264,11 @@ impl Supervisor {
             Line::End => return false,
             Line::Whole(bytes) | Line::Cut(bytes) | Line::TooLong(bytes) => bytes,
         };
+        let (passes, held_back) = self.console.take();
+        self.report_held_back(held_back).await;
+        if !passes {
+            return true;
+        }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         for event in console::events(&text) {
             if let Event::Log(line) = &event {
@@ -234,6 +277,14 @@ impl Supervisor {
             self.send(crate::event::now_us(), event).await;
         }
         true
+    }
+
+    async fn report_held_back(&self, count: u64) {
+        if count > 0 {
+            let reason = format!("more than {CONSOLE_LINES_PER_S} console lines a second");
+            let lost = Event::Lost { source: "runner console".to_owned(), reason, count };
+            self.send(crate::event::now_us(), lost).await;
+        }
     }
 
     async fn send(&self, t_us: u64, event: Event) {
@@ -288,6 +339,9 @@ impl Supervisor {
         if !self.hello && silent > HELLO_TIMEOUT {
             return Some(format!("the runner did not come up within {} s", HELLO_TIMEOUT.as_secs()));
         }
+        if self.done && silent > GRACE {
+            return Some("it was done but did not end".to_owned());
+        }
         if !self.done && silent > self.limits.stage_timeout {
             let limit = self.limits.stage_timeout.as_secs_f64();
             return Some(format!("stage {} showed no progress for {limit} s (--stage-timeout)", self.stage));
@@ -315,6 +369,7 @@ impl Supervisor {
             self.failure = Some(failure.clone());
             self.send(crate::event::now_us(), Event::Failed(failure)).await;
         }
+        self.report_held_back(self.console.held_back()).await;
         if self.garbage > 5 {
             let count = self.garbage;
             self.send(
