@@ -81,12 +81,12 @@ fn overhead(c: &mut Criterion) {
             })
             .collect();
         ratios.sort_by(f64::total_cmp);
-        let at = |share: f64| ratios[((ratios.len() - 1) as f64 * share) as usize];
+        let at = |quarter: usize| ratios[(ratios.len() - 1) * quarter / 4];
         println!(
             "overhead: measured / bare, {TURNS} turns of {TURN} inferences: median {:.4}, quartiles {:.4} to {:.4}",
-            at(0.5),
-            at(0.25),
-            at(0.75)
+            at(2),
+            at(1),
+            at(3)
         );
     }
     let mut group = c.benchmark_group("inference");

@@ -1,5 +1,6 @@
 //! Bad input, bad options, missing things: the exit status, the words, and no raw control character anywhere.
 
+#![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 #![cfg(target_os = "linux")]
 
 mod support;

@@ -1,5 +1,6 @@
 //! Model libraries: our own, built on the spot with the system's C compiler, against different SDK generations.
 
+#![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod support;

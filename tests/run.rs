@@ -1,5 +1,6 @@
 //! Runs of real models on the real libraries, seen through the result document.
 
+#![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 #![cfg(target_os = "linux")]
 
 mod support;

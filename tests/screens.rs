@@ -1,5 +1,7 @@
 //! Whole screens at fixed sizes, from events that are folded by the store as in a live run.
 
+#![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 use qnnscope::app::{
     Action, BackendAvailability, Entry, EntryKind, KeyAction, Listing, Meaning, Request, StartChoice, Theme, View,
     draw, update,

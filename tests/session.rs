@@ -1,5 +1,6 @@
 //! Session files: what was recorded gives the same figures as the live run, also when it was cut off.
 
+#![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 #![cfg(target_os = "linux")]
 
 mod support;

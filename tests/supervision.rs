@@ -1,5 +1,6 @@
 //! Children that misbehave, and signals: the parent always ends in order, says what happened, and leaves nothing behind.
 
+#![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod support;

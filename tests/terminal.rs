@@ -1,5 +1,7 @@
 //! The live view end to end: the real program on a real pseudo-terminal, running the bundled model on the real libraries.
 
+#![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};

@@ -54,7 +54,8 @@ fn confirm() -> Result<(), CliError> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(CliError::Missing { message: "no QNN runtime is installed".to_owned(), hint });
     }
-    eprint!(
+    let _ = write!(
+        std::io::stderr(),
         "No QNN runtime is installed. Fetch onnxruntime-qnn {DEFAULT_WHEEL_VERSION} (QAIRT 2.47, about 93 MB, under \
          Qualcomm's licence) with pip? [Y/n] "
     );

@@ -49,7 +49,8 @@ impl CliError {
             | Self::Format(_)
             | Self::Setting(_)
             | Self::Usage(_)
-            | Self::Record(_) => BAD_INPUT,
+            | Self::Record(_)
+            | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,
             Self::Failure(failure) if failure.missing => MISSING,
             Self::Runtime(_) | Self::Missing { .. } => MISSING,

@@ -1,7 +1,7 @@
 //! Runs without the live view: progress on stderr, the report on stdout.
 
 use super::run::OutputOptions;
-use super::{BAD_INPUT, CliError, FAILED, INTERRUPTED, MISSING, OK, setup};
+use super::{BAD_INPUT, CliError, FAILED, INTERRUPTED, MISSING, OK, say, setup};
 use crate::backends::local::{Conductor, Limits, RunRequest};
 use crate::event::{Budget, Event, LogLevel, LogSource, Phase, Record, SettingOutcome};
 use crate::probes::HostProbe;
@@ -48,7 +48,7 @@ async fn session(requests: &[RunRequest], limits: Limits, output: &OutputOptions
     };
     print(&text)?;
     if let Some(error) = hub.record_error() {
-        eprintln!("error: {error}\n  next: the figures above are whole; free some space and record again");
+        say(&format!("error: {error}\n  next: the figures above are whole; free some space and record again"));
         return Ok(FAILED);
     }
     Ok(if interrupted { INTERRUPTED } else { exit_status(&store) })
@@ -67,7 +67,7 @@ pub fn print(text: &str) -> Result<(), CliError> {
 /// The first signal asks the run to stop, with its figures kept; the second one ends at once.
 async fn interrupts(stop: &watch::Sender<bool>) {
     signal().await;
-    eprintln!("stopping; once more to end at once");
+    say("stopping; once more to end at once");
     let _ = stop.send(true);
     signal().await;
 }
@@ -187,8 +187,8 @@ impl Progress {
 
     fn line(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| say(text)),
+            None => say(text),
         }
     }
 

@@ -91,7 +91,7 @@ async fn session(
     if let Ok(hub) = hub
         && let Some(error) = hub.record_error()
     {
-        eprintln!("error: {error}");
+        super::say(&format!("error: {error}"));
         return Ok(FAILED);
     }
     Ok(if store.runs().iter().all(|run| run.failure.is_none()) { super::OK } else { headless::exit_status(&store) })

@@ -15,6 +15,7 @@ mod start;
 pub use error::CliError;
 
 use clap::{Parser, Subcommand};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -74,10 +75,15 @@ pub fn main() -> ExitCode {
     match result {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            eprint!("{}", error.render());
+            say(error.render().trim_end());
             ExitCode::from(error.exit_status())
         }
     }
+}
+
+/// A line on stderr; one that cannot be written is no reason to fail.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// All runs ok.

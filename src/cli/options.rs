@@ -1,6 +1,6 @@
 //! Options of a run, and the requests they become.
 
-use super::{CliError, Global};
+use super::{CliError, Global, say};
 use crate::backends::local::{Limits, RunRequest};
 use crate::backends::qnn::runner::{InputFile, RunTask};
 use crate::backends::runtime::{Env, RuntimeDir, choose};
@@ -90,10 +90,12 @@ impl RunOptions {
     pub fn requests(&self, model: &Path, runtime: &RuntimeDir, global: &Global) -> Result<Vec<RunRequest>, CliError> {
         let settings = self.settings()?;
         let mut requests = Vec::new();
-        for &backend in &self.backend {
+        for (index, &backend) in self.backend.iter().enumerate() {
             // Values that cannot be understood are bad input, and known now.
             settings::resolve(&settings, backend)?;
-            requests.push(self.request(model, backend, runtime, &settings, global));
+            let mut request = self.request(model, backend, runtime, &settings, global);
+            request.task.save_outputs = self.save_outputs.as_ref().map(|dir| self.output_dir(dir, index));
+            requests.push(request);
         }
         Ok(requests)
     }
@@ -120,7 +122,7 @@ impl RunOptions {
             input_list: self.input_list.clone(),
             native_input: self.native_input,
             seed: self.seed,
-            save_outputs: self.save_outputs.as_ref().map(|dir| output_dir(dir, backend, self.backend.len())),
+            save_outputs: None,
             warmup: self.warmup,
             budget,
             profiling: self.profiling,
@@ -140,6 +142,16 @@ impl RunOptions {
             simulated: backend.is_simulated_here(),
         };
         RunRequest { plan, task }
+    }
+
+    /// One folder per run where there are several, so that no run writes over another: `cpu`, `htp`, `cpu-2`.
+    fn output_dir(&self, dir: &Path, index: usize) -> PathBuf {
+        let backend = self.backend[index];
+        match self.backend[..index].iter().filter(|&&earlier| earlier == backend).count() {
+            _ if self.backend.len() == 1 => dir.to_owned(),
+            0 => dir.join(backend.name()),
+            earlier => dir.join(format!("{backend}-{}", earlier + 1)),
+        }
     }
 
     fn budgets(&self) -> (Budget, Budget) {
@@ -164,7 +176,7 @@ impl RunOptions {
         for request in &requests {
             if let Some(backend) = request.backend.filter(|b| !self.backend.contains(b)) {
                 let origin = crate::event::clean_text(&request.origin);
-                eprintln!("note: {origin} has no effect: {backend} is not among the backends");
+                say(&format!("note: {origin} has no effect: {backend} is not among the backends"));
             }
         }
         let mut flag = |origin: &str, name: &str, value: Option<serde_json::Value>| {
@@ -188,11 +200,6 @@ impl RunOptions {
             memory_bytes: self.memory_limit_mb.map(|mb| mb << 20).or_else(free_memory_share),
         }
     }
-}
-
-/// One folder per backend where there are several, so that no run writes over another.
-fn output_dir(dir: &Path, backend: Backend, backends: usize) -> PathBuf {
-    if backends > 1 { dir.join(backend.name()) } else { dir.to_owned() }
 }
 
 /// The part of the free memory that a runner may take when nothing is said.

@@ -1,10 +1,11 @@
 //! `qnnscope runtime list`: every runtime, and which of its backends load.
 
 use super::headless::print;
-use super::{CliError, Global, MISSING, OK, setup};
+use super::{CliError, Global, MISSING, OK, say, setup};
 use crate::backends::local::{Ended, Limits, ask};
 use crate::backends::qnn::runner::{Frame, ProbeAnswer, ProbeTask, Task};
 use crate::backends::runtime::{Env, RuntimeDir, RuntimeError, RuntimeSource, survey};
+use crate::event::clean_text;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -65,14 +66,14 @@ pub fn list(json: bool, global: &Global) -> Result<u8, CliError> {
         json.map_err(|e| CliError::Io { action: "write the list".to_owned(), source: e.into() })? + "\n"
     } else {
         for problem in &document.problems {
-            eprintln!("warning: {}", problem.message);
+            say(&format!("warning: {}", clean_text(&problem.message)));
         }
         render(&document)
     };
     print(&text)?;
     if document.runtimes.is_empty() {
         let hint = "`qnnscope runtime install` gets one".to_owned();
-        eprintln!("no QNN runtime found\n  next: {hint}");
+        say(&format!("no QNN runtime found\n  next: {hint}"));
         return Ok(MISSING);
     }
     Ok(OK)

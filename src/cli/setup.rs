@@ -19,9 +19,20 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
     Ok(value)
 }
 
+/// A limit on file sizes would end the process with a signal; caught, it is an error of the recorder.
+fn catch_file_size_limit() {
+    #[cfg(target_os = "linux")]
+    {
+        const SIGXFSZ: i32 = 25;
+        // The handler stays when the stream is dropped.
+        let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ));
+    }
+}
+
 /// A hub with its header and this machine on the stream.
 pub async fn open_session(record: Option<&Path>) -> Result<(Hub, Source), CliError> {
     let recorder = record.map(Recorder::create).transpose()?;
+    catch_file_size_limit();
     let (hub, source) = Hub::new(recorder);
     let device = local_device();
     let header = SessionStarted {

@@ -77,6 +77,11 @@ pub enum Event {
     SubStageFinished(SubStage),
     /// A graph was composed: its whole op table, once.
     GraphComposed(Box<Graph>),
+    /// The graph that runs, of those composed.
+    GraphChosen {
+        /// Its name.
+        name: String,
+    },
     /// The tensors that feed the run: where each came from.
     InputsPrepared {
         /// Seed of the random data, for inputs without a file.

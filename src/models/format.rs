@@ -37,6 +37,10 @@ pub enum FormatError {
     Io { path: PathBuf, source: std::io::Error },
     #[error("{path} is a directory, not a model file")]
     Directory { path: PathBuf },
+    #[error("{path} is a pipe or device, not a model file")]
+    NotAFile { path: PathBuf },
+    #[error("the path {path} is not UTF-8 text; rename the file")]
+    PathNotText { path: PathBuf },
     #[error("{path} is empty (0 bytes)")]
     Empty { path: PathBuf },
     #[error(
@@ -70,7 +74,13 @@ pub fn identify(path: &Path) -> Result<ModelFormat, FormatError> {
     if metadata.is_dir() {
         return Err(FormatError::Directory { path: path.to_owned() });
     }
-    if metadata.is_file() && metadata.len() == 0 {
+    if !metadata.is_file() {
+        return Err(FormatError::NotAFile { path: path.to_owned() });
+    }
+    if path.to_str().is_none() {
+        return Err(FormatError::PathNotText { path: path.to_owned() });
+    }
+    if metadata.len() == 0 {
         return Err(FormatError::Empty { path: path.to_owned() });
     }
     let mut start = [0u8; 64];

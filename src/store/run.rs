@@ -108,8 +108,9 @@ pub struct Run {
     pub model: Option<ModelInfo>,
     /// The opened runtime.
     pub runtime: Option<RuntimeInfo>,
-    /// All composed graphs; [`Run::graph`] is the one that runs (the last one composed).
+    /// All composed graphs in the model's order; [`Run::graph`] is the one that runs.
     pub graphs: Vec<Graph>,
+    chosen: usize,
     /// Settings and what became of them.
     pub settings: Vec<Setting>,
     /// Times of finished stages.
@@ -160,6 +161,7 @@ impl Run {
             model: None,
             runtime: None,
             graphs: Vec::new(),
+            chosen: 0,
             settings: Vec::new(),
             stages: Vec::new(),
             sub_stages: Vec::new(),
@@ -197,6 +199,9 @@ impl Run {
             }
             Event::SubStageFinished(sub) => self.sub_stages.push(sub.clone()),
             Event::GraphComposed(graph) => self.graphs.push((**graph).clone()),
+            Event::GraphChosen { name } => {
+                self.chosen = self.graphs.iter().position(|graph| graph.name == *name).unwrap_or(0);
+            }
             Event::InputsPrepared { seed, inputs } => {
                 self.seed = Some(*seed);
                 self.inputs.clone_from(inputs);
@@ -245,7 +250,7 @@ impl Run {
 
     /// The graph that runs.
     pub fn graph(&self) -> Option<&Graph> {
-        self.graphs.last()
+        self.graphs.get(self.chosen)
     }
 
     /// True once the run has ended.

@@ -1,6 +1,6 @@
 //! Runs one after another, and the orders that come in between.
 
-use super::supervise::{Ended, Limits, Supervisor};
+use super::supervise::{Ended, Limits, RunnerError, Supervisor};
 use crate::backends::qnn::runner::{RunTask, Task};
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, RunId, RunPlan, RunStatus, Stage};
 use crate::session::Source;
@@ -55,10 +55,10 @@ impl Conductor {
                     call: "spawn".to_owned(),
                     code: None,
                     symbol: None,
+                    missing: matches!(error, RunnerError::Spawn { .. }),
+                    bad_input: matches!(error, RunnerError::Request { .. }),
                     message: error.to_string(),
                     hint: None,
-                    missing: true,
-                    bad_input: false,
                     log_tail: Vec::new(),
                 };
                 self.source.send(Some(id), Event::Failed(Box::new(failure))).await;

@@ -48,10 +48,12 @@ impl Default for Limits {
 
 /// The runner cannot be started.
 #[derive(Debug, Error)]
-#[error("cannot start the runner process {program}: {source}")]
-pub struct RunnerError {
-    program: PathBuf,
-    source: std::io::Error,
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum RunnerError {
+    #[error("cannot start the runner process {program}: {source}")]
+    Spawn { program: PathBuf, source: std::io::Error },
+    #[error("the request cannot be told to the runner: {reason}; file names must be UTF-8 text")]
+    Request { reason: String },
 }
 
 /// How a runner ended.
@@ -61,6 +63,29 @@ pub enum Ended {
     Done(Option<Frame>),
     /// It did not; what was last known. For runs the failure is on the stream too.
     Failed(Box<Failure>),
+}
+
+/// The process group of a runner: what vendor code started ends with it, also when the supervisor is dropped.
+struct Group(Option<u32>);
+
+impl Group {
+    #[cfg(unix)]
+    fn kill(&self) {
+        let pid = self.0.and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid {
+            // Fails when nobody is left in it, which is how it should be.
+            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn kill(&self) {}
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
 }
 
 /// Watches one runner.
@@ -136,10 +161,12 @@ impl Supervisor {
 
     /// Starts the runner, sees it through, and returns how it ended. Setting `stop` asks it to end its phase.
     pub async fn run(mut self, task: &Task, mut stop: watch::Receiver<bool>) -> Result<Ended, RunnerError> {
+        let mut request =
+            serde_json::to_vec(task).map_err(|error| RunnerError::Request { reason: error.to_string() })?;
+        request.push(b'\n');
         let (mut child, mut stdin, stdout, stderr) = spawn(task)?;
         let pid = child.id();
-        let mut request = serde_json::to_vec(task).unwrap_or_default();
-        request.push(b'\n');
+        let group = Group(pid);
         if stdin.write_all(&request).await.is_err() || stdin.flush().await.is_err() {
             self.note(LogLevel::Error, "the runner closed its input before it read the task").await;
         }
@@ -177,6 +204,7 @@ impl Supervisor {
                     }
                     if exited.is_none() && matches!(child.try_wait(), Ok(Some(_))) {
                         exited = Some(Instant::now());
+                        group.kill();
                     }
                 }
                 line = frames.next(), if frames_open => frames_open = self.take_frame_line(line).await,
@@ -195,6 +223,7 @@ impl Supervisor {
             }
         };
         drop(stdin);
+        drop(group);
         Ok(self.finish(status).await)
     }
 
@@ -350,7 +379,8 @@ impl Supervisor {
     }
 
     async fn finish(mut self, exit: Option<ExitStatus>) -> Ended {
-        let unfinished = !self.done;
+        // A run is carried out when it has said how it ended.
+        let unfinished = !self.done || (self.source.is_some() && self.status.is_none());
         if (unfinished || self.killed_for.is_some()) && self.failure.is_none() && self.status.is_none() {
             let (call, message) = self.describe_end(exit);
             let mut failure = Failure {
@@ -443,12 +473,12 @@ fn program() -> Result<PathBuf, RunnerError> {
     if let Some(program) = std::env::var_os("QNNSCOPE_RUNNER") {
         return Ok(PathBuf::from(program));
     }
-    std::env::current_exe().map_err(|source| RunnerError { program: PathBuf::from("qnnscope"), source })
+    std::env::current_exe().map_err(|source| RunnerError::Spawn { program: PathBuf::from("qnnscope"), source })
 }
 
 fn spawn(task: &Task) -> Result<(Child, ChildStdin, ChildStdout, ChildStderr), RunnerError> {
     let program = program()?;
-    let failed = |source| RunnerError { program: program.clone(), source };
+    let failed = |source| RunnerError::Spawn { program: program.clone(), source };
     let mut command = tokio::process::Command::new(&program);
     command.arg(crate::RUNNER_SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Backends open their siblings by bare name; the DSP side searches its own path (`;` between folders).

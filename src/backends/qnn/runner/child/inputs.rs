@@ -280,13 +280,13 @@ mod tests {
         Tensor { name: "x".into(), dtype: DataType(dtype), shape: shape.into(), quantization, kind: TensorKind::Input }
     }
 
-    fn scale(scale: f64, offset: i32) -> Option<Quantization> {
-        Some(Quantization::ScaleOffset { scale, offset, bitwidth: None })
+    fn scale(scale: f64, offset: i32) -> Quantization {
+        Quantization::ScaleOffset { scale, offset, bitwidth: None }
     }
 
     #[test]
     fn random_data_is_the_same_for_the_same_seed() {
-        let t = tensor(0x0408, &[2, 50], scale(0.1, -3));
+        let t = tensor(0x0408, &[2, 50], Some(scale(0.1, -3)));
         let a = random(&t, 7, 0).unwrap();
         assert_eq!(a, random(&t, 7, 0).unwrap());
         assert_ne!(a, random(&t, 8, 0).unwrap());
@@ -331,7 +331,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("in.raw");
         std::fs::write(&path, [0u8; 6]).unwrap();
-        let t = tensor(0x0408, &[1, 6], scale(1.0, 0));
+        let t = tensor(0x0408, &[1, 6], Some(scale(1.0, 0)));
         let error = read_file(&path, &t, false).unwrap_err().to_string();
         assert!(
             error.contains("24 bytes of float32") && error.contains("1x6") && error.contains("--native-input"),
@@ -343,7 +343,7 @@ mod tests {
     proptest! {
         #[test]
         fn quantised_values_come_back_within_half_a_step(value in -10.0f64..10.0, s in 0.05f64..1.0) {
-            let t = tensor(0x0416, &[1], scale(s, -32768));
+            let t = tensor(0x0416, &[1], Some(scale(s, -32768)));
             let bytes = encode(&[value], &t, false).unwrap();
             let back = f64::from(dequantize(&bytes, &t).unwrap()[0]);
             prop_assert!((back - value).abs() <= s * 0.5001, "{value} {back}");

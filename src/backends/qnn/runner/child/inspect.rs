@@ -1,10 +1,10 @@
 //! Reading a model's graphs without executing it, and without a backend that runs it.
 
 use super::emit::Emitter;
-use super::run::{Failed, identify_model, open_library, open_system, report_failure};
+use super::run::{Failed, identify_model, open_library, open_system, report_failure, unreadable_dlc};
 use crate::backends::Backend;
 use crate::backends::qnn::api::{
-    ComposedGraph, Dlc, Library, ModelLibrary, Recording, SystemLibrary, VersionPolicy, read_binary_info,
+    ComposedGraph, Dlc, Library, ModelLibrary, QnnError, Recording, SystemLibrary, VersionPolicy, read_binary_info,
 };
 use crate::backends::qnn::runner::protocol::{Frame, InspectTask};
 use crate::event::{ModelInfo, Stage};
@@ -26,23 +26,33 @@ pub fn inspect(task: &InspectTask, emitter: &Emitter) {
 
 fn read(task: &InspectTask, emitter: &Emitter) -> Result<(ModelInfo, Vec<Graph>), Failed> {
     let (mut model, bytes) = identify_model(&task.model).map_err(|e| e.at(Stage::Prepare))?;
+    // For the supervisor: where a crash happened.
+    let begin = |stage| emitter.event(crate::event::Event::StageStarted { stage });
     let load = |e: Failed| e.at(Stage::LibraryLoad);
     let policy = if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
     let graphs = match model.format {
         ModelFormat::Dlc => {
+            begin(Stage::LibraryLoad);
             let system = open_system(&task.runtime_dir).map_err(load)?;
             let lender = lender(&task.runtime_dir, policy).map_err(load)?;
-            let dlc = Dlc::open(&system, &task.model).map_err(|e| Failed::qnn(Stage::Compose, e))?;
+            begin(Stage::Compose);
+            let unreadable = |e: QnnError| unreadable_dlc(&task.model, e);
+            let dlc = Dlc::open(&system, &task.model).map_err(unreadable)?;
             let (composed, recording) = dlc.read(&lender);
-            with_order(&composed.map_err(|e| Failed::qnn(Stage::Compose, e))?, recording)
+            let none = recording.graphs.is_empty();
+            let failed = |e| if none { unreadable(e) } else { Failed::qnn(Stage::Compose, e) };
+            with_order(&composed.map_err(failed)?, recording)
         }
         ModelFormat::ModelLibrary => {
+            begin(Stage::LibraryLoad);
             let lender = lender(&task.runtime_dir, policy).map_err(load)?;
-            let library = ModelLibrary::open(&task.model).map_err(|e| Failed::qnn(Stage::LibraryLoad, e))?;
+            begin(Stage::Compose);
+            let library = ModelLibrary::open(&task.model).map_err(|e| Failed::qnn(Stage::Compose, e))?;
             let (composed, recording) = library.read(&lender);
             with_order(&composed.map_err(|e| Failed::qnn(Stage::Compose, e))?, recording)
         }
         ModelFormat::ContextBinary => {
+            begin(Stage::ContextCreate);
             let system: Rc<SystemLibrary> = open_system(&task.runtime_dir).map_err(load)?;
             let (info, _) = read_binary_info(&system, &bytes).map_err(|e| Failed::not_a_binary(&task.model, &e))?;
             let graphs = info

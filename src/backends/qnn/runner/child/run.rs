@@ -286,17 +286,14 @@ impl Stages<'_> {
             let at = |e| Failed::qnn(Stage::Compose, e);
             let (composed, recording) = match system {
                 Some(system) => Dlc::open(system, &task.model)
-                    .map_err(|e| match e {
-                        QnnError::Call { .. } => {
-                            Failed::bad_input(Stage::Compose, e.call(), unreadable_dlc(&task.model, &e))
-                        }
-                        other => at(other),
-                    })?
+                    .map_err(|e| unreadable_dlc(&task.model, e))?
                     .compose(&context, options),
                 None => ModelLibrary::open(&task.model).map_err(at)?.compose(&context, options),
             };
             noted = recording;
-            composed.map_err(at)
+            // A DLC that does not even begin a graph holds none that this runtime can read.
+            let none = system.is_some() && noted.graphs.is_empty() && noted.options_refused.is_none();
+            composed.map_err(|e| if none { unreadable_dlc(&task.model, e) } else { at(e) })
         });
         for setting in &resolved.with_graph {
             let outcome = match noted.options_refused {
@@ -310,7 +307,7 @@ impl Stages<'_> {
         Ok(((composed, described), context))
     }
 
-    /// Picks the graph to run; the chosen one is announced last, so that it is the run's graph.
+    /// Announces all graphs in the model's order and picks the one to run.
     fn choose(
         &self,
         task: &RunTask,
@@ -332,11 +329,11 @@ impl Stages<'_> {
             let message = format!("the model has {} graphs ({listed}); the first one runs, --graph picks", names.len());
             self.emitter.runner_log(crate::event::LogLevel::Warning, &message);
         }
-        let chosen = described.remove(at);
-        for graph in described {
-            self.emitter.event(Event::GraphComposed(Box::new(graph)));
+        for graph in &described {
+            self.emitter.event(Event::GraphComposed(Box::new(graph.clone())));
         }
-        self.emitter.event(Event::GraphComposed(Box::new(chosen.clone())));
+        let chosen = described.swap_remove(at);
+        self.emitter.event(Event::GraphChosen { name: chosen.name.clone() });
         Ok((composed.swap_remove(at), Some(chosen)))
     }
 
@@ -602,8 +599,12 @@ pub fn open_system(dir: &Path) -> Result<Rc<SystemLibrary>, Failed> {
     SystemLibrary::open(&path).map_err(|e| Failed { missing: true, ..Failed::qnn(Stage::LibraryLoad, e) })
 }
 
-fn unreadable_dlc(path: &Path, error: &QnnError) -> String {
-    format!("{} cannot be read by this runtime (damaged, or made by a newer SDK): {error}", path.display())
+/// A DLC that the system library refuses, or in which it does not even begin a graph.
+pub fn unreadable_dlc(path: &Path, error: QnnError) -> Failed {
+    let QnnError::Call { call, .. } = &error else { return Failed::qnn(Stage::Compose, error) };
+    let message =
+        format!("{} cannot be read by this runtime (damaged, or made by a newer SDK): {error}", path.display());
+    Failed::bad_input(Stage::Compose, call, message)
 }
 
 /// Names the op that the backend refused, which the composer's own code hides.
