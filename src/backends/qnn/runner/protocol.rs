@@ -103,6 +103,8 @@ pub struct RunTask {
     pub seed: u64,
     /// Folder for outputs.
     pub save_outputs: Option<PathBuf>,
+    /// File for the compiled context.
+    pub save_context: Option<PathBuf>,
     /// Warm-up inferences.
     pub warmup: u64,
     /// Budget of the clean phase.

@@ -241,6 +241,9 @@ impl Stages<'_> {
             self.stage(Stage::Finalize, || handle.finalize(profile.as_ref()).map_err(at_finalize))?;
             self.sub_stages(Stage::Finalize, profile.as_ref());
         }
+        if let Some(path) = &task.save_context {
+            save_context(&context, path)?;
+        }
         let execution = Execution::new(handle, entry.inputs, entry.outputs).map_err(at_finalize)?;
         Ok(Ready { execution, graph, backend, device })
     }
@@ -487,6 +490,22 @@ impl Stages<'_> {
                 pss,
                 inferences: self.inferences,
             }));
+        }
+    }
+}
+
+/// Writes the serialised context, whole or not at all.
+fn save_context(context: &Context, path: &Path) -> Result<(), Failed> {
+    let bytes = context.binary().map_err(|e| Failed::qnn(Stage::Finalize, e))?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let written = tempfile::NamedTempFile::new_in(folder)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, &bytes).map(|()| file))
+        .and_then(|file| file.persist(path).map_err(|error| error.error));
+    match written {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let message = format!("cannot write the context binary to {}: {error}", path.display());
+            Err(Failed::bad_input(Stage::Finalize, "save context", message))
         }
     }
 }
