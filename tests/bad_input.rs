@@ -403,7 +403,7 @@ fn runtime_folders_that_are_none_are_named() {
     let mut elf = vec![0u8; 64];
     elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
     (elf[16], elf[18], elf[20], elf[52], elf[54], elf[58]) = (3, 183, 1, 64, 56, 64);
-    for name in ["libQnnSystem.so", "cpu"] {
+    for name in ["libQnnSystem.so", "libQnnCpu.so"] {
         std::fs::write(foreign.join(name), &elf).unwrap();
     }
     let said = run(&foreign);
@@ -418,13 +418,13 @@ fn a_runtime_with_a_damaged_library_is_told() {
     }
     Qnnscope::on(folder.path()).run_json(&demo_float(), "-n 1 --profiling off").expect(0);
     // Cut after the header: the folder still looks right, and only opening the library tells.
-    let whole = std::fs::read(runtime_247().join("cpu")).unwrap();
-    std::fs::remove_file(folder.path().join("cpu")).unwrap();
-    std::fs::write(folder.path().join("cpu"), &whole[..whole.len() / 2]).unwrap();
+    let whole = std::fs::read(runtime_247().join("libQnnCpu.so")).unwrap();
+    std::fs::remove_file(folder.path().join("libQnnCpu.so")).unwrap();
+    std::fs::write(folder.path().join("libQnnCpu.so"), &whole[..whole.len() / 2]).unwrap();
     let done = Qnnscope::on(folder.path()).run_json(&demo_float(), "-n 1").leaves_nothing_behind();
     assert!(matches!(done.code(), 1 | 3), "{}", done.code());
     assert_eq!(done.first_run()["error"]["stage"], "library_load");
-    assert!(done.stderr.contains("cpu") || done.stderr.contains("SIGBUS"), "{}", done.stderr);
+    assert!(done.stderr.contains("libQnnCpu.so") || done.stderr.contains("SIGBUS"), "{}", done.stderr);
     clean(&done);
 }
 

@@ -260,7 +260,7 @@ fn the_newer_runtime_has_no_cpu_backend() {
     let run = done.first_run();
     assert_eq!((&run["status"], &run["error"]["stage"]), (&json!("failed"), &json!("library_load")));
     let message = run["error"]["message"].as_str().unwrap();
-    assert!(message.contains("no cpu backend") && message.contains("cpu"), "{message}");
+    assert!(message.contains("no cpu backend") && message.contains("libQnnCpu.so"), "{message}");
     assert!(run["error"]["hint"].as_str().unwrap().contains("qnnscope runtime"), "{run}");
     assert!(done.stderr.contains("no cpu backend") && done.stderr.contains("next: "), "{}", done.stderr);
     assert_eq!((&run["latency_us"], &run["ops"]), (&Value::Null, &json!([])));
