@@ -568,3 +568,21 @@ fn float_models_on_a_chip_without_floats_fail_with_advice() {
         assert!(error["hint"].is_string() && error["code"].is_u64(), "{error}");
     }
 }
+
+#[test]
+fn a_dlc_of_a_newer_sdk_names_its_maker() {
+    let folder = Folder::new();
+    let mut bytes = std::fs::read(demo_int8()).unwrap();
+    let find = |bytes: &[u8], what: &[u8]| bytes.windows(what.len()).position(|window| window == what).unwrap();
+    let at = find(&bytes, b"\"converterVersion\": \"2.47.");
+    bytes[at + 21] = b'9';
+    // The graph is a FlatBuffer in the record `model`; one of a later format is unreadable from its first word on.
+    let record = find(&bytes, b"PK\x03\x04") + find(&bytes[find(&bytes, b"PK\x03\x04")..], b"model\x01\0");
+    let start = record + 60;
+    bytes[start..start + 40_000].fill(0xff);
+    let path = folder.path().join("newer.dlc");
+    std::fs::write(&path, &bytes).unwrap();
+    let done = Qnnscope::on(&runtime_247()).run_json(&path, "-n 1");
+    assert_eq!(done.code(), 2, "{}", done.stderr);
+    assert!(done.stderr.contains("newer SDK") && done.stderr.contains("9.47.0"), "{}", done.stderr);
+}

@@ -139,6 +139,24 @@ fn check_dlc(path: &Path) -> Result<ModelFormat, FormatError> {
     Err(FormatError::NotADlc { path: path.to_owned(), found: names.join(", ") })
 }
 
+/// Version of the SDK that made a DLC, as its metadata tells: `2.47.0.260601114230`.
+pub fn dlc_sdk_version(path: &Path) -> Option<String> {
+    const MAX_METADATA: u64 = 1 << 20;
+    let file = std::fs::File::open(path).ok()?;
+    let mut archive = zip::ZipArchive::new(std::io::BufReader::new(file)).ok()?;
+    let index = (0..archive.len())
+        .find(|&i| matches!(archive.name_for_index(i), Some(Ok(name)) if name.starts_with("dlc.metadata")))?;
+    // Raw: the checksums of converters' records are zero, which a checked read would refuse.
+    let record = archive.by_index_raw(index).ok()?;
+    if record.compression() != zip::CompressionMethod::Stored {
+        return None;
+    }
+    let metadata: serde_json::Value = serde_json::from_reader(record.take(MAX_METADATA)).ok()?;
+    let steps = metadata.get("dlcGenerationInfo")?.as_array()?;
+    let version = steps.iter().rev().find_map(|step| step.pointer("/converterCommand/converterVersion")?.as_str())?;
+    Some(crate::event::clean_text(version))
+}
+
 /// Oldest core API whose tensors are laid out as today.
 const OLDEST_LIBRARY_MINOR: u32 = 14;
 
@@ -219,6 +237,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(identify(dir.path()), Err(FormatError::Directory { .. })));
         assert!(matches!(identify(&dir.path().join("none")), Err(FormatError::Io { .. })));
+    }
+
+    #[test]
+    fn the_maker_of_a_dlc_is_told() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo/qnnscope-demo-int8.dlc");
+        assert_eq!(dlc_sdk_version(&path).as_deref(), Some("2.47.0.260601114230"));
+        assert_eq!(dlc_sdk_version(Path::new(env!("CARGO_MANIFEST_DIR"))), None);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::event::{
     Budget, Event, Failure, MemoryMark, MemorySample, ModelInfo, OpSample, Phase, RunStatus, RuntimeInfo, Setting,
     SettingOutcome, Stage, SubStage, clean_text,
 };
-use crate::models::{FormatError, Graph, ModelFormat, identify};
+use crate::models::{FormatError, Graph, ModelFormat, dlc_sdk_version, identify};
 use crate::probes::process;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -621,8 +621,9 @@ pub fn open_system(dir: &Path) -> Result<Rc<SystemLibrary>, Failed> {
 /// A DLC that the system library refuses, or in which it does not even begin a graph.
 pub fn unreadable_dlc(path: &Path, error: QnnError) -> Failed {
     let QnnError::Call { call, .. } = &error else { return Failed::qnn(Stage::Compose, error) };
+    let maker = dlc_sdk_version(path).map_or_else(String::new, |version| format!("; it was made with SDK {version}"));
     let message =
-        format!("{} cannot be read by this runtime (damaged, or made by a newer SDK): {error}", path.display());
+        format!("{} cannot be read by this runtime (damaged, or made by a newer SDK{maker}): {error}", path.display());
     Failed::bad_input(Stage::Compose, call, message)
 }
 
