@@ -3,7 +3,8 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use qnnscope::backends::qnn::api::{
-    Backend, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions, Library, Logger, SystemLibrary, VersionPolicy,
+    Backend, Composition, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions, Library, Logger, SystemLibrary,
+    VersionPolicy,
 };
 use qnnscope::backends::qnn::runner::emit::Emitter;
 use qnnscope::backends::qnn::runner::measure::Loop;
@@ -37,7 +38,9 @@ fn execution(model: &str) -> Execution {
     let (device, _) = Device::create(&backend, DeviceTarget::default()).expect("a device");
     let context = Context::create(&device).expect("a context");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("demo").join(model);
-    let (graphs, _) = Dlc::open(&system, &path).expect("the DLC opens").compose(&context, GraphOptions::default());
+    let (graphs, _) = Dlc::open(&system, &path)
+        .expect("the DLC opens")
+        .compose(&Composition::into_context(&context, GraphOptions::default()));
     let entry = graphs.expect("it composes").swap_remove(0);
     let graph = context.graph(&entry.name).expect("the graph is there");
     graph.finalize(None).expect("it finalizes");

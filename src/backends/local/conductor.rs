@@ -1,6 +1,7 @@
 //! Runs one after another, and the orders that come in between.
 
-use super::supervise::{Ended, Limits, RunnerError, Supervisor};
+use super::process::RunnerError;
+use super::supervise::{Ended, Limits, Supervisor};
 use crate::backends::qnn::runner::{RunTask, Task};
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, RunId, RunPlan, RunStatus, Stage};
 use crate::session::Source;

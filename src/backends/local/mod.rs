@@ -3,7 +3,9 @@
 mod conductor;
 mod console;
 mod frames;
+mod process;
 mod supervise;
 
 pub use conductor::{Conductor, Order, RunRequest};
-pub use supervise::{Ended, Limits, RunnerError, Supervisor, ask};
+pub use process::RunnerError;
+pub use supervise::{Ended, Limits, Supervisor, ask};

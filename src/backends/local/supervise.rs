@@ -2,19 +2,17 @@
 
 use super::console;
 use super::frames::{Line, LineReader, MAX_CONSOLE_LINE, MAX_FRAME};
+use super::process::{Group, RunnerError, signal, spawn};
 use crate::backends::qnn::runner::{Command, Frame, PROTOCOL, Task};
 use crate::event::{
     Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, RunId, RunStatus, Stage, clean_text,
 };
-use crate::probes::process;
+use crate::probes::process::memory as process_memory;
 use crate::session::Source;
 use std::collections::VecDeque;
-use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
-use thiserror::Error;
 use tokio::io::{AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::watch;
 
 /// How often deadlines and memory are looked at.
@@ -46,16 +44,6 @@ impl Default for Limits {
     }
 }
 
-/// The runner cannot be started.
-#[derive(Debug, Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum RunnerError {
-    #[error("cannot start the runner process {program}: {source}")]
-    Spawn { program: PathBuf, source: std::io::Error },
-    #[error("the request cannot be told to the runner: {reason}; file names must be UTF-8 text")]
-    Request { reason: String },
-}
-
 /// How a runner ended.
 #[derive(Debug)]
 pub enum Ended {
@@ -63,29 +51,6 @@ pub enum Ended {
     Done(Option<Frame>),
     /// It did not; what was last known. For runs the failure is on the stream too.
     Failed(Box<Failure>),
-}
-
-/// The process group of a runner: what vendor code started ends with it, also when the supervisor is dropped.
-struct Group(Option<u32>);
-
-impl Group {
-    #[cfg(unix)]
-    fn kill(&self) {
-        let pid = self.0.and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
-            // Fails when nobody is left in it, which is how it should be.
-            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn kill(&self) {}
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
-    }
 }
 
 /// Watches one runner.
@@ -336,7 +301,7 @@ impl Supervisor {
     }
 
     async fn watch_memory(&mut self, pid: Option<u32>, ticks: u32) {
-        let Some(memory) = pid.and_then(|pid| process::memory(Some(pid))) else { return };
+        let Some(memory) = pid.and_then(|pid| process_memory(Some(pid))) else { return };
         if let Some(limit) = self.limits.memory_bytes
             && memory.rss > limit
         {
@@ -437,77 +402,4 @@ impl Supervisor {
             }
         }
     }
-}
-
-#[cfg(unix)]
-fn signal(exit: ExitStatus) -> Option<(i32, &'static str)> {
-    use std::os::unix::process::ExitStatusExt;
-    let number = exit.signal()?;
-    let name = match number {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        4 => "SIGILL",
-        5 => "SIGTRAP",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        15 => "SIGTERM",
-        24 => "SIGXCPU",
-        25 => "SIGXFSZ",
-        31 => "SIGSYS",
-        _ => "a signal",
-    };
-    Some((number, name))
-}
-
-#[cfg(not(unix))]
-fn signal(_exit: ExitStatus) -> Option<(i32, &'static str)> {
-    None
-}
-
-/// The runner's program: this binary, or `$QNNSCOPE_RUNNER` (for debugging the protocol).
-fn program() -> Result<PathBuf, RunnerError> {
-    if let Some(program) = std::env::var_os("QNNSCOPE_RUNNER") {
-        return Ok(PathBuf::from(program));
-    }
-    std::env::current_exe().map_err(|source| RunnerError::Spawn { program: PathBuf::from("qnnscope"), source })
-}
-
-fn spawn(task: &Task) -> Result<(Child, ChildStdin, ChildStdout, ChildStderr), RunnerError> {
-    let program = program()?;
-    let failed = |source| RunnerError::Spawn { program: program.clone(), source };
-    let mut command = tokio::process::Command::new(&program);
-    command.arg(crate::RUNNER_SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Backends open their siblings by bare name; the DSP side searches its own path (`;` between folders).
-    let folder = match task {
-        Task::Run(task) => Some(task.runtime_dir.clone()),
-        Task::Inspect(task) => Some(task.runtime_dir.clone()),
-        Task::Probe(task) => task.library.parent().map(ToOwned::to_owned),
-    };
-    if let Some(folder) = folder {
-        command.env("LD_LIBRARY_PATH", joined(&folder, "LD_LIBRARY_PATH", ":"));
-        command.env("ADSP_LIBRARY_PATH", joined(&folder, "ADSP_LIBRARY_PATH", ";"));
-    }
-    command.kill_on_drop(true);
-    // A group of its own: Ctrl-C in the terminal reaches us, and we end the run in order.
-    #[cfg(unix)]
-    command.process_group(0);
-    let mut child = command.spawn().map_err(failed)?;
-    match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
-        (Some(stdin), Some(stdout), Some(stderr)) => Ok((child, stdin, stdout, stderr)),
-        _ => Err(failed(std::io::Error::other("its pipes are missing"))),
-    }
-}
-
-/// `folder` in front of what the variable already holds.
-fn joined(folder: &std::path::Path, variable: &str, separator: &str) -> std::ffi::OsString {
-    let mut value = folder.as_os_str().to_owned();
-    if let Some(old) = std::env::var_os(variable).filter(|old| !old.is_empty()) {
-        value.push(separator);
-        value.push(old);
-    }
-    value
 }

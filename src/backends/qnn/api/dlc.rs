@@ -2,12 +2,11 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
-use super::htp::GraphOptions;
 use super::interface::{NULL, text};
-use super::interpose::{self, Mode, Recording};
+use super::interpose::{self, Composition, Recording};
 use super::tensor::{OwnedTensor, records};
-use super::{Context, Library, QnnError, SystemLibrary, log};
-use crate::backends::qnn::sys::{self, Handle, InterfaceByValue, InterfaceHead};
+use super::{QnnError, SystemLibrary, log};
+use crate::backends::qnn::sys::{self, Handle, InterfaceByValue};
 use std::ffi::{CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -47,36 +46,13 @@ impl Dlc {
         Ok(dlc)
     }
 
-    /// Composes every graph of the DLC into `context` through the interposer.
+    /// Composes every graph of the DLC through the interposer.
     ///
     /// The recording comes back on failure too: it tells which op was refused.
-    pub fn compose(
-        &self,
-        context: &Context,
-        options: GraphOptions,
-    ) -> (Result<Vec<ComposedGraph>, QnnError>, Recording) {
-        self.compose_with(context.library(), context.backend().handle(), context.handle(), Mode::Forward, options)
-    }
-
-    /// Reads every graph of the DLC without a backend. `library` only lends its version and table size; no call reaches
-    /// it but propertyHasCapability.
-    pub fn read(&self, library: &Library) -> (Result<Vec<ComposedGraph>, QnnError>, Recording) {
-        // The composer wants handles that are not null; in this mode nobody follows them.
-        let stand_in: Handle = std::ptr::without_provenance_mut(8);
-        self.compose_with(library, stand_in, stand_in, Mode::RecordOnly, GraphOptions::default())
-    }
-
-    fn compose_with(
-        &self,
-        library: &Library,
-        backend: Handle,
-        context: Handle,
-        mode: Mode,
-        options: GraphOptions,
-    ) -> (Result<Vec<ComposedGraph>, QnnError>, Recording) {
-        let table = interpose::begin(library, mode, options);
+    pub fn compose(&self, composition: &Composition<'_>) -> (Result<Vec<ComposedGraph>, QnnError>, Recording) {
+        let table = interpose::begin(composition);
         let (mut infos, mut count) = (std::ptr::null_mut(), 0u32);
-        let composed = self.call(library.head(), &table, backend, context, &mut infos, &mut count);
+        let composed = self.call(composition, &table, &mut infos, &mut count);
         let recording = interpose::finish();
         let graphs = composed.map(|()| {
             if infos.is_null() {
@@ -92,13 +68,12 @@ impl Dlc {
     /// systemDlcComposeGraphs with an interface record of exactly `table.len()` slots by value.
     fn call(
         &self,
-        head: &InterfaceHead,
+        composition: &Composition<'_>,
         table: &[*const c_void],
-        backend: Handle,
-        context: Handle,
         infos: &mut *mut sys::GraphInfo,
         count: &mut u32,
     ) -> Result<(), QnnError> {
+        let Composition { library, backend, context, .. } = *composition;
         macro_rules! with_slots {
             ($($n:literal)*) => {
                 match table.len() {
@@ -108,7 +83,7 @@ impl Dlc {
                             .function(sys::slots::system::DLC_COMPOSE_GRAPHS, "systemDlcComposeGraphs")?;
                         let mut slots = [std::ptr::null(); $n];
                         slots.copy_from_slice(table);
-                        let interface = InterfaceByValue { head: *head, table: slots };
+                        let interface = InterfaceByValue { head: *library.head(), table: slots };
                         // SAFETY: the record has the size that the system library of this release was built with; both
                         // out pointers are valid; version 1 infos are prefixes of what is read.
                         unsafe {

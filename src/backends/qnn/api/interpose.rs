@@ -6,10 +6,10 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
-use super::Library;
 use super::htp::GraphOptions;
 use super::interface::{as_function, text};
 use super::tensor::{describe, param_value, records};
+use super::{Context, Library};
 use crate::backends::qnn::sys::{self, Handle};
 use crate::models::{Graph, Op, Tensor, TensorKind, macs};
 use std::collections::HashMap;
@@ -18,11 +18,41 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Who answers the calls of the composing model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub(super) enum Mode {
     /// The backend; calls are written down on the way.
     Forward,
     /// We do: everything is accepted, nothing is built.
     RecordOnly,
+}
+
+/// Where a model composes its graphs.
+pub struct Composition<'a> {
+    pub(super) library: &'a Library,
+    pub(super) backend: Handle,
+    pub(super) context: Handle,
+    pub(super) mode: Mode,
+    pub(super) options: GraphOptions,
+}
+
+impl<'a> Composition<'a> {
+    /// Into a context, with these options for every graph.
+    pub fn into_context(context: &'a Context, options: GraphOptions) -> Self {
+        Self {
+            library: context.library(),
+            backend: context.backend().handle(),
+            context: context.handle(),
+            mode: Mode::Forward,
+            options,
+        }
+    }
+
+    /// Into nothing, to read the graphs without a backend. `library` only lends its version and table size; no call
+    /// reaches it but propertyHasCapability.
+    pub fn reading(library: &'a Library) -> Self {
+        // Composers want handles that are not null; in this mode nobody follows them.
+        let stand_in: Handle = std::ptr::without_provenance_mut(8);
+        Self { library, backend: stand_in, context: stand_in, mode: Mode::RecordOnly, options: GraphOptions::default() }
+    }
 }
 
 /// An op that the backend refused while composing.
@@ -92,7 +122,8 @@ const INVALID_STATE: u64 = 1005;
 const NOT_SUPPORTED: u64 = 1000;
 
 /// The function table with our entries in place; begins a recording.
-pub(super) fn begin(library: &Library, mode: Mode, options: GraphOptions) -> Vec<*const c_void> {
+pub(super) fn begin(composition: &Composition<'_>) -> Vec<*const c_void> {
+    let Composition { library, mode, options, .. } = *composition;
     let real = Real {
         validate: as_function(library.raw(sys::slots::core::BACKEND_VALIDATE_OP_CONFIG)),
         graph_create: as_function(library.raw(sys::slots::core::GRAPH_CREATE)),

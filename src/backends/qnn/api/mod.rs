@@ -26,7 +26,7 @@ pub use execute::Execution;
 pub use handles::{Backend, Context, Device, Graph, Logger};
 pub use htp::{DeviceTarget, GraphOptions, HtpPlatform, PowerProfile, PowerVote};
 pub use interface::{Library, SystemLibrary, VersionPolicy};
-pub use interpose::{Mode, Recording, Refusal};
+pub use interpose::{Composition, Recording, Refusal};
 pub use log::set_sink;
 pub use model_library::ModelLibrary;
 pub use profile::{Profile, ProfileEvent};

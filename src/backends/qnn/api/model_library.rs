@@ -3,12 +3,11 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::dlc::ComposedGraph;
-use super::htp::GraphOptions;
 use super::interface::text;
-use super::interpose::{self, Mode, Recording};
+use super::interpose::{self, Composition, Recording};
 use super::tensor::{OwnedTensor, records};
-use super::{Context, Library, QnnError, log};
-use crate::backends::qnn::sys::{self, Handle, TableByValue};
+use super::{QnnError, log};
+use crate::backends::qnn::sys::{self, TableByValue};
 use std::path::{Path, PathBuf};
 
 /// An open model library. Never unloaded, as backends.
@@ -30,29 +29,8 @@ impl ModelLibrary {
         Ok(Self { path: path.to_owned(), library: std::mem::ManuallyDrop::new(library) })
     }
 
-    /// Composes every graph into `context` through the interposer.
-    pub fn compose(
-        &self,
-        context: &Context,
-        options: GraphOptions,
-    ) -> (Result<Vec<ComposedGraph>, QnnError>, Recording) {
-        self.compose_with(context.library(), context.backend().handle(), context.handle(), Mode::Forward, options)
-    }
-
-    /// Reads every graph without a backend, see [`super::Dlc::read`].
-    pub fn read(&self, library: &Library) -> (Result<Vec<ComposedGraph>, QnnError>, Recording) {
-        let stand_in: Handle = std::ptr::without_provenance_mut(8);
-        self.compose_with(library, stand_in, stand_in, Mode::RecordOnly, GraphOptions::default())
-    }
-
-    fn compose_with(
-        &self,
-        library: &Library,
-        backend: Handle,
-        context: Handle,
-        mode: Mode,
-        options: GraphOptions,
-    ) -> (Result<Vec<ComposedGraph>, QnnError>, Recording) {
+    /// Composes every graph through the interposer, see [`super::Dlc::compose`].
+    pub fn compose(&self, composition: &Composition<'_>) -> (Result<Vec<ComposedGraph>, QnnError>, Recording) {
         let symbol = "QnnModel_composeGraphs";
         // SAFETY: the symbol has this type in every model library; the table's size may differ, see below.
         let compose = unsafe {
@@ -61,7 +39,7 @@ impl ModelLibrary {
         let Ok(compose) = compose else {
             return (Err(QnnError::Symbol { path: self.path.clone(), symbol }), Recording::default());
         };
-        let full = interpose::begin(library, mode, options);
+        let full = interpose::begin(composition);
         // The callee reads debug, callback and level right behind a table of the size *it* was built with. Only the slots
         // that composing uses are filled: whatever that size is, it finds zeros there, so debug is off.
         let mut table = TableByValue { slots: [std::ptr::null(); sys::MODEL_LIBRARY_TABLE] };
@@ -70,9 +48,9 @@ impl ModelLibrary {
         // SAFETY: handles are alive (or stand-ins that only our own entries see); out pointers are valid.
         let code = unsafe {
             compose(
-                backend,
+                composition.backend,
                 table,
-                context,
+                composition.context,
                 std::ptr::null(),
                 0,
                 &raw mut infos,

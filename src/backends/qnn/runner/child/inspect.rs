@@ -1,10 +1,12 @@
 //! Reading a model's graphs without executing it, and without a backend that runs it.
 
 use super::emit::Emitter;
-use super::run::{Failed, identify_model, open_library, open_system, report_failure, unreadable_dlc};
+use super::failed::{Failed, report_failure, unreadable_dlc};
+use super::model::{identify_model, open_library, open_system};
 use crate::backends::Backend;
 use crate::backends::qnn::api::{
-    ComposedGraph, Dlc, Library, ModelLibrary, QnnError, Recording, SystemLibrary, VersionPolicy, read_binary_info,
+    ComposedGraph, Composition, Dlc, Library, ModelLibrary, QnnError, Recording, SystemLibrary, VersionPolicy,
+    read_binary_info,
 };
 use crate::backends::qnn::runner::protocol::{Frame, InspectTask};
 use crate::event::{ModelInfo, Stage};
@@ -38,7 +40,7 @@ fn read(task: &InspectTask, emitter: &Emitter) -> Result<(ModelInfo, Vec<Graph>)
             begin(Stage::Compose);
             let unreadable = |e: QnnError| unreadable_dlc(&task.model, e);
             let dlc = Dlc::open(&system, &task.model).map_err(unreadable)?;
-            let (composed, recording) = dlc.read(&lender);
+            let (composed, recording) = dlc.compose(&Composition::reading(&lender));
             let none = recording.graphs.is_empty();
             let failed = |e| if none { unreadable(e) } else { Failed::qnn(Stage::Compose, e) };
             with_order(&composed.map_err(failed)?, recording)
@@ -48,7 +50,7 @@ fn read(task: &InspectTask, emitter: &Emitter) -> Result<(ModelInfo, Vec<Graph>)
             let lender = lender(&task.runtime_dir, policy).map_err(load)?;
             begin(Stage::Compose);
             let library = ModelLibrary::open(&task.model).map_err(|e| Failed::qnn(Stage::Compose, e))?;
-            let (composed, recording) = library.read(&lender);
+            let (composed, recording) = library.compose(&Composition::reading(&lender));
             with_order(&composed.map_err(|e| Failed::qnn(Stage::Compose, e))?, recording)
         }
         ModelFormat::ContextBinary => {

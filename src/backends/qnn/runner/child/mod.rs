@@ -5,9 +5,12 @@
 
 pub mod emit;
 mod events;
+mod failed;
 mod inputs;
 mod inspect;
+mod layers;
 pub mod measure;
+mod model;
 mod outputs;
 mod probe;
 mod run;

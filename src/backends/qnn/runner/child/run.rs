@@ -1,119 +1,30 @@
 //! One run, stage by stage.
 
 use super::emit::Emitter;
-use super::inputs::{self, InputError};
+use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
 use super::inspect::with_order;
+use super::layers::{Layers, send_metrics, split};
 use super::measure::{self, Loop};
-use super::{events, outputs};
+use super::model::{identify_model, open_library, open_system};
+use super::{inputs, outputs};
 use crate::backends::qnn::api::{
-    Backend as QnnBackend, ComposedGraph, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions, Library, Logger,
-    ModelLibrary, PowerProfile, PowerVote, Profile, ProfileEvent, QnnError, Recording, SystemLibrary, VersionPolicy,
+    Backend as QnnBackend, ComposedGraph, Composition, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions,
+    Logger, ModelLibrary, PowerProfile, PowerVote, Profile, QnnError, Recording, SystemLibrary, VersionPolicy,
     read_binary_info,
 };
 use crate::backends::qnn::runner::protocol::RunTask;
-use crate::backends::settings::{self, Resolved, SettingError};
+use crate::backends::settings::{self, Resolved};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{
-    Budget, Event, Failure, MemoryMark, MemorySample, ModelInfo, OpSample, Phase, RunStatus, RuntimeInfo, Setting,
-    SettingOutcome, Stage, SubStage, clean_text,
+    Budget, Event, MemoryMark, MemorySample, ModelInfo, Phase, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage,
+    SubStage, clean_text,
 };
-use crate::models::{FormatError, Graph, ModelFormat, dlc_sdk_version, identify};
+use crate::models::{Graph, ModelFormat};
 use crate::probes::process;
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
-use std::io::Read;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-
-/// A stage that failed, on its way to becoming an event.
-pub struct Failed {
-    stage: Stage,
-    call: String,
-    code: Option<u64>,
-    symbol: Option<String>,
-    message: String,
-    missing: bool,
-    bad_input: bool,
-}
-
-impl Failed {
-    /// A QNN error.
-    #[expect(clippy::needless_pass_by_value, reason = "it ends an error path, where owned errors arrive")]
-    pub fn qnn(stage: Stage, error: QnnError) -> Self {
-        Self {
-            stage,
-            call: error.call().to_owned(),
-            code: error.code(),
-            symbol: error.symbol().map(ToOwned::to_owned),
-            message: error.to_string(),
-            missing: false,
-            bad_input: false,
-        }
-    }
-
-    /// The request was wrong.
-    pub fn bad_input(stage: Stage, call: &str, message: String) -> Self {
-        Self { stage, call: call.to_owned(), code: None, symbol: None, message, missing: false, bad_input: true }
-    }
-
-    /// Something needed is not there.
-    pub fn missing(stage: Stage, call: &str, message: String) -> Self {
-        Self { stage, call: call.to_owned(), code: None, symbol: None, message, missing: true, bad_input: false }
-    }
-
-    /// The file that was taken for a context binary is none.
-    pub fn not_a_binary(path: &Path, error: &QnnError) -> Self {
-        Self {
-            code: error.code(),
-            symbol: error.symbol().map(ToOwned::to_owned),
-            ..Self::bad_input(
-                Stage::ContextCreate,
-                error.call(),
-                format!("{} is a damaged or foreign context binary: {error}", path.display()),
-            )
-        }
-    }
-
-    /// The same at another stage.
-    pub fn at(self, stage: Stage) -> Self {
-        Self { stage, ..self }
-    }
-}
-
-impl From<FormatError> for Failed {
-    fn from(error: FormatError) -> Self {
-        Self::bad_input(Stage::Prepare, "identify", clean_text(&error.to_string()))
-    }
-}
-
-impl From<InputError> for Failed {
-    fn from(error: InputError) -> Self {
-        Self::bad_input(Stage::Prepare, "inputs", clean_text(&error.to_string()))
-    }
-}
-
-impl From<SettingError> for Failed {
-    fn from(error: SettingError) -> Self {
-        Self::bad_input(Stage::Prepare, "settings", clean_text(&error.to_string()))
-    }
-}
-
-/// Sends the failure as an event, with the last log lines.
-pub fn report_failure(failed: &Failed, emitter: &Emitter) {
-    emitter.event(Event::Failed(Box::new(Failure {
-        stage: failed.stage,
-        call: failed.call.clone(),
-        code: failed.code,
-        symbol: failed.symbol.clone(),
-        message: clean_text(&failed.message),
-        hint: None,
-        missing: failed.missing,
-        bad_input: failed.bad_input,
-        log_tail: emitter.log_tail(),
-    })));
-}
 
 /// Carries the task out.
 pub fn run(task: &RunTask, emitter: &Emitter, stop: &AtomicBool) {
@@ -255,7 +166,7 @@ impl Stages<'_> {
         });
         for setting in &resolved.with_device {
             let outcome = match (&setting.outcome, &result) {
-                (SettingOutcome::Applied, Err(failed)) => SettingOutcome::Refused(failed.message.clone()),
+                (SettingOutcome::Applied, Err(failed)) => SettingOutcome::Refused(failed.message().to_owned()),
                 (outcome, _) => outcome.clone(),
             };
             self.settled(setting, outcome);
@@ -284,14 +195,15 @@ impl Stages<'_> {
         let context = self.stage(Stage::ContextCreate, || {
             Context::create(device).map_err(|e| Failed::qnn(Stage::ContextCreate, e))
         })?;
+        let composition = Composition::into_context(&context, options);
         let mut noted = Recording::default();
         let result = self.stage(Stage::Compose, || {
             let at = |e| Failed::qnn(Stage::Compose, e);
             let (composed, recording) = match system {
-                Some(system) => Dlc::open(system, &task.model)
-                    .map_err(|e| unreadable_dlc(&task.model, e))?
-                    .compose(&context, options),
-                None => ModelLibrary::open(&task.model).map_err(at)?.compose(&context, options),
+                Some(system) => {
+                    Dlc::open(system, &task.model).map_err(|e| unreadable_dlc(&task.model, e))?.compose(&composition)
+                }
+                None => ModelLibrary::open(&task.model).map_err(at)?.compose(&composition),
             };
             noted = recording;
             // A DLC that does not even begin a graph holds none that this runtime can read.
@@ -380,13 +292,9 @@ impl Stages<'_> {
         self.inferences +=
             measuring.run(Phase::Warmup, 0, Budget::Iterations(task.warmup), None, |_, _| {}).map_err(at)?;
         let mut layers = match task.profiling {
-            ProfilingLevel::Detailed => Some(Layers {
-                emitter,
-                graph,
-                profile: Profile::create(backend, ProfilingLevel::Detailed).map_err(at)?,
-                declared: false,
-                done: 0,
-            }),
+            ProfilingLevel::Detailed => {
+                Some(Layers::new(emitter, graph, Profile::create(backend, ProfilingLevel::Detailed).map_err(at)?))
+            }
             _ => None,
         };
         let (lead, rest) = split(task.profiling_budget);
@@ -396,7 +304,7 @@ impl Stages<'_> {
         self.clean(task, backend, measuring).map_err(at)?;
         if let Some(layers) = &mut layers {
             layers.measure(rest, measuring).map_err(at)?;
-            self.inferences += layers.done;
+            self.inferences += layers.done();
         }
         emitter.event(Event::StageFinished { stage: Stage::Execute, duration_us: begun.elapsed().as_secs_f64() * 1e6 });
         Ok(())
@@ -507,141 +415,6 @@ fn save_context(context: &Context, path: &Path) -> Result<(), Failed> {
             let message = format!("cannot write the context binary to {}: {error}", path.display());
             Err(Failed::bad_input(Stage::Finalize, "save context", message))
         }
-    }
-}
-
-fn send_metrics(emitter: &Emitter, phase: Phase, inference: u64, events: &[ProfileEvent]) {
-    let metrics = events::metrics(events);
-    if !metrics.is_empty() {
-        emitter.event(Event::Metrics(crate::event::MetricSample { phase, inference, metrics }));
-    }
-}
-
-/// Detailed inferences that come before the clean phase, so that a viewer sees the layers at once.
-const LEAD: u64 = 5;
-
-/// The detailed phase in two parts: a few inferences before the clean phase, the rest after it.
-fn split(budget: Budget) -> (Budget, Budget) {
-    match budget {
-        Budget::Iterations(all) => (Budget::Iterations(all.min(LEAD)), Budget::Iterations(all.saturating_sub(LEAD))),
-        seconds @ Budget::Seconds(_) => (Budget::Iterations(LEAD), seconds),
-    }
-}
-
-/// The detailed phase: op times of each inference.
-struct Layers<'a> {
-    emitter: &'a Emitter,
-    graph: Option<&'a Graph>,
-    profile: Option<Profile>,
-    declared: bool,
-    done: u64,
-}
-
-impl Layers<'_> {
-    fn measure(&mut self, budget: Budget, measuring: &mut Loop<'_>) -> Result<(), QnnError> {
-        if measuring.stop.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        let Self { emitter, graph, profile, declared, done } = self;
-        *done += measuring.run(Phase::Detailed, *done, budget, profile.as_ref(), |inference, events| {
-            let nodes = events::nodes(&events);
-            if !nodes.is_empty() {
-                if !std::mem::replace(declared, true) {
-                    emitter.event(Event::OpsDeclared(events::rows(&nodes, *graph)));
-                }
-                // An inference with other ops than the first is counted by the store as not matching.
-                let values = nodes.iter().map(|node| node.value).collect();
-                emitter.event(Event::OpTimes(OpSample { inference, values }));
-            }
-            send_metrics(emitter, Phase::Detailed, inference, &events);
-        })?;
-        Ok(())
-    }
-}
-
-/// Reads and identifies the model; context binaries come back with their bytes.
-pub fn identify_model(path: &Path) -> Result<(ModelInfo, Vec<u8>), Failed> {
-    let format = identify(path)?;
-    let io = |source| Failed::from(FormatError::Io { path: path.to_owned(), source });
-    let bytes = if format == ModelFormat::ContextBinary { std::fs::read(path).map_err(io)? } else { Vec::new() };
-    let mut hasher = Sha256::new();
-    let length = if bytes.is_empty() {
-        hash_file(path, &mut hasher).map_err(io)?
-    } else {
-        hasher.update(&bytes);
-        bytes.len() as u64
-    };
-    let mut sha256 = String::with_capacity(64);
-    for byte in hasher.finalize() {
-        let _ = write!(sha256, "{byte:02x}");
-    }
-    let path = clean_text(&path.to_string_lossy());
-    Ok((ModelInfo { path, format, sha256, bytes: length, context_binary: None }, bytes))
-}
-
-/// Feeds a file to the hasher; returns its length.
-fn hash_file(path: &Path, hasher: &mut Sha256) -> std::io::Result<u64> {
-    let mut file = std::fs::File::open(path)?;
-    let mut buffer = vec![0; 1 << 20];
-    let mut length = 0;
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(length),
-            read => {
-                hasher.update(&buffer[..read]);
-                length += read as u64;
-            }
-        }
-    }
-}
-
-/// Opens a backend library of a runtime folder.
-pub fn open_library(dir: &Path, backend: Backend, policy: VersionPolicy) -> Result<Rc<Library>, Failed> {
-    let path = dir.join(backend.library());
-    if !path.exists() {
-        let message = format!("this runtime has no {} backend: {} is not there", backend, path.display());
-        return Err(Failed::missing(Stage::LibraryLoad, "dlopen", message));
-    }
-    Library::open(&path, policy).map_err(|e| {
-        let missing = matches!(e, QnnError::UnknownVersion { .. } | QnnError::Open { .. });
-        Failed { missing, ..Failed::qnn(Stage::LibraryLoad, e) }
-    })
-}
-
-/// Opens the system library of a runtime folder.
-pub fn open_system(dir: &Path) -> Result<Rc<SystemLibrary>, Failed> {
-    let path = dir.join("libQnnSystem.so");
-    if !path.exists() {
-        let message = format!("this runtime has no system library: {} is not there", path.display());
-        return Err(Failed::missing(Stage::LibraryLoad, "dlopen", message));
-    }
-    SystemLibrary::open(&path).map_err(|e| Failed { missing: true, ..Failed::qnn(Stage::LibraryLoad, e) })
-}
-
-/// A DLC that the system library refuses, or in which it does not even begin a graph.
-pub fn unreadable_dlc(path: &Path, error: QnnError) -> Failed {
-    let QnnError::Call { call, .. } = &error else { return Failed::qnn(Stage::Compose, error) };
-    let maker = dlc_sdk_version(path).map_or_else(String::new, |version| format!("; it was made with SDK {version}"));
-    let message =
-        format!("{} cannot be read by this runtime (damaged, or made by a newer SDK{maker}): {error}", path.display());
-    Failed::bad_input(Stage::Compose, call, message)
-}
-
-/// Names the op that the backend refused, which the composer's own code hides.
-fn explain_compose(failed: Failed, noted: &Recording) -> Failed {
-    let Some(refusal) = noted.refusals.first() else { return failed };
-    let row = crate::backends::errors::lookup(refusal.code, refusal.call);
-    let meaning = row.map_or_else(String::new, |row| format!(" ({}: {})", row.symbol, row.meaning));
-    let message = format!(
-        "op `{}` ({}) was refused by {} with {}{meaning}; then {}",
-        refusal.op, refusal.op_type, refusal.call, refusal.code, failed.message
-    );
-    Failed {
-        call: refusal.call.to_owned(),
-        code: Some(refusal.code),
-        symbol: row.map(|row| row.symbol.to_owned()),
-        message,
-        ..failed
     }
 }
 

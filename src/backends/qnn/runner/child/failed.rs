@@ -1,0 +1,135 @@
+//! Stages that failed, on their way to becoming events.
+
+use super::emit::Emitter;
+use super::inputs::InputError;
+use crate::backends::errors;
+use crate::backends::qnn::api::{QnnError, Recording};
+use crate::backends::settings::SettingError;
+use crate::event::{Event, Failure, Stage, clean_text};
+use crate::models::{FormatError, dlc_sdk_version};
+use std::path::Path;
+
+/// A stage that failed, on its way to becoming an event.
+pub struct Failed {
+    stage: Stage,
+    call: String,
+    code: Option<u64>,
+    symbol: Option<String>,
+    message: String,
+    missing: bool,
+    bad_input: bool,
+}
+
+impl Failed {
+    /// A QNN error.
+    #[expect(clippy::needless_pass_by_value, reason = "it ends an error path, where owned errors arrive")]
+    pub fn qnn(stage: Stage, error: QnnError) -> Self {
+        Self {
+            stage,
+            call: error.call().to_owned(),
+            code: error.code(),
+            symbol: error.symbol().map(ToOwned::to_owned),
+            message: error.to_string(),
+            missing: false,
+            bad_input: false,
+        }
+    }
+
+    /// The request was wrong.
+    pub fn bad_input(stage: Stage, call: &str, message: String) -> Self {
+        Self { stage, call: call.to_owned(), code: None, symbol: None, message, missing: false, bad_input: true }
+    }
+
+    /// Something needed is not there.
+    pub fn missing(stage: Stage, call: &str, message: String) -> Self {
+        Self { stage, call: call.to_owned(), code: None, symbol: None, message, missing: true, bad_input: false }
+    }
+
+    /// The file that was taken for a context binary is none.
+    pub fn not_a_binary(path: &Path, error: &QnnError) -> Self {
+        Self {
+            code: error.code(),
+            symbol: error.symbol().map(ToOwned::to_owned),
+            ..Self::bad_input(
+                Stage::ContextCreate,
+                error.call(),
+                format!("{} is a damaged or foreign context binary: {error}", path.display()),
+            )
+        }
+    }
+
+    /// The same, as something that is missing.
+    pub fn as_missing(self) -> Self {
+        Self { missing: true, ..self }
+    }
+
+    /// One sentence for people.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The same at another stage.
+    pub fn at(self, stage: Stage) -> Self {
+        Self { stage, ..self }
+    }
+}
+
+impl From<FormatError> for Failed {
+    fn from(error: FormatError) -> Self {
+        Self::bad_input(Stage::Prepare, "identify", clean_text(&error.to_string()))
+    }
+}
+
+impl From<InputError> for Failed {
+    fn from(error: InputError) -> Self {
+        Self::bad_input(Stage::Prepare, "inputs", clean_text(&error.to_string()))
+    }
+}
+
+impl From<SettingError> for Failed {
+    fn from(error: SettingError) -> Self {
+        Self::bad_input(Stage::Prepare, "settings", clean_text(&error.to_string()))
+    }
+}
+
+/// Sends the failure as an event, with the last log lines.
+pub fn report_failure(failed: &Failed, emitter: &Emitter) {
+    emitter.event(Event::Failed(Box::new(Failure {
+        stage: failed.stage,
+        call: failed.call.clone(),
+        code: failed.code,
+        symbol: failed.symbol.clone(),
+        message: clean_text(&failed.message),
+        hint: None,
+        missing: failed.missing,
+        bad_input: failed.bad_input,
+        log_tail: emitter.log_tail(),
+    })));
+}
+
+/// A DLC that the system library refuses, or in which it does not even begin a graph.
+pub fn unreadable_dlc(path: &Path, error: QnnError) -> Failed {
+    let QnnError::Call { call, .. } = &error else { return Failed::qnn(Stage::Compose, error) };
+    let maker = dlc_sdk_version(path).map_or_else(String::new, |version| format!("; it was made with SDK {version}"));
+    let message =
+        format!("{} cannot be read by this runtime (damaged, or made by a newer SDK{maker}): {error}", path.display());
+    Failed::bad_input(Stage::Compose, call, message)
+}
+
+/// Names the op that the backend refused, which the composer's own code hides.
+pub fn explain_compose(failed: Failed, noted: &Recording) -> Failed {
+    let Some(refusal) = noted.refusals.first() else { return failed };
+    let row = errors::lookup(refusal.code, refusal.call);
+    let meaning = row.map_or_else(String::new, |row| format!(" ({}: {})", row.symbol, row.meaning));
+    let message = format!(
+        "op `{}` ({}) was refused by {} with {}{meaning}; then {}",
+        refusal.op, refusal.op_type, refusal.call, refusal.code, failed.message
+    );
+    Failed {
+        call: refusal.call.to_owned(),
+        code: Some(refusal.code),
+        symbol: row.map(|row| row.symbol.to_owned()),
+        message,
+        ..failed
+    }
+}

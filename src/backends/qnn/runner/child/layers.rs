@@ -1,0 +1,70 @@
+//! The detailed phase, and the figures that a backend tells of each inference.
+
+use super::emit::Emitter;
+use super::events;
+use super::measure::Loop;
+use crate::backends::qnn::api::{Profile, ProfileEvent, QnnError};
+use crate::event::{Budget, Event, MetricSample, OpSample, Phase};
+use crate::models::Graph;
+use std::sync::atomic::Ordering;
+
+/// Sends the figures of one inference.
+pub fn send_metrics(emitter: &Emitter, phase: Phase, inference: u64, events: &[ProfileEvent]) {
+    let metrics = events::metrics(events);
+    if !metrics.is_empty() {
+        emitter.event(Event::Metrics(MetricSample { phase, inference, metrics }));
+    }
+}
+
+/// Detailed inferences that come before the clean phase, so that a viewer sees the layers at once.
+const LEAD: u64 = 5;
+
+/// The detailed phase in two parts: a few inferences before the clean phase, the rest after it.
+pub fn split(budget: Budget) -> (Budget, Budget) {
+    match budget {
+        Budget::Iterations(all) => (Budget::Iterations(all.min(LEAD)), Budget::Iterations(all.saturating_sub(LEAD))),
+        seconds @ Budget::Seconds(_) => (Budget::Iterations(LEAD), seconds),
+    }
+}
+
+/// The detailed phase: op times of each inference.
+pub struct Layers<'a> {
+    emitter: &'a Emitter,
+    graph: Option<&'a Graph>,
+    profile: Option<Profile>,
+    declared: bool,
+    done: u64,
+}
+
+impl<'a> Layers<'a> {
+    /// A phase in which nothing was measured yet.
+    pub fn new(emitter: &'a Emitter, graph: Option<&'a Graph>, profile: Option<Profile>) -> Self {
+        Self { emitter, graph, profile, declared: false, done: 0 }
+    }
+
+    /// Inferences so far.
+    pub fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Measures a part of the phase.
+    pub fn measure(&mut self, budget: Budget, measuring: &mut Loop<'_>) -> Result<(), QnnError> {
+        if measuring.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let Self { emitter, graph, profile, declared, done } = self;
+        *done += measuring.run(Phase::Detailed, *done, budget, profile.as_ref(), |inference, events| {
+            let nodes = events::nodes(&events);
+            if !nodes.is_empty() {
+                if !std::mem::replace(declared, true) {
+                    emitter.event(Event::OpsDeclared(events::rows(&nodes, *graph)));
+                }
+                // An inference with other ops than the first is counted by the store as not matching.
+                let values = nodes.iter().map(|node| node.value).collect();
+                emitter.event(Event::OpTimes(OpSample { inference, values }));
+            }
+            send_metrics(emitter, Phase::Detailed, inference, &events);
+        })?;
+        Ok(())
+    }
+}
