@@ -59,7 +59,7 @@ impl Failed {
     }
 
     /// The same, as something that is missing.
-    pub fn as_missing(self) -> Self {
+    pub fn into_missing(self) -> Self {
         Self { missing: true, ..self }
     }
 

@@ -58,7 +58,7 @@ pub fn open_library(dir: &Path, backend: Backend, policy: VersionPolicy) -> Resu
         let missing = matches!(e, QnnError::UnknownVersion { .. } | QnnError::Open { .. });
         {
             let failed = Failed::qnn(Stage::LibraryLoad, e);
-            if missing { failed.as_missing() } else { failed }
+            if missing { failed.into_missing() } else { failed }
         }
     })
 }
@@ -70,5 +70,5 @@ pub fn open_system(dir: &Path) -> Result<Rc<SystemLibrary>, Failed> {
         let message = format!("this runtime has no system library: {} is not there", path.display());
         return Err(Failed::missing(Stage::LibraryLoad, "dlopen", message));
     }
-    SystemLibrary::open(&path).map_err(|e| Failed::qnn(Stage::LibraryLoad, e).as_missing())
+    SystemLibrary::open(&path).map_err(|e| Failed::qnn(Stage::LibraryLoad, e).into_missing())
 }
