@@ -278,3 +278,29 @@ fn the_disk_fills_up_while_downloading() {
     assert!(matches!(error, RuntimeError::DiskFull { .. }), "{error:?}");
     assert!(left_in(disk.0.path()).is_empty());
 }
+
+#[test]
+fn the_demo_does_everything_from_nothing() {
+    let data = temp();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qnnscope"));
+    for variable in ["QNNSCOPE_RUNTIME", "QNN_SDK_ROOT", "QAIRT_SDK_ROOT"] {
+        command.env_remove(variable);
+    }
+    let output = command
+        .args(["demo", "--json", "-n", "5"])
+        .env("QNNSCOPE_DATA_DIR", data.path())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("qnnscope starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("downloading") && said.contains("Qualcomm_LICENSE.pdf"), "{said}");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let runs = document["runs"].as_array().expect("runs");
+    let told: Vec<_> = runs.iter().map(|run| (&run["backend"], &run["status"], &run["simulated"])).collect();
+    assert_eq!(
+        format!("{told:?}"),
+        r#"[(String("cpu"), String("ok"), Bool(false)), (String("htp"), String("ok"), Bool(true))]"#
+    );
+    assert!(runs.iter().all(|run| run["ops"].as_array().is_some_and(|ops| ops.len() >= 59)));
+}

@@ -2,7 +2,7 @@
 
 use super::{LatencyStats, OpTable};
 use crate::event::{
-    Budget, Event, Failure, MemoryMark, MemorySample, MetricSample, ModelInfo, OpUnit, Phase, RunId, RunPlan,
+    Budget, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo, OpUnit, Phase, RunId, RunPlan,
     RunStatus, RuntimeInfo, Setting, Stage, SubStage, TensorData,
 };
 use crate::models::{Graph, Op};
@@ -197,7 +197,13 @@ impl Run {
                 self.state = RunState::Between;
                 self.stages.push(StageTime { stage: *stage, duration_us: *duration_us, rss_delta: None });
             }
-            Event::SubStageFinished(sub) => self.sub_stages.push(sub.clone()),
+            Event::SubStageFinished(sub) => {
+                // Traffic that the compiler foresees is a figure of the backend, too.
+                if sub.unit == "bytes" {
+                    self.fold_metric(&Metric { name: sub.name.clone(), unit: sub.unit.clone(), value: sub.value });
+                }
+                self.sub_stages.push(sub.clone());
+            }
             Event::GraphComposed(graph) => self.graphs.push((**graph).clone()),
             Event::GraphChosen { name } => {
                 self.chosen = self.graphs.iter().position(|graph| graph.name == *name).unwrap_or(0);
@@ -324,22 +330,26 @@ impl Run {
 
     fn fold_metrics(&mut self, sample: &MetricSample) {
         for metric in &sample.metrics {
-            match self.metrics.iter_mut().find(|known| known.name == metric.name && known.unit == metric.unit) {
-                Some(known) => {
-                    known.count += 1;
-                    known.sum += metric.value;
-                    known.min = known.min.min(metric.value);
-                    known.max = known.max.max(metric.value);
-                }
-                None => self.metrics.push(MetricStats {
-                    name: metric.name.clone(),
-                    unit: metric.unit.clone(),
-                    count: 1,
-                    sum: metric.value,
-                    min: metric.value,
-                    max: metric.value,
-                }),
+            self.fold_metric(metric);
+        }
+    }
+
+    fn fold_metric(&mut self, metric: &Metric) {
+        match self.metrics.iter_mut().find(|known| known.name == metric.name && known.unit == metric.unit) {
+            Some(known) => {
+                known.count += 1;
+                known.sum += metric.value;
+                known.min = known.min.min(metric.value);
+                known.max = known.max.max(metric.value);
             }
+            None => self.metrics.push(MetricStats {
+                name: metric.name.clone(),
+                unit: metric.unit.clone(),
+                count: 1,
+                sum: metric.value,
+                min: metric.value,
+                max: metric.value,
+            }),
         }
     }
 
