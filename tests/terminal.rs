@@ -215,3 +215,25 @@ fn the_start_screen_opens_without_arguments() {
     terminal.keys("q");
     assert_eq!(terminal.end(), 0);
 }
+
+#[test]
+fn a_run_is_switched_stopped_and_restarted_without_leaving() {
+    let mut terminal = Terminal::start(&long_run(), 60, 200, &[]);
+    terminal.wait_for_text(A_LAYER);
+    terminal.keys("b");
+    terminal.wait_for_text("switch backend");
+    terminal.keys("\r");
+    terminal.wait_for_text("1 cpu ■ stopped");
+    terminal.wait_for_text("2 htp ● running");
+    terminal.wait_for_text("simulated");
+    terminal.wait_for_text(A_LAYER);
+    terminal.keys("x");
+    terminal.wait_for_text("2 htp ■ stopped");
+    terminal.keys("r");
+    terminal.wait_for_text("3 htp ● running");
+    let runners = children(terminal.pid());
+    assert_eq!(runners.len(), 1, "one runner at a time");
+    terminal.keys("q");
+    terminal.end();
+    wait_until_gone(runners[0]);
+}
