@@ -304,3 +304,48 @@ fn the_demo_does_everything_from_nothing() {
     );
     assert!(runs.iter().all(|run| run["ops"].as_array().is_some_and(|ops| ops.len() >= 59)));
 }
+
+#[test]
+fn a_kill_at_any_moment_leaves_nothing_or_a_whole_runtime() {
+    let wheels = temp();
+    let wheel = wheel_of_size(wheels.path(), 48 << 20);
+    let install = |data: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_qnnscope"));
+        command.args(["runtime", "install", "--wheel"]).arg(&wheel).env("QNNSCOPE_DATA_DIR", data);
+        command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        command.stderr(std::process::Stdio::null());
+        command
+    };
+    let whole = |data: &Path| {
+        let named: Vec<String> = left_in(data).into_iter().filter(|name| !name.starts_with(".tmp-")).collect();
+        for name in &named {
+            let dir = data.join("runtimes").join(name);
+            let manifest = RuntimeManifest::read(&dir).expect("a folder with a name has a manifest");
+            assert_eq!(manifest.damaged_files(&dir), Vec::<String>::new());
+        }
+        named.len()
+    };
+    // How long an install takes here, so that the kills fall on all of it.
+    let data = temp();
+    let begun = std::time::Instant::now();
+    assert!(install(data.path()).status().expect("it starts").success());
+    let duration = begun.elapsed();
+    assert_eq!(whole(data.path()), 1);
+
+    const KILLS: u32 = 16;
+    let mut unfinished = 0;
+    let data = temp();
+    fs::create_dir(data.path().join("runtimes")).expect("a folder");
+    for kill in 0..KILLS {
+        let mut child = install(data.path()).arg("--force").spawn().expect("it starts");
+        thread::sleep(duration * kill / KILLS);
+        let _ = child.kill();
+        child.wait().expect("it ends");
+        unfinished += usize::from(whole(data.path()) == 0);
+    }
+    assert!(unfinished > 0, "no kill came before the end of the first install: nothing was tested");
+    // The next one cleans up what the dead ones left.
+    assert!(install(data.path()).arg("--force").status().expect("it starts").success());
+    assert_eq!(whole(data.path()), 1);
+    assert_eq!(left_in(data.path()).len(), 1, "{:?}", left_in(data.path()));
+}
