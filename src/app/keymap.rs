@@ -19,9 +19,9 @@ pub const PANES: [&str; 6] = ["status", "latency", "layers", "memory", "host", "
 /// What rules are tested against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyContext {
-    /// One of [`SCREENS`].
+    /// One of `SCREENS`.
     pub screen: &'static str,
-    /// One of [`PANES`].
+    /// One of `PANES`.
     pub pane: &'static str,
     /// A run is going on.
     pub running: bool,

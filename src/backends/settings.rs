@@ -13,7 +13,7 @@ use thiserror::Error;
 pub struct SettingRequest {
     /// How the user wrote it: `--vtcm-mb` or `htp_config.vtcm_mb`.
     pub origin: String,
-    /// Canonical name, see [`KNOWN`].
+    /// Canonical name, as in the configuration file.
     pub name: String,
     /// Value.
     pub value: Value,

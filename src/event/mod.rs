@@ -11,7 +11,7 @@ mod sample;
 
 pub use clock::{epoch_us, now_us};
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
-pub use log::{LogLevel, LogLine, LogSource, clean_text};
+pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text};
 pub use run::{
     Budget, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
 };

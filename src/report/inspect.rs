@@ -1,5 +1,6 @@
 //! What a model is: the `qnnscope.inspect/1` document and its text.
 
+use super::layout::shortened;
 use super::numbers::{bytes, count};
 use crate::event::ModelInfo;
 use crate::models::{ContextBinaryInfo, Graph, ModelFormat, Op, OpTypeTotal, Tensor, op_type_totals};
@@ -117,15 +118,6 @@ fn op_table(out: &mut String, ops: &[Op]) {
             bytes(op.parameter_bytes as f64),
         );
     }
-}
-
-/// Keeps the end of a long name, which is what tells ops apart.
-fn shortened(text: &str, width: usize) -> String {
-    let length = text.chars().count();
-    if length <= width {
-        return text.to_owned();
-    }
-    format!("…{}", text.chars().skip(length + 1 - width).collect::<String>())
 }
 
 fn tensor_line(tensor: &Tensor) -> String {

@@ -1,6 +1,7 @@
 //! Reports: pure functions of the store.
 
 mod inspect;
+mod layout;
 mod numbers;
 mod result;
 mod text;

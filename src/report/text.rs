@@ -1,5 +1,6 @@
 //! The text report.
 
+use super::layout::{list, shortened};
 use super::numbers::{bytes, count, duration_us};
 use crate::event::{RunStatus, SettingOutcome};
 use crate::store::{PERCENTILES, Run, Store};
@@ -8,7 +9,7 @@ use std::fmt::Write;
 /// Layers that are listed.
 const TOP_LAYERS: usize = 15;
 /// Width of a share bar.
-const BAR: usize = 20;
+const BAR: usize = 12;
 
 /// The report of every run in the store.
 pub fn text_report(store: &Store) -> String {
@@ -90,7 +91,8 @@ fn stages(out: &mut String, run: &Run) {
         .map(|time| format!("{} {}", time.stage.name().replace('_', " "), duration_us(time.duration_us)))
         .collect();
     if !rows.is_empty() {
-        let _ = writeln!(out, "\nstages     {}", rows.join(", "));
+        out.push('\n');
+        list(out, "stages", &rows);
     }
     let parts: Vec<String> = run
         .sub_stages
@@ -101,9 +103,7 @@ fn stages(out: &mut String, run: &Run) {
             unit => format!("{} {} {unit}", sub.name, sub.value),
         })
         .collect();
-    if !parts.is_empty() {
-        let _ = writeln!(out, "  finalize {}", parts.join(", "));
-    }
+    list(out, "  parts", &parts);
 }
 
 fn latency(out: &mut String, run: &Run) {
@@ -172,9 +172,7 @@ fn memory(out: &mut String, run: &Run) {
         .filter(|(stage, delta)| stage.is_reported() && delta.abs() >= 64 * 1024)
         .map(|(stage, delta)| format!("{} {}", stage.name().replace('_', " "), bytes(delta as f64)))
         .collect();
-    if !stages.is_empty() {
-        let _ = writeln!(out, "  by stage {}", stages.join(", "));
-    }
+    list(out, "  by stage", &stages);
     if let Some(growth) = memory.growth_per_inference() {
         let _ = writeln!(out, "  growth per inference {}", bytes(growth));
     }
@@ -201,10 +199,10 @@ fn layers(out: &mut String, run: &Run) {
         .map(|&row| run.ops.rows()[row].name.chars().count())
         .max()
         .unwrap_or(0)
-        .clamp(4, 36);
+        .clamp(4, 30);
     let _ = writeln!(
         out,
-        "  {:<width$}  {:<20} {:>6}  {:<BAR$} {:>10} {:>10} {:>9}",
+        "  {:<width$}  {:<18} {:>6}  {:<BAR$} {:>9} {:>9} {:>8}",
         "op", "type", "share", "", "mean*", "p95", "MACs"
     );
     for &row in order.iter().take(TOP_LAYERS) {
@@ -214,11 +212,11 @@ fn layers(out: &mut String, run: &Run) {
         let bar = "█".repeat((share * BAR as f64).round() as usize);
         let p95 = run.ops.stats()[row].percentile(95.0).zip(factor).map(|(value, factor)| value * factor);
         let time = |us: Option<f64>| us.map_or_else(|| "–".to_owned(), duration_us);
-        let name: String = run.ops.rows()[row].name.chars().take(width).collect();
+        let name = shortened(&run.ops.rows()[row].name, width);
         let _ = writeln!(
             out,
-            "  {name:<width$}  {:<20} {:>5.1}%  {bar:<BAR$} {:>10} {:>10} {:>9}",
-            op.map_or("–", |op| op.op_type.as_str()),
+            "  {name:<width$}  {:<18} {:>5.1}%  {bar:<BAR$} {:>9} {:>9} {:>8}",
+            op.map_or_else(|| "–".to_owned(), |op| shortened(&op.op_type, 18)),
             share * 100.0,
             time(run.scaled_op_us(row)),
             time(p95),
@@ -247,7 +245,7 @@ fn metrics(out: &mut String, run: &Run) {
         };
         let _ = writeln!(
             out,
-            "  {:<44} mean {:>12}  min {:>12}  max {:>12}",
+            "  {:<40} mean {:>13}  min {:>13}  max {:>13}",
             metric.name,
             show(metric.mean()),
             show(metric.min),
@@ -285,7 +283,8 @@ fn counters(out: &mut String, store: &Store) {
         })
         .collect();
     if !rows.is_empty() {
-        let _ = writeln!(out, "\nhost       {}", rows.join(", "));
+        out.push('\n');
+        list(out, "host", &rows);
     }
     if store.lost() > 0 {
         let _ = writeln!(out, "lost       {} items, see the log", store.lost());

@@ -1,4 +1,4 @@
-//! QNN libraries: raw declarations ([`sys`]), the safe wrapper ([`api`]) and the child process that uses them
+//! QNN libraries: raw declarations (`sys`), the safe wrapper ([`api`]) and the child process that uses them
 //! ([`runner`]).
 
 #[cfg(unix)]

@@ -4,7 +4,7 @@
 //! [`Context`] holds its [`Device`] and [`Backend`], a backend its [`Logger`], everything its [`Library`]. So whatever
 //! path a run takes, contexts go before devices, devices before backends, backends before loggers.
 //!
-//! `unsafe` of the whole project lives in this folder and in [`super::sys`].
+//! `unsafe` of the whole project lives in this folder and in `sys` beside it.
 
 mod binary_info;
 mod dlc;
