@@ -159,6 +159,7 @@ impl Session {
     fn finalize(&mut self, run: u32) {
         self.stage(run, Stage::Finalize, 812_000.0);
         self.memory(run, MemoryMark::Loaded, 96, 0);
+        self.memory(run, MemoryMark::After(Stage::FirstInference), 96, 0);
     }
 
     fn inferences(&mut self, run: u32, phase: Phase, first: u64, count: u64, base_us: u64) {

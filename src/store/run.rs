@@ -62,13 +62,15 @@ pub struct MemoryStats {
     pub rss_loaded: Option<u64>,
     /// Proportional set at the same moment.
     pub pss_loaded: Option<u64>,
+    /// Resident set after the first inference, which allocates what stays.
+    pub rss_after_first: Option<u64>,
     /// Highest resident set.
     pub rss_peak: Option<u64>,
     /// Latest resident set.
     pub rss_now: Option<u64>,
     /// Resident set after the last inference.
     pub rss_end: Option<u64>,
-    /// Inferences between `rss_loaded` and `rss_end`.
+    /// Inferences up to `rss_end`, the first one included.
     pub inferences: u64,
 }
 
@@ -78,10 +80,11 @@ impl MemoryStats {
         difference(self.rss_loaded?, self.rss_before?)
     }
 
-    /// Growth of the resident set per inference between readiness and the end, bytes.
+    /// Growth of the resident set per inference between the end of the first inference and that of the last, bytes.
     pub fn growth_per_inference(&self) -> Option<f64> {
-        let grown = difference(self.rss_end?, self.rss_loaded?)?;
-        (self.inferences > 0).then(|| grown as f64 / self.inferences as f64)
+        let grown = difference(self.rss_end?, self.rss_after_first?)?;
+        let later = self.inferences.checked_sub(1).filter(|&later| later > 0)?;
+        Some(grown as f64 / later as f64)
     }
 }
 
@@ -364,6 +367,9 @@ impl Run {
                 self.stage_rss = Some(sample.rss);
             }
             MemoryMark::After(stage) => {
+                if stage == Stage::FirstInference {
+                    memory.rss_after_first = Some(sample.rss);
+                }
                 let delta = self.stage_rss.and_then(|before| difference(sample.rss, before));
                 if let Some(time) = self.stages.iter_mut().rev().find(|time| time.stage == stage) {
                     time.rss_delta = delta;
