@@ -612,3 +612,20 @@ fn the_demo_needs_nothing_but_a_runtime() {
     assert_eq!(backends, ["cpu", "htp"]);
     assert_eq!(document["model"]["sha256"], BOTH["model"]["sha256"], "the bundled model is the one of the repository");
 }
+
+#[test]
+fn settings_are_in_what_the_compiler_makes() {
+    let dir = tempfile::tempdir().unwrap();
+    for (flags, arch, soc, vtcm_mib) in
+        [("--soc-model 69", 79, 69, 4), ("--vtcm-mb 2", 68, 0, 2), ("--soc-model 57 --vtcm-mb 8", 75, 57, 8)]
+    {
+        let path = dir.path().join("made");
+        let flags = format!("-b htp -n 1 --warmup 0 --profiling off --save-context {} {flags}", path.display());
+        Qnnscope::on(&runtime_247()).run_json(&demo_int8(), &flags).expect(0);
+        let said = Qnnscope::on(&runtime_247()).args(["inspect", "--json"]).arg(&path).finish().expect(0).json();
+        let binary = &said["context_binary"];
+        assert_eq!(binary["hexagon_arch"], arch, "{flags}");
+        assert_eq!(binary["soc_model"], soc, "{flags}");
+        assert_eq!(binary["graphs"][0]["vtcm_bytes"], vtcm_mib << 20, "{flags}");
+    }
+}

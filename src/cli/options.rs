@@ -236,10 +236,14 @@ fn input(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
+/// Seconds, or a number with `ms`, `s`, `m` or `h`.
 fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
+    let (number, factor) = found.unwrap_or((text, 1.0));
+    match number.trim().parse::<f64>().map(|value| value * factor) {
         Ok(value) if value.is_finite() && value > 0.0 && value <= 1e9 => Ok(value),
-        _ => Err("expected a number of seconds above 0".to_owned()),
+        _ => Err("expected a time above 0, such as 10, 10s, 500ms or 2m".to_owned()),
     }
 }
 
@@ -260,5 +264,27 @@ fn log_level(text: &str) -> Result<LogLevel, String> {
         "verbose" => Ok(LogLevel::Verbose),
         "debug" => Ok(LogLevel::Debug),
         _ => Err("known levels are error, warning, info, verbose, debug".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        for (text, expected) in [("10", 10.0), ("10s", 10.0), ("500ms", 0.5), ("2m", 120.0), ("1.5", 1.5)] {
+            assert_eq!(seconds(text), Ok(expected), "{text}");
+        }
+        for text in ["0", "-1", "inf", "NaN", "", "ms", "5x", "1e300"] {
+            assert!(seconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn input_names_may_hold_an_equals_sign() {
+        assert_eq!(input("x=/no/file"), Ok(("x".to_owned(), PathBuf::from("/no/file"))));
+        assert_eq!(input("a=b=/dev/null"), Ok(("a=b".to_owned(), PathBuf::from("/dev/null"))));
+        assert!(input("x=").is_err() && input("=f").is_err() && input("x").is_err());
     }
 }
