@@ -1,7 +1,7 @@
 //! `qnnscope demo`: the bundled model on cpu and htp, from nothing.
 
-use super::options::{self, RunOptions};
-use super::run::{self, OutputOptions, RunArgs};
+use super::options::{self, OutputOptions, RunOptions};
+use super::run::{self, RunArgs};
 use super::runtime::{self, InstallArgs};
 use super::{CliError, Global, say, start};
 use crate::backends::Backend;

@@ -1,6 +1,6 @@
 //! Runs without the live view: progress on stderr, the report on stdout.
 
-use super::run::OutputOptions;
+use super::options::OutputOptions;
 use super::{BAD_INPUT, CliError, FAILED, INTERRUPTED, MISSING, OK, say, setup};
 use crate::backends::local::{Conductor, Limits, RunRequest};
 use crate::event::{Budget, Event, LogLevel, LogSource, Phase, Record, SettingOutcome};

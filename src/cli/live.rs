@@ -1,7 +1,6 @@
 //! Runs in the live view.
 
-use super::options::{self, RunOptions};
-use super::run::OutputOptions;
+use super::options::{self, OutputOptions, RunOptions};
 use super::{CliError, FAILED, Global, headless, setup};
 use crate::app::{self, AppOptions, BackendAvailability, Request, StartChoice};
 use crate::backends::Backend;

@@ -7,6 +7,7 @@ use crate::backends::runtime::{Env, RuntimeDir, choose};
 use crate::backends::settings::{self, SettingRequest};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{Budget, LogLevel, RunPlan};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -86,6 +87,27 @@ pub struct RunOptions {
     /// Most memory a runner may use [default: 90 % of what is free]
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
     pub memory_limit_mb: Option<u64>,
+}
+
+/// Where results go.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct OutputOptions {
+    /// Print the result document as JSON on stdout
+    #[arg(long)]
+    pub json: bool,
+    /// Print a text report instead of the live view
+    #[arg(long)]
+    pub headless: bool,
+    /// Write the session, as it happens, to this file
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+}
+
+impl OutputOptions {
+    /// True if the live view is wanted and possible.
+    pub fn is_live(&self) -> bool {
+        !self.json && !self.headless && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
+    }
 }
 
 impl RunOptions {

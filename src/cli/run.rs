@@ -1,10 +1,9 @@
 //! `qnnscope run`.
 
-use super::options::{self, RunOptions};
+use super::options::{self, OutputOptions, RunOptions};
 use super::{CliError, Global, headless, live};
 use crate::app::StartChoice;
 use crate::models::identify;
-use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// Arguments of `qnnscope run`.
@@ -17,27 +16,6 @@ pub struct RunArgs {
     pub options: RunOptions,
     #[command(flatten)]
     pub output: OutputOptions,
-}
-
-/// Where results go.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct OutputOptions {
-    /// Print the result document as JSON on stdout
-    #[arg(long)]
-    pub json: bool,
-    /// Print a text report instead of the live view
-    #[arg(long)]
-    pub headless: bool,
-    /// Write the session, as it happens, to this file
-    #[arg(long, value_name = "FILE")]
-    pub record: Option<PathBuf>,
-}
-
-impl OutputOptions {
-    /// True if the live view is wanted and possible.
-    pub fn is_live(&self) -> bool {
-        !self.json && !self.headless && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
-    }
 }
 
 /// Runs the model on each backend.

@@ -1,7 +1,6 @@
 //! `qnnscope` without a subcommand: the start screen.
 
-use super::options::RunOptions;
-use super::run::OutputOptions;
+use super::options::{OutputOptions, RunOptions};
 use super::{CliError, Global, live};
 use clap::{Args, FromArgMatches};
 use std::io::IsTerminal;
