@@ -67,6 +67,7 @@ pub struct Supervisor {
     done: bool,
     garbage: u64,
     killed_for: Option<String>,
+    ended_on_request: bool,
     console: Flood,
 }
 
@@ -120,6 +121,7 @@ impl Supervisor {
             done: false,
             garbage: 0,
             killed_for: None,
+            ended_on_request: false,
             console: Flood { since: Instant::now(), lines: 0 },
         }
     }
@@ -154,17 +156,22 @@ impl Supervisor {
                         let mut line = serde_json::to_vec(&Command::Stop).unwrap_or_default();
                         line.push(b'\n');
                         let _ = stdin.write_all(&line).await;
-                        stop_deadline = Some(Instant::now() + GRACE);
+                        // Between inferences it listens; a compiler does not, and there is nothing yet to keep.
+                        let patience = if self.stage < Stage::FirstInference { Duration::ZERO } else { GRACE };
+                        stop_deadline = Some(Instant::now() + patience);
                     }
                 }
                 // Before the pipes: a child that never stops talking must not keep its deadlines from being looked at.
                 _ = tick.tick() => {
                     ticks = ticks.wrapping_add(1);
                     self.watch_memory(pid, ticks).await;
-                    if let Some(reason) = self.overdue(stop_deadline) {
+                    if let Some(reason) = self.overdue() {
                         self.killed_for.get_or_insert(reason);
                     }
-                    if self.killed_for.is_some() {
+                    if stop_deadline.is_some_and(|deadline| Instant::now() > deadline) && !self.done {
+                        self.ended_on_request = true;
+                    }
+                    if self.killed_for.is_some() || self.ended_on_request {
                         let _ = child.start_kill();
                     }
                     if exited.is_none() && matches!(child.try_wait(), Ok(Some(_))) {
@@ -325,10 +332,7 @@ impl Supervisor {
     }
 
     /// Why the runner has to be ended now, if it has to.
-    fn overdue(&self, stop_deadline: Option<Instant>) -> Option<String> {
-        if stop_deadline.is_some_and(|deadline| Instant::now() > deadline) && !self.done {
-            return Some(format!("it did not stop within {} s when asked to", GRACE.as_secs()));
-        }
+    fn overdue(&self) -> Option<String> {
         let silent = self.last_sign.elapsed();
         if !self.hello && silent > HELLO_TIMEOUT {
             return Some(format!("the runner did not come up within {} s", HELLO_TIMEOUT.as_secs()));
@@ -346,6 +350,11 @@ impl Supervisor {
     async fn finish(mut self, exit: Option<ExitStatus>) -> Ended {
         // A run is carried out when it has said how it ended.
         let unfinished = !self.done || (self.source.is_some() && self.status.is_none());
+        if self.ended_on_request && self.failure.is_none() && self.status.is_none() {
+            let text = format!("the runner was ended in stage {}, where it does not listen: stopped", self.stage);
+            self.note(LogLevel::Warning, &text).await;
+            self.status = Some(RunStatus::Stopped);
+        }
         if (unfinished || self.killed_for.is_some()) && self.failure.is_none() && self.status.is_none() {
             let (call, message) = self.describe_end(exit);
             let mut failure = Failure {
