@@ -629,3 +629,15 @@ fn settings_are_in_what_the_compiler_makes() {
         assert_eq!(binary["graphs"][0]["vtcm_bytes"], vtcm_mib << 20, "{flags}");
     }
 }
+
+#[test]
+fn an_option_that_a_backend_lacks_is_told_and_the_model_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("config.json");
+    std::fs::write(&config, r#"{"cpu_config": {"priority": "high"}}"#).unwrap();
+    let flags = format!("-n 3 --profiling off --config {}", config.display());
+    let done = Qnnscope::on(&runtime_247()).run_json(&demo_float(), &flags).expect(0);
+    let setting = &done.first_run()["settings"][0];
+    assert_eq!((&setting["key"], &setting["outcome"]), (&json!("cpu_config.priority"), &json!("no_effect")));
+    assert!(setting["reason"].as_str().unwrap().contains("1000"), "{setting}");
+}

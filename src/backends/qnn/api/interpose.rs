@@ -228,17 +228,17 @@ unsafe extern "C" fn on_graph_create(
             let mut htp = options.htp_records();
             let ours = options.configs(&mut htp);
             // SAFETY: a list of configs is null-terminated.
-            let mut list = unsafe { null_terminated(configs) };
-            list.extend(ours.iter().map(|config| std::ptr::from_ref(config).cast::<c_void>()));
-            list.push(std::ptr::null());
-            let pointer = if list.len() == 1 { std::ptr::null() } else { list.as_ptr() };
-            // SAFETY: forwards the caller's arguments with a longer, null-terminated list that outlives the call.
-            let code = unsafe { real(context, name, pointer, out) };
-            if code != 0
-                && !ours.is_empty()
-                && let Some(state) = &mut *state()
-            {
-                state.options_refused = Some(code & 0xffff);
+            let theirs = unsafe { null_terminated(configs) };
+            let with_ours = theirs.iter().copied().chain(ours.iter().map(|c| std::ptr::from_ref(c).cast()));
+            let mut code = create_graph(real, context, name, with_ours, out);
+            if code != 0 && !ours.is_empty() {
+                if let Some(state) = &mut *state() {
+                    state.options_refused = Some(code & 0xffff);
+                }
+                // A backend that has no such options can still run the graph without them.
+                if code & 0xffff == NOT_SUPPORTED {
+                    code = create_graph(real, context, name, theirs.iter().copied(), out);
+                }
             }
             code
         }
@@ -261,6 +261,20 @@ unsafe extern "C" fn on_graph_create(
         });
     }
     code
+}
+
+/// Calls the real graphCreate with a list of configs.
+fn create_graph(
+    real: sys::GraphCreateFn,
+    context: Handle,
+    name: *const c_char,
+    configs: impl Iterator<Item = *const c_void>,
+    out: *mut Handle,
+) -> u64 {
+    let list: Vec<*const c_void> = configs.chain(std::iter::once(std::ptr::null())).collect();
+    let pointer = if list.len() == 1 { std::ptr::null() } else { list.as_ptr() };
+    // SAFETY: forwards the composing model's arguments with a null-terminated list that outlives the call.
+    unsafe { real(context, name, pointer, out) }
 }
 
 /// # Safety

@@ -118,7 +118,12 @@ pub fn unreadable_dlc(path: &Path, error: QnnError) -> Failed {
 
 /// Names the op that the backend refused, which the composer's own code hides.
 pub fn explain_compose(failed: Failed, noted: &Recording) -> Failed {
-    let Some(refusal) = noted.refusals.first() else { return failed };
+    let Some(refusal) = noted.refusals.first() else {
+        let Some(code) = noted.options_refused else { return failed };
+        let message = format!("graphCreate refused the graph's options with {code}; then {}", failed.message);
+        let symbol = errors::lookup(code, "graphCreate").map(|row| row.symbol.to_owned());
+        return Failed { call: "graphCreate".to_owned(), code: Some(code), symbol, message, ..failed };
+    };
     let row = errors::lookup(refusal.code, refusal.call);
     let meaning = row.map_or_else(String::new, |row| format!(" ({}: {})", row.symbol, row.meaning));
     let message = format!(

@@ -211,9 +211,14 @@ impl Stages<'_> {
             composed.map_err(|e| if none { unreadable_dlc(&task.model, e) } else { at(e) })
         });
         for setting in &resolved.with_graph {
-            let outcome = match noted.options_refused {
-                Some(code) => SettingOutcome::Refused(format!("graphCreate answered {code} with this option")),
-                None => setting.outcome.clone(),
+            let outcome = match (noted.options_refused, &result) {
+                (Some(code), Ok(_)) => {
+                    SettingOutcome::NoEffect(format!("this backend has no such option: graphCreate answered {code}"))
+                }
+                (Some(code), Err(_)) => {
+                    SettingOutcome::Refused(format!("graphCreate answered {code} with this option"))
+                }
+                (None, _) => setting.outcome.clone(),
             };
             self.settled(setting, outcome);
         }
