@@ -584,3 +584,11 @@ fn a_dlc_of_a_newer_sdk_names_its_maker() {
     assert_eq!(done.code(), 2, "{}", done.stderr);
     assert!(done.stderr.contains("newer SDK") && done.stderr.contains("9.47.0"), "{}", done.stderr);
 }
+
+#[test]
+fn files_without_an_end_are_refused() {
+    for flags in ["--input image=/dev/zero", "--input-list /dev/zero", "--config /dev/zero"] {
+        let done = Qnnscope::on(&runtime_247()).run_json(&demo_float(), &format!("-n 1 {flags}")).expect(2);
+        assert!(done.stderr.contains("/dev/zero") && done.stderr.contains("more than"), "{}", done.stderr);
+    }
+}

@@ -3,6 +3,7 @@
 //! A setting that cannot be applied is never dropped in silence: every one ends as an outcome with its reason.
 
 use super::Backend;
+use super::bounded::read_text_at_most;
 use crate::event::{Setting, SettingOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -91,10 +92,13 @@ pub struct Resolved {
     pub settled: Vec<Setting>,
 }
 
+/// Largest configuration file.
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
+
 /// Reads a configuration file: a JSON object with `htp_config`, `gpu_config`, `cpu_config` objects.
 pub fn read_config(path: &std::path::Path) -> Result<Vec<SettingRequest>, SettingError> {
     let file = |reason: String| SettingError::File { path: path.display().to_string(), reason };
-    let text = std::fs::read_to_string(path).map_err(|e| file(format!("cannot be read: {e}")))?;
+    let text = read_text_at_most(path, MAX_CONFIG_BYTES).map_err(|e| file(format!("cannot be read: {e}")))?;
     parse_config(&text).map_err(file)
 }
 

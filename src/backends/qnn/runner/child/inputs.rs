@@ -1,5 +1,6 @@
 //! Input data: files, input lists, or seeded random numbers.
 
+use crate::backends::bounded::{read_at_most, read_text_at_most};
 use crate::backends::qnn::runner::protocol::{InputFile, RunTask};
 use crate::event::{TensorData, clean_text};
 use crate::models::{Quantization, Tensor};
@@ -31,6 +32,9 @@ pub enum InputError {
     #[error("input `{name}` has type {dtype}, for which data cannot be made; give it with --native-input")]
     Type { name: String, dtype: String },
 }
+
+/// Largest input list.
+const MAX_LIST_BYTES: u64 = 64 << 20;
 
 /// The data of one inference: bytes per input, in graph order.
 pub type InputSet = Vec<Vec<u8>>;
@@ -89,8 +93,8 @@ fn describe_inputs(inputs: &[Tensor]) -> String {
 /// Reads qnn-net-run's format: a line per inference, files in graph order or `name:=file`; lines that start with `#` or
 /// `%` are left out.
 fn read_list(path: &Path, inputs: &[Tensor]) -> Result<Vec<Line>, InputError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|e| InputError::File { path: path.to_owned(), reason: e.to_string() })?;
+    let text = read_text_at_most(path, MAX_LIST_BYTES)
+        .map_err(|e| InputError::File { path: path.to_owned(), reason: e.to_string() })?;
     let mut lines = Vec::new();
     for (number, row) in text.lines().enumerate() {
         let row = row.trim();
@@ -128,7 +132,6 @@ fn read_list(path: &Path, inputs: &[Tensor]) -> Result<Vec<Line>, InputError> {
 }
 
 fn read_file(path: &Path, tensor: &Tensor, native: bool) -> Result<Vec<u8>, InputError> {
-    let bytes = std::fs::read(path).map_err(|e| InputError::File { path: path.to_owned(), reason: e.to_string() })?;
     let size = |found: String, expected: String| InputError::Size {
         path: path.to_owned(),
         name: tensor.name.clone(),
@@ -138,6 +141,10 @@ fn read_file(path: &Path, tensor: &Tensor, native: bool) -> Result<Vec<u8>, Inpu
         expected,
     };
     let elements = tensor.elements().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+    // The longest file that can be right: a .npy of 64-bit numbers. Somewhat more is read, to tell sizes that are wrong.
+    let limit = (elements as u64).saturating_mul(16).saturating_add(1 << 20);
+    let bytes =
+        read_at_most(path, limit).map_err(|e| InputError::File { path: path.to_owned(), reason: e.to_string() })?;
     if bytes.starts_with(b"\x93NUMPY") {
         let (shape, values) = read_npy(&bytes).map_err(|reason| InputError::File { path: path.to_owned(), reason })?;
         if values.len() != elements {
