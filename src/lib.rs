@@ -8,6 +8,7 @@ pub mod backends;
 pub mod cli;
 pub mod devices;
 pub mod event;
+mod files;
 mod hints;
 pub mod models;
 pub mod probes;

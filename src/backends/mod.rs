@@ -1,6 +1,5 @@
 //! How a model runs: where the runtime is, how it is driven, and the child process that keeps its crashes away.
 
-mod bounded;
 pub mod errors;
 mod kind;
 pub mod local;

@@ -3,8 +3,8 @@
 //! A setting that cannot be applied is never dropped in silence: every one ends as an outcome with its reason.
 
 use super::Backend;
-use super::bounded::read_text_at_most;
 use crate::event::{Setting, SettingOutcome};
+use crate::files::read_text_at_most;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;

@@ -6,6 +6,7 @@ use super::runtime::{self, InstallArgs};
 use super::{CliError, Global, say, start};
 use crate::backends::Backend;
 use crate::backends::runtime::{DEFAULT_WHEEL_VERSION, Env, RuntimeError};
+use crate::files::write_whole;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -78,12 +79,8 @@ fn unpack() -> Result<PathBuf, CliError> {
     if std::fs::read(&path).is_ok_and(|bytes| bytes == MODEL) {
         return Ok(path);
     }
-    let written = std::fs::create_dir_all(&folder)
-        .and_then(|()| tempfile::NamedTempFile::new_in(&folder))
-        .and_then(|mut file| file.write_all(MODEL).map(|()| file))
-        .and_then(|file| file.persist(&path).map_err(|error| error.error));
-    match written {
-        Ok(_) => Ok(path),
+    match std::fs::create_dir_all(&folder).and_then(|()| write_whole(&path, MODEL)) {
+        Ok(()) => Ok(path),
         Err(source) => Err(CliError::Io { action: format!("write the demo model to {}", path.display()), source }),
     }
 }

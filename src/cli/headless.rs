@@ -8,6 +8,7 @@ use crate::probes::HostProbe;
 use crate::report::{ResultDocument, text_report};
 use crate::store::{Run, Store};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use tokio::sync::watch;
 
@@ -40,13 +41,11 @@ async fn session(requests: &[RunRequest], limits: Limits, output: &OutputOptions
     };
     progress.finish();
     let interrupted = interrupted || *stop.borrow();
-    let text = if output.json {
-        let document = serde_json::to_string_pretty(&ResultDocument::new(&store));
-        document.map_err(|e| CliError::Io { action: "write the result".to_owned(), source: e.into() })? + "\n"
+    if output.json {
+        print_json(&ResultDocument::new(&store))?;
     } else {
-        text_report(&store)
-    };
-    print(&text)?;
+        print(&text_report(&store))?;
+    }
     if let Some(error) = hub.record_error() {
         say(&format!("error: {error}\n  next: the figures above are whole; free some space and record again"));
         return Ok(FAILED);
@@ -64,6 +63,12 @@ pub fn print(text: &str) -> Result<(), CliError> {
     }
 }
 
+/// Prints a document to stdout.
+pub fn print_json(document: &impl Serialize) -> Result<(), CliError> {
+    let json = serde_json::to_string_pretty(document);
+    print(&(json.map_err(|e| CliError::Io { action: "write the document".to_owned(), source: e.into() })? + "\n"))
+}
+
 /// The first signal asks the run to stop, with its figures kept; the second one ends at once.
 async fn interrupts(stop: &watch::Sender<bool>) {
     signal().await;
@@ -72,25 +77,10 @@ async fn interrupts(stop: &watch::Sender<bool>) {
     signal().await;
 }
 
-#[cfg(unix)]
 async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
+    if setup::termination().await.is_err() {
         // Without handlers the signals end the process as usual; the runner notices and ends itself.
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
-    }
-}
-
-#[cfg(not(unix))]
-async fn signal() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
@@ -147,7 +137,7 @@ impl Progress {
             }
             Event::Inferences(batch) => {
                 if let Some(bar) = &self.bar {
-                    bar.inc(batch.latency_ns.len() as u64);
+                    bar.set_position(batch.first_index + batch.latency_ns.len() as u64);
                 }
             }
             Event::SettingApplied(setting) => match &setting.outcome {

@@ -1,6 +1,6 @@
 //! `qnnscope inspect`.
 
-use super::headless::print;
+use super::headless::{print, print_json};
 use super::{CliError, Global, OK, options, setup};
 use crate::backends::local::{Ended, Limits, ask};
 use crate::backends::qnn::runner::{Frame, InspectTask, Task};
@@ -35,12 +35,10 @@ pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
         Ended::Done(_) => return Err(CliError::Usage("the runner gave no answer".to_owned())),
     };
     let document = InspectDocument::new(&model, graphs);
-    let text = if args.json {
-        let json = serde_json::to_string_pretty(&document);
-        json.map_err(|e| CliError::Io { action: "write the document".to_owned(), source: e.into() })? + "\n"
+    if args.json {
+        print_json(&document)?;
     } else {
-        inspect_text(&document)
-    };
-    print(&text)?;
+        print(&inspect_text(&document))?;
+    }
     Ok(OK)
 }

@@ -164,15 +164,10 @@ impl Desk {
             simulated: false,
         };
         let failure = Failure {
-            stage: Stage::Prepare,
-            call: "prepare".to_owned(),
-            code: None,
-            symbol: None,
-            message: error.to_string(),
             hint: error.hint(),
             missing: error.exit_status() == super::MISSING,
             bad_input: error.exit_status() == super::BAD_INPUT,
-            log_tail: Vec::new(),
+            ..Failure::new(Stage::Prepare, "prepare", &error.to_string())
         };
         self.source.send(run, Event::RunStarted(Box::new(plan))).await;
         self.source.send(run, Event::Failed(Box::new(failure))).await;
@@ -199,6 +194,7 @@ fn availability(global: &Global) -> Vec<BackendAvailability> {
 /// Models of earlier sessions, newest first, one path a line.
 mod recent {
     use crate::backends::runtime::Env;
+    use crate::files::write_whole;
     use std::path::{Path, PathBuf};
 
     const KEEP: usize = 12;
@@ -221,12 +217,7 @@ mod recent {
         lines.extend(read().iter().filter(|old| **old != model).filter_map(|old| old.to_str().map(ToOwned::to_owned)));
         lines.truncate(KEEP);
         let Some(folder) = file.parent() else { return };
-        let written = std::fs::create_dir_all(folder).and_then(|()| tempfile::NamedTempFile::new_in(folder)).and_then(
-            |temporary| {
-                std::fs::write(temporary.path(), lines.join("\n") + "\n")?;
-                temporary.persist(&file).map_err(|error| error.error)
-            },
-        );
-        drop(written);
+        let text = lines.join("\n") + "\n";
+        let _ = std::fs::create_dir_all(folder).and_then(|()| write_whole(&file, text.as_bytes()));
     }
 }

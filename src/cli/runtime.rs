@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::setup::termination;
 use super::{CliError, Global, runtime_list};
 use crate::backends::runtime::{
     self, DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed, RuntimeError,
@@ -113,29 +114,10 @@ fn stop_on_signal(cancel: Arc<AtomicBool>) {
         let Ok(events) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
             return;
         };
-        if events.block_on(signal()).is_ok() {
+        if events.block_on(termination()).is_ok() {
             cancel.store(true, Ordering::Relaxed);
         }
     });
-}
-
-#[cfg(unix)]
-async fn signal() -> io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-async fn signal() -> io::Result<()> {
-    tokio::signal::ctrl_c().await
 }
 
 /// Shows progress on stderr: one moving line on a terminal, else one line per step.

@@ -1,6 +1,6 @@
 //! `qnnscope runtime list`: every runtime, and which of its backends load.
 
-use super::headless::print;
+use super::headless::{print, print_json};
 use super::{CliError, Global, MISSING, OK, say, setup};
 use crate::backends::local::{Ended, Limits, ask};
 use crate::backends::qnn::runner::{Frame, ProbeAnswer, ProbeTask, Task};
@@ -61,19 +61,16 @@ pub fn list(json: bool, global: &Global) -> Result<u8, CliError> {
             .map(|problem: &RuntimeError| Problem { message: problem.to_string(), hint: problem.hint() })
             .collect(),
     };
-    let text = if json {
-        let json = serde_json::to_string_pretty(&document);
-        json.map_err(|e| CliError::Io { action: "write the list".to_owned(), source: e.into() })? + "\n"
+    if json {
+        print_json(&document)?;
     } else {
         for problem in &document.problems {
             say(&format!("warning: {}", clean_text(&problem.message)));
         }
-        render(&document)
-    };
-    print(&text)?;
+        print(&render(&document))?;
+    }
     if document.runtimes.is_empty() {
-        let hint = "`qnnscope runtime install` gets one".to_owned();
-        say(&format!("no QNN runtime found\n  next: {hint}"));
+        say("no QNN runtime found\n  next: `qnnscope runtime install` gets one");
         return Ok(MISSING);
     }
     Ok(OK)

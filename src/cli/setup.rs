@@ -4,6 +4,7 @@ use super::CliError;
 use crate::devices::local_device;
 use crate::event::{Event, SESSION_SCHEMA, SessionStarted, epoch_us, now_us};
 use crate::session::{Hub, Recorder, Source};
+use std::io;
 use std::path::Path;
 
 /// An async runtime on this thread. Runners are children of the main thread: the kernel ends them with the thread that
@@ -17,6 +18,27 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
     // Blocking helpers (signal listeners) must not hold the end up.
     runtime.shutdown_background();
     Ok(value)
+}
+
+/// Waits for a signal that asks the process to end: SIGINT, SIGTERM or SIGHUP.
+#[cfg(unix)]
+pub async fn termination() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hangup.recv() => {}
+    }
+    Ok(())
+}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+pub async fn termination() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
 }
 
 /// A limit on file sizes would end the process with a signal; caught, it is an error of the recorder.

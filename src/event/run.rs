@@ -195,6 +195,23 @@ pub enum RunStatus {
     Failed,
 }
 
+impl Failure {
+    /// A failure outside of QNN's calls, to which hints, reasons and log lines may be added.
+    pub fn new(stage: Stage, call: &str, message: &str) -> Self {
+        Self {
+            stage,
+            call: call.to_owned(),
+            code: None,
+            symbol: None,
+            message: super::clean_text(message),
+            hint: None,
+            missing: false,
+            bad_input: false,
+            log_tail: Vec::new(),
+        }
+    }
+}
+
 /// Why a run failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {

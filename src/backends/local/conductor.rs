@@ -52,15 +52,9 @@ impl Conductor {
             Ok(Ended::Done(_) | Ended::Failed(_)) => {}
             Err(error) => {
                 let failure = Failure {
-                    stage: Stage::Prepare,
-                    call: "spawn".to_owned(),
-                    code: None,
-                    symbol: None,
                     missing: matches!(error, RunnerError::Spawn { .. }),
                     bad_input: matches!(error, RunnerError::Request { .. }),
-                    message: error.to_string(),
-                    hint: None,
-                    log_tail: Vec::new(),
+                    ..Failure::new(Stage::Prepare, "spawn", &error.to_string())
                 };
                 self.source.send(Some(id), Event::Failed(Box::new(failure))).await;
                 self.source.send(Some(id), Event::RunFinished { status: RunStatus::Failed }).await;

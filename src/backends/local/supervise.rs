@@ -4,9 +4,7 @@ use super::console;
 use super::frames::{Line, LineReader, MAX_CONSOLE_LINE, MAX_FRAME};
 use super::process::{Group, RunnerError, signal, spawn};
 use crate::backends::qnn::runner::{Command, Frame, PROTOCOL, Task};
-use crate::event::{
-    Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, RunId, RunStatus, Stage, clean_text,
-};
+use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, RunId, RunStatus, Stage};
 use crate::probes::process::memory as process_memory;
 use crate::session::Source;
 use std::collections::VecDeque;
@@ -357,17 +355,8 @@ impl Supervisor {
         }
         if (unfinished || self.killed_for.is_some()) && self.failure.is_none() && self.status.is_none() {
             let (call, message) = self.describe_end(exit);
-            let mut failure = Failure {
-                stage: self.stage,
-                call,
-                code: None,
-                symbol: None,
-                message: clean_text(&message),
-                hint: None,
-                missing: false,
-                bad_input: false,
-                log_tail: self.tail.iter().cloned().collect(),
-            };
+            let mut failure = Failure::new(self.stage, &call, &message);
+            failure.log_tail = self.tail.iter().cloned().collect();
             failure.hint = crate::hints::for_failure(&failure);
             let failure = Box::new(failure);
             self.failure = Some(failure.clone());

@@ -39,12 +39,10 @@ pub fn metrics(events: &[ProfileEvent]) -> Vec<Metric> {
 }
 
 /// Rows for the node events of one inference, joined with the graph's ops by name.
-pub fn rows(nodes: &[&ProfileEvent], graph: Option<&Graph>) -> Vec<OpRow> {
+pub fn rows(nodes: &[&ProfileEvent], graph: &Graph) -> Vec<OpRow> {
     let mut by_name: HashMap<&str, Vec<u32>> = HashMap::new();
-    if let Some(graph) = graph {
-        for op in graph.ops.iter().rev() {
-            by_name.entry(&op.name).or_default().push(op.index);
-        }
+    for op in graph.ops.iter().rev() {
+        by_name.entry(&op.name).or_default().push(op.index);
     }
     nodes
         .iter()
@@ -119,7 +117,7 @@ mod tests {
         .iter()
         .map(|name| node(name, 3))
         .collect();
-        let rows = rows(&nodes(&events), Some(&graph));
+        let rows = rows(&nodes(&events), &graph);
         let joined: Vec<(&str, Option<u32>)> = rows.iter().map(|r| (r.name.as_str(), r.op)).collect();
         assert_eq!(
             joined,
@@ -132,7 +130,7 @@ mod tests {
     fn cpu_names_lose_one_underscore() {
         let graph = graph(&["conv", "_odd"]);
         let events = [node("_conv", 1), node("_odd", 1)];
-        let rows = rows(&nodes(&events), Some(&graph));
+        let rows = rows(&nodes(&events), &graph);
         assert_eq!((rows[0].op, rows[1].op), (Some(0), Some(1)));
         assert_eq!(rows[0].unit, OpUnit::Us);
     }

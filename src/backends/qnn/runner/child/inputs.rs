@@ -1,8 +1,8 @@
 //! Input data: files, input lists, or seeded random numbers.
 
-use crate::backends::bounded::{read_at_most, read_text_at_most};
 use crate::backends::qnn::runner::protocol::{InputFile, RunTask};
 use crate::event::{TensorData, clean_text};
+use crate::files::{read_at_most, read_text_at_most};
 use crate::models::{Quantization, Tensor};
 use npyz::NpyFile;
 use rand_chacha::ChaCha8Rng;

@@ -56,20 +56,10 @@ fn read(task: &InspectTask, emitter: &Emitter) -> Result<(ModelInfo, Vec<Graph>)
         ModelFormat::ContextBinary => {
             begin(Stage::ContextCreate);
             let system: Rc<SystemLibrary> = open_system(&task.runtime_dir).map_err(load)?;
-            let (info, _) = read_binary_info(&system, &bytes).map_err(|e| Failed::not_a_binary(&task.model, &e))?;
-            let graphs = info
-                .graphs
-                .iter()
-                .map(|graph| Graph {
-                    name: graph.name.clone(),
-                    inputs: graph.inputs.clone(),
-                    outputs: graph.outputs.clone(),
-                    ops: Vec::new(),
-                    parameter_bytes: 0,
-                })
-                .collect();
+            let (info, graphs) =
+                read_binary_info(&system, &bytes).map_err(|e| Failed::not_a_binary(&task.model, &e))?;
             model.context_binary = Some(info);
-            graphs
+            with_order(&graphs, Recording::default())
         }
     };
     emitter.runner_log(crate::event::LogLevel::Verbose, "the model was read without a backend");
@@ -90,7 +80,8 @@ fn lender(dir: &Path, policy: VersionPolicy) -> Result<Rc<Library>, Failed> {
     }
 }
 
-/// The recorded graphs, with inputs and outputs in the order of execution.
+/// The recorded graphs, with inputs and outputs in the order of execution; a graph that was not recorded (of a context
+/// binary) has no ops.
 pub fn with_order(composed: &[ComposedGraph], recording: Recording) -> Vec<Graph> {
     let mut recorded = recording.graphs;
     let mut graphs: Vec<Graph> = Vec::with_capacity(composed.len());

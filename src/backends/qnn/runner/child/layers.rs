@@ -30,7 +30,7 @@ pub fn split(budget: Budget) -> (Budget, Budget) {
 /// The detailed phase: op times of each inference.
 pub struct Layers<'a> {
     emitter: &'a Emitter,
-    graph: Option<&'a Graph>,
+    graph: &'a Graph,
     profile: Option<Profile>,
     declared: bool,
     done: u64,
@@ -38,7 +38,7 @@ pub struct Layers<'a> {
 
 impl<'a> Layers<'a> {
     /// A phase in which nothing was measured yet.
-    pub fn new(emitter: &'a Emitter, graph: Option<&'a Graph>, profile: Option<Profile>) -> Self {
+    pub fn new(emitter: &'a Emitter, graph: &'a Graph, profile: Option<Profile>) -> Self {
         Self { emitter, graph, profile, declared: false, done: 0 }
     }
 
@@ -57,7 +57,7 @@ impl<'a> Layers<'a> {
             let nodes = events::nodes(&events);
             if !nodes.is_empty() {
                 if !std::mem::replace(declared, true) {
-                    emitter.event(Event::OpsDeclared(events::rows(&nodes, *graph)));
+                    emitter.event(Event::OpsDeclared(events::rows(&nodes, graph)));
                 }
                 // An inference with other ops than the first is counted by the store as not matching.
                 let values = nodes.iter().map(|node| node.value).collect();

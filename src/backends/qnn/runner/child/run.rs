@@ -19,6 +19,7 @@ use crate::event::{
     Budget, Event, MemoryMark, MemorySample, ModelInfo, Phase, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage,
     SubStage, clean_text,
 };
+use crate::files::write_whole;
 use crate::models::{Graph, ModelFormat};
 use crate::probes::process;
 use std::path::Path;
@@ -48,7 +49,7 @@ struct Stages<'a> {
 /// Everything that stands before the first inference.
 struct Ready {
     execution: Execution,
-    graph: Option<Graph>,
+    graph: Graph,
     backend: Rc<QnnBackend>,
     device: Rc<Device>,
 }
@@ -72,7 +73,7 @@ impl Stages<'_> {
         }
         self.memory(MemoryMark::Loaded);
         let mut measuring = Loop { emitter: self.emitter, execution: &mut execution, sets: &sets, stop };
-        let result = self.measure(task, &backend, graph.as_ref(), &mut measuring);
+        let result = self.measure(task, &backend, &graph, &mut measuring);
         self.memory(MemoryMark::End);
         let torn = self.stage(Stage::Teardown, || {
             drop(vote);
@@ -138,7 +139,7 @@ impl Stages<'_> {
                     self.settled(setting, SettingOutcome::NoEffect(reason));
                 }
                 let context = self.restore(&backend, &device, bytes)?;
-                let described = graphs.iter().map(described).collect();
+                let described = with_order(&graphs, Recording::default());
                 ((graphs, described), context)
             }
             (None, system) => self.compose(task, system.as_ref(), &device, options, resolved)?,
@@ -232,7 +233,7 @@ impl Stages<'_> {
         &self,
         task: &RunTask,
         (mut composed, mut described): (Vec<ComposedGraph>, Vec<Graph>),
-    ) -> Result<(ComposedGraph, Option<Graph>), Failed> {
+    ) -> Result<(ComposedGraph, Graph), Failed> {
         let names: Vec<String> = composed.iter().map(|graph| graph.name.clone()).collect();
         let listed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let at = match &task.graph {
@@ -254,7 +255,7 @@ impl Stages<'_> {
         }
         let chosen = described.swap_remove(at);
         self.emitter.event(Event::GraphChosen { name: chosen.name.clone() });
-        Ok((composed.swap_remove(at), Some(chosen)))
+        Ok((composed.swap_remove(at), chosen))
     }
 
     fn vote(&self, device: &Rc<Device>, resolved: &Resolved) -> Option<PowerVote> {
@@ -279,7 +280,7 @@ impl Stages<'_> {
         &mut self,
         task: &RunTask,
         backend: &Rc<QnnBackend>,
-        graph: Option<&Graph>,
+        graph: &Graph,
         measuring: &mut Loop<'_>,
     ) -> Result<(), Failed> {
         let first = |e| Failed::qnn(Stage::FirstInference, e);
@@ -410,25 +411,8 @@ impl Stages<'_> {
 /// Writes the serialised context, whole or not at all.
 fn save_context(context: &Context, path: &Path) -> Result<(), Failed> {
     let bytes = context.binary().map_err(|e| Failed::qnn(Stage::Finalize, e))?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let written = tempfile::NamedTempFile::new_in(folder)
-        .and_then(|mut file| std::io::Write::write_all(&mut file, &bytes).map(|()| file))
-        .and_then(|file| file.persist(path).map_err(|error| error.error));
-    match written {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            let message = format!("cannot write the context binary to {}: {error}", path.display());
-            Err(Failed::bad_input(Stage::Finalize, "save context", message))
-        }
-    }
-}
-
-fn described(entry: &ComposedGraph) -> Graph {
-    Graph {
-        name: entry.name.clone(),
-        inputs: entry.inputs.iter().map(|t| t.info().clone()).collect(),
-        outputs: entry.outputs.iter().map(|t| t.info().clone()).collect(),
-        ops: Vec::new(),
-        parameter_bytes: 0,
-    }
+    write_whole(path, &bytes).map_err(|error| {
+        let message = format!("cannot write the context binary to {}: {error}", path.display());
+        Failed::bad_input(Stage::Finalize, "save context", message)
+    })
 }

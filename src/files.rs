@@ -1,7 +1,8 @@
-//! Reading files that somebody named, without trusting their length: devices and pipes have none.
+//! Files that somebody named: read without trusting their length (devices and pipes have none), written whole or not at
+//! all.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// Reads a file of at most `limit` bytes.
@@ -22,9 +23,28 @@ pub fn read_text_at_most(path: &Path, limit: u64) -> io::Result<String> {
     String::from_utf8(read_at_most(path, limit)?).map_err(|_| io::Error::other("it is not UTF-8 text"))
 }
 
+/// Writes a file whole or not at all: an old one stays until the new one is complete.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.persist(path).map(|_| ()).map_err(|error| error.error)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_else_is_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        write_whole(&path, b"old").unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(write_whole(&dir.path().join("none/file"), b"").is_err());
+    }
 
     #[test]
     fn length_is_bounded() {
