@@ -122,6 +122,8 @@ fn later_us(run: &Run, phase: Phase, pace_us: Option<f64>) -> Option<f64> {
         Phase::First => Some(cost(Budget::Iterations(run.plan.warmup))? + cost(run.plan.budget)? + detailed()?),
         Phase::Warmup => Some(cost(run.plan.budget)? + detailed()?),
         Phase::Clean => detailed(),
+        // A few detailed inferences lead; the clean phase is still to come then.
+        Phase::Detailed if run.clean.is_empty() => Some(cost(run.plan.budget)? + detailed()?),
         Phase::Detailed => Some(0.0),
     }
 }

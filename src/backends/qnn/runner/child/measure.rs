@@ -49,7 +49,12 @@ impl Loop<'_> {
         if budget == Budget::Iterations(0) {
             return Ok(0);
         }
-        self.emitter.event(Event::PhaseStarted { phase, budget });
+        // What is announced counts the whole phase so far, as the inferences' indices do.
+        let announced = match budget {
+            Budget::Iterations(iterations) => Budget::Iterations(first_index + iterations),
+            seconds @ Budget::Seconds(_) => seconds,
+        };
+        self.emitter.event(Event::PhaseStarted { phase, budget: announced });
         let mut batch = Batch::new(phase, first_index);
         let begun = now_ns();
         let mut count = 0u64;
