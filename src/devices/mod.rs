@@ -1,5 +1,21 @@
-//! Where things run.
+//! Where things run: one [`Device`] for this machine and for those behind an adb server.
 
+mod adb;
+mod device;
+mod error;
 mod local;
+mod process_group;
+mod root;
+mod script;
+mod state;
+mod stream;
 
-pub use local::local_device;
+pub use adb::{AdbServer, AdbTransport, Attached, DEFAULT_PORT};
+pub use device::{COMMAND_LIMIT, Device, FileError, Output, Pending, Progress, Transport};
+pub use error::DeviceError;
+pub use local::{LocalTransport, local_device};
+pub use process_group::Group;
+pub use root::Root;
+pub use script::{EndMarker, quote};
+pub use state::DeviceState;
+pub use stream::{MAX_LINE_BYTES, Piece, ShellStream, StreamFeed};

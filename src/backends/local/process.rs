@@ -16,31 +16,6 @@ pub enum RunnerError {
     Request { reason: String },
 }
 
-/// The process group of a runner: what vendor code started ends with it, also when the supervisor is dropped.
-pub struct Group(pub Option<u32>);
-
-impl Group {
-    /// Ends every process of the group.
-    #[cfg(unix)]
-    pub fn kill(&self) {
-        let pid = self.0.and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
-            // Fails when nobody is left in it, which is how it should be.
-            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
-        }
-    }
-
-    /// There are no groups here; the runner itself is ended by its own handle.
-    #[cfg(not(unix))]
-    pub fn kill(&self) {}
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
 /// Number and name of the signal that ended a process.
 #[cfg(unix)]
 pub fn signal(exit: ExitStatus) -> Option<(i32, &'static str)> {

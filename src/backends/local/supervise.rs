@@ -2,8 +2,9 @@
 
 use super::console;
 use super::frames::{Line, LineReader, MAX_CONSOLE_LINE, MAX_FRAME};
-use super::process::{Group, RunnerError, signal, spawn};
+use super::process::{RunnerError, signal, spawn};
 use crate::backends::qnn::runner::{Command, Frame, PROTOCOL, Task};
+use crate::devices::Group;
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, RunId, RunStatus, Stage};
 use crate::probes::process::memory as process_memory;
 use crate::session::Source;

@@ -1,0 +1,11 @@
+//! Devices behind an adb server.
+//!
+//! Questions to the server itself (which devices are there, connect to one, tell me when that changes) are asked here, over
+//! tokio: crate adb_client starts a process for each of them and does not tell when the last device disappears. Everything
+//! that goes to a device goes through adb_client.
+
+mod server;
+mod transport;
+
+pub use server::{AdbServer, Attached, DEFAULT_PORT};
+pub use transport::AdbTransport;

@@ -1,0 +1,78 @@
+//! What can go wrong between here and a device.
+
+use std::time::Duration;
+use thiserror::Error;
+
+/// A device, or the way to it, did not do what was asked. The texts say what failed and why; what to do next is
+/// [`DeviceError::advice`].
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum DeviceError {
+    #[error("no adb server answers at {server}: {reason}")]
+    NoServer { server: String, reason: String },
+    #[error("adb is not installed: no program of this name is on $PATH")]
+    NoAdb,
+    #[error("the adb server could not be started: {reason}")]
+    ServerStart { reason: String },
+    #[error("{text} is no address of an adb server: {reason}")]
+    ServerAddress { text: String, reason: String },
+    #[error("no device {id} is attached{others}")]
+    NotFound { id: String, others: String },
+    #[error("several devices are attached ({}), and none was chosen", ids.join(", "))]
+    Ambiguous { ids: Vec<String> },
+    #[error("device {id} is {state}")]
+    NotReady { id: String, state: super::DeviceState },
+    #[error("the link to {id} was lost while {action}")]
+    LinkLost { id: String, action: String },
+    #[error("{id} did not answer within {} s while {action}", limit.as_secs_f64())]
+    TimedOut { id: String, action: String, limit: Duration },
+    #[error("adb refused {action}: {message}")]
+    Refused { action: String, message: String },
+    #[error("{action} failed on {id} (exit status {status}): {message}")]
+    Command { id: String, action: String, status: i32, message: String },
+    #[error("cannot {action}: {source}")]
+    Io { action: String, source: std::io::Error },
+    #[error("{id} has no space left for {what}: {needed_bytes} bytes are needed, {free_bytes} are free in {folder}")]
+    NoSpace { id: String, what: String, folder: String, needed_bytes: u64, free_bytes: u64 },
+}
+
+impl DeviceError {
+    /// What to do next, where that is known.
+    pub fn advice(&self) -> Option<String> {
+        let text = match self {
+            Self::NoAdb => {
+                "install adb (Debian, Ubuntu: sudo apt-get install adb; macOS: brew install android-platform-tools; \
+                 otherwise the platform tools of developer.android.com); everything on this machine works without it"
+            }
+            Self::NoServer { .. } => {
+                "start it with `adb start-server`, or name another one with --adb-server HOST:PORT"
+            }
+            Self::ServerStart { .. } => "run `adb start-server` by hand and read what it says",
+            Self::ServerAddress { .. } => "write HOST:PORT, such as 127.0.0.1:5037 (or tcp:HOST:PORT)",
+            Self::NotFound { .. } => {
+                "`qnnscope devices` lists what is attached; check the cable and USB debugging, or `qnnscope connect \
+                 HOST:PORT` for wireless adb"
+            }
+            Self::Ambiguous { .. } => "choose one with --device SERIAL or $ANDROID_SERIAL",
+            Self::NotReady { state, .. } => return state.advice().map(ToOwned::to_owned),
+            Self::LinkLost { .. } => {
+                "check the cable or the network; what was measured up to here is kept, and the device is taken up \
+                 again when it is back"
+            }
+            Self::TimedOut { .. } => "the device is busy or hangs: `adb shell` by hand shows whether it answers at all",
+            Self::NoSpace { .. } => {
+                "free space on the device; `qnnscope clean --device SERIAL` removes what qnnscope put there"
+            }
+            Self::Refused { message, .. } if message.contains("No space left") => {
+                "free space on the device; `qnnscope clean --device SERIAL` removes what qnnscope put there"
+            }
+            Self::Refused { .. } | Self::Command { .. } | Self::Io { .. } => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    /// True where the device may come back, so that waiting for it makes sense.
+    pub fn is_link(&self) -> bool {
+        matches!(self, Self::LinkLost { .. } | Self::NotFound { .. } | Self::NotReady { .. } | Self::NoServer { .. })
+    }
+}

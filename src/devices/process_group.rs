@@ -1,0 +1,26 @@
+//! Ending a process with all it started.
+
+/// The process group of a child: what it started ends with it, also when this is dropped.
+pub struct Group(pub Option<u32>);
+
+impl Group {
+    /// Ends every process of the group.
+    #[cfg(unix)]
+    pub fn kill(&self) {
+        let pid = self.0.and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
+        if let Some(pid) = pid {
+            // Fails when nobody is left in it, which is how it should be.
+            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+        }
+    }
+
+    /// There are no groups here; the child itself is ended by its own handle.
+    #[cfg(not(unix))]
+    pub fn kill(&self) {}
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
