@@ -5,6 +5,7 @@ use crate::app::AppError;
 use crate::backends::local::RunnerError;
 use crate::backends::runtime::RuntimeError;
 use crate::backends::settings::SettingError;
+use crate::devices::DeviceError;
 use crate::event::{Failure, clean_text};
 use crate::models::FormatError;
 use crate::session::RecordError;
@@ -27,6 +28,8 @@ pub enum CliError {
     Runner(#[from] RunnerError),
     #[error(transparent)]
     App(#[from] AppError),
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -50,11 +53,13 @@ impl CliError {
             | Self::Setting(_)
             | Self::Usage(_)
             | Self::Record(_)
+            | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,
             Self::Failure(failure) if failure.missing => MISSING,
+            Self::Device(error) if error.is_link() || matches!(error, DeviceError::NoAdb) => MISSING,
             Self::Runtime(_) | Self::Missing { .. } => MISSING,
-            Self::Runner(_) | Self::App(_) | Self::Io { .. } | Self::Failure(_) => FAILED,
+            Self::Runner(_) | Self::App(_) | Self::Device(_) | Self::Io { .. } | Self::Failure(_) => FAILED,
         }
     }
 
@@ -90,6 +95,7 @@ impl CliError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Runtime(error) => error.hint(),
+            Self::Device(error) => error.advice(),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Failure(failure) => failure.hint.clone(),
             _ => None,

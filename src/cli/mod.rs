@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
 mod demo;
+mod devices;
 mod error;
 mod headless;
 mod inspect;
@@ -11,6 +12,7 @@ mod runtime;
 mod runtime_list;
 mod setup;
 mod start;
+mod target;
 
 pub use error::CliError;
 
@@ -38,6 +40,12 @@ pub struct Global {
     /// Run QNN core API versions that this version of qnnscope does not know
     #[arg(long, global = true)]
     allow_unknown_runtime: bool,
+    /// Where to run: local, an adb serial, or adb for the only device attached [env: ANDROID_SERIAL]
+    #[arg(long, global = true, value_name = "SERIAL")]
+    device: Option<String>,
+    /// The adb server to ask [env: ADB_SERVER_SOCKET, default: 127.0.0.1:5037]
+    #[arg(long, global = true, value_name = "HOST:PORT")]
+    adb_server: Option<String>,
     /// Theme of the live view: dark, light, ansi, mono, or one of your own
     #[arg(long, global = true, value_name = "THEME")]
     theme: Option<String>,
@@ -54,6 +62,10 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Profile the bundled model on cpu and htp
     Demo(demo::DemoArgs),
+    /// List this machine and the devices behind adb: what they are, and what may disturb a run
+    Devices(devices::DevicesArgs),
+    /// Connect to a device with wireless adb
+    Connect(devices::ConnectArgs),
     /// Install or list the QNN libraries
     Runtime(runtime::RuntimeArgs),
     /// Runner process of qnnscope itself
@@ -69,6 +81,8 @@ pub fn main() -> ExitCode {
         Some(Command::Run(args)) => run::run(args, &cli.global),
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
+        Some(Command::Devices(args)) => devices::devices(args, &cli.global),
+        Some(Command::Connect(args)) => devices::connect(args, &cli.global),
         Some(Command::Runtime(args)) => runtime::runtime(args, &cli.global),
         Some(Command::Runner) => return crate::backends::qnn::runner::main(),
     };

@@ -151,27 +151,34 @@ impl Device {
         })
     }
 
-    /// Reads many small files in one go. The result is in the order of `paths`.
-    pub async fn read_files(&self, paths: &[&str]) -> Result<Vec<Result<Vec<u8>, FileError>>, DeviceError> {
+    /// Runs each script with an end of its own, all in one go. The result is in the order of `scripts`.
+    pub async fn run_each(&self, scripts: &[&str], action: &str, limit: Duration) -> Result<Vec<Output>, DeviceError> {
         let fence = EndMarker::new();
-        let mut script = String::new();
-        for path in paths {
-            script.push_str("cat -- ");
-            script.push_str(&quote(path));
-            script.push_str(" 2>&1");
-            script.push_str(&fence.after());
-        }
-        let output = self.run(&script, "reading files").await?;
-        let mut rest = output.bytes.as_slice();
-        let mut files = Vec::with_capacity(paths.len());
-        for _ in paths {
-            let Some((content, status, more)) = fence.next(rest) else {
-                return Err(DeviceError::LinkLost { id: self.id().to_owned(), action: "reading files".to_owned() });
+        // Each in a subshell: what one sets or where it exits does not touch the next.
+        let whole: String = scripts.iter().map(|script| fence.wrap(script)).collect();
+        let printed = self.run_within(&whole, action, limit).await?;
+        let mut rest = printed.bytes.as_slice();
+        let mut outputs = Vec::with_capacity(scripts.len());
+        for _ in scripts {
+            let Some((bytes, status, more)) = fence.next(rest) else {
+                return Err(DeviceError::LinkLost { id: self.id().to_owned(), action: action.to_owned() });
             };
-            files.push(if status == 0 { Ok(content.to_vec()) } else { Err(FileError::from_message(content)) });
+            outputs.push(Output { bytes: bytes.to_vec(), status });
             rest = more;
         }
-        Ok(files)
+        Ok(outputs)
+    }
+
+    /// Reads many small files in one go. The result is in the order of `paths`.
+    pub async fn read_files(&self, paths: &[&str]) -> Result<Vec<Result<Vec<u8>, FileError>>, DeviceError> {
+        let scripts: Vec<String> = paths.iter().map(|path| format!("cat -- {} 2>&1", quote(path))).collect();
+        let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
+        let outputs = self.run_each(&scripts, "reading files", COMMAND_LIMIT).await?;
+        let content = |output: Output| match output.status {
+            0 => Ok(output.bytes),
+            _ => Err(FileError::from_message(&output.bytes)),
+        };
+        Ok(outputs.into_iter().map(content).collect())
     }
 
     /// Reads one small file.

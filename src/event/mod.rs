@@ -4,12 +4,14 @@
 //! file does not exist. This module does no I/O.
 
 mod clock;
+mod device;
 mod host;
 mod log;
 mod run;
 mod sample;
 
 pub use clock::{epoch_us, now_us};
+pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFacts, SocFacts};
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
 pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text};
 pub use run::{
@@ -53,6 +55,24 @@ pub enum Event {
     SessionStarted(SessionStarted),
     /// A device (this machine included) is present.
     DeviceSeen(DeviceInfo),
+    /// The adb server answers; devices behind it follow.
+    AdbFound {
+        /// Its address.
+        server: String,
+    },
+    /// There is no adb server, so nothing is known of devices behind one.
+    AdbLost {
+        /// Why.
+        reason: String,
+        /// What to do about it.
+        advice: Option<String>,
+    },
+    /// A device came, went, or changed its state.
+    DeviceChanged(DeviceChange),
+    /// What was found out about a device.
+    DeviceDescribed(Box<DeviceFacts>),
+    /// What may disturb the figures of the run that follows.
+    ConfoundsFound(Vec<Confound>),
     /// A run was asked for; what follows with the same run id belongs to it.
     RunStarted(Box<RunPlan>),
     /// The model file was read and identified.

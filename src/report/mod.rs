@@ -1,11 +1,13 @@
 //! Reports: pure functions of the store.
 
+mod devices;
 mod inspect;
 mod layout;
 mod numbers;
 mod result;
 mod text;
 
+pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
 pub use inspect::{InspectDocument, inspect_text};
 pub use numbers::{bytes as bytes_text, count as count_text, duration_us as duration_text};
 pub use result::{RESULT_SCHEMA, ResultDocument};

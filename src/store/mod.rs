@@ -13,7 +13,7 @@ pub use latency::{LatencyStats, PERCENTILES, Percentile};
 pub use ops::{OpStats, OpTable};
 pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};
 
-use crate::event::{DeviceInfo, Event, LogLine, Record, RunId, SessionStarted};
+use crate::event::{DeviceChange, DeviceFacts, DeviceInfo, Event, LogLine, Record, RunId, SessionStarted};
 use std::collections::VecDeque;
 
 /// Log lines kept in memory; older ones are in the session file.
@@ -30,11 +30,23 @@ pub struct StoredLine {
     pub line: LogLine,
 }
 
+/// Why nothing is known of devices behind adb.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdbProblem {
+    /// What is wrong.
+    pub reason: String,
+    /// What to do about it.
+    pub advice: Option<String>,
+}
+
 /// State of a session.
 #[derive(Debug, Default)]
 pub struct Store {
     session: Option<SessionStarted>,
     devices: Vec<DeviceInfo>,
+    device_states: Vec<DeviceChange>,
+    device_facts: Vec<DeviceFacts>,
+    adb_problem: Option<AdbProblem>,
     runs: Vec<Run>,
     counters: Vec<CounterSeries>,
     logs: VecDeque<StoredLine>,
@@ -56,7 +68,13 @@ impl Store {
         self.last_t_us = self.last_t_us.max(record.t_us);
         match &record.event {
             Event::SessionStarted(session) => self.session = Some(session.clone()),
-            Event::DeviceSeen(device) => self.see_device(device),
+            Event::DeviceSeen(device) => put(&mut self.devices, device, |known| &known.id),
+            Event::AdbFound { .. } => self.adb_problem = None,
+            Event::AdbLost { reason, advice } => {
+                self.adb_problem = Some(AdbProblem { reason: reason.clone(), advice: advice.clone() });
+            }
+            Event::DeviceChanged(change) => put(&mut self.device_states, change, |known| &known.id),
+            Event::DeviceDescribed(facts) => put(&mut self.device_facts, facts, |known| &known.id),
             Event::RunStarted(plan) => {
                 if let Some(id) = record.run {
                     self.runs.push(Run::new(id, (**plan).clone(), record.t_us));
@@ -93,6 +111,26 @@ impl Store {
     /// Device by id.
     pub fn device(&self, id: &str) -> Option<&DeviceInfo> {
         self.devices.iter().find(|device| device.id == id)
+    }
+
+    /// State of a device behind adb, as it was told last; `None` for those that adb never listed.
+    pub fn device_state(&self, id: &str) -> Option<&DeviceChange> {
+        self.device_states.iter().find(|change| change.id == id)
+    }
+
+    /// States of all devices behind adb, in order of appearance; those that are gone are among them.
+    pub fn device_states(&self) -> &[DeviceChange] {
+        &self.device_states
+    }
+
+    /// What was found out about a device.
+    pub fn device_facts(&self, id: &str) -> Option<&DeviceFacts> {
+        self.device_facts.iter().find(|facts| facts.id == id)
+    }
+
+    /// Why nothing is known of devices behind adb, if so.
+    pub fn adb_problem(&self) -> Option<&AdbProblem> {
+        self.adb_problem.as_ref()
     }
 
     /// Runs in start order.
@@ -135,18 +173,19 @@ impl Store {
         self.last_t_us
     }
 
-    fn see_device(&mut self, device: &DeviceInfo) {
-        match self.devices.iter_mut().find(|known| known.id == device.id) {
-            Some(known) => *known = device.clone(),
-            None => self.devices.push(device.clone()),
-        }
-    }
-
     fn push_log(&mut self, record: &Record, line: &LogLine) {
         if self.logs.len() == LOG_CAPACITY {
             self.logs.pop_front();
             self.logs_dropped += 1;
         }
         self.logs.push_back(StoredLine { t_us: record.t_us, run: record.run, line: line.clone() });
+    }
+}
+
+/// Puts `item` in the place of the one with the same id, or at the end.
+fn put<T: Clone>(items: &mut Vec<T>, item: &T, id: impl Fn(&T) -> &String) {
+    match items.iter_mut().find(|known| id(known) == id(item)) {
+        Some(known) => *known = item.clone(),
+        None => items.push(item.clone()),
     }
 }

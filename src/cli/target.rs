@@ -1,0 +1,48 @@
+//! Which device a command is about.
+
+use super::{CliError, Global};
+use crate::devices::{AdbServer, AdbTransport, Device, DeviceError};
+
+/// Word for the only device attached.
+const ANY_ADB: &str = "adb";
+/// Word for this machine.
+pub const LOCAL: &str = "local";
+
+/// The device's name as `--device` or `$ANDROID_SERIAL` give it; this machine if neither does.
+pub fn named(global: &Global) -> String {
+    let variable = || std::env::var("ANDROID_SERIAL").ok().filter(|serial| !serial.is_empty());
+    global.device.clone().or_else(variable).unwrap_or_else(|| LOCAL.to_owned())
+}
+
+/// The device with this name, if it is ready.
+pub async fn find(name: &str, global: &Global) -> Result<Device, CliError> {
+    if name == LOCAL {
+        return Ok(Device::local());
+    }
+    let server = AdbServer::locate(global.adb_server.as_deref())?;
+    server.ensure().await?;
+    let attached = server.devices().await?;
+    let ready: Vec<&str> =
+        attached.iter().filter(|device| device.state.is_ready()).map(|device| device.serial.as_str()).collect();
+    let serial = match (name, ready.as_slice()) {
+        (ANY_ADB, [only]) => *only,
+        (ANY_ADB, []) if attached.len() == 1 => attached[0].serial.as_str(),
+        (ANY_ADB, []) => {
+            return Err(DeviceError::NotFound { id: "behind adb".to_owned(), others: String::new() }.into());
+        }
+        (ANY_ADB, several) => {
+            let ids = several.iter().map(ToString::to_string).collect();
+            return Err(DeviceError::Ambiguous { ids }.into());
+        }
+        (serial, _) => serial,
+    };
+    let Some(found) = attached.iter().find(|device| device.serial == serial) else {
+        let others: Vec<&str> = attached.iter().map(|device| device.serial.as_str()).collect();
+        let others = if others.is_empty() { String::new() } else { format!("; attached: {}", others.join(", ")) };
+        return Err(DeviceError::NotFound { id: crate::event::clean_text(serial), others }.into());
+    };
+    if !found.state.is_ready() {
+        return Err(DeviceError::NotReady { id: found.serial.clone(), state: found.state.clone() }.into());
+    }
+    Ok(Device::new(AdbTransport::new(server, &found.serial)))
+}

@@ -1,0 +1,87 @@
+//! Devices as they come and go.
+
+use super::adb::{AdbServer, AdbTransport, Attached};
+use super::device::Device;
+use super::error::DeviceError;
+use super::state::DeviceState;
+use crate::event::{DeviceChange, Event, LogLevel, LogLine, LogSource};
+use crate::session::Source;
+use std::time::Duration;
+
+/// Pause before the server is asked again after it ended.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Puts every change of the attached devices on the stream, and what a ready device is, until dropped. A server that ends
+/// is started again; one that cannot be started is told once.
+pub async fn watch(server: AdbServer, source: Source) {
+    let mut known: Vec<Attached> = Vec::new();
+    let mut told = String::new();
+    loop {
+        let error = match follow(server, &source, &mut known).await {
+            Ok(never) => match never {},
+            Err(error) => error,
+        };
+        // Without a server nothing is known of the devices any more.
+        for device in std::mem::take(&mut known) {
+            tell(&source, &Attached { state: DeviceState::Gone, ..device }).await;
+        }
+        let text = error.to_string();
+        if text != told {
+            let advice = error.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
+            let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &format!("{text}{advice}"));
+            source.send(None, Event::Log(line)).await;
+            source.send(None, Event::AdbLost { reason: text.clone(), advice: error.advice() }).await;
+            told = text;
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+async fn follow(
+    server: AdbServer,
+    source: &Source,
+    known: &mut Vec<Attached>,
+) -> Result<std::convert::Infallible, DeviceError> {
+    server.ensure().await?;
+    let mut tracker = server.track().await?;
+    source.send(None, Event::AdbFound { server: server.to_string() }).await;
+    loop {
+        let now = tracker.next().await?;
+        for device in &now {
+            let before = known.iter().find(|before| before.serial == device.serial);
+            if before.map(|before| &before.state) == Some(&device.state) {
+                continue;
+            }
+            tell(source, device).await;
+            if device.state.is_ready() {
+                // A phone takes most of a second to answer; the next change must not wait for it.
+                let device = Device::new(AdbTransport::new(server, &device.serial));
+                tokio::spawn(describe(device, source.clone()));
+            }
+        }
+        for gone in known.iter().filter(|before| !now.iter().any(|device| device.serial == before.serial)) {
+            tell(source, &Attached { state: DeviceState::Gone, ..gone.clone() }).await;
+        }
+        *known = now;
+    }
+}
+
+async fn tell(source: &Source, device: &Attached) {
+    let change = DeviceChange { id: device.serial.clone(), state: device.state.clone(), model: device.model.clone() };
+    source.send(None, Event::DeviceChanged(change)).await;
+}
+
+async fn describe(device: Device, source: Source) {
+    match device.describe().await {
+        Ok(facts) => {
+            source.send(None, Event::DeviceSeen(device.identity(&facts))).await;
+            source.send(None, Event::DeviceDescribed(Box::new(facts))).await;
+        }
+        // It is gone again, which the tracker tells.
+        Err(error) if error.is_link() => {}
+        Err(error) => {
+            let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &error.to_string());
+            source.send(None, Event::Log(line)).await;
+        }
+    }
+}
