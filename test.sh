@@ -26,7 +26,8 @@ fi
 # The tests' runtimes are kept under target/, so the user's own data folder is not touched.
 export QNNSCOPE_TEST_RUNTIMES="${QNNSCOPE_TEST_RUNTIMES:-$PWD/target/test-runtimes}"
 say "building"
-cargo build --locked
+# Some tests run an example; `cargo test --examples` would build its test harness instead of it.
+cargo build --locked --bins --examples
 for version in 2.3.0 2.7.0; do
     say "runtime $version"
     QNNSCOPE_DATA_DIR="$QNNSCOPE_TEST_RUNTIMES" target/debug/qnnscope runtime install --version "$version"

@@ -45,6 +45,9 @@ pub struct RunOptions {
     /// Write the compiled context here, as a context binary; with several backends the last one wins
     #[arg(long, value_name = "FILE")]
     pub save_context: Option<PathBuf>,
+    /// Write a QNN profile log here, as qnn-net-run does; with several backends one each, named FILE-BACKEND
+    #[arg(long, value_name = "FILE")]
+    pub save_profile_log: Option<PathBuf>,
     /// Inferences to measure [default: 100]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: Option<u64>,
@@ -120,6 +123,7 @@ impl RunOptions {
             settings::resolve(&settings, backend)?;
             let mut request = self.request(model, backend, runtime, &settings, global);
             request.task.save_outputs = self.save_outputs.as_ref().map(|dir| self.output_dir(dir, index));
+            request.task.profile_log = self.save_profile_log.as_ref().map(|file| self.log_file(file, index));
             requests.push(request);
         }
         Ok(requests)
@@ -149,6 +153,8 @@ impl RunOptions {
             seed: self.seed,
             save_outputs: None,
             save_context: self.save_context.clone(),
+            profile_log: None,
+            straight: None,
             warmup: self.warmup,
             budget,
             profiling: self.profiling,
@@ -172,11 +178,29 @@ impl RunOptions {
 
     /// One folder per run where there are several, so that no run writes over another: `cpu`, `htp`, `cpu-2`.
     fn output_dir(&self, dir: &Path, index: usize) -> PathBuf {
+        if self.backend.len() == 1 { dir.to_owned() } else { dir.join(self.run_name(index)) }
+    }
+
+    /// The same for a file: `out.log` becomes `out-cpu.log`, `out-htp.log`, `out-cpu-2.log`.
+    fn log_file(&self, file: &Path, index: usize) -> PathBuf {
+        if self.backend.len() == 1 {
+            return file.to_owned();
+        }
+        let mut name = file.file_stem().unwrap_or_default().to_owned();
+        name.push(format!("-{}", self.run_name(index)));
+        if let Some(extension) = file.extension() {
+            name.push(".");
+            name.push(extension);
+        }
+        file.with_file_name(name)
+    }
+
+    /// The backend of a run, numbered from its second run on.
+    fn run_name(&self, index: usize) -> String {
         let backend = self.backend[index];
         match self.backend[..index].iter().filter(|&&earlier| earlier == backend).count() {
-            _ if self.backend.len() == 1 => dir.to_owned(),
-            0 => dir.join(backend.name()),
-            earlier => dir.join(format!("{backend}-{}", earlier + 1)),
+            0 => backend.name().to_owned(),
+            earlier => format!("{backend}-{}", earlier + 1),
         }
     }
 

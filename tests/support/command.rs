@@ -27,8 +27,13 @@ pub struct Qnnscope {
 impl Qnnscope {
     /// No runtime anywhere.
     pub fn without_runtime() -> Self {
+        Self::program(Path::new(env!("CARGO_BIN_EXE_qnnscope")))
+    }
+
+    /// Another program of the package, called in the same way.
+    pub fn program(path: &Path) -> Self {
         let home = tempfile::tempdir().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_qnnscope"));
+        let mut command = Command::new(path);
         for name in ["QNNSCOPE_RUNTIME", "QNN_SDK_ROOT", "QAIRT_SDK_ROOT", "QNNSCOPE_RUNNER", "LD_LIBRARY_PATH"] {
             command.env_remove(name);
         }

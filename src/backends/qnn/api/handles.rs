@@ -211,10 +211,25 @@ impl Context {
     pub(super) fn handle(&self) -> Handle {
         self.handle
     }
+
+    /// contextFree with a profile, which then holds its events. `false`, and nothing done yet, if a graph or another
+    /// owner still holds the context: it is then freed with the last of them.
+    pub fn release(self: Rc<Self>, profile: &Profile) -> Result<bool, QnnError> {
+        let Ok(mut context) = Rc::try_unwrap(self) else { return Ok(false) };
+        let library = context.library().clone();
+        let free: sys::ContextFreeFn = library.function(sys::slots::core::CONTEXT_FREE, "contextFree")?;
+        let handle = std::mem::replace(&mut context.handle, NULL);
+        // SAFETY: the handle is ours alone and is not used again; the profile is alive.
+        library.check("contextFree", unsafe { free(handle, profile.handle()) })?;
+        Ok(true)
+    }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
+        if self.handle.is_null() {
+            return;
+        }
         if let Ok(free) = self.library().function::<sys::ContextFreeFn>(sys::slots::core::CONTEXT_FREE, "contextFree") {
             // SAFETY: the handle is ours and is not used again; graphs hold the context, so none is left.
             unsafe { free(self.handle, NULL) };

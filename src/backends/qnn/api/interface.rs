@@ -138,11 +138,15 @@ impl Library {
 #[derive(Debug)]
 pub struct SystemLibrary {
     path: PathBuf,
+    version: Version,
     table: *const *const c_void,
 }
 
-/// Slots of the system table that are used here; all versions with the DLC calls (1.4 and later) have them.
-const SYSTEM_SLOTS_USED: usize = 13;
+/// Slots that every system table with the DLC calls (1.4 and later) has.
+const SYSTEM_SLOTS: usize = 13;
+/// The same from 1.11 on, where the profile serializer follows. Releases in between are told to have its slots in a
+/// broken order, so they count as having none.
+const SYSTEM_SLOTS_1_11: usize = 16;
 
 impl SystemLibrary {
     /// Opens `libQnnSystem.so`.
@@ -158,7 +162,7 @@ impl SystemLibrary {
         }
         // SAFETY: the table follows the head.
         let table = unsafe { record.cast::<SystemInterfaceHead>().add(1).cast::<*const c_void>() };
-        Ok(Rc::new(Self { path: path.to_owned(), table }))
+        Ok(Rc::new(Self { path: path.to_owned(), version, table }))
     }
 
     /// Path it was opened from.
@@ -166,10 +170,19 @@ impl SystemLibrary {
         &self.path
     }
 
+    /// System API version, `major.minor.patch`.
+    pub fn api(&self) -> String {
+        version_text(self.version)
+    }
+
     pub(super) fn function<F: Copy>(&self, slot: usize, function: &'static str) -> Result<F, QnnError> {
-        debug_assert!(slot < SYSTEM_SLOTS_USED);
-        // SAFETY: system API 1.4 and later have at least 13 slots.
-        let raw = unsafe { *self.table.add(slot) };
+        let slots = if self.version.minor >= 11 { SYSTEM_SLOTS_1_11 } else { SYSTEM_SLOTS };
+        let raw = if slot < slots {
+            // SAFETY: system API 1.4 and later have at least 13 slots, 1.11 and later at least 16.
+            unsafe { *self.table.add(slot) }
+        } else {
+            std::ptr::null()
+        };
         as_function(raw).ok_or_else(|| QnnError::MissingFunction { path: self.path.clone(), function, slot })
     }
 

@@ -17,6 +17,7 @@ mod interpose;
 mod log;
 mod model_library;
 mod profile;
+mod profile_log;
 mod tensor;
 
 pub use binary_info::read_binary_info;
@@ -30,4 +31,5 @@ pub use interpose::{Composition, Recording, Refusal};
 pub use log::set_sink;
 pub use model_library::ModelLibrary;
 pub use profile::{Profile, ProfileEvent};
+pub use profile_log::{LogWriter, Message, Method, ProfileLog};
 pub use tensor::OwnedTensor;

@@ -13,4 +13,6 @@ mod protocol;
 pub use child::main;
 #[cfg(unix)]
 pub use child::{InputSet, emit, measure};
-pub use protocol::{Command, Frame, Hello, InputFile, InspectTask, PROTOCOL, ProbeAnswer, ProbeTask, RunTask, Task};
+pub use protocol::{
+    Command, Frame, Hello, InputFile, InspectTask, PROTOCOL, ProbeAnswer, ProbeTask, RunTask, Straight, Task,
+};

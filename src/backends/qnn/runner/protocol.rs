@@ -105,6 +105,10 @@ pub struct RunTask {
     pub save_outputs: Option<PathBuf>,
     /// File for the compiled context.
     pub save_context: Option<PathBuf>,
+    /// File for a QNN profile log.
+    pub profile_log: Option<PathBuf>,
+    /// All inferences in one go, instead of in phases.
+    pub straight: Option<Straight>,
     /// Warm-up inferences.
     pub warmup: u64,
     /// Budget of the clean phase.
@@ -119,6 +123,16 @@ pub struct RunTask {
     pub log_level: LogLevel,
     /// Run core API versions that are not known.
     pub allow_unknown_runtime: bool,
+}
+
+/// All inferences in one go, as qnn-net-run makes them: `budget` inferences at the level `profiling`, the first one
+/// among them. `warmup` and `profiling_budget` do not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Straight {
+    /// Write the outputs of so many inferences into `save_outputs`.
+    pub keep_outputs: u64,
+    /// Write them in the tensors' own types instead of float32.
+    pub native_outputs: bool,
 }
 
 /// An inspection.

@@ -2,6 +2,7 @@
 
 use super::records::{ErrorCode, EventData, ExtendedEventData, Handle, ModelGraphInfo, OpConfig, PlatformInfo, Tensor};
 use super::system::{BinaryInfo, GraphInfo};
+use super::system_profile::{ProfileData, ProfileTarget, ProfileTargetConfig};
 use super::{InterfaceByValue, TableByValue};
 use std::ffi::{c_char, c_int, c_void};
 
@@ -42,6 +43,9 @@ pub type ErrorGetMessageFn = unsafe extern "C" fn(u64, *mut *const c_char) -> Er
 pub type SystemContextCreateFn = unsafe extern "C" fn(*mut Handle) -> ErrorCode;
 pub type SystemGetMetadataFn = unsafe extern "C" fn(Handle, *const c_void, u64, *mut *const BinaryInfo) -> ErrorCode;
 pub type DlcCreateFromFileFn = unsafe extern "C" fn(Handle, *const c_char, *mut Handle) -> ErrorCode;
+pub type ProfileCreateTargetFn =
+    unsafe extern "C" fn(ProfileTarget, *const ProfileTargetConfig, u32, *mut Handle) -> ErrorCode;
+pub type ProfileSerializeFn = unsafe extern "C" fn(Handle, *const *const ProfileData, u32) -> ErrorCode;
 /// systemDlcComposeGraphs for a system library that was built with `N` slots.
 pub type DlcComposeGraphsFn<const N: usize> = unsafe extern "C" fn(
     Handle,

@@ -189,3 +189,24 @@ fn system_records() {
         "version": version, "contextBinaryInfoV1": info.v1, "contextBinaryInfoV2": info.v1,
         "contextBinaryInfoV3": info.v3 } waived {});
 }
+
+#[test]
+fn system_profile_records() {
+    let t = measured();
+    check!(t, "QnnSystemProfile_SerializationTargetFile_t" => ProfileTargetFile {
+        "fileName": name, "fileDirectory": directory } waived {});
+    check!(t, "QnnSystemProfile_SerializationTarget_t" => ProfileTarget { "type": kind, "file": file } waived {});
+    check!(t, "QnnSystemProfile_SerializationFileHeader_t" => ProfileFileHeader {
+        "appName": app_name, "appVersion": app_version, "backendVersion": backend_version } waived {});
+    check!(t, "QnnSystemProfile_SerializationTargetConfig_t" => ProfileTargetConfig {
+        "type": option, "maxNumMessages": value.max_messages, "serializationHeader": value.header } waived {});
+    check!(t, "QnnSystemProfile_HeaderV1_t" => ProfileHeader {
+        "startTime": start_us, "stopTime": stop_us, "startMem": start_memory, "stopMem": stop_memory,
+        "methodType": method, "visibility": visibility, "graphName": graph_name } waived {});
+    check!(t, "QnnSystemProfile_ProfileEventV1_t" => ProfileEventRecord {
+        "type": kind, "eventData": data.plain, "extendedEventData": data.extended,
+        "profileSubEventData": sub_events, "numSubEvents": sub_event_count } waived {});
+    check!(t, "QnnSystemProfile_ProfileDataV1_t" => ProfileDataV1 {
+        "header": header, "profilingEvents": events, "numProfilingEvents": event_count } waived {});
+    check!(t, "QnnSystemProfile_ProfileData_t" => ProfileData { "version": version, "v1": v1 } waived {});
+}

@@ -10,9 +10,11 @@ mod layout_test;
 mod records;
 pub mod slots;
 mod system;
+mod system_profile;
 
 pub use functions::*;
 pub use htp::*;
 pub use records::*;
 pub use slots::{MODEL_LIBRARY_SLOTS, MODEL_LIBRARY_TABLE, known_core_slots};
 pub use system::*;
+pub use system_profile::*;

@@ -46,6 +46,9 @@ pub mod system {
     pub const DLC_CREATE_FROM_FILE: usize = 8;
     pub const DLC_COMPOSE_GRAPHS: usize = 10;
     pub const DLC_FREE: usize = 12;
+    pub const PROFILE_CREATE_TARGET: usize = 13;
+    pub const PROFILE_SERIALIZE: usize = 14;
+    pub const PROFILE_FREE_TARGET: usize = 15;
 }
 
 /// Slots that any supported model library may need: composing uses none beyond these.

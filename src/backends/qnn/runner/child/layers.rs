@@ -2,7 +2,8 @@
 
 use super::emit::Emitter;
 use super::events;
-use super::measure::Loop;
+use super::measure::{Inference, Loop};
+use super::run_log::RunLog;
 use crate::backends::qnn::api::{Profile, ProfileEvent, QnnError};
 use crate::event::{Budget, Event, MetricSample, OpSample, Phase};
 use crate::models::Graph;
@@ -48,23 +49,31 @@ impl<'a> Layers<'a> {
     }
 
     /// Measures a part of the phase.
-    pub fn measure(&mut self, budget: Budget, measuring: &mut Loop<'_>) -> Result<(), QnnError> {
+    pub fn measure(&mut self, budget: Budget, measuring: &mut Loop<'_>, log: &RunLog) -> Result<(), QnnError> {
         if measuring.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let Self { emitter, graph, profile, declared, done } = self;
-        *done += measuring.run(Phase::Detailed, *done, budget, profile.as_ref(), |inference, events| {
-            let nodes = events::nodes(&events);
-            if !nodes.is_empty() {
-                if !std::mem::replace(declared, true) {
-                    emitter.event(Event::OpsDeclared(events::rows(&nodes, graph)));
-                }
-                // An inference with other ops than the first is counted by the store as not matching.
-                let values = nodes.iter().map(|node| node.value).collect();
-                emitter.event(Event::OpTimes(OpSample { inference, values }));
-            }
-            send_metrics(emitter, Phase::Detailed, inference, &events);
-        })?;
+        let profile = self.profile.take();
+        let result = measuring.run(Phase::Detailed, self.done, budget, profile.as_ref(), |_, inference| {
+            log.inference(&inference);
+            self.take(&inference);
+        });
+        self.profile = profile;
+        self.done += result?;
         Ok(())
+    }
+
+    /// Sends the op times and figures of one inference.
+    pub fn take(&mut self, inference: &Inference) {
+        let nodes = events::nodes(&inference.events);
+        if !nodes.is_empty() {
+            if !std::mem::replace(&mut self.declared, true) {
+                self.emitter.event(Event::OpsDeclared(events::rows(&nodes, self.graph)));
+            }
+            // An inference with other ops than the first is counted by the store as not matching.
+            let values = nodes.iter().map(|node| node.value).collect();
+            self.emitter.event(Event::OpTimes(OpSample { inference: inference.index, values }));
+        }
+        send_metrics(self.emitter, Phase::Detailed, inference.index, &inference.events);
     }
 }

@@ -23,6 +23,19 @@ pub struct Loop<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// One inference, as told after it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inference {
+    /// Index within the phase.
+    pub index: u64,
+    /// Start on the monotonic clock, microseconds.
+    pub start_us: u64,
+    /// Stop on the monotonic clock, microseconds.
+    pub stop_us: u64,
+    /// The backend's events; none without a profile.
+    pub events: Vec<ProfileEvent>,
+}
+
 /// Monotonic clock, nanoseconds.
 fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -36,15 +49,15 @@ pub fn cpu_ns() -> u64 {
 }
 
 impl Loop<'_> {
-    /// Runs one phase, or a part of it that begins at inference `first_index`; returns the number of inferences. With a
-    /// profile, `on_events` gets the events of each inference outside of the measured time.
+    /// Runs one phase, or a part of it that begins at inference `first_index`; returns the number of inferences. After
+    /// each, outside of the measured time, `on_each` gets it, with its outputs still in place.
     pub fn run(
         &mut self,
         phase: Phase,
         first_index: u64,
         budget: Budget,
         profile: Option<&Profile>,
-        mut on_events: impl FnMut(u64, Vec<ProfileEvent>),
+        mut on_each: impl FnMut(&Execution, Inference),
     ) -> Result<u64, QnnError> {
         if budget == Budget::Iterations(0) {
             return Ok(0);
@@ -69,9 +82,12 @@ impl Loop<'_> {
             }
             batch.push(start / 1000, end - start);
             count += 1;
-            if let Some(profile) = profile {
-                on_events(first_index + count - 1, profile.events()?);
-            }
+            let events = match profile {
+                Some(profile) => profile.events()?,
+                None => Vec::new(),
+            };
+            let index = first_index + count - 1;
+            on_each(self.execution, Inference { index, start_us: start / 1000, stop_us: end / 1000, events });
             let done = match budget {
                 Budget::Iterations(iterations) => count >= iterations,
                 Budget::Seconds(seconds) => (end - begun) as f64 >= seconds * 1e9,

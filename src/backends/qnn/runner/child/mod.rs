@@ -12,8 +12,11 @@ mod layers;
 pub mod measure;
 mod model;
 mod outputs;
+mod phases;
 mod probe;
 mod run;
+mod run_log;
+mod straight;
 
 pub use inputs::InputSet;
 

@@ -3,6 +3,7 @@
 use super::inputs::dequantize;
 use crate::models::Tensor;
 use npyz::WriterBuilder;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -11,23 +12,15 @@ pub fn save(dir: &Path, index: usize, outputs: &[(Tensor, Vec<u8>)]) -> io::Resu
     let folder = dir.join(format!("Result_{index}"));
     std::fs::create_dir_all(&folder)?;
     let mut files = Vec::new();
+    let tensors: Vec<Tensor> = outputs.iter().map(|(tensor, _)| tensor.clone()).collect();
     for (position, (tensor, bytes)) in outputs.iter().enumerate() {
-        let values = dequantize(bytes, tensor).ok_or_else(|| {
-            io::Error::other(format!("output `{}` has type {}, which has no float32 form", tensor.name, tensor.dtype))
-        })?;
-        let mut stem = file_stem(&tensor.name);
-        if outputs[..position].iter().any(|(earlier, _)| file_stem(&earlier.name) == stem) {
-            stem = format!("{stem}_{position}");
-        }
-        let raw = folder.join(format!("{stem}.raw"));
-        let mut file = BufWriter::new(std::fs::File::create(&raw)?);
-        for value in &values {
-            file.write_all(&value.to_le_bytes())?;
-        }
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_data()?;
+        let stem = stem(&tensors, position);
+        let raw = save_raw(&folder, &stem, tensor, bytes, false)?;
+        File::open(&raw)?.sync_data()?;
+        let values = real_values(tensor, bytes)?;
         let npy = folder.join(format!("{stem}.npy"));
         let shape: Vec<u64> = tensor.shape.iter().map(|&d| u64::from(d)).collect();
-        let mut file = BufWriter::new(std::fs::File::create(&npy)?);
+        let mut file = BufWriter::new(File::create(&npy)?);
         let mut writer = npyz::WriteOptions::new().default_dtype().shape(&shape).writer(&mut file).begin_nd()?;
         writer.extend(values)?;
         writer.finish()?;
@@ -35,6 +28,32 @@ pub fn save(dir: &Path, index: usize, outputs: &[(Tensor, Vec<u8>)]) -> io::Resu
         files.extend([raw, npy]);
     }
     Ok(files)
+}
+
+/// Writes one output as `STEM.raw` into `folder`, as float32 or in the tensor's own type; returns the file.
+pub fn save_raw(folder: &Path, stem: &str, tensor: &Tensor, bytes: &[u8], native: bool) -> io::Result<PathBuf> {
+    std::fs::create_dir_all(folder)?;
+    let path = folder.join(format!("{stem}.raw"));
+    if native {
+        std::fs::write(&path, bytes)?;
+    } else {
+        let values = real_values(tensor, bytes)?;
+        std::fs::write(&path, values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>())?;
+    }
+    Ok(path)
+}
+
+fn real_values(tensor: &Tensor, bytes: &[u8]) -> io::Result<Vec<f32>> {
+    dequantize(bytes, tensor).ok_or_else(|| {
+        io::Error::other(format!("output `{}` has type {}, which has no float32 form", tensor.name, tensor.dtype))
+    })
+}
+
+/// The file name, without extension, of the output at `position`: no two outputs share one.
+pub fn stem(tensors: &[Tensor], position: usize) -> String {
+    let stem = file_stem(&tensors[position].name);
+    let taken = tensors[..position].iter().any(|earlier| file_stem(&earlier.name) == stem);
+    if taken { format!("{stem}_{position}") } else { stem }
 }
 
 /// A tensor name as a file name: only letters, digits, `.`, `-` and `_`, never hidden, at most 120 characters.

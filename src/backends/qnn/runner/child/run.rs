@@ -2,22 +2,21 @@
 
 use super::emit::Emitter;
 use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
+use super::inputs;
 use super::inspect::with_order;
-use super::layers::{Layers, send_metrics, split};
 use super::measure::{self, Loop};
 use super::model::{identify_model, open_library, open_system};
-use super::{inputs, outputs};
+use super::run_log::{RunLog, timed};
 use crate::backends::qnn::api::{
     Backend as QnnBackend, ComposedGraph, Composition, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions,
-    Logger, ModelLibrary, PowerProfile, PowerVote, Profile, QnnError, Recording, SystemLibrary, VersionPolicy,
-    read_binary_info,
+    Logger, Method, ModelLibrary, PowerProfile, PowerVote, Profile, ProfileEvent, Recording, SystemLibrary,
+    VersionPolicy, read_binary_info,
 };
 use crate::backends::qnn::runner::protocol::RunTask;
 use crate::backends::settings::{self, Resolved};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{
-    Budget, Event, MemoryMark, MemorySample, ModelInfo, Phase, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage,
-    SubStage, clean_text,
+    Event, MemoryMark, MemorySample, ModelInfo, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
 };
 use crate::files::write_whole;
 use crate::models::{Graph, ModelFormat};
@@ -29,8 +28,13 @@ use std::time::Instant;
 
 /// Carries the task out.
 pub fn run(task: &RunTask, emitter: &Emitter, stop: &AtomicBool) {
-    let mut stages = Stages { emitter, inferences: 0 };
-    let status = match stages.run(task, stop) {
+    let mut stages = Stages { emitter, inferences: 0, log: RunLog::default() };
+    let result = stages.run(task, stop);
+    match (&result, task.straight) {
+        (Err(_), Some(_)) => stages.log.abandon(emitter),
+        _ => stages.log.finish(emitter),
+    }
+    let status = match result {
         Ok(()) if stop.load(Ordering::Relaxed) => RunStatus::Stopped,
         Ok(()) => RunStatus::Ok,
         Err(failed) => {
@@ -41,14 +45,18 @@ pub fn run(task: &RunTask, emitter: &Emitter, stop: &AtomicBool) {
     emitter.event(Event::RunFinished { status });
 }
 
-struct Stages<'a> {
-    emitter: &'a Emitter,
-    inferences: u64,
+/// The stages of one run, with what they share.
+pub struct Stages<'a> {
+    pub(super) emitter: &'a Emitter,
+    /// Inferences finished so far.
+    pub(super) inferences: u64,
+    pub(super) log: RunLog,
 }
 
 /// Everything that stands before the first inference.
 struct Ready {
     execution: Execution,
+    context: Rc<Context>,
     graph: Graph,
     backend: Rc<QnnBackend>,
     device: Rc<Device>,
@@ -62,9 +70,12 @@ impl Stages<'_> {
         for setting in &resolved.settled {
             self.emitter.event(Event::SettingApplied(setting.clone()));
         }
+        if let Some(path) = &task.profile_log {
+            RunLog::prepare(path)?;
+        }
         let ready = self.load(task, model, &bytes, &resolved)?;
         drop(bytes);
-        let Ready { mut execution, graph, backend, device } = ready;
+        let Ready { mut execution, context, graph, backend, device } = ready;
         let vote = self.vote(&device, &resolved);
         let (sets, origin) = inputs::prepare(task, &execution.inputs())?;
         self.emitter.event(Event::InputsPrepared { seed: task.seed, inputs: origin });
@@ -78,6 +89,11 @@ impl Stages<'_> {
         let torn = self.stage(Stage::Teardown, || {
             drop(vote);
             drop(execution);
+            if result.is_ok() {
+                self.release(task, &backend, context);
+            } else {
+                drop(context);
+            }
             drop(device);
             drop(backend);
             Ok(())
@@ -102,6 +118,7 @@ impl Stages<'_> {
             };
             Ok((library, system))
         })?;
+        self.log = RunLog::open(task, &library, system.as_ref(), self.emitter);
         self.emitter.event(Event::RuntimeLoaded(RuntimeInfo {
             path: library.path().display().to_string(),
             build_id: library.build_id(),
@@ -150,14 +167,18 @@ impl Stages<'_> {
         if model.format != ModelFormat::ContextBinary {
             let level = if task.profiling == ProfilingLevel::Off { ProfilingLevel::Basic } else { task.profiling };
             let profile = Profile::create(&backend, level).map_err(at_finalize)?;
-            self.stage(Stage::Finalize, || handle.finalize(profile.as_ref()).map_err(at_finalize))?;
-            self.sub_stages(Stage::Finalize, profile.as_ref());
+            let mut span = (0, 0);
+            self.stage(Stage::Finalize, || {
+                timed(&mut span, || handle.finalize(profile.as_ref())).map_err(at_finalize)
+            })?;
+            let events = self.sub_stages(Stage::Finalize, profile.as_ref());
+            self.log.stage(Method::Finalize, span, Some(&entry.name), &events);
         }
         if let Some(path) = &task.save_context {
             save_context(&context, path)?;
         }
         let execution = Execution::new(handle, entry.inputs, entry.outputs).map_err(at_finalize)?;
-        Ok(Ready { execution, graph, backend, device })
+        Ok(Ready { execution, context, graph, backend, device })
     }
 
     fn device(&mut self, backend: &Rc<QnnBackend>, resolved: &Resolved) -> Result<Rc<Device>, Failed> {
@@ -178,10 +199,35 @@ impl Stages<'_> {
     fn restore(&mut self, backend: &Rc<QnnBackend>, device: &Rc<Device>, bytes: &[u8]) -> Result<Rc<Context>, Failed> {
         let at = |e| Failed::qnn(Stage::ContextCreate, e);
         let profile = Profile::create(backend, ProfilingLevel::Basic).map_err(at)?;
-        let context =
-            self.stage(Stage::ContextCreate, || Context::from_binary(device, bytes, profile.as_ref()).map_err(at))?;
-        self.sub_stages(Stage::ContextCreate, profile.as_ref());
+        let mut span = (0, 0);
+        let context = self.stage(Stage::ContextCreate, || {
+            timed(&mut span, || Context::from_binary(device, bytes, profile.as_ref())).map_err(at)
+        })?;
+        let events = self.sub_stages(Stage::ContextCreate, profile.as_ref());
+        self.log.stage(Method::CreateFromBinary, span, None, &events);
         Ok(context)
+    }
+
+    /// Frees the context, with a profile where the log wants its events. That something goes wrong here fails the log,
+    /// not the run, whose figures are all there.
+    fn release(&self, task: &RunTask, backend: &Rc<QnnBackend>, context: Rc<Context>) {
+        let level = if self.log.wants_events() { task.profiling } else { ProfilingLevel::Off };
+        let profile = Profile::create(backend, level);
+        let mut span = (0, 0);
+        let events = profile.and_then(|profile| match profile {
+            Some(profile) => {
+                let freed = timed(&mut span, || context.release(&profile))?;
+                if freed { profile.events() } else { Ok(Vec::new()) }
+            }
+            None => {
+                timed(&mut span, || drop(context));
+                Ok(Vec::new())
+            }
+        });
+        match events {
+            Ok(events) => self.log.stage(Method::Deinit, span, None, &events),
+            Err(error) => self.log.refuse(&error),
+        }
     }
 
     #[expect(clippy::type_complexity, reason = "graphs come as records to run and as descriptions to show")]
@@ -193,19 +239,21 @@ impl Stages<'_> {
         options: GraphOptions,
         resolved: &Resolved,
     ) -> Result<((Vec<ComposedGraph>, Vec<Graph>), Rc<Context>), Failed> {
+        let mut span = (0, 0);
         let context = self.stage(Stage::ContextCreate, || {
-            Context::create(device).map_err(|e| Failed::qnn(Stage::ContextCreate, e))
+            timed(&mut span, || Context::create(device)).map_err(|e| Failed::qnn(Stage::ContextCreate, e))
         })?;
+        self.log.stage(Method::ContextCreate, span, None, &[]);
         let composition = Composition::into_context(&context, options);
         let mut noted = Recording::default();
         let result = self.stage(Stage::Compose, || {
             let at = |e| Failed::qnn(Stage::Compose, e);
-            let (composed, recording) = match system {
-                Some(system) => {
-                    Dlc::open(system, &task.model).map_err(|e| unreadable_dlc(&task.model, e))?.compose(&composition)
-                }
-                None => ModelLibrary::open(&task.model).map_err(at)?.compose(&composition),
-            };
+            let (composed, recording) = timed(&mut span, || match system {
+                Some(system) => Dlc::open(system, &task.model)
+                    .map(|dlc| dlc.compose(&composition))
+                    .map_err(|e| unreadable_dlc(&task.model, e)),
+                None => ModelLibrary::open(&task.model).map(|library| library.compose(&composition)).map_err(at),
+            })?;
             noted = recording;
             // A DLC that does not even begin a graph holds none that this runtime can read.
             let none = system.is_some() && noted.graphs.is_empty() && noted.options_refused.is_none();
@@ -224,6 +272,7 @@ impl Stages<'_> {
             self.settled(setting, outcome);
         }
         let composed = result.map_err(|failed| explain_compose(failed, &noted))?;
+        self.log.stage(Method::ComposeGraphs, span, None, &[]);
         let described = with_order(&composed, noted);
         Ok(((composed, described), context))
     }
@@ -276,93 +325,8 @@ impl Stages<'_> {
         vote
     }
 
-    fn measure(
-        &mut self,
-        task: &RunTask,
-        backend: &Rc<QnnBackend>,
-        graph: &Graph,
-        measuring: &mut Loop<'_>,
-    ) -> Result<(), Failed> {
-        let first = |e| Failed::qnn(Stage::FirstInference, e);
-        self.stage(Stage::FirstInference, || {
-            measuring.run(Phase::First, 0, Budget::Iterations(1), None, |_, _| {}).map_err(first)
-        })?;
-        self.inferences += 1;
-        if let Some(dir) = &task.save_outputs {
-            self.save_outputs(dir, measuring)?;
-        }
-        let emitter = self.emitter;
-        emitter.event(Event::StageStarted { stage: Stage::Execute });
-        let begun = Instant::now();
-        let at = |e| Failed::qnn(Stage::Execute, e);
-        self.inferences +=
-            measuring.run(Phase::Warmup, 0, Budget::Iterations(task.warmup), None, |_, _| {}).map_err(at)?;
-        let mut layers = match task.profiling {
-            ProfilingLevel::Detailed => {
-                Some(Layers::new(emitter, graph, Profile::create(backend, ProfilingLevel::Detailed).map_err(at)?))
-            }
-            _ => None,
-        };
-        let (lead, rest) = split(task.profiling_budget);
-        if let Some(layers) = &mut layers {
-            layers.measure(lead, measuring).map_err(at)?;
-        }
-        self.clean(task, backend, measuring).map_err(at)?;
-        if let Some(layers) = &mut layers {
-            layers.measure(rest, measuring).map_err(at)?;
-            self.inferences += layers.done();
-        }
-        emitter.event(Event::StageFinished { stage: Stage::Execute, duration_us: begun.elapsed().as_secs_f64() * 1e6 });
-        Ok(())
-    }
-
-    /// The phase that the percentiles come from.
-    fn clean(&mut self, task: &RunTask, backend: &Rc<QnnBackend>, measuring: &mut Loop<'_>) -> Result<(), QnnError> {
-        if measuring.stop.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        // Basic profiling costs nothing per op, so its totals may be taken here when they are asked for.
-        let level = if task.profiling == ProfilingLevel::Basic { ProfilingLevel::Basic } else { ProfilingLevel::Off };
-        let profile = Profile::create(backend, level)?;
-        let emitter = self.emitter;
-        let (cpu, wall) = (measure::cpu_ns(), Instant::now());
-        self.inferences += measuring.run(Phase::Clean, 0, task.budget, profile.as_ref(), |inference, events| {
-            send_metrics(emitter, Phase::Clean, inference, &events);
-        })?;
-        emitter.event(Event::CpuUsed {
-            cpu_us: (measure::cpu_ns() - cpu) as f64 / 1e3,
-            wall_us: wall.elapsed().as_secs_f64() * 1e6,
-        });
-        Ok(())
-    }
-
-    /// Runs every input set once and writes its outputs, outside of all measuring.
-    fn save_outputs(&self, dir: &Path, measuring: &mut Loop<'_>) -> Result<(), Failed> {
-        let tensors = measuring.execution.outputs();
-        let mut files = Vec::new();
-        for (index, set) in measuring.sets.iter().enumerate() {
-            measure::load(measuring.execution, set);
-            measuring.execution.run(None).map_err(|e| Failed::qnn(Stage::Execute, e))?;
-            let data: Vec<_> = tensors
-                .iter()
-                .enumerate()
-                .map(|(i, tensor)| (tensor.clone(), measuring.execution.output(i).unwrap_or_default().to_vec()))
-                .collect();
-            let written = outputs::save(dir, index, &data).map_err(|e| {
-                let message = format!("cannot write outputs to {}: {e}", dir.display());
-                Failed::bad_input(Stage::Execute, "save outputs", message)
-            })?;
-            files.extend(written.iter().map(|path| clean_text(&path.to_string_lossy())));
-        }
-        if let Some(set) = measuring.sets.first() {
-            measure::load(measuring.execution, set);
-        }
-        self.emitter.event(Event::OutputsSaved { files });
-        Ok(())
-    }
-
     /// Runs a stage: announces it, times it, samples memory after it.
-    fn stage<T>(&self, stage: Stage, work: impl FnOnce() -> Result<T, Failed>) -> Result<T, Failed> {
+    pub(super) fn stage<T>(&self, stage: Stage, work: impl FnOnce() -> Result<T, Failed>) -> Result<T, Failed> {
         self.emitter.event(Event::StageStarted { stage });
         let begun = Instant::now();
         let value = work()?;
@@ -372,8 +336,9 @@ impl Stages<'_> {
         Ok(value)
     }
 
-    fn sub_stages(&self, stage: Stage, profile: Option<&Profile>) {
-        let Some(Ok(events)) = profile.map(Profile::events) else { return };
+    /// Sends the parts of a stage as the backend timed them; returns its events.
+    fn sub_stages(&self, stage: Stage, profile: Option<&Profile>) -> Vec<ProfileEvent> {
+        let Some(Ok(events)) = profile.map(Profile::events) else { return Vec::new() };
         for event in events.iter().flat_map(|event| std::iter::once(event).chain(&event.children)) {
             // Node events of a CPU finalize are per op and of no use here.
             if event.kind != 404 && !event.identifier.is_empty() {
@@ -385,6 +350,7 @@ impl Stages<'_> {
                 }));
             }
         }
+        events
     }
 
     fn settled(&self, setting: &Setting, outcome: SettingOutcome) {

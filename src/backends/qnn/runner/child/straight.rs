@@ -1,0 +1,85 @@
+//! All inferences in one go, as qnn-net-run makes them.
+
+use super::emit::Emitter;
+use super::failed::Failed;
+use super::layers::{Layers, send_metrics};
+use super::measure::Loop;
+use super::outputs;
+use super::run_log::RunLog;
+use crate::backends::ProfilingLevel;
+use crate::backends::qnn::api::{Backend, Profile};
+use crate::backends::qnn::runner::protocol::{RunTask, Straight};
+use crate::event::{Event, LogLevel, Phase, Stage, clean_text};
+use crate::models::Graph;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Runs the task's budget without warm-up: the first inference counts, every one is profiled at the task's level, and the
+/// outputs of the first ones are kept. Returns the number of inferences.
+pub fn run(
+    task: &RunTask,
+    straight: &Straight,
+    (backend, graph): (&Rc<Backend>, &Graph),
+    emitter: &Emitter,
+    measuring: &mut Loop<'_>,
+    log: &RunLog,
+) -> Result<u64, Failed> {
+    let at = |e| Failed::qnn(Stage::Execute, e);
+    let profile = Profile::create(backend, task.profiling).map_err(at)?;
+    let mut layers = Layers::new(emitter, graph, None);
+    let detailed = task.profiling == ProfilingLevel::Detailed;
+    let phase = if detailed { Phase::Detailed } else { Phase::Clean };
+    let tensors = measuring.execution.outputs();
+    let mut kept = Kept { files: Vec::new(), lost: None };
+    let count = measuring
+        .run(phase, 0, task.budget, profile.as_ref(), |execution, inference| {
+            log.inference(&inference);
+            if let Some(dir) = task.save_outputs.as_ref().filter(|_| inference.index < straight.keep_outputs) {
+                for (position, tensor) in tensors.iter().enumerate() {
+                    let bytes = execution.output(position).unwrap_or_default();
+                    let folder = dir.join(format!("Result_{}", inference.index));
+                    let stem = outputs::stem(&tensors, position);
+                    kept.take(&folder, outputs::save_raw(&folder, &stem, tensor, bytes, straight.native_outputs));
+                }
+            }
+            if detailed {
+                layers.take(&inference);
+            } else {
+                send_metrics(emitter, phase, inference.index, &inference.events);
+            }
+        })
+        .map_err(at)?;
+    kept.tell(emitter);
+    Ok(count)
+}
+
+/// Output files that are named on the stream: bounds its event in runs of any length.
+const NAMED: usize = 1000;
+
+/// What became of the outputs. Outputs that cannot be written do not end the run, which is about its times.
+struct Kept {
+    files: Vec<PathBuf>,
+    lost: Option<(u64, String)>,
+}
+
+impl Kept {
+    fn take(&mut self, folder: &Path, written: std::io::Result<PathBuf>) {
+        match written {
+            Ok(file) if self.files.len() < NAMED => self.files.push(file),
+            Ok(_) => {}
+            Err(error) => {
+                self.lost.get_or_insert_with(|| (0, format!("{}: {error}", folder.display()))).0 += 1;
+            }
+        }
+    }
+
+    fn tell(self, emitter: &Emitter) {
+        if let Some((count, first)) = self.lost {
+            emitter.runner_log(LogLevel::Warning, &format!("{count} output files could not be written, first {first}"));
+        }
+        if !self.files.is_empty() {
+            let files = self.files.iter().map(|path| clean_text(&path.to_string_lossy())).collect();
+            emitter.event(Event::OutputsSaved { files });
+        }
+    }
+}
