@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need (adb and tmux through apt when missing, the QNN runtimes through pip), then runs all tests.
+# Installs what the tests need (adb, mksh, toybox and a C compiler through apt when missing, the QNN runtimes through pip), then
+# runs all tests.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -13,7 +14,10 @@ as_root() {
 }
 
 missing=()
-command -v adb >/dev/null || missing+=(adb)
+for program in adb mksh toybox; do
+    command -v "$program" >/dev/null || missing+=("$program")
+done
+command -v nsenter >/dev/null && command -v unshare >/dev/null && command -v setsid >/dev/null || missing+=(util-linux)
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
 ldconfig -p 2>/dev/null | grep -q 'libatomic\.so\.1' || missing+=(libatomic1)
 if [ "${#missing[@]}" -gt 0 ]; then

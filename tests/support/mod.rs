@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test target uses its own part")]
 
 mod command;
+pub mod virtual_device;
 
 #[allow(unused_imports, reason = "each test target uses its own part")]
 pub use command::{Done, Qnnscope, Running, children_of, none_left, processes_in, result_file, send};

@@ -1,0 +1,90 @@
+//! A port on loopback that can be closed and opened again.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Ports that are below those the system gives to outgoing connections, so that a closed one stays free, and outside of
+/// 5555 to 5585, where adb looks for emulators by itself.
+const PORTS: std::ops::Range<u16> = 20_000..30_000;
+/// How often a waiting connection is looked for.
+const POLL: Duration = Duration::from_millis(2);
+
+struct Open {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+/// The port, open or not.
+pub struct Listener {
+    port: u16,
+    /// Bound and not yet listened on by a thread.
+    reserved: Mutex<Option<TcpListener>>,
+    open: Mutex<Option<Open>>,
+}
+
+impl Listener {
+    /// Takes a free port. Connections wait until it is opened.
+    pub fn new() -> Self {
+        let (port, listener) = free_port();
+        Self { port, reserved: Mutex::new(Some(listener)), open: Mutex::default() }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Calls `accept` with every connection from now on; nothing changes when it is open already.
+    pub fn open(&self, accept: impl Fn(TcpStream) + Send + 'static) {
+        let mut open = self.open.lock().unwrap();
+        if open.is_some() {
+            return;
+        }
+        let listener = self.reserved.lock().unwrap().take().unwrap_or_else(|| bind(self.port).unwrap());
+        listener.set_nonblocking(true).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                match listener.accept() {
+                    Ok((socket, _)) => {
+                        socket.set_nonblocking(false).unwrap();
+                        accept(socket);
+                    }
+                    Err(_) => std::thread::sleep(POLL),
+                }
+            }
+        });
+        *open = Some(Open { stop, thread });
+    }
+
+    /// Refuses connections from now on.
+    pub fn close(&self) {
+        drop(self.reserved.lock().unwrap().take());
+        if let Some(open) = self.open.lock().unwrap().take() {
+            open.stop.store(true, Ordering::Relaxed);
+            let _ = open.thread.join();
+        }
+    }
+}
+
+fn bind(port: u16) -> std::io::Result<TcpListener> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+}
+
+/// A port that nobody else has, bound.
+pub fn free_port() -> (u16, TcpListener) {
+    let span = u64::from(PORTS.end - PORTS.start);
+    for _ in 0..1000 {
+        // Every state of the hasher is seeded anew, which is all the chance that is needed.
+        let offset = u16::try_from(RandomState::new().build_hasher().finish() % span).unwrap();
+        if let Ok(listener) = bind(PORTS.start + offset) {
+            return (PORTS.start + offset, listener);
+        }
+    }
+    panic!("no free port among {PORTS:?} on 127.0.0.1");
+}
