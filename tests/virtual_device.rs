@@ -514,6 +514,13 @@ fn moving_readings_move_and_counters_only_grow() {
     assert!(clocks.iter().all(|clock| steps.split_whitespace().any(|step| step == clock)), "{clocks:?} of {steps}");
     assert!(err(&bench.shell("cat /sys/class/thermal/thermal_zone2/temp")).contains("Permission denied"));
     assert!(err(&bench.shell("cat /sys/class/thermal/thermal_zone3/temp")).contains("No such file"));
+    // Files become slow and fast again under the thread that moves them.
+    let zone = "/sys/class/thermal/thermal_zone4/temp";
+    for _ in 0..2000 {
+        bench.device.slow_down(zone, Duration::from_millis(1), "40000\n");
+        bench.device.write(zone, "30000\n");
+    }
+    bench.says(&format!("cat {zone}"));
     bench.device.set_moving(false);
     assert_eq!(bench.says(&watched), bench.says(&watched));
 }

@@ -75,6 +75,7 @@ struct Motion {
 pub struct VirtualDevice {
     core: Arc<Core>,
     scene: Mutex<Scene>,
+    /// Locked as long as a path is a FIFO and not in here, or the other way round: writing to one as to a file never ends.
     slow: Arc<Mutex<BTreeMap<String, SlowFile>>>,
     motion: Mutex<Option<Motion>>,
 }
@@ -181,7 +182,8 @@ impl VirtualDevice {
 
     /// Takes a file or folder away.
     pub fn remove(&self, path: &str) {
-        self.slow.lock().unwrap().remove(path);
+        let mut slow = self.slow.lock().unwrap();
+        slow.remove(path);
         self.core.tree.remove(path);
     }
 
@@ -197,13 +199,14 @@ impl VirtualDevice {
 
     /// Each reader of `path` waits for `delay` before it gets `text`.
     pub fn slow_down(&self, path: &str, delay: Duration, text: &str) {
-        self.make_fast(path);
-        let file = SlowFile::start(&self.core.tree, path, delay, text);
-        self.slow.lock().unwrap().insert(path.to_owned(), file);
+        let mut slow = self.slow.lock().unwrap();
+        slow.remove(path);
+        slow.insert(path.to_owned(), SlowFile::start(&self.core.tree, path, delay, text));
     }
 
     fn make_fast(&self, path: &str) {
-        if self.slow.lock().unwrap().remove(path).is_some() {
+        let mut slow = self.slow.lock().unwrap();
+        if slow.remove(path).is_some() {
             self.core.tree.remove(path);
         }
     }

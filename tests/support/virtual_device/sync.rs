@@ -223,7 +223,7 @@ impl Service<'_> {
             .and_then(|file| finish(&file, mode, time_s).map_err(|error| format!("fchmod failed: {}", text(error)))))
     }
 
-    /// A new file in place of one with this name; what another file with links to it, or a device, is written to as it is.
+    /// A new file in place of one with this name; a link or a device node is written through instead.
     fn create(&self, path: &Path, mode: u32) -> Result<File, Errno> {
         let (folder, name) = self.folder_of(path)?;
         let is_file = |stat: Stat| stat.st_mode & KIND == 0o100_000;
