@@ -3,6 +3,7 @@
 use super::{BAD_INPUT, FAILED, INTERRUPTED, MISSING};
 use crate::app::AppError;
 use crate::backends::local::RunnerError;
+use crate::backends::profile_log::ProfileLogError;
 use crate::backends::runtime::RuntimeError;
 use crate::backends::settings::SettingError;
 use crate::event::{Failure, clean_text};
@@ -27,6 +28,8 @@ pub enum CliError {
     Runner(#[from] RunnerError),
     #[error(transparent)]
     App(#[from] AppError),
+    #[error("{path}: {source}")]
+    ProfileLog { path: String, source: ProfileLogError },
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -49,12 +52,17 @@ impl CliError {
             | Self::Format(_)
             | Self::Setting(_)
             | Self::Usage(_)
+            | Self::ProfileLog {
+                source:
+                    ProfileLogError::NotALog { .. } | ProfileLogError::Damaged { .. } | ProfileLogError::TooManyNames { .. },
+                ..
+            }
             | Self::Record(_)
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,
             Self::Failure(failure) if failure.missing => MISSING,
             Self::Runtime(_) | Self::Missing { .. } => MISSING,
-            Self::Runner(_) | Self::App(_) | Self::Io { .. } | Self::Failure(_) => FAILED,
+            Self::Runner(_) | Self::App(_) | Self::Io { .. } | Self::ProfileLog { .. } | Self::Failure(_) => FAILED,
         }
     }
 

@@ -6,6 +6,7 @@ mod headless;
 mod inspect;
 mod live;
 mod options;
+mod profile_log;
 mod run;
 mod runtime;
 mod runtime_list;
@@ -54,6 +55,8 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Profile the bundled model on cpu and htp
     Demo(demo::DemoArgs),
+    /// Read a QNN profiling log: qnn-profiling-data_*.log, or ONNX Runtime's *_qnn.log
+    ProfileLog(profile_log::ProfileLogArgs),
     /// Install or list the QNN libraries
     Runtime(runtime::RuntimeArgs),
     /// Runner process of qnnscope itself
@@ -69,6 +72,7 @@ pub fn main() -> ExitCode {
         Some(Command::Run(args)) => run::run(args, &cli.global),
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
+        Some(Command::ProfileLog(args)) => profile_log::profile_log(args),
         Some(Command::Runtime(args)) => runtime::runtime(args, &cli.global),
         Some(Command::Runner) => return crate::backends::qnn::runner::main(),
     };
