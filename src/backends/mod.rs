@@ -3,6 +3,7 @@
 pub mod errors;
 mod kind;
 pub mod local;
+pub mod profile_log;
 pub mod qnn;
 pub mod runtime;
 pub mod settings;

@@ -3,6 +3,7 @@
 use super::{BAD_INPUT, FAILED, INTERRUPTED, MISSING};
 use crate::app::AppError;
 use crate::backends::local::RunnerError;
+use crate::backends::profile_log::ProfileLogError;
 use crate::backends::runtime::RuntimeError;
 use crate::backends::settings::SettingError;
 use crate::devices::DeviceError;
@@ -30,6 +31,8 @@ pub enum CliError {
     App(#[from] AppError),
     #[error(transparent)]
     Device(#[from] DeviceError),
+    #[error("{path}: {source}")]
+    ProfileLog { path: String, source: ProfileLogError },
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -52,6 +55,11 @@ impl CliError {
             | Self::Format(_)
             | Self::Setting(_)
             | Self::Usage(_)
+            | Self::ProfileLog {
+                source:
+                    ProfileLogError::NotALog { .. } | ProfileLogError::Damaged { .. } | ProfileLogError::TooManyNames { .. },
+                ..
+            }
             | Self::Record(_)
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
@@ -59,7 +67,12 @@ impl CliError {
             Self::Failure(failure) if failure.missing => MISSING,
             Self::Device(error) if error.is_link() || matches!(error, DeviceError::NoAdb) => MISSING,
             Self::Runtime(_) | Self::Missing { .. } => MISSING,
-            Self::Runner(_) | Self::App(_) | Self::Device(_) | Self::Io { .. } | Self::Failure(_) => FAILED,
+            Self::Runner(_)
+            | Self::App(_)
+            | Self::Device(_)
+            | Self::Io { .. }
+            | Self::ProfileLog { .. }
+            | Self::Failure(_) => FAILED,
         }
     }
 

@@ -7,6 +7,7 @@ mod headless;
 mod inspect;
 mod live;
 mod options;
+mod profile_log;
 mod run;
 mod runtime;
 mod runtime_list;
@@ -66,6 +67,8 @@ enum Command {
     Devices(devices::DevicesArgs),
     /// Connect to a device with wireless adb
     Connect(devices::ConnectArgs),
+    /// Read a QNN profiling log: qnn-profiling-data_*.log, or ONNX Runtime's *_qnn.log
+    ProfileLog(profile_log::ProfileLogArgs),
     /// Install or list the QNN libraries
     Runtime(runtime::RuntimeArgs),
     /// Runner process of qnnscope itself
@@ -83,6 +86,7 @@ pub fn main() -> ExitCode {
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Devices(args)) => devices::devices(args, &cli.global),
         Some(Command::Connect(args)) => devices::connect(args, &cli.global),
+        Some(Command::ProfileLog(args)) => profile_log::profile_log(args),
         Some(Command::Runtime(args)) => runtime::runtime(args, &cli.global),
         Some(Command::Runner) => return crate::backends::qnn::runner::main(),
     };

@@ -1,0 +1,325 @@
+//! The rows of the vendor's CSV. They are ordered by kind and by graph, so a log is read twice: once for what comes
+//! first and for the names of the graphs, once for the inferences.
+
+use super::budget::NameBudget;
+use super::chunk::{Event, Message, Value};
+use super::error::ProfileLogError;
+use super::kinds::{EventType, Method, Unit};
+use super::output::{self, Output, Piece};
+use super::overview::{Overview, Row, Section};
+use super::reader::{Outcome, read_all};
+use super::session::SessionSplitter;
+use super::spool::Spool;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+/// Writes the rows of a log that is called `location` and whose bytes `source` gives from its current position on. Bytes
+/// that are appended meanwhile are left for the next time.
+///
+/// # Errors
+/// The log's and those of source and sink. A log that is damaged further on is no error: see [`Outcome::damage`].
+pub fn write_csv<R: Read + Seek, W: Write>(mut source: R, location: &str, sink: W) -> Result<Outcome, ProfileLogError> {
+    let start = source.stream_position().map_err(ProfileLogError::Read)?;
+    let (found, outcome) = Found::in_log(&mut source)?;
+    source.seek(SeekFrom::Start(start)).map_err(ProfileLogError::Read)?;
+    write_found(&found, outcome, source, location, sink)
+}
+
+/// The same for a source that can be read only once: what is read is kept in a temporary file without a name.
+///
+/// # Errors
+/// As there, and those of the temporary file.
+pub fn write_csv_once<R: Read, W: Write>(source: R, location: &str, sink: W) -> Result<Outcome, ProfileLogError> {
+    let mut tee = Tee { source, copy: tempfile::tempfile().map_err(ProfileLogError::Temporary)?, failed: None };
+    let first = Found::in_log(&mut tee);
+    if let Some(error) = tee.failed {
+        return Err(ProfileLogError::Temporary(error));
+    }
+    let (found, outcome) = first?;
+    tee.copy.rewind().map_err(ProfileLogError::Temporary)?;
+    write_found(&found, outcome, tee.copy, location, sink)
+}
+
+/// Keeps a copy of what is read.
+struct Tee<R> {
+    source: R,
+    copy: File,
+    /// Why the copy is not whole.
+    failed: Option<io::Error>,
+}
+
+impl<R: Read> Read for Tee<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.source.read(bytes)?;
+        if let Err(error) = self.copy.write_all(bytes.get(..count).unwrap_or_default()) {
+            self.failed = Some(error);
+            return Err(io::Error::other("the copy failed"));
+        }
+        Ok(count)
+    }
+}
+
+fn write_found<R: Read, W: Write>(
+    found: &Found,
+    outcome: Outcome,
+    again: R,
+    location: &str,
+    sink: W,
+) -> Result<Outcome, ProfileLogError> {
+    let mut out = Output::new(sink);
+    head(&mut out.buffer, location, found);
+    let second = executions(again.take(outcome.whole_bytes), &found.graphs, &mut out)?;
+    if second.whole_bytes != outcome.whole_bytes || second.messages != outcome.messages {
+        return Err(ProfileLogError::Changed);
+    }
+    tail(&mut out.buffer, &found.overview);
+    out.finish()?;
+    Ok(outcome)
+}
+
+/// What the first reading finds.
+#[derive(Default)]
+struct Found {
+    header: Option<[Vec<u8>; 2]>,
+    overview: Overview,
+    graphs: Graphs,
+    sessions: SessionSplitter,
+}
+
+impl Found {
+    fn in_log(source: impl Read) -> Result<(Self, Outcome), ProfileLogError> {
+        let mut found = Self::default();
+        let mut outcome = read_all(source, |chunk| found.add(chunk))?;
+        outcome.sessions = found.sessions.sessions();
+        Ok((found, outcome))
+    }
+
+    fn add(&mut self, chunk: &super::Chunk<'_>) -> Result<(), ProfileLogError> {
+        if let Some(header) = chunk.header() {
+            self.sessions.header(&header);
+            let text = |bytes: Option<&[u8]>| bytes.unwrap_or_default().to_vec();
+            self.header.get_or_insert_with(|| [text(header.writer_version()), text(header.backend_version())]);
+        }
+        for message in chunk.messages() {
+            self.sessions.message(&message);
+            self.overview.add(&message)?;
+            if shown(&message).is_some() {
+                self.graphs.number(message.graph().unwrap_or_default())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Graphs in the order of their first inference.
+#[derive(Default)]
+struct Graphs {
+    names: Vec<Vec<u8>>,
+    numbers: HashMap<Vec<u8>, usize>,
+    last: usize,
+    budget: NameBudget,
+}
+
+impl Graphs {
+    fn number(&mut self, name: &[u8]) -> Result<usize, ProfileLogError> {
+        if let Some(number) = self.find(name) {
+            self.last = number;
+            return Ok(number);
+        }
+        self.budget.take(2 * name.len())?;
+        self.last = self.names.len();
+        self.names.push(name.to_vec());
+        self.numbers.insert(name.to_vec(), self.last);
+        Ok(self.last)
+    }
+
+    fn find(&self, name: &[u8]) -> Option<usize> {
+        match self.names.get(self.last) {
+            Some(last) if last == name => Some(self.last),
+            _ => self.numbers.get(name).copied(),
+        }
+    }
+}
+
+/// Which events of an inference have rows; `None` if the message is no inference.
+fn shown(message: &Message<'_>) -> Option<fn(EventType) -> bool> {
+    if message.is_private() {
+        return None;
+    }
+    match message.method() {
+        method if method.is_inference() => Some(|kind| kind != EventType::Init),
+        Method::GraphComponent => {
+            let shown: fn(EventType) -> bool = |kind| !matches!(kind, EventType::Init | EventType::Finalize);
+            message.events().any(|event| shown(event.event_type())).then_some(shown)
+        }
+        _ => None,
+    }
+}
+
+/// All inferences, graph by graph. The viewer lists the graph met last first: its rows go straight out, those of the
+/// others wait in a spool.
+fn executions<W: Write>(source: impl Read, graphs: &Graphs, out: &mut Output<W>) -> Result<Outcome, ProfileLogError> {
+    let count = graphs.names.len();
+    let mut spool = Spool::default();
+    let mut last = 0;
+    let mut rows = Vec::new();
+    let outcome = read_all(source, |chunk| {
+        for message in chunk.messages() {
+            let Some(shown) = shown(&message) else { continue };
+            let name = message.graph().unwrap_or_default();
+            if graphs.names.get(last).is_none_or(|known| known != name) {
+                last = graphs.numbers.get(name).copied().ok_or(ProfileLogError::Changed)?;
+            }
+            if last + 1 == count {
+                execution(&mut out.buffer, &message, 0, name, shown);
+                out.settle()?;
+            } else {
+                rows.clear();
+                execution(&mut rows, &message, count - 1 - last, name, shown);
+                spool.add(last, &rows)?;
+            }
+        }
+        Ok(())
+    })?;
+    for graph in (0..count.saturating_sub(1)).rev() {
+        spool.take(graph, |piece| {
+            out.buffer.extend_from_slice(piece);
+            out.settle()
+        })?;
+    }
+    Ok(outcome)
+}
+
+/// The rows of one inference.
+fn execution(out: &mut Vec<u8>, message: &Message<'_>, number: usize, graph: &[u8], shown: fn(EventType) -> bool) {
+    let whole = message.method() != Method::GraphComponent;
+    let start = out.len();
+    output::integer(out, if whole { message.time_us() } else { 0 });
+    out.extend_from_slice(b",EXECUTE,");
+    // At most 20 digits and 9 characters, so it fits.
+    let prefix = Piece::new(&out[start..]);
+    output::integer(out, if whole { message.netrun_us() } else { 0 });
+    out.extend_from_slice(b",US,NETRUN,ROOT,");
+    graph_name(out, number, graph);
+    for event in message.events() {
+        if shown(event.event_type()) {
+            event_row(out, &prefix, &event, false);
+            for event in event.events() {
+                event_row(out, &prefix, &event, true);
+            }
+        }
+    }
+}
+
+#[inline]
+fn event_row(out: &mut Vec<u8>, prefix: &Piece, event: &Event<'_>, is_below: bool) {
+    let (unit, value) = (event.unit(), event.value());
+    if unit == Unit::Object || matches!(value, Value::Object { .. }) {
+        return;
+    }
+    prefix.put(out);
+    output::value(out, value);
+    middle(unit, is_below).put(out);
+    output::identifier(out, event.identifier());
+    out.push(b'\n');
+}
+
+/// What stands between value and name: unit, source, level.
+#[inline]
+fn middle(unit: Unit, is_below: bool) -> &'static Piece {
+    const fn both(root: &[u8], below: &[u8]) -> [Piece; 2] {
+        [Piece::new(root), Piece::new(below)]
+    }
+    static US: [Piece; 2] = both(b",US,BACKEND,ROOT,", b",US,BACKEND,SUB-EVENT,");
+    static BYTES: [Piece; 2] = both(b",BYTES,BACKEND,ROOT,", b",BYTES,BACKEND,SUB-EVENT,");
+    static CYCLES: [Piece; 2] = both(b",CYCLES,BACKEND,ROOT,", b",CYCLES,BACKEND,SUB-EVENT,");
+    static COUNT: [Piece; 2] = both(b",COUNT,BACKEND,ROOT,", b",COUNT,BACKEND,SUB-EVENT,");
+    static NONE: [Piece; 2] = both(b",NONE,BACKEND,ROOT,", b",NONE,BACKEND,SUB-EVENT,");
+    // The viewer takes an unknown unit for microseconds.
+    let pieces = match unit {
+        Unit::Microseconds | Unit::Object | Unit::Other(_) => &US,
+        Unit::Bytes => &BYTES,
+        Unit::Cycles => &CYCLES,
+        Unit::Count => &COUNT,
+        Unit::NoUnit => &NONE,
+    };
+    &pieces[usize::from(is_below)]
+}
+
+fn graph_name(out: &mut Vec<u8>, number: usize, name: &[u8]) {
+    out.extend_from_slice(b"Graph ");
+    output::integer(out, number);
+    out.extend_from_slice(b": ");
+    output::name(out, name);
+    out.push(b'\n');
+}
+
+fn head(out: &mut Vec<u8>, location: &str, found: &Found) {
+    let [writer, backend] = found.header.clone().unwrap_or_default();
+    let version = concat!("v", env!("CARGO_PKG_VERSION")).as_bytes();
+    for (label, text) in [
+        ("input log file location, ", location.as_bytes()),
+        ("qnnscope version, ", version),
+        ("qnn-net-run version, ", &writer),
+        ("Backend version, ", &backend),
+    ] {
+        out.extend_from_slice(label.as_bytes());
+        output::name(out, text);
+        out.push(b'\n');
+    }
+    out.extend_from_slice(
+        b"Msg Timestamp, Message, Time, Unit of Measurement, Timing Source, Event Level, Event Identifier\n",
+    );
+    let overview = &found.overview;
+    let (time_us, netrun_us) = overview.init();
+    own_row(out, time_us, "INIT", netrun_us);
+    event_rows(out, time_us, "INIT", &overview.init_rows);
+    own_row(out, overview.compose.time_us, "COMPOSE GRAPHS", overview.compose.netrun_us);
+    for (number, graph) in overview.finalized().enumerate() {
+        row_start(out, graph.section.time_us, "FINALIZE");
+        output::integer(out, graph.section.netrun_us);
+        out.extend_from_slice(b",US,NETRUN,ROOT,");
+        graph_name(out, number, &graph.graph);
+        event_rows(out, graph.section.time_us, "FINALIZE", &graph.section.rows);
+    }
+    let Section { time_us, netrun_us, rows } = &overview.de_init;
+    own_row(out, *time_us, "DE-INIT", *netrun_us);
+    event_rows(out, *time_us, "DE-INIT", rows);
+}
+
+fn tail(out: &mut Vec<u8>, overview: &Overview) {
+    if let Some((time_us, ips)) = overview.ips {
+        row_start(out, time_us, "EXECUTE IPS");
+        output::fixed(out, ips.into(), 6);
+        out.extend_from_slice(b",INF/SEC,NETRUN,ROOT,null\n");
+    }
+    if let Some((time_us, value)) = &overview.load {
+        row_start(out, *time_us, "DLOPEN LATENCY");
+        out.extend_from_slice(value);
+        out.extend_from_slice(b",US,NETRUN,ROOT,null\n");
+    }
+}
+
+fn row_start(out: &mut Vec<u8>, time_us: u64, message: &str) {
+    output::integer(out, time_us);
+    out.push(b',');
+    out.extend_from_slice(message.as_bytes());
+    out.push(b',');
+}
+
+fn own_row(out: &mut Vec<u8>, time_us: u64, message: &str, netrun_us: u64) {
+    row_start(out, time_us, message);
+    output::integer(out, netrun_us);
+    out.extend_from_slice(b",US,NETRUN,ROOT,null\n");
+}
+
+fn event_rows(out: &mut Vec<u8>, time_us: u64, message: &str, rows: &[Row]) {
+    for row in rows {
+        row_start(out, time_us, message);
+        out.extend_from_slice(&row.value);
+        middle(row.unit, row.is_below).put(out);
+        output::identifier(out, row.identifier.as_deref());
+        out.push(b'\n');
+    }
+}

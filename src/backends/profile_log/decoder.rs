@@ -1,0 +1,178 @@
+//! From bytes as they arrive to whole chunks.
+
+use super::chunk::Chunk;
+use super::error::{Damage, ProfileLogError};
+use super::table::u32_at;
+use super::verify::{could_begin, verify};
+use std::io::{self, Read};
+
+/// Longest chunk that is read, bytes. The writers flush about every 1000 messages; FlatBuffers themselves end at 2 GiB.
+pub const MAX_CHUNK_BYTES: u32 = 1 << 30;
+
+/// Bytes of a chunk's length word.
+const LENGTH_WORD: usize = 4;
+/// A root offset, a table and its list of fields.
+const MIN_CHUNK_BYTES: usize = 12;
+/// A buffer that a large chunk left behind is given back above this size.
+const KEPT_BYTES: usize = 16 << 20;
+
+/// Takes the bytes of a log in pieces of any size, and hands out its whole chunks. A chunk that is not whole yet waits;
+/// memory is bounded by what has arrived of it, not by what it claims.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that have arrived; the rest is room.
+    filled: usize,
+    /// Bytes of the buffer that belong to chunks already handed out.
+    used: usize,
+    /// Bytes of the log before the buffer's first one.
+    base: u64,
+    chunks: u64,
+    stopped: bool,
+}
+
+impl Decoder {
+    /// At the start of a log.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// More bytes of the log.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.room(bytes.len())[..bytes.len()].copy_from_slice(bytes);
+        self.filled += bytes.len();
+    }
+
+    /// Takes what one read of a source gives, at most `limit` bytes; returns how many that were, 0 at its end.
+    ///
+    /// # Errors
+    /// The source's.
+    pub fn read_from(&mut self, source: &mut impl Read, limit: usize) -> io::Result<usize> {
+        let room = self.room(limit);
+        loop {
+            match source.read(&mut room[..limit]) {
+                Ok(count) => {
+                    // A source that claims more than it was given room for is wrong, not to be believed.
+                    let count = count.min(limit);
+                    self.filled += count;
+                    return Ok(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Forgets what was handed out; returns room for at least so many bytes.
+    fn room(&mut self, bytes: usize) -> &mut [u8] {
+        if self.used > 0 {
+            self.base += self.used as u64;
+            self.buffer.copy_within(self.used..self.filled, 0);
+            self.filled -= self.used;
+            self.used = 0;
+        }
+        let needed = self.filled + bytes;
+        if self.buffer.len() < needed {
+            self.buffer.resize(needed, 0);
+        } else if self.buffer.len() > KEPT_BYTES && needed < KEPT_BYTES / 2 {
+            self.buffer.truncate(KEPT_BYTES);
+            self.buffer.shrink_to_fit();
+        }
+        &mut self.buffer[self.filled..]
+    }
+
+    /// What has arrived and was not handed out.
+    fn waiting(&self) -> &[u8] {
+        &self.buffer[self.used..self.filled]
+    }
+
+    /// The next whole chunk; `None` until more bytes arrive.
+    ///
+    /// # Errors
+    /// [`ProfileLogError::NotALog`] if the first chunk makes no sense, [`ProfileLogError::Damaged`] for a later one; what
+    /// follows it cannot be trusted, so the decoder hands out nothing more.
+    pub fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>, ProfileLogError> {
+        let Some(length) = self.whole_chunk()? else { return Ok(None) };
+        let (index, offset) = (self.chunks, self.offset());
+        let from = self.used + LENGTH_WORD;
+        match verify(&self.buffer[from..from + length]) {
+            Ok(root) => {
+                self.used = from + length;
+                self.chunks += 1;
+                Ok(Some(Chunk { root, index, offset }))
+            }
+            Err(damage) => {
+                self.stopped = true;
+                Err(failure(index, offset, damage))
+            }
+        }
+    }
+
+    /// True if [`next_chunk`](Self::next_chunk) would hand out a chunk or its damage.
+    ///
+    /// # Errors
+    /// As there, for a length that makes no sense.
+    pub fn has_chunk(&mut self) -> Result<bool, ProfileLogError> {
+        self.whole_chunk().map(|length| length.is_some())
+    }
+
+    /// Length of the next chunk if it is whole, bytes.
+    fn whole_chunk(&mut self) -> Result<Option<usize>, ProfileLogError> {
+        if self.stopped {
+            return Ok(None);
+        }
+        let Some(claimed) = u32_at(self.waiting(), 0) else { return Ok(None) };
+        let length = usize::try_from(claimed).unwrap_or(usize::MAX);
+        let damage = if claimed > MAX_CHUNK_BYTES {
+            Some(Damage::TooLong { length: claimed.into() })
+        } else if length < MIN_CHUNK_BYTES {
+            Some(Damage::TooShort { length: claimed.into() })
+        } else {
+            None
+        };
+        if let Some(damage) = damage {
+            self.stopped = true;
+            return Err(failure(self.chunks, self.offset(), damage));
+        }
+        Ok((self.waiting().len() - LENGTH_WORD >= length).then_some(length))
+    }
+
+    /// Where the next chunk begins in the log, bytes.
+    pub fn offset(&self) -> u64 {
+        self.base + self.used as u64
+    }
+
+    /// Chunks handed out so far.
+    pub fn chunks(&self) -> u64 {
+        self.chunks
+    }
+
+    /// Bytes behind the last chunk that was handed out. At the end of a log: how much of it is an incomplete chunk.
+    pub fn incomplete_bytes(&self) -> u64 {
+        self.waiting().len() as u64
+    }
+
+    /// To be called at the end of a log: tells a log that was cut in its first chunk from something else.
+    ///
+    /// # Errors
+    /// [`ProfileLogError::NotALog`].
+    pub fn finish(&self) -> Result<(), ProfileLogError> {
+        let claimed = u32_at(self.waiting(), 0).and_then(|length| usize::try_from(length).ok());
+        let (0, false, Some(length)) = (self.chunks, self.stopped, claimed) else { return Ok(()) };
+        if could_begin(&self.waiting()[LENGTH_WORD..], length) {
+            return Ok(());
+        }
+        Err(not_a_log(format!("its first chunk would have {length} bytes, and it does not begin like one")))
+    }
+}
+
+fn not_a_log(reason: String) -> ProfileLogError {
+    ProfileLogError::NotALog { reason }
+}
+
+fn failure(chunk: u64, offset: u64, damage: Damage) -> ProfileLogError {
+    match chunk {
+        0 => not_a_log(format!("its first chunk makes no sense: {damage}")),
+        chunk => ProfileLogError::Damaged { chunk, offset, damage },
+    }
+}

@@ -1,0 +1,40 @@
+//! QNN profiling logs: `qnn-profiling-data_*.log` of the vendor's tools and `*_qnn.log` of ONNX Runtime.
+//!
+//! A log is a plain sequence of chunks, each a length and a FlatBuffer. [`Decoder`] takes the bytes as they arrive and
+//! hands out whole chunks; [`Chunk`], [`Message`] and [`Event`] are views into its buffer, so nothing is allocated per
+//! event. A chunk is checked as a whole before any of it is handed out. See `docs/profile-log.md`.
+
+mod budget;
+mod chunk;
+mod csv;
+mod decoder;
+mod error;
+mod fold;
+mod json;
+mod kinds;
+mod lines;
+mod names;
+mod output;
+mod overview;
+mod reader;
+mod session;
+mod spool;
+mod table;
+mod text;
+mod times;
+mod verify;
+
+pub use chunk::{Chunk, Event, Events, Header, Interval, Message, Messages, Value};
+pub use csv::{write_csv, write_csv_once};
+pub use decoder::{Decoder, MAX_CHUNK_BYTES};
+pub use error::{Damage, ProfileLogError};
+pub use fold::{Fold, GraphFold};
+pub use json::{PROFILE_LOG_SCHEMA, write_json};
+pub use kinds::{EventType, Method, Unit};
+pub use lines::{Line, Lines, Sum};
+pub use names::{OpIdentifier, op_identifier};
+pub use reader::{LogReader, Outcome};
+pub use session::SessionSplitter;
+pub use text::write_text;
+pub use times::Times;
+pub use verify::MAX_EVENT_DEPTH;

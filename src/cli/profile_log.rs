@@ -1,0 +1,136 @@
+//! `qnnscope profile-log`: prints what a QNN profiling log holds.
+
+use super::headless::print;
+use super::{BAD_INPUT, CliError, OK, say};
+use crate::backends::profile_log::{Outcome, ProfileLogError, write_csv, write_csv_once, write_json, write_text};
+use crate::event::clean_text;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Arguments of `qnnscope profile-log`.
+#[derive(Debug, clap::Args)]
+pub struct ProfileLogArgs {
+    /// qnn-profiling-data_*.log, or ONNX Runtime's *_qnn.log; `-` reads stdin
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// text: averages per graph; csv: the rows of the vendor's viewer; json: everything, and statistics per graph
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Csv,
+    Json,
+}
+
+/// Prints the log.
+pub fn profile_log(args: &ProfileLogArgs) -> Result<u8, CliError> {
+    let path = args.file.display().to_string();
+    let mut sink = Sink { stdout: io::stdout().lock(), gone: false };
+    let result = if args.file == Path::new("-") {
+        streamed(io::stdin().lock(), args.format, &path, &mut sink)
+    } else {
+        let file = open(&args.file)?;
+        let seekable = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        match args.format {
+            Format::Csv if seekable => write_csv(file, &path, &mut sink),
+            format => streamed(file, format, &path, &mut sink),
+        }
+    };
+    if sink.gone {
+        // Whoever read it has seen enough.
+        return Ok(OK);
+    }
+    drop(sink);
+    report(result.map_err(|source| CliError::ProfileLog { path: path.clone(), source })?, args.format, &path)
+}
+
+fn open(path: &Path) -> Result<File, CliError> {
+    let error = |reason: &dyn std::fmt::Display| CliError::Usage(format!("cannot read {}: {reason}", path.display()));
+    let file = File::open(path).map_err(|source| error(&source))?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(error(&"it is a directory"));
+    }
+    Ok(file)
+}
+
+fn streamed<R: Read, W: Write>(source: R, format: Format, path: &str, sink: W) -> Result<Outcome, ProfileLogError> {
+    match format {
+        Format::Text => write_text(source, path, sink),
+        Format::Csv => write_csv_once(source, path, sink),
+        Format::Json => write_json(source, path, sink),
+    }
+}
+
+/// Stdout; remembers that its reader went away, which is no failure.
+struct Sink<W> {
+    stdout: W,
+    gone: bool,
+}
+
+impl<W: Write> Write for Sink<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let result = self.stdout.write(bytes);
+        self.gone |= result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        result
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let result = self.stdout.flush();
+        self.gone |= result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+        result
+    }
+}
+
+/// What the rows do not say goes to stderr.
+fn report(outcome: Outcome, format: Format, path: &str) -> Result<u8, CliError> {
+    let path = clean_text(path);
+    if let Some(note) = nothing(&outcome) {
+        let note = format!("{path}: {note}");
+        if format == Format::Text {
+            print(&(note + "\n"))?;
+        } else {
+            say(&format!("note: {note}"));
+        }
+    }
+    if outcome.incomplete_bytes > 0 {
+        say(&format!(
+            "warning: {path}: the last {} bytes are an incomplete chunk and left out (the log is still being written, or \
+             it was cut)",
+            outcome.incomplete_bytes
+        ));
+    }
+    if outcome.sessions > 1 && format == Format::Csv {
+        say(&format!(
+            "warning: {path}: {} sessions wrote into this log; as in the vendor's CSV, their inferences are listed \
+             together, and everything else is the last one's (text and json keep them apart)",
+            outcome.sessions
+        ));
+    }
+    match outcome.damage {
+        None => Ok(OK),
+        Some(source) => {
+            let error = CliError::ProfileLog { path, source };
+            say(error.render().trim_end());
+            say("  next: what was printed is everything before that chunk");
+            Ok(BAD_INPUT)
+        }
+    }
+}
+
+/// Why there is nothing to print, if so.
+fn nothing(outcome: &Outcome) -> Option<&'static str> {
+    if outcome.is_empty() {
+        Some(
+            "the log is empty (0 bytes). A run that failed or was killed before its first flush leaves such a log: \
+             qnn-net-run writes after about 1000 messages and at its end",
+        )
+    } else if outcome.chunks == 0 && outcome.damage.is_none() {
+        Some("there is no whole chunk in the log yet")
+    } else {
+        None
+    }
+}
