@@ -2,6 +2,7 @@
 
 use super::{BackendAvailability, Request};
 use crate::backends::Backend;
+use crate::devices::DeviceState;
 use crate::store::Store;
 use std::path::PathBuf;
 
@@ -48,8 +49,8 @@ pub struct StartForm {
     pub backends: Vec<BackendAvailability>,
     /// Which of them are ticked.
     pub ticked: Vec<bool>,
-    /// Selected row of [`StartForm::items`].
-    pub selected: usize,
+    /// Selected item; rows move when devices come and go, the selection does not.
+    pub selected: Item,
 }
 
 impl StartForm {
@@ -64,14 +65,13 @@ impl StartForm {
         let first = backends.iter().position(|backend| backend.available.is_ok());
         let ticked = (0..backends.len()).map(|i| Some(i) == first).collect();
         let model = (!models.is_empty()).then_some(0);
-        let mut form = Self { device: LOCAL.to_owned(), models, model, backends, ticked, selected: 0 };
-        form.selected = form.row_of(&Store::new(), &if form.model.is_some() { Item::Model(0) } else { Item::Browse });
-        form
+        let selected = if model.is_some() { Item::Model(0) } else { Item::Browse };
+        Self { device: LOCAL.to_owned(), models, model, backends, ticked, selected }
     }
 
     /// All rows in order.
     pub fn items(&self, store: &Store) -> Vec<Item> {
-        let mut items: Vec<Item> = devices(store).into_iter().map(|(id, _)| Item::Device(id)).collect();
+        let mut items: Vec<Item> = devices(store).into_iter().map(|device| Item::Device(device.id)).collect();
         items.extend((0..self.models.len()).map(Item::Model));
         items.push(Item::Browse);
         items.extend((0..self.backends.len()).map(Item::Backend));
@@ -79,20 +79,22 @@ impl StartForm {
         items
     }
 
-    fn row_of(&self, store: &Store, item: &Item) -> usize {
-        self.items(store).iter().position(|known| known == item).unwrap_or(0)
-    }
-
-    /// The selected row.
+    /// The selected item; if its device is gone, the first one of its section.
     pub fn item(&self, store: &Store) -> Item {
         let items = self.items(store);
-        items.get(self.selected.min(items.len() - 1)).cloned().unwrap_or(Item::Run)
+        if items.contains(&self.selected) {
+            return self.selected.clone();
+        }
+        let section = self.selected.section();
+        items.into_iter().find(|item| item.section() == section).unwrap_or(Item::Run)
     }
 
     /// Moves the selection, stopping at the ends.
     pub fn step(&mut self, store: &Store, step: isize) {
-        let last = self.items(store).len() - 1;
-        self.selected = self.selected.min(last).saturating_add_signed(step).min(last);
+        let items = self.items(store);
+        let at = items.iter().position(|item| *item == self.item(store)).unwrap_or(0);
+        let to = at.saturating_add_signed(step).min(items.len() - 1);
+        self.selected = items[to].clone();
     }
 
     /// Moves the selection to the next or previous section, around the ends.
@@ -106,15 +108,15 @@ impl StartForm {
         };
         let inside = |item: &&Item| item.section() == section;
         let target = items.iter().filter(inside).find(|item| chosen(item)).or_else(|| items.iter().find(inside));
-        self.selected = target.and_then(|target| items.iter().position(|item| item == target)).unwrap_or(0);
+        self.selected = target.cloned().unwrap_or(Item::Run);
     }
 
     /// Puts a model in front and chooses it; the selection goes on to the backends.
-    pub fn choose_model(&mut self, store: &Store, path: PathBuf) {
+    pub fn choose_model(&mut self, path: PathBuf) {
         self.models.retain(|known| *known != path);
         self.models.insert(0, path);
         self.model = Some(0);
-        self.selected = self.row_of(store, &Item::Backend(0));
+        self.selected = Item::Backend(0);
     }
 
     /// Ticks or unticks a backend.
@@ -122,13 +124,34 @@ impl StartForm {
     /// # Errors
     /// The reason why it cannot be used.
     pub fn toggle(&mut self, index: usize) -> Result<(), String> {
+        let elsewhere = self.device != LOCAL;
         let (Some(backend), Some(ticked)) = (self.backends.get(index), self.ticked.get_mut(index)) else {
             return Ok(());
         };
-        if let Err(reason) = &backend.available {
+        // What this machine has says nothing of another one: a run there tells what is missing.
+        if let (Err(reason), false) = (&backend.available, elsewhere) {
             return Err(format!("{} is not available: {reason}", backend.backend));
         }
         *ticked = !*ticked;
+        Ok(())
+    }
+
+    /// Chooses a device. Backends that only another one has lose their ticks.
+    ///
+    /// # Errors
+    /// What to do about a device that cannot be used.
+    pub fn choose_device(&mut self, store: &Store, id: String) -> Result<(), String> {
+        if let Some(row) = devices(store).into_iter().find(|row| row.id == id)
+            && let Some(problem) = row.problem
+        {
+            return Err(format!("{id} is {}: {problem}", row.about));
+        }
+        self.device = id;
+        if self.device == LOCAL {
+            for (backend, ticked) in self.backends.iter().zip(&mut self.ticked) {
+                *ticked &= backend.available.is_ok();
+            }
+        }
         Ok(())
     }
 
@@ -147,22 +170,48 @@ impl StartForm {
     }
 }
 
-/// Devices to choose from: id and what is known. This machine is offered before it was looked at.
-pub fn devices(store: &Store) -> Vec<(String, String)> {
-    let mut rows: Vec<(String, String)> = store
-        .devices()
-        .iter()
-        .map(|device| {
-            let parts = [device.model.as_deref(), device.soc.as_deref(), device.hexagon_arch.as_deref()];
-            let mut words: Vec<&str> = parts.into_iter().flatten().collect();
-            words.extend([device.abi.as_str(), device.os.as_str()].into_iter().filter(|word| !word.is_empty()));
-            (device.id.clone(), crate::event::clean_text(&words.join(", ")))
-        })
-        .collect();
-    if !rows.iter().any(|(id, _)| id == LOCAL) {
-        rows.insert(0, (LOCAL.to_owned(), "this machine".to_owned()));
-    }
-    rows
+/// A device to choose from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceRow {
+    /// `local`, or the adb serial.
+    pub id: String,
+    /// What is known of it, or its state where it is not ready.
+    pub about: String,
+    /// What to do about a state in which it cannot be used.
+    pub problem: Option<String>,
+}
+
+/// Devices to choose from. This machine is offered before it was looked at; devices that are gone are not.
+pub fn devices(store: &Store) -> Vec<DeviceRow> {
+    let about = |id: &str| {
+        let device = store.device(id)?;
+        let parts = [device.model.as_deref(), device.soc.as_deref(), device.hexagon_arch.as_deref()];
+        let mut words: Vec<&str> = parts.into_iter().flatten().collect();
+        words.extend([device.abi.as_str(), device.os.as_str()].into_iter().filter(|word| !word.is_empty()));
+        Some(crate::event::clean_text(&words.join(", ")))
+    };
+    let local = DeviceRow {
+        id: LOCAL.to_owned(),
+        about: about(LOCAL).unwrap_or_else(|| "this machine".to_owned()),
+        problem: None,
+    };
+    let attached = store.device_states().iter().filter(|change| change.state != DeviceState::Gone).map(|change| {
+        let known = about(&change.id).or_else(|| change.model.clone()).unwrap_or_default();
+        let ready = change.state.is_ready();
+        DeviceRow {
+            id: change.id.clone(),
+            about: if ready { known } else { change.state.to_string() },
+            problem: change.state.advice().map(ToOwned::to_owned),
+        }
+    });
+    // Devices of a recorded session are known without a state.
+    let others = store.devices().iter().filter(|device| device.id != LOCAL && store.device_state(&device.id).is_none());
+    let others = others.map(|device| DeviceRow {
+        id: device.id.clone(),
+        about: about(&device.id).unwrap_or_default(),
+        problem: None,
+    });
+    std::iter::once(local).chain(attached).chain(others).collect()
 }
 
 #[cfg(test)]
@@ -212,7 +261,7 @@ mod tests {
     #[test]
     fn a_picked_model_comes_first_and_once() {
         let mut form = form();
-        form.choose_model(&Store::new(), PathBuf::from("b.dlc"));
+        form.choose_model(PathBuf::from("b.dlc"));
         assert_eq!(form.models, [PathBuf::from("b.dlc"), PathBuf::from("a.dlc")]);
         assert_eq!(form.model, Some(0));
     }

@@ -223,7 +223,7 @@ fn open(view: &mut View, store: &Store) -> Option<Request> {
         (Some(Overlay::Picker(picker)), _) => {
             if let Choice::File(path) = picker.open() {
                 view.overlays.pop();
-                view.start.choose_model(store, path);
+                view.start.choose_model(path);
             }
         }
         (Some(Overlay::Filter), _) => {
@@ -262,7 +262,11 @@ fn switch(view: &mut View, store: &Store, selected: usize) -> Option<Request> {
 
 fn toggle(view: &mut View, store: &Store) -> Option<Request> {
     match view.start.item(store) {
-        Item::Device(id) => view.start.device = id,
+        Item::Device(id) => {
+            if let Err(reason) = view.start.choose_device(store, id) {
+                view.notice = Some(reason);
+            }
+        }
         Item::Model(index) => view.start.model = Some(index),
         Item::Browse => {
             let picker = new_picker(view);
@@ -319,6 +323,7 @@ mod tests {
             profiling: ProfilingLevel::Off,
             profiling_budget: None,
             simulated: false,
+            driver: crate::event::Driver::default(),
         };
         apply(store, run, Event::RunStarted(Box::new(plan)));
     }

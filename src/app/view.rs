@@ -191,7 +191,7 @@ impl View {
         let mut view = Self::start(recent_models, backends);
         view.start.device.clone_from(&choice.device);
         let model = crate::event::clean_text(&choice.model.to_string_lossy());
-        view.start.choose_model(&Store::new(), choice.model.clone());
+        view.start.choose_model(choice.model.clone());
         view.page = Page::Live;
         view.asked = Some(Asked::Run { what: starting(&model, &choice.backends), runs: 0 });
         view

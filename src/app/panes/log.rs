@@ -72,6 +72,7 @@ fn entry_row(buf: &mut Buffer, area: Rect, context: &Context<'_>, y: u16, entry:
         let source = match entry.line.source {
             LogSource::Backend => "backend",
             LogSource::Console => "console",
+            LogSource::Device => "device",
             LogSource::Runner => "runner",
             LogSource::Qnnscope => "qnnscope",
         };

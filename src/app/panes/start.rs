@@ -3,7 +3,7 @@
 use super::Context;
 use crate::app::start::{Item, LOCAL, devices};
 use crate::app::theme::Meaning;
-use crate::app::widgets::{fit, pane, put, width};
+use crate::app::widgets::{fit, fit_end, pane, put, width};
 use crate::event::clean_text;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,6 +13,7 @@ use ratatui::style::Style;
 enum Row {
     Heading(&'static str),
     Item(Item, String, String, Meaning),
+    Note(String),
     Air,
 }
 
@@ -39,6 +40,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     for (y, row) in (0..inner.height).zip(rows.iter().skip(top)) {
         match row {
             Row::Air => {}
+            Row::Note(text) => {
+                let room = inner.width.saturating_sub(6);
+                put(buf, inner, 4, y, &fit_end(text, room, symbols.ellipsis), context.style(Meaning::Muted));
+            }
             Row::Heading(text) => {
                 put(buf, inner, 2, y, text, context.style(Meaning::Title));
             }
@@ -64,12 +69,18 @@ fn rows(context: &Context<'_>) -> Vec<Row> {
     let radio = |on: bool| (if on { symbols.radios.0 } else { symbols.radios.1 }).to_owned();
     let mut rows = vec![Row::Heading("Device")];
     let devices = devices(context.store);
-    let room = devices.iter().map(|(id, _)| width(id)).max().unwrap_or(0);
-    for (id, about) in devices {
-        let sign = radio(form.device == id);
-        let padding = " ".repeat(usize::from(room.saturating_sub(width(&id))));
-        let text = format!("{}{padding}  {about}", clean_text(&id));
-        rows.push(Row::Item(Item::Device(id), sign, text, Meaning::Text));
+    let room = devices.iter().map(|device| width(&device.id)).max().unwrap_or(0);
+    for device in devices {
+        let sign = radio(form.device == device.id);
+        let padding = " ".repeat(usize::from(room.saturating_sub(width(&device.id))));
+        let meaning = if device.problem.is_some() { Meaning::Warn } else { Meaning::Text };
+        let advice = device.problem.map(|advice| format!(": {advice}")).unwrap_or_default();
+        let text = format!("{}{padding}  {}{advice}", clean_text(&device.id), clean_text(&device.about));
+        rows.push(Row::Item(Item::Device(device.id), sign, text, meaning));
+    }
+    if let Some(problem) = context.store.adb_problem() {
+        let advice = problem.advice.as_ref().map(|advice| format!("; {advice}")).unwrap_or_default();
+        rows.push(Row::Note(clean_text(&format!("no devices behind adb: {}{advice}", problem.reason))));
     }
     rows.push(Row::Air);
     rows.push(Row::Heading("Model"));
@@ -83,19 +94,20 @@ fn rows(context: &Context<'_>) -> Vec<Row> {
     rows.push(Row::Heading("Backends (one run each, in this order)"));
     for (i, (backend, ticked)) in form.backends.iter().zip(&form.ticked).enumerate() {
         let name = backend.backend.name();
+        let elsewhere = form.device != LOCAL;
         let (sign, text, meaning) = match &backend.available {
-            Ok(()) => {
+            Err(reason) if !elsewhere => {
+                let sign = format!(" {} ", symbols.missing);
+                (sign, format!("{name}  not available: {}", clean_text(reason)), Meaning::Muted)
+            }
+            _ => {
                 let sign = if *ticked { symbols.ticks.0 } else { symbols.ticks.1 };
-                let about = if form.device == LOCAL && backend.backend.is_simulated_here() {
+                let about = if !elsewhere && backend.backend.is_simulated_here() {
                     ("simulated on this machine", Meaning::Simulated)
                 } else {
                     ("", Meaning::Text)
                 };
                 (sign.to_owned(), format!("{name}  {}", about.0), about.1)
-            }
-            Err(reason) => {
-                let sign = format!(" {} ", symbols.missing);
-                (sign, format!("{name}  not available: {}", clean_text(reason)), Meaning::Muted)
             }
         };
         rows.push(Row::Item(Item::Backend(i), sign, text, meaning));

@@ -210,6 +210,11 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
             _ => "between stages".to_owned(),
         };
         x = put(buf, area, x, 0, &name, context.style(Meaning::Title)) + 2;
+        if let (RunState::In(Stage::Prepare), Some(sent)) = (standing.state, sending(context)) {
+            let room = area.width.saturating_sub(x + 1);
+            put(buf, area, x, 0, &fit_end(&sent, room, symbols.ellipsis), text);
+            return 1;
+        }
         let Some((progress_now, (_, budget, _))) = standing.progress(context.now_us).zip(standing.phase) else {
             put(buf, area, x, 0, "elapsed ", muted);
             put(buf, area, x + 8, 0, &elapsed, text);
@@ -249,6 +254,20 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
     let counted = format!("{} in {elapsed}", plural(standing.inferences, "inference"));
     put(buf, area, x, 0, &counted, text);
     1
+}
+
+/// What is on its way to the device of the run that is shown.
+fn sending(context: &Context<'_>) -> Option<String> {
+    let run = context.store.run(context.view.shown.run?)?;
+    let sent = run.transfer.as_ref().filter(|sent| sent.done_bytes < sent.total_bytes)?;
+    let percent = sent.done_bytes as f64 * 100.0 / sent.total_bytes as f64;
+    let (done, total) = (format::bytes(sent.done_bytes), format::bytes(sent.total_bytes));
+    Some(format!(
+        "sending {} ({} of {})  {done} of {total}, {percent:.0} %",
+        clean_text(&sent.name),
+        sent.file,
+        sent.files
+    ))
 }
 
 /// A count with its word.
