@@ -66,6 +66,7 @@ fn feed(ops: u64, inferences: u64) -> Feed {
         profiling: ProfilingLevel::Detailed,
         profiling_budget: Some(Budget::Iterations(100_000)),
         simulated: false,
+        driver: qnnscope::event::Driver::default(),
     })));
     let index = |i: u64| u32::try_from(i).unwrap_or(u32::MAX);
     let graph_ops = (0..ops).map(|i| Op {

@@ -123,6 +123,7 @@ impl Session {
                 profiling: ProfilingLevel::Detailed,
                 profiling_budget: Some(Budget::Iterations(200)),
                 simulated,
+                driver: qnnscope::event::Driver::default(),
             })),
         );
         self.stage(run, Stage::Prepare, 3_100.0);
@@ -671,6 +672,7 @@ fn text_from_outside_cannot_control_the_terminal() {
         profiling: ProfilingLevel::Detailed,
         profiling_budget: None,
         simulated: false,
+        driver: qnnscope::event::Driver::default(),
     };
     session.emit(Some(0), Event::RunStarted(Box::new(plan)));
     let rows = vec![OpRow { name: "a\x1b[2Jb".to_owned(), op: None, unit: OpUnit::Us }];

@@ -1,11 +1,14 @@
 //! How a model runs: where the runtime is, how it is driven, and the child process that keeps its crashes away.
 
+mod conductor;
 pub mod errors;
 mod kind;
 pub mod local;
+pub mod net_run;
 pub mod profile_log;
 pub mod qnn;
 pub mod runtime;
 pub mod settings;
 
+pub use conductor::{Conductor, Order, Place, RunRequest};
 pub use kind::{Backend, ProfilingLevel};

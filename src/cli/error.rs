@@ -3,6 +3,7 @@
 use super::{BAD_INPUT, FAILED, INTERRUPTED, MISSING};
 use crate::app::AppError;
 use crate::backends::local::RunnerError;
+use crate::backends::net_run::NetRunError;
 use crate::backends::profile_log::ProfileLogError;
 use crate::backends::runtime::RuntimeError;
 use crate::backends::settings::SettingError;
@@ -33,6 +34,8 @@ pub enum CliError {
     Device(#[from] DeviceError),
     #[error("{path}: {source}")]
     ProfileLog { path: String, source: ProfileLogError },
+    #[error(transparent)]
+    NetRun(#[from] NetRunError),
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -65,11 +68,14 @@ impl CliError {
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,
             Self::Failure(failure) if failure.missing => MISSING,
+            Self::NetRun(error) if error.is_bad_input() => BAD_INPUT,
+            Self::NetRun(error) if error.is_missing() => MISSING,
             Self::Device(error) if error.is_link() || matches!(error, DeviceError::NoAdb) => MISSING,
             Self::Runtime(_) | Self::Missing { .. } => MISSING,
             Self::Runner(_)
             | Self::App(_)
             | Self::Device(_)
+            | Self::NetRun(_)
             | Self::Io { .. }
             | Self::ProfileLog { .. }
             | Self::Failure(_) => FAILED,
@@ -109,6 +115,7 @@ impl CliError {
         match self {
             Self::Runtime(error) => error.hint(),
             Self::Device(error) => error.advice(),
+            Self::NetRun(error) => error.advice(),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Failure(failure) => failure.hint.clone(),
             _ => None,

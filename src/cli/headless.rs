@@ -2,7 +2,8 @@
 
 use super::options::OutputOptions;
 use super::{BAD_INPUT, CliError, FAILED, INTERRUPTED, MISSING, OK, say, setup};
-use crate::backends::local::{Conductor, Limits, RunRequest};
+use crate::backends::local::Limits;
+use crate::backends::{Conductor, RunRequest};
 use crate::event::{Budget, Event, LogLevel, LogSource, Phase, Record, SettingOutcome};
 use crate::probes::HostProbe;
 use crate::report::{ResultDocument, text_report};
@@ -126,6 +127,16 @@ impl Progress {
                 plan.backend.name().clone_into(&mut self.backend);
                 let simulated = if plan.simulated { " (simulated)" } else { "" };
                 self.line(&format!("{}{simulated}: {}", plan.backend, plan.model));
+            }
+            Event::FilesSent(sent) => {
+                if let Some(bar) = &self.bar {
+                    let text = format!("sending {} ({} of {})", sent.name, sent.file, sent.files);
+                    if bar.length() != Some(sent.total_bytes) {
+                        self.step(&text, Some(sent.total_bytes));
+                    }
+                    bar.set_message(text);
+                    bar.set_position(sent.done_bytes);
+                }
             }
             Event::StageStarted { stage } => self.step(&format!("{}: {stage}", self.backend), None),
             Event::PhaseStarted { phase, budget } if *phase != Phase::First => {

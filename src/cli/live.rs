@@ -1,10 +1,11 @@
 //! Runs in the live view.
 
 use super::options::{self, OutputOptions, RunOptions};
-use super::{CliError, FAILED, Global, headless, setup};
+use super::{CliError, FAILED, Global, headless, setup, target};
 use crate::app::{self, AppOptions, BackendAvailability, Request, StartChoice};
 use crate::backends::Backend;
-use crate::backends::local::{Conductor, Order, RunRequest};
+use crate::backends::{Conductor, Order, RunRequest};
+use crate::devices::{AdbServer, watch};
 use crate::event::{Event, Failure, Record, RunPlan, RunStatus, Stage};
 use crate::probes::HostProbe;
 use crate::report::text_report;
@@ -51,10 +52,13 @@ async fn session(
         global: global.clone(),
         source: source.clone(),
         orders,
+        device: start.as_ref().map_or_else(|| target::named(global), |(choice, _)| choice.device.clone()),
         model: start.as_ref().map(|(choice, _)| choice.model.clone()),
         last: Vec::new(),
     };
     let probe = HostProbe::start(source.clone());
+    let devices = AdbServer::locate(global.adb_server.as_deref())?;
+    let watcher = tokio::spawn(watch(devices, source.clone()));
     let pump = tokio::spawn(async move {
         while let Some(record) = hub.next().await {
             if records.send(record).await.is_err() {
@@ -81,6 +85,8 @@ async fn session(
     drop(desk);
     conductor.abort();
     let _ = conductor.await;
+    watcher.abort();
+    let _ = watcher.await;
     drop(probe);
     let hub = pump.await;
     let store = store?;
@@ -102,6 +108,7 @@ struct Desk {
     global: Global,
     source: Source,
     orders: mpsc::Sender<Order>,
+    device: String,
     model: Option<PathBuf>,
     last: Vec<RunRequest>,
 }
@@ -110,8 +117,9 @@ impl Desk {
     /// Carries a request out; true if it was the last.
     async fn serve(&mut self, request: Request) -> bool {
         match request {
-            Request::Start { device: _, model, backends } => {
+            Request::Start { device, model, backends } => {
                 recent::remember(&model);
+                self.device = device;
                 self.model = Some(model.clone());
                 self.start(&model, &backends, true).await;
             }
@@ -132,8 +140,10 @@ impl Desk {
 
     async fn start(&mut self, model: &Path, backends: &[Backend], replace: bool) {
         let options = RunOptions { backend: backends.to_vec(), ..self.options.clone() };
-        let requests =
-            options::runtime(&self.global).and_then(|runtime| options.requests(model, &runtime, &self.global));
+        let requests = match target::site(&self.device, &options, &self.global).await {
+            Ok(site) => options.requests(model, &site, &self.global),
+            Err(error) => Err(error),
+        };
         match requests {
             Ok(requests) => self.order(requests, replace).await,
             Err(error) => self.refuse(model, backends, &error).await,
@@ -154,7 +164,7 @@ impl Desk {
     async fn refuse(&self, model: &Path, backends: &[Backend], error: &CliError) {
         let run = Some(crate::event::RunId(u32::MAX));
         let plan = RunPlan {
-            device: "local".to_owned(),
+            device: self.device.clone(),
             backend: backends.first().copied().unwrap_or(Backend::Cpu),
             model: crate::event::clean_text(&model.to_string_lossy()),
             warmup: 0,
@@ -162,6 +172,7 @@ impl Desk {
             profiling: self.options.profiling,
             profiling_budget: None,
             simulated: false,
+            driver: crate::event::Driver::default(),
         };
         let failure = Failure {
             hint: error.hint(),

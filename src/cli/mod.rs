@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
+mod clean;
 mod demo;
 mod devices;
 mod error;
@@ -69,6 +70,8 @@ enum Command {
     Connect(devices::ConnectArgs),
     /// Read a QNN profiling log: qnn-profiling-data_*.log, or ONNX Runtime's *_qnn.log
     ProfileLog(profile_log::ProfileLogArgs),
+    /// Remove everything that qnnscope put on a device
+    Clean(clean::CleanArgs),
     /// Install or list the QNN libraries
     Runtime(runtime::RuntimeArgs),
     /// Runner process of qnnscope itself
@@ -87,6 +90,7 @@ pub fn main() -> ExitCode {
         Some(Command::Devices(args)) => devices::devices(args, &cli.global),
         Some(Command::Connect(args)) => devices::connect(args, &cli.global),
         Some(Command::ProfileLog(args)) => profile_log::profile_log(args),
+        Some(Command::Clean(args)) => clean::clean(args, &cli.global),
         Some(Command::Runtime(args)) => runtime::runtime(args, &cli.global),
         Some(Command::Runner) => return crate::backends::qnn::runner::main(),
     };

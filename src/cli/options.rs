@@ -1,12 +1,13 @@
 //! Options of a run, and the requests they become.
 
+use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};
-use crate::backends::local::{Limits, RunRequest};
+use crate::backends::local::Limits;
 use crate::backends::qnn::runner::{InputFile, RunTask};
 use crate::backends::runtime::{Env, RuntimeDir, choose};
 use crate::backends::settings::{self, SettingRequest};
-use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{Budget, LogLevel, RunPlan};
+use crate::backends::{Backend, Place, ProfilingLevel, RunRequest};
+use crate::event::{Budget, Driver, LogLevel, RunPlan};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -84,6 +85,9 @@ pub struct RunOptions {
     /// Detail of the vendor's log: error, warning, info, verbose, debug
     #[arg(long, value_name = "LEVEL", default_value = "warning", value_parser = log_level)]
     pub log_level: LogLevel,
+    /// On a device, leave the system's own library folders out of the search paths
+    #[arg(long)]
+    pub no_vendor_libs: bool,
     /// Longest time without progress before a run is given up, seconds
     #[arg(long, value_name = "S", default_value = "300", value_parser = seconds)]
     pub stage_timeout: f64,
@@ -115,13 +119,13 @@ impl OutputOptions {
 
 impl RunOptions {
     /// Checks everything that can be checked before a runner starts, and makes one request per backend.
-    pub fn requests(&self, model: &Path, runtime: &RuntimeDir, global: &Global) -> Result<Vec<RunRequest>, CliError> {
+    pub fn requests(&self, model: &Path, site: &Site, global: &Global) -> Result<Vec<RunRequest>, CliError> {
         let settings = self.settings()?;
         let mut requests = Vec::new();
         for (index, &backend) in self.backend.iter().enumerate() {
             // Values that cannot be understood are bad input, and known now.
             settings::resolve(&settings, backend)?;
-            let mut request = self.request(model, backend, runtime, &settings, global);
+            let mut request = self.request(model, backend, site, &settings, global);
             request.task.save_outputs = self.save_outputs.as_ref().map(|dir| self.output_dir(dir, index));
             request.task.profile_log = self.save_profile_log.as_ref().map(|file| self.log_file(file, index));
             requests.push(request);
@@ -133,13 +137,16 @@ impl RunOptions {
         &self,
         model: &Path,
         backend: Backend,
-        runtime: &RuntimeDir,
+        site: &Site,
         settings: &[SettingRequest],
         global: &Global,
     ) -> RunRequest {
         let (budget, profiling_budget) = self.budgets();
         let task = RunTask {
-            runtime_dir: runtime.path.clone(),
+            runtime_dir: match site {
+                Site::Here(runtime) => runtime.path.clone(),
+                Site::NetRun { .. } => PathBuf::new(),
+            },
             backend,
             model: model.to_owned(),
             graph: self.graph.clone(),
@@ -164,16 +171,30 @@ impl RunOptions {
             allow_unknown_runtime: global.allow_unknown_runtime,
         };
         let plan = RunPlan {
-            device: "local".to_owned(),
+            device: match site {
+                Site::Here(_) => LOCAL.to_owned(),
+                Site::NetRun { device, .. } => device.id().to_owned(),
+            },
             backend,
             model: crate::event::clean_text(&model.to_string_lossy()),
             warmup: self.warmup,
             budget,
             profiling: self.profiling,
             profiling_budget: (self.profiling == ProfilingLevel::Detailed).then_some(profiling_budget),
-            simulated: backend.is_simulated_here(),
+            simulated: match site {
+                Site::Here(_) => backend.is_simulated_here(),
+                Site::NetRun { emulated, .. } => *emulated && backend == Backend::Htp,
+            },
+            driver: match site {
+                Site::Here(_) => Driver::Runner,
+                Site::NetRun { .. } => Driver::NetRun,
+            },
         };
-        RunRequest { plan, task }
+        let place = match site {
+            Site::Here(_) => Place::Here,
+            Site::NetRun { device, options, .. } => Place::NetRun { device: device.clone(), options: options.clone() },
+        };
+        RunRequest { plan, task, place }
     }
 
     /// One folder per run where there are several, so that no run writes over another: `cpu`, `htp`, `cpu-2`.

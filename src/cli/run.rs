@@ -1,7 +1,7 @@
 //! `qnnscope run`.
 
-use super::options::{self, OutputOptions, RunOptions};
-use super::{CliError, Global, headless, live};
+use super::options::{OutputOptions, RunOptions};
+use super::{CliError, Global, headless, live, setup, target};
 use crate::app::StartChoice;
 use crate::models::identify;
 use std::path::PathBuf;
@@ -20,12 +20,17 @@ pub struct RunArgs {
 
 /// Runs the model on each backend.
 pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
-    identify(&args.model)?;
-    let runtime = options::runtime(global)?;
-    let requests = args.options.requests(&args.model, &runtime, global)?;
+    let device = target::named(global);
+    let site = setup::block_on(target::site(&device, &args.options, global));
+    // A file that is no model is told before anything that may be missing.
+    if device == target::LOCAL {
+        identify(&args.model)?;
+    }
+    let site = site??;
+    let requests = args.options.requests(&args.model, &site, global)?;
     if args.output.is_live() {
         let start = StartChoice {
-            device: "local".to_owned(),
+            device: requests.first().map_or(device, |request| request.plan.device.clone()),
             model: args.model.clone(),
             backends: args.options.backend.clone(),
         };

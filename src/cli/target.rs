@@ -1,7 +1,46 @@
-//! Which device a command is about.
+//! Which device a command is about, and what a run there needs.
 
+use super::options::{self, RunOptions};
 use super::{CliError, Global};
+use crate::backends::net_run::{NetRunOptions, Sdk};
+use crate::backends::runtime::{Env, RuntimeDir, choose};
 use crate::devices::{AdbServer, AdbTransport, Device, DeviceError};
+use std::path::PathBuf;
+
+/// Where runs are made, with what they need there.
+#[derive(Debug, Clone)]
+pub enum Site {
+    /// On this machine.
+    Here(RuntimeDir),
+    /// On a device, by the SDK's qnn-net-run.
+    NetRun {
+        /// The device.
+        device: Device,
+        /// With what.
+        options: NetRunOptions,
+        /// True where the libraries only emulate the HTP.
+        emulated: bool,
+    },
+}
+
+/// Finds out where the device of this name runs models, and with what.
+pub async fn site(name: &str, run: &RunOptions, global: &Global) -> Result<Site, CliError> {
+    if name == LOCAL {
+        return Ok(Site::Here(options::runtime(global)?));
+    }
+    let device = find(name, global).await?;
+    let sdk = Sdk::locate(global.runtime.as_deref(), &Env::from_process())?;
+    let target = sdk.target(&device.describe().await?)?;
+    let options = NetRunOptions { sdk, host_runtime: host_runtime(global), vendor_libraries: !run.no_vendor_libs };
+    Ok(Site::NetRun { device, options, emulated: target.is_emulated() })
+}
+
+/// Libraries for this machine, which read what is in a model. None is no reason to fail.
+fn host_runtime(global: &Global) -> Option<PathBuf> {
+    let env = Env::from_process();
+    let named = global.runtime.as_deref().and_then(|path| choose(Some(path), &env).ok());
+    named.or_else(|| choose(None, &env).ok()).map(|runtime| runtime.path)
+}
 
 /// Word for the only device attached.
 const ANY_ADB: &str = "adb";

@@ -35,6 +35,9 @@ pub trait Transport: Debug + Send + Sync {
     /// those of starting, are on the stream.
     fn shell(&self, script: &str) -> ShellStream;
 
+    /// Does what can be done from here to get a lost link back.
+    fn revive(&self) -> Pending<'_, Result<(), DeviceError>>;
+
     /// Copies a file of this machine to `to` on the device, readable and executable by everybody.
     fn push<'a>(&'a self, from: &'a Path, to: &'a str, progress: Progress) -> Pending<'a, Result<(), DeviceError>>;
 
@@ -184,6 +187,11 @@ impl Device {
     /// Reads one small file.
     pub async fn read_file(&self, path: &str) -> Result<Result<Vec<u8>, FileError>, DeviceError> {
         Ok(self.read_files(&[path]).await?.pop().unwrap_or(Err(FileError::Absent)))
+    }
+
+    /// Does what can be done from here to get a lost link back: starts the adb server, connects to a wireless device.
+    pub async fn revive(&self) -> Result<(), DeviceError> {
+        self.0.revive().await
     }
 
     /// Copies a file of this machine to the device.

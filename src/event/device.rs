@@ -137,3 +137,18 @@ pub struct DeviceChange {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
+
+/// Files on their way to a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// Name of the file that is being sent.
+    pub name: String,
+    /// Its number, from 1.
+    pub file: usize,
+    /// Files in all.
+    pub files: usize,
+    /// Bytes sent, of all files.
+    pub done_bytes: u64,
+    /// Bytes of all files.
+    pub total_bytes: u64,
+}

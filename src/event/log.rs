@@ -61,6 +61,8 @@ pub enum LogSource {
     Backend,
     /// Text a vendor library printed on standard output or standard error.
     Console,
+    /// The log of the device that the run is on (logcat).
+    Device,
     /// The runner process.
     Runner,
     /// qnnscope itself.

@@ -11,11 +11,12 @@ mod run;
 mod sample;
 
 pub use clock::{epoch_us, now_us};
-pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFacts, SocFacts};
+pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFacts, SocFacts, Transfer};
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
 pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text};
 pub use run::{
-    Budget, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
+    Budget, Driver, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
+    TensorData,
 };
 pub use sample::{InferenceBatch, MemoryMark, MemorySample, Metric, MetricSample, OpRow, OpSample, OpUnit, Phase};
 
@@ -71,6 +72,8 @@ pub enum Event {
     DeviceChanged(DeviceChange),
     /// What was found out about a device.
     DeviceDescribed(Box<DeviceFacts>),
+    /// Files are being sent to a device.
+    FilesSent(Transfer),
     /// What may disturb the figures of the run that follows.
     ConfoundsFound(Vec<Confound>),
     /// A run was asked for; what follows with the same run id belongs to it.

@@ -14,6 +14,30 @@ pub enum Budget {
     Seconds(f64),
 }
 
+/// What makes the inferences of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Driver {
+    /// qnnscope's runner on this machine.
+    #[default]
+    Runner,
+    /// The SDK's qnn-net-run on the device. It always profiles: the clean phase has the level `basic`.
+    NetRun,
+    /// qnnscope's runner on the device.
+    DeviceRunner,
+}
+
+impl Driver {
+    /// Words for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Runner => "runner",
+            Self::NetRun => "qnn-net-run",
+            Self::DeviceRunner => "runner on the device",
+        }
+    }
+}
+
 /// The request behind a run, as the user gave it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunPlan {
@@ -31,8 +55,21 @@ pub struct RunPlan {
     pub profiling: ProfilingLevel,
     /// Budget of the detailed phase, if there is one.
     pub profiling_budget: Option<Budget>,
-    /// True where the backend only emulates the hardware on this machine.
+    /// True where the backend only emulates the hardware.
     pub simulated: bool,
+    /// What makes the inferences.
+    #[serde(default)]
+    pub driver: Driver,
+}
+
+impl RunPlan {
+    /// Profiling level under which the latencies of the clean phase are taken.
+    pub fn clean_profiling(&self) -> ProfilingLevel {
+        match (self.driver, self.profiling) {
+            (Driver::NetRun, _) | (_, ProfilingLevel::Basic) => ProfilingLevel::Basic,
+            _ => ProfilingLevel::Off,
+        }
+    }
 }
 
 /// The opened runtime.

@@ -53,7 +53,7 @@ pub enum FormatError {
     NotADlc { path: PathBuf, found: String },
     #[error("{path} is a damaged or truncated shared library: {reason}")]
     DamagedLibrary { path: PathBuf, reason: String },
-    #[error("{path} is a model library for {found}; this machine needs {needed}")]
+    #[error("{path} is a model library for {found}; it would run on {needed}")]
     WrongMachine { path: PathBuf, found: String, needed: String },
     #[error("{path} is a shared library without QnnModel_composeGraphs, so not a model library")]
     NotAModelLibrary { path: PathBuf },
@@ -69,6 +69,11 @@ pub enum FormatError {
 /// # Errors
 /// See [`FormatError`]: unreadable, empty, not a model, damaged, or for another machine.
 pub fn identify(path: &Path) -> Result<ModelFormat, FormatError> {
+    identify_for(path, std::env::consts::ARCH)
+}
+
+/// As [`identify`], for another machine: a model library must be built for `needed` (`aarch64`, `x86_64`).
+pub fn identify_for(path: &Path, needed: &str) -> Result<ModelFormat, FormatError> {
     let io = |source| FormatError::Io { path: path.to_owned(), source };
     let metadata = std::fs::metadata(path).map_err(io)?;
     if metadata.is_dir() {
@@ -97,7 +102,7 @@ pub fn identify(path: &Path) -> Result<ModelFormat, FormatError> {
         return check_dlc(path);
     }
     if start.starts_with(b"\x7fELF") {
-        return check_library(path);
+        return check_library(path, needed);
     }
     if looks_like_context_binary(start) {
         return Ok(ModelFormat::ContextBinary);
@@ -161,13 +166,13 @@ pub fn dlc_sdk_version(path: &Path) -> Option<String> {
 const OLDEST_LIBRARY_MINOR: u32 = 14;
 
 /// Checks machine, symbol and the core API a model library was built with.
-fn check_library(path: &Path) -> Result<ModelFormat, FormatError> {
+fn check_library(path: &Path, needed: &str) -> Result<ModelFormat, FormatError> {
     let io = |source| FormatError::Io { path: path.to_owned(), source };
     let damaged = |reason: String| FormatError::DamagedLibrary { path: path.to_owned(), reason };
     let data = std::fs::read(path).map_err(io)?;
     let elf = object::File::parse(&*data).map_err(|e| damaged(e.to_string()))?;
     let found = (machine(elf.architecture()), elf.is_64());
-    let needed = (std::env::consts::ARCH, true);
+    let needed = (needed, true);
     if found != needed {
         let bits = |(name, wide): (&str, bool)| format!("{name} ({} bit)", if wide { 64 } else { 32 });
         return Err(FormatError::WrongMachine { path: path.to_owned(), found: bits(found), needed: bits(needed) });

@@ -68,7 +68,7 @@ fn heading(out: &mut String, store: &Store, run: &Run) {
     };
     let _ = writeln!(out, "== {} on {device}{simulated}{build}{end}", run.plan.backend);
     if run.plan.simulated {
-        let _ = writeln!(out, "   simulated on this host: these are not figures of a device");
+        let _ = writeln!(out, "   simulated: these are not figures of a device");
     }
 }
 
@@ -109,10 +109,11 @@ fn stages(out: &mut String, run: &Run) {
 fn latency(out: &mut String, run: &Run) {
     let clean = &run.clean;
     let (Some(mean), Some(min), Some(max)) = (clean.mean_us(), clean.min_us(), clean.max_us()) else { return };
+    let profiling = run.plan.clean_profiling().name();
     let throughput = clean.throughput_ips().map_or_else(|| "–".to_owned(), |ips| format!("{ips:.1}"));
     let _ = writeln!(
         out,
-        "\nlatency    {} inferences after {} warm-up, profiling off; {throughput} inferences/s",
+        "\nlatency    {} inferences after {} warm-up, profiling {profiling}; {throughput} inferences/s",
         clean.count(),
         run.warmup.count()
     );

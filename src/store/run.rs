@@ -2,8 +2,8 @@
 
 use super::{LatencyStats, OpTable};
 use crate::event::{
-    Budget, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo, OpUnit, Phase, RunId, RunPlan,
-    RunStatus, RuntimeInfo, Setting, Stage, SubStage, TensorData,
+    Budget, Confound, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo, OpUnit, Phase, RunId,
+    RunPlan, RunStatus, RuntimeInfo, Setting, Stage, SubStage, TensorData, Transfer,
 };
 use crate::models::{Graph, Op};
 
@@ -146,6 +146,10 @@ pub struct Run {
     pub cpu_used_us: Option<(f64, f64)>,
     /// Files of saved outputs.
     pub outputs: Vec<String>,
+    /// What may have disturbed its figures, as found before it started.
+    pub confounds: Vec<Confound>,
+    /// Files on their way to the device.
+    pub transfer: Option<Transfer>,
     /// Why it failed.
     pub failure: Option<Failure>,
     stage_rss: Option<u64>,
@@ -181,6 +185,8 @@ impl Run {
             memory_series: Vec::new(),
             cpu_used_us: None,
             outputs: Vec::new(),
+            confounds: Vec::new(),
+            transfer: None,
             failure: None,
             stage_rss: None,
         }
@@ -229,6 +235,8 @@ impl Run {
             Event::CpuUsed { cpu_us, wall_us } => self.cpu_used_us = Some((*cpu_us, *wall_us)),
             Event::OutputsSaved { files } => self.outputs.extend(files.iter().cloned()),
             Event::Failed(failure) => self.failure = Some((**failure).clone()),
+            Event::ConfoundsFound(confounds) => self.confounds.clone_from(confounds),
+            Event::FilesSent(transfer) => self.transfer = Some(transfer.clone()),
             Event::RunFinished { status } => {
                 self.state = RunState::Ended(*status);
                 self.ended_us = Some(t_us);

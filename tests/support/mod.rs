@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test target uses its own part")]
 
 mod command;
+pub mod device;
 pub mod virtual_device;
 
 #[allow(unused_imports, reason = "each test target uses its own part")]

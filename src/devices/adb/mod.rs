@@ -1,8 +1,7 @@
 //! Devices behind an adb server.
 //!
-//! Questions to the server itself (which devices are there, connect to one, tell me when that changes) are asked here, over
-//! tokio: crate adb_client starts a process for each of them and does not tell when the last device disappears. Everything
-//! that goes to a device goes through adb_client.
+//! Questions to the server itself (which devices are there, connect to one) are asked here, over tokio: crate adb_client
+//! starts a process for each of them. Everything that goes to a device goes through adb_client.
 
 mod server;
 mod transport;

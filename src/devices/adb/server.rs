@@ -119,11 +119,6 @@ impl AdbServer {
         Err(DeviceError::Refused { action, message: answer })
     }
 
-    /// Follows the list of devices.
-    pub async fn track(&self) -> Result<Tracker, DeviceError> {
-        Ok(Tracker { stream: self.request("host:track-devices-l").await?, server: *self })
-    }
-
     async fn ask(&self, request: &str) -> Result<String, DeviceError> {
         let answer = async {
             let mut stream = self.request(request).await?;
@@ -170,20 +165,6 @@ impl AdbServer {
 impl std::fmt::Display for AdbServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.address.fmt(f)
-    }
-}
-
-/// The list of devices, each time it changes.
-#[derive(Debug)]
-pub struct Tracker {
-    stream: TcpStream,
-    server: AdbServer,
-}
-
-impl Tracker {
-    /// The list as it is now on the first call, later the next one that differs. An error when the server ended.
-    pub async fn next(&mut self) -> Result<Vec<Attached>, DeviceError> {
-        Ok(parse_devices(&self.server.text(&mut self.stream).await?))
     }
 }
 

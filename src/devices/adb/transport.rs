@@ -113,6 +113,18 @@ impl Transport for AdbTransport {
         stream
     }
 
+    fn revive(&self) -> Pending<'_, Result<(), DeviceError>> {
+        Box::pin(async move {
+            self.server.ensure().await?;
+            // A server that was started anew knows its USB devices, but not those on the network.
+            let known = self.server.devices().await?;
+            if self.serial.contains(':') && !known.iter().any(|device| device.serial == self.serial) {
+                self.server.connect_to(&self.serial).await?;
+            }
+            Ok(())
+        })
+    }
+
     fn push<'a>(&'a self, from: &'a Path, to: &'a str, progress: Progress) -> Pending<'a, Result<(), DeviceError>> {
         let transport = self.clone();
         let action = format!("sending {}", clean_text(&from.to_string_lossy()));

@@ -11,6 +11,8 @@ use super::error::DeviceError;
 use super::soc::{Soc, soc_by_id, soc_by_part};
 use crate::event::{DeviceFacts, DeviceKind, SocFacts, clean_text};
 use android::Properties;
+
+pub use android::thermal_status;
 use std::time::Duration;
 
 /// Parts of the one script, in order. Each is a command of its own with its own exit status.
@@ -23,7 +25,7 @@ const PARTS: [(&str, &str); 17] = [
     ("os_release", "cat /etc/os-release"),
     ("device_tree", "tr '\\0' '\\n' </proc/device-tree/model"),
     ("meminfo", "head -n 5 /proc/meminfo"),
-    ("free", "if [ -d /data/local/tmp ]; then df -k /data/local/tmp; else df -k /tmp; fi"),
+    ("free", "if [ -d /data/local/tmp ]; then df -k /data/local/tmp; else df -k /var/tmp; fi"),
     (
         "cpus",
         "for p in /sys/devices/system/cpu/cpufreq/policy*; do for f in related_cpus cpuinfo_min_freq cpuinfo_max_freq \
@@ -53,16 +55,10 @@ impl Device {
     pub async fn describe(&self) -> Result<DeviceFacts, DeviceError> {
         let scripts: Vec<&str> = PARTS.iter().map(|(_, script)| *script).collect();
         let outputs = self.run_each(&scripts, "finding out what it is", LIMIT).await?;
-        let answer = |name: &str| {
-            let index = PARTS.iter().position(|(part, _)| *part == name);
-            let output = index.and_then(|index| outputs.get(index)).filter(|output| output.status == 0);
-            output.map(super::device::Output::text).unwrap_or_default()
-        };
-        // A loop's status is its last command's; what it printed counts.
-        let printed = |name: &str| {
-            let index = PARTS.iter().position(|(part, _)| *part == name);
-            index.and_then(|index| outputs.get(index)).map(super::device::Output::text).unwrap_or_default()
-        };
+        let (shell_uid, shell_is_root) = root::user(&part(&outputs, "id", false));
+        let root = if shell_is_root { super::Root::Shell } else { root::find(self).await? };
+        let answer = |name: &str| part(&outputs, name, false);
+        let printed = |name: &str| part(&outputs, name, true);
         let properties = Properties::parse(&answer("getprop"));
         let soc0 = printed("soc0");
         let soc = soc_facts(&properties, &soc0);
@@ -70,7 +66,6 @@ impl Device {
         let (release, machine) = kernel.trim().split_once(' ').unwrap_or((kernel.trim(), ""));
         let os_release = answer("os_release");
         let is_android = properties.get("ro.build.version.release").is_some();
-        let (shell_uid, shell_is_root) = root::user(&answer("id"));
         let table = soc.part.as_deref().and_then(soc_by_part);
         let known = |text: String| Some(text).filter(|text| !text.is_empty());
         let battery = android::battery(&answer("battery"));
@@ -87,7 +82,7 @@ impl Device {
             gpu: known(printed("gpu").trim().to_owned()).or_else(|| table?.gpu.map(ToOwned::to_owned)),
             clusters: cpu::clusters(&printed("cpus")),
             shell_uid,
-            root: if shell_is_root { super::Root::Shell } else { root::find(self).await? },
+            root,
             selinux: known(answer("getenforce").trim().to_owned()),
             free_bytes: free_bytes(&answer("free")),
             memory_bytes: meminfo(&answer("meminfo"), "MemTotal"),
@@ -125,6 +120,13 @@ impl Device {
             },
         }
     }
+}
+
+/// What a part of the script printed. One that failed printed nothing of use, but where `any` is set: a loop's status is
+/// its last command's, and then what it printed counts.
+fn part(outputs: &[super::device::Output], name: &str, any: bool) -> String {
+    let output = PARTS.iter().zip(outputs).find(|((part, _), _)| *part == name).map(|(_, output)| output);
+    output.filter(|output| any || output.status == 0).map(super::device::Output::text).unwrap_or_default()
 }
 
 fn model(properties: &Properties) -> Option<String> {
@@ -170,7 +172,7 @@ fn linux_name(os_release: &str) -> String {
 }
 
 /// Free bytes in the last line of `df -k`: the fourth number from the left edge of the figures.
-fn free_bytes(df: &str) -> Option<u64> {
+pub fn free_bytes(df: &str) -> Option<u64> {
     let line = df.lines().last()?;
     let numbers: Vec<u64> = line.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
     // Blocks, used, available; a name before them may be a number too, and then there are four.

@@ -13,6 +13,8 @@ mod protocol;
 pub use child::main;
 #[cfg(unix)]
 pub use child::{InputSet, emit, measure};
+#[cfg(unix)]
+pub(crate) use child::{input_sets, profile_events};
 pub use protocol::{
     Command, Frame, Hello, InputFile, InspectTask, PROTOCOL, ProbeAnswer, ProbeTask, RunTask, Straight, Task,
 };

@@ -4,7 +4,7 @@
 //! frames and survives a crash. When standard input closes, the parent is gone and the runner ends itself.
 
 pub mod emit;
-mod events;
+pub mod events;
 mod failed;
 mod inputs;
 mod inspect;
@@ -18,7 +18,8 @@ mod run;
 mod run_log;
 mod straight;
 
-pub use inputs::InputSet;
+pub use events as profile_events;
+pub use inputs::{InputSet, prepare as input_sets};
 
 use crate::backends::qnn::api;
 use crate::backends::qnn::runner::protocol::{Command, Task};

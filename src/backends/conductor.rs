@@ -1,20 +1,37 @@
 //! Runs one after another, and the orders that come in between.
 
-use super::process::RunnerError;
-use super::supervise::{Ended, Limits, Supervisor};
-use crate::backends::qnn::runner::{RunTask, Task};
+use super::local::{Ended, Limits, RunnerError, Supervisor};
+use super::net_run::{NetRun, NetRunOptions};
+use super::qnn::runner::{RunTask, Task};
+use crate::devices::Device;
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, RunId, RunPlan, RunStatus, Stage};
 use crate::session::Source;
 use std::collections::VecDeque;
 use tokio::sync::{mpsc, watch};
 
-/// A run to be made: what is told on the stream, and what the runner is told.
-#[derive(Debug, Clone, PartialEq)]
+/// A run to be made: what is told on the stream, what is to be done, and where.
+#[derive(Debug, Clone)]
 pub struct RunRequest {
     /// For the stream.
     pub plan: RunPlan,
-    /// For the runner.
+    /// What is to be done.
     pub task: RunTask,
+    /// Where and by what.
+    pub place: Place,
+}
+
+/// Where a run is made.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// On this machine, in a runner child.
+    Here,
+    /// On a device, by the SDK's qnn-net-run.
+    NetRun {
+        /// The device.
+        device: Device,
+        /// With what.
+        options: NetRunOptions,
+    },
 }
 
 /// An order to the conductor.
@@ -47,8 +64,18 @@ impl Conductor {
         let id = RunId(self.next_run);
         self.next_run += 1;
         self.source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
+        match &request.place {
+            Place::Here => self.run_here(id, &request.task, stop).await,
+            Place::NetRun { device, options } => {
+                let (limits, source) = (self.limits, &self.source);
+                NetRun { device, options, task: &request.task, limits, source, run: id }.run(stop).await;
+            }
+        }
+    }
+
+    async fn run_here(&self, id: RunId, task: &RunTask, stop: watch::Receiver<bool>) {
         let supervisor = Supervisor::new(Some((self.source.clone(), id)), self.limits);
-        match supervisor.run(&Task::Run(Box::new(request.task.clone())), stop).await {
+        match supervisor.run(&Task::Run(Box::new(task.clone())), stop).await {
             Ok(Ended::Done(_) | Ended::Failed(_)) => {}
             Err(error) => {
                 let failure = Failure {

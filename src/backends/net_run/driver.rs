@@ -1,0 +1,651 @@
+//! A run on a device, from the user's files to its last round.
+
+use super::clock::WallClock;
+use super::command::{INPUT_LIST, Level, Round, model_name};
+use super::console::Heard;
+use super::deploy::{self, Tell, deploy};
+use super::fold::{RoundPlan, RunFold};
+use super::kit::{Needs, kit};
+use super::memory::MemoryLook;
+use super::messages::Told;
+use super::pace::Pace;
+use super::prepare::{Prepared, prepare};
+use super::round::{self, Progress, RoundEnd, RoundError};
+use super::{NetRunError, Sdk, config};
+use crate::backends::local::Limits;
+use crate::backends::qnn::runner::RunTask;
+use crate::backends::settings::{self, Resolved};
+use crate::backends::{Backend, ProfilingLevel};
+use crate::devices::{Device, DeviceError, Root, confounds};
+use crate::event::{
+    Budget, DeviceFacts, Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Phase, RunId,
+    RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, now_us,
+};
+use crate::session::Source;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// How long a device that went away is waited for.
+const RETURN_LIMIT: Duration = Duration::from_mins(2);
+/// How often it is looked for.
+const RETURN_POLL: Duration = Duration::from_millis(500);
+/// Inferences with layer times that come before the clean rounds, so that a viewer sees the layers at once.
+const LEAD: u64 = 5;
+/// Thermal status from which on figures are worthless and the device wants to be left alone (4 is critical).
+const TOO_HOT: u32 = 4;
+
+/// How a run on a device differs from one here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetRunOptions {
+    /// The SDK.
+    pub sdk: Sdk,
+    /// Libraries for this machine, to read graphs and inputs of DLCs and context binaries with.
+    pub host_runtime: Option<PathBuf>,
+    /// Whether the system's library folders are searched too.
+    pub vendor_libraries: bool,
+}
+
+/// One run.
+pub struct NetRun<'a> {
+    /// Where.
+    pub device: &'a Device,
+    /// With what.
+    pub options: &'a NetRunOptions,
+    /// What.
+    pub task: &'a RunTask,
+    /// Bounds; only the time without progress counts here.
+    pub limits: Limits,
+    /// Where events go.
+    pub source: &'a Source,
+    /// Which run they belong to.
+    pub run: RunId,
+}
+
+/// Why a run ended early.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error(transparent)]
+    Setup(#[from] NetRunError),
+    #[error("{}", .0.message)]
+    Failed(Box<Failure>),
+}
+
+impl From<DeviceError> for Broken {
+    fn from(error: DeviceError) -> Self {
+        Self::Setup(error.into())
+    }
+}
+
+/// What stays the same over all rounds.
+struct Setup {
+    facts: DeviceFacts,
+    prepared: Prepared,
+    folder: String,
+    resolved: Resolved,
+    configured: bool,
+}
+
+impl NetRun<'_> {
+    /// Makes the run. Failures of any kind are on the stream; so is its end.
+    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+        let mut setup = None;
+        let status = match self.carry_out(&mut stop, &mut setup).await {
+            Ok(status) => status,
+            Err(broken) => {
+                let failure = Self::failure(&broken);
+                self.send(Event::Failed(Box::new(failure))).await;
+                RunStatus::Failed
+            }
+        };
+        if let Some(setup) = setup {
+            // What is left there is removed by the next `clean`; a lost device cannot be told now.
+            let _ = deploy::remove_run(self.device, &setup.folder).await;
+        }
+        self.send(Event::RunFinished { status }).await;
+    }
+
+    async fn carry_out(&self, stop: &mut watch::Receiver<bool>, kept: &mut Option<Setup>) -> Result<RunStatus, Broken> {
+        self.send(Event::StageStarted { stage: Stage::Prepare }).await;
+        let began = Instant::now();
+        let setup = self.set_up().await?;
+        let setup = kept.insert(setup);
+        let duration_us = began.elapsed().as_secs_f64() * 1e6;
+        self.send(Event::StageFinished { stage: Stage::Prepare, duration_us }).await;
+        let _logcat = super::logcat::follow(self.device, self.source.clone(), self.run);
+        let mut rounds = Rounds {
+            net: self,
+            setup,
+            clock: WallClock::align(self.device).await?,
+            fold: RunFold::new(setup.prepared.graph.clone()),
+            pace: Pace::default(),
+            number: 0,
+            stages_told: false,
+            header: None,
+            looks: Vec::new(),
+            reached: Stage::Prepare,
+        };
+        rounds.all(stop).await
+    }
+
+    /// Everything up to the first round.
+    async fn set_up(&self) -> Result<Setup, Broken> {
+        let facts = self.device.describe().await?;
+        self.send(Event::DeviceSeen(self.device.identity(&facts))).await;
+        self.send(Event::DeviceDescribed(Box::new(facts.clone()))).await;
+        let disturbing = confounds(&facts);
+        for confound in &disturbing {
+            self.note(LogLevel::Warning, &format!("{}; {}", confound.observation, confound.advice)).await;
+        }
+        self.send(Event::ConfoundsFound(disturbing)).await;
+        let prepared = prepare(self.task, self.options.host_runtime.as_deref(), &facts).await?;
+        self.send(Event::ModelIdentified(Box::new(prepared.model.clone()))).await;
+        for note in &prepared.notes {
+            self.note(LogLevel::Info, note).await;
+        }
+        for graph in &prepared.graphs {
+            self.send(Event::GraphComposed(Box::new(graph.clone()))).await;
+        }
+        if let Some(graph) = &prepared.graph {
+            self.send(Event::GraphChosen { name: graph.name.clone() }).await;
+        }
+        let inputs = prepared.inputs.origin.clone();
+        self.send(Event::InputsPrepared { seed: self.task.seed, inputs }).await;
+        let resolved = settings::resolve(&self.task.settings, self.task.backend)
+            .map_err(|error| NetRunError::Input(error.to_string()))?;
+        let target = self.options.sdk.target(&facts)?;
+        let arch = self.arch(&resolved, &facts)?;
+        let graph = prepared.graph.as_ref().map(|graph| graph.name.as_str()).or(self.task.graph.as_deref());
+        let inner = (self.task.backend == Backend::Htp).then(|| config::inner(&resolved, graph, &facts)).flatten();
+        let configured = inner.is_some();
+        let needs = Needs { backend: self.task.backend, format: prepared.model.format, arch, configured };
+        let mut files = kit(&target, needs)?;
+        files.insert(model_name(prepared.model.format).to_owned(), self.task.model.clone());
+        files.extend(prepared.inputs.files.iter().cloned());
+        let tell: Tell = {
+            let (source, run) = (self.source.clone(), self.run);
+            std::sync::Arc::new(move |transfer| {
+                source.offer(Some(run), Event::FilesSent(transfer));
+            })
+        };
+        // The configuration names the run's folder, which is not known before; it is written on the device.
+        let deployed = deploy(self.device, &files, &tell).await?;
+        self.note(
+            LogLevel::Info,
+            &format!(
+                "sent {} files ({} bytes) to {}; {} ({} bytes) were there already",
+                deployed.sent.0, deployed.sent.1, deployed.folder, deployed.kept.0, deployed.kept.1
+            ),
+        )
+        .await;
+        self.write(&deployed.folder, INPUT_LIST, &prepared.inputs.list).await?;
+        if let Some(inner) = inner {
+            self.write(&deployed.folder, config::INNER, &inner.to_string()).await?;
+            self.write(&deployed.folder, config::OUTER, &config::outer(&deployed.folder).to_string()).await?;
+        }
+        for setting in config::outcomes(&resolved, graph) {
+            self.send(Event::SettingApplied(setting)).await;
+        }
+        for setting in self.other_outcomes(&facts) {
+            self.send(Event::SettingApplied(setting)).await;
+        }
+        Ok(Setup { facts, prepared, folder: deployed.folder, resolved, configured })
+    }
+
+    /// Settings that qnn-net-run has no option for, and the priority.
+    fn other_outcomes(&self, facts: &DeviceFacts) -> Vec<Setting> {
+        let no_effect = |key: &str, value: String, why: &str| Setting {
+            key: key.to_owned(),
+            value,
+            outcome: SettingOutcome::NoEffect(why.to_owned()),
+        };
+        let mut settings = Vec::new();
+        if let Some(path) = &self.task.save_context {
+            let why = "qnn-net-run does not write contexts; the SDK's qnn-context-binary-generator does";
+            settings.push(no_effect("--save-context", crate::event::clean_text(&path.to_string_lossy()), why));
+        }
+        settings.push(match facts.root {
+            Root::None => no_effect(
+                "nice",
+                "-10".to_owned(),
+                "only root may raise the priority; it runs as a shell process, not as an app",
+            ),
+            _ => Setting { key: "nice".to_owned(), value: "-10".to_owned(), outcome: SettingOutcome::Applied },
+        });
+        settings
+    }
+
+    /// The Hexagon architecture whose files are sent; `None` for other backends.
+    fn arch(&self, resolved: &Resolved, facts: &DeviceFacts) -> Result<Option<u32>, NetRunError> {
+        if self.task.backend != Backend::Htp {
+            return Ok(None);
+        }
+        let asked = resolved.arch.or_else(|| {
+            let model = resolved.soc_model?;
+            crate::devices::socs_by_model(model).find_map(|soc| soc.arch)
+        });
+        let known = facts.soc.hexagon_arch.as_deref().and_then(|arch| arch.strip_prefix('v')?.parse().ok());
+        match known.or(asked) {
+            Some(arch) if arch < 68 => {
+                Err(NetRunError::NoHtp { device: self.device.id().to_owned(), arch: format!("v{arch}") })
+            }
+            Some(arch) => Ok(Some(arch)),
+            None => Err(NetRunError::NoArch {
+                device: self.device.id().to_owned(),
+                soc: facts.soc.part.clone().unwrap_or_else(|| "unknown".to_owned()),
+            }),
+        }
+    }
+
+    /// Writes a small text file of the run.
+    async fn write(&self, folder: &str, name: &str, text: &str) -> Result<(), DeviceError> {
+        let script = format!(
+            "printf %s {} >{}",
+            crate::devices::quote(text),
+            crate::devices::quote(&format!("{folder}/{name}"))
+        );
+        self.device.run_ok(&script, &format!("writing {name}")).await.map(|_| ())
+    }
+
+    /// Waits for a device that went away. False if it did not come back, or if the user does not want to wait.
+    async fn wait_for_return(&self, stop: &watch::Receiver<bool>) -> bool {
+        let text = format!("waiting up to {} s for {} to come back", RETURN_LIMIT.as_secs(), self.device.id());
+        self.note(LogLevel::Warning, &text).await;
+        let deadline = Instant::now() + RETURN_LIMIT;
+        while Instant::now() < deadline && !*stop.borrow() {
+            tokio::time::sleep(RETURN_POLL).await;
+            if self.device.revive().await.is_err() {
+                continue;
+            }
+            if self.device.run_within("true", "looking for it", Duration::from_secs(5)).await.is_ok() {
+                self.note(LogLevel::Warning, &format!("{} is back", self.device.id())).await;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn failure(broken: &Broken) -> Failure {
+        match broken {
+            Broken::Failed(failure) => (**failure).clone(),
+            Broken::Setup(error) => {
+                let call = match error {
+                    NetRunError::Device(_) => "adb",
+                    NetRunError::Input(_) | NetRunError::NoInputs { .. } => "inputs",
+                    NetRunError::Format(_) => "identify",
+                    _ => "prepare",
+                };
+                Failure {
+                    hint: error.advice(),
+                    missing: error.is_missing(),
+                    bad_input: error.is_bad_input(),
+                    ..Failure::new(Stage::Prepare, call, &error.to_string())
+                }
+            }
+        }
+    }
+
+    async fn send(&self, event: Event) {
+        self.source.send(Some(self.run), event).await;
+    }
+
+    async fn note(&self, level: LogLevel, text: &str) {
+        self.send(Event::Log(LogLine::new(level, LogSource::Qnnscope, text))).await;
+    }
+}
+
+/// The rounds of a run.
+struct Rounds<'a> {
+    net: &'a NetRun<'a>,
+    setup: &'a Setup,
+    clock: WallClock,
+    fold: RunFold,
+    pace: Pace,
+    number: u64,
+    stages_told: bool,
+    /// The log's steady clock and the device's wall clock at one moment, microseconds.
+    header: Option<(u64, u64)>,
+    /// Looks at the memory of the round's process.
+    looks: Vec<(u64, MemoryLook)>,
+    reached: Stage,
+}
+
+/// The rounds while one goes on.
+struct Listening<'a, 'b> {
+    rounds: &'a mut Rounds<'b>,
+    plan: RoundPlan,
+}
+
+impl round::Listener for Listening<'_, '_> {
+    async fn take(&mut self, progress: Progress) {
+        self.rounds.take(self.plan, progress).await;
+    }
+}
+
+/// What a round came to.
+enum After {
+    Next,
+    Stopped,
+}
+
+impl Rounds<'_> {
+    async fn all(&mut self, stop: &mut watch::Receiver<bool>) -> Result<RunStatus, Broken> {
+        let task = self.net.task;
+        let detailed = (task.profiling == ProfilingLevel::Detailed).then_some(task.profiling_budget);
+        // A few inferences with layer times first, then the clean ones, then the rest.
+        let lead = detailed.map(|budget| match budget {
+            Budget::Iterations(all) => Budget::Iterations(all.min(LEAD)),
+            Budget::Seconds(_) => Budget::Iterations(LEAD),
+        });
+        let phases = [(Phase::Detailed, lead), (Phase::Clean, Some(task.budget)), (Phase::Detailed, detailed)];
+        for (phase, budget) in phases {
+            let Some(budget) = budget else { continue };
+            match self.phase(phase, budget, stop).await? {
+                After::Next => {}
+                After::Stopped => {
+                    self.tell_cost().await;
+                    return Ok(RunStatus::Stopped);
+                }
+            }
+        }
+        self.tell_cost().await;
+        self.save_outputs().await?;
+        Ok(RunStatus::Ok)
+    }
+
+    async fn phase(&mut self, phase: Phase, budget: Budget, stop: &mut watch::Receiver<bool>) -> Result<After, Broken> {
+        self.net.send(Event::PhaseStarted { phase, budget }).await;
+        let mut spent_us = 0.0;
+        loop {
+            let done = self.fold.done(phase);
+            let left = match budget {
+                Budget::Iterations(all) => all.saturating_sub(done),
+                Budget::Seconds(seconds) => {
+                    let left_us = seconds * 1e6 - spent_us;
+                    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number")]
+                    let inferences = self.pace.inference_us.map(|us| (left_us / us.max(1.0)).ceil() as u64);
+                    if left_us <= 0.0 { 0 } else { inferences.unwrap_or(LEAD).max(1) }
+                }
+            };
+            if left == 0 {
+                return Ok(After::Next);
+            }
+            if *stop.borrow() {
+                return Ok(After::Stopped);
+            }
+            // The first inference of a new process is never like the others.
+            let warmup = if self.number == 0 { self.net.task.warmup + 1 } else { self.net.task.warmup.clamp(1, 3) };
+            let inferences = self.pace.next(left, warmup);
+            match self.round(RoundPlan { phase, warmup }, inferences + warmup, stop).await {
+                Ok(end) => {
+                    let span_us = self.fold.round_span_us() as f64;
+                    spent_us += span_us * inferences as f64 / (inferences + warmup) as f64;
+                    self.check(&end, stop).await?;
+                    self.pace.learn(self.fold.in_round(), span_us, end.wall_us as f64);
+                    if end.stopped {
+                        return Ok(After::Stopped);
+                    }
+                }
+                Err(RoundError::Log(error)) => {
+                    let message = format!("the profile log of qnn-net-run cannot be read: {error}");
+                    return Err(self.broken("profile log", &message, None));
+                }
+                Err(RoundError::Device(error)) if error.is_link() => self.resume(&error, stop).await?,
+                Err(RoundError::Device(error)) => return Err(error.into()),
+            }
+            self.watch_heat().await?;
+        }
+    }
+
+    /// After a lost link: what was measured stands, and the next round goes on when the device is back.
+    async fn resume(&mut self, error: &DeviceError, stop: &watch::Receiver<bool>) -> Result<(), Broken> {
+        self.flush().await;
+        self.net.note(LogLevel::Error, &error.to_string()).await;
+        if !self.net.wait_for_return(stop).await {
+            return Err(self.broken("adb", &error.to_string(), error.advice()));
+        }
+        // A device that was started anew has another clock; its files are still there.
+        self.clock = WallClock::align(self.net.device).await?;
+        let there = format!("[ -e {}/{INPUT_LIST} ]", self.setup.folder);
+        if self.net.device.run(&there, "looking for the files of the run").await?.status != 0 {
+            return Err(self.broken("adb", "the device came back without the files of the run", None));
+        }
+        Ok(())
+    }
+
+    async fn round(
+        &mut self,
+        plan: RoundPlan,
+        inferences: u64,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Result<RoundEnd, RoundError> {
+        let setup = self.setup;
+        let task = self.net.task;
+        let profile = setup.resolved.perf_profile.as_ref().map(|(_, name)| name.as_str());
+        let round = Round {
+            folder: &setup.folder,
+            backend: task.backend,
+            format: setup.prepared.model.format,
+            number: self.number,
+            inferences,
+            level: if plan.phase == Phase::Detailed { Level::Detailed } else { Level::Basic },
+            keep_outputs: u64::from(self.number == 0 && task.save_outputs.is_some()),
+            configured: setup.configured,
+            perf_profile: profile,
+            log_level: task.log_level,
+            root: setup.facts.root,
+            vendor_libraries: self.net.options.vendor_libraries,
+        };
+        self.number += 1;
+        self.fold.begin_round();
+        self.looks.clear();
+        // A round that dies tells nothing of where it was: its log is empty. Once inferences were seen, they are likely.
+        self.reached = if self.fold.all() > 0 { Stage::Execute } else { Stage::LibraryLoad };
+        let graph = setup.prepared.graph.as_ref().map(|graph| graph.name.clone());
+        let (device, limit) = (self.net.device, self.net.limits.stage_timeout);
+        let mut listening = Listening { rounds: self, plan };
+        let end = round::run(device, &round, graph.as_deref(), limit, stop, &mut listening).await;
+        self.flush().await;
+        if round.keep_outputs == 0 {
+            // Logs of long runs would fill the device.
+            let script = format!("rm -rf {}/{}", setup.folder, round.output());
+            let _ = self.net.device.run(&script, "removing a log that was read").await;
+        }
+        end
+    }
+
+    async fn take(&mut self, plan: RoundPlan, progress: Progress) {
+        match progress {
+            Progress::Line(line) => self.net.send(Event::Log(line)).await,
+            Progress::Memory(t_us, look) => {
+                let first = self.number == 1 && self.looks.is_empty();
+                self.looks.push((t_us, look));
+                self.tell_memory(if first { MemoryMark::BeforeLoad } else { MemoryMark::Running }, t_us, look).await;
+            }
+            Progress::Told(told) => self.take_told(plan, told).await,
+        }
+    }
+
+    async fn tell_memory(&self, mark: MemoryMark, t_us: u64, look: MemoryLook) {
+        let MemoryLook { rss, peak: rss_peak, pss } = look;
+        let sample = MemorySample { mark, rss, rss_peak, pss, inferences: self.fold.all() };
+        self.net.source.send_at(t_us, Some(self.net.run), Event::Memory(sample)).await;
+    }
+
+    /// Memory with the model ready: the last look before the first inference, which the log tells of later.
+    async fn tell_memory_loaded(&self, first_us: u64) {
+        let before = self.looks.iter().rev().find(|(t_us, _)| *t_us <= first_us);
+        // The proportional set is not read in every look.
+        let pss = self.looks.iter().rev().filter(|(t_us, _)| *t_us <= first_us).find_map(|(_, look)| look.pss);
+        // The first look alone is that before the load.
+        if let Some((t_us, look)) = before.filter(|(t_us, _)| self.looks.first().is_some_and(|first| first.0 != *t_us))
+        {
+            self.tell_memory(MemoryMark::Loaded, *t_us, MemoryLook { pss, ..*look }).await;
+        }
+    }
+
+    async fn take_told(&mut self, plan: RoundPlan, told: Told) {
+        match told {
+            Told::Header { steady_us, epoch_us, backend_version } => {
+                if self.header.replace((steady_us, epoch_us)).is_none() {
+                    let info = RuntimeInfo {
+                        path: format!("{}/{}", self.setup.folder, self.net.task.backend.library()),
+                        build_id: backend_version,
+                        core_api: "not told by qnn-net-run".to_owned(),
+                        backend_api: "not told by qnn-net-run".to_owned(),
+                        provider: self.net.task.backend.library().to_owned(),
+                    };
+                    self.net.send(Event::RuntimeLoaded(info)).await;
+                }
+            }
+            Told::Stage { stage, duration_us, parts } => {
+                self.reached = self.reached.max(stage);
+                // Later rounds load again; the first load is the one that is told.
+                if self.stages_told && self.number > 1 {
+                    return;
+                }
+                self.net.send(Event::StageStarted { stage }).await;
+                for part in parts {
+                    self.net.send(Event::SubStageFinished(part)).await;
+                }
+                self.net.send(Event::StageFinished { stage, duration_us: duration_us as f64 }).await;
+            }
+            Told::Inference { start_us, .. } => {
+                let host_us = self.host_us(start_us);
+                if let Told::Inference { latency_us, .. } = &told
+                    && self.fold.all() == 0
+                {
+                    self.stages_told = true;
+                    self.tell_memory_loaded(host_us).await;
+                    self.net.send(Event::StageStarted { stage: Stage::FirstInference }).await;
+                    let duration_us = *latency_us as f64;
+                    self.net.send(Event::StageFinished { stage: Stage::FirstInference, duration_us }).await;
+                }
+                self.reached = Stage::Execute;
+                let mut events = Vec::new();
+                self.fold.inference(plan, &told, host_us, &mut events);
+                for event in events {
+                    self.net.send(event).await;
+                }
+            }
+        }
+    }
+
+    /// A moment of the log on the host's clock: the log's header ties its steady clock to the device's wall clock, and the
+    /// alignment ties that to ours.
+    fn host_us(&self, steady_us: u64) -> u64 {
+        let Some((header_steady, header_epoch)) = self.header else { return now_us() };
+        let epoch_us = (header_epoch + steady_us).saturating_sub(header_steady);
+        self.clock.host_us(epoch_us)
+    }
+
+    async fn flush(&mut self) {
+        let mut events = Vec::new();
+        self.fold.flush(&mut events);
+        for event in events {
+            self.net.send(event).await;
+        }
+    }
+
+    /// Whether a round went as it should.
+    async fn check(&self, end: &RoundEnd, stop: &watch::Receiver<bool>) -> Result<(), Broken> {
+        if let Some(reason) = &end.given_up {
+            let message = format!("qnn-net-run was ended in stage {}: {reason}", self.reached);
+            return Err(self.broken_with("supervision", &message, None, &end.heard));
+        }
+        if end.stopped || *stop.borrow() && end.status > 128 {
+            return Ok(());
+        }
+        if end.status != 0 {
+            let failure = end.heard.failure(end.status, self.reached);
+            return Err(Broken::Failed(Box::new(failure)));
+        }
+        // A full disk leaves an empty log and exit status 0.
+        if self.fold.in_round() == 0 {
+            let free =
+                self.net.device.run(&format!("df -k {}", self.setup.folder), "asking for its free space").await?;
+            let free_bytes = crate::devices::free_bytes(&free.text());
+            let message = format!(
+                "qnn-net-run ended with status 0 and told of no inference: its profile log has {} bytes",
+                end.log_bytes
+            );
+            return Err(match free_bytes {
+                Some(free_bytes) if free_bytes < 1 << 20 => {
+                    let message = format!("the device's storage is full ({free_bytes} bytes are free): {message}");
+                    let hint =
+                        "free space on the device; `qnnscope clean --device SERIAL` removes what qnnscope put there";
+                    self.broken_with("storage", &message, Some(hint.to_owned()), &end.heard)
+                }
+                _ => self.broken_with("profile log", &message, None, &end.heard),
+            });
+        }
+        if end.incomplete_bytes > 0 {
+            let text = format!("the profile log ends with {} bytes that are no whole chunk", end.incomplete_bytes);
+            self.net.note(LogLevel::Warning, &text).await;
+        }
+        Ok(())
+    }
+
+    /// Between rounds: a device that is critically hot is left alone.
+    async fn watch_heat(&self) -> Result<(), Broken> {
+        if self.setup.facts.thermal_status.is_none() {
+            return Ok(());
+        }
+        let Ok(output) = self.net.device.run("dumpsys thermalservice", "asking for its thermal status").await else {
+            return Ok(());
+        };
+        match crate::devices::thermal_status(&output.text()) {
+            Some(status) if status >= TOO_HOT => {
+                let message =
+                    format!("the device is too hot: thermal status {status}; the run was ended to let it cool down");
+                Err(self.broken(
+                    "thermal",
+                    &message,
+                    Some("let it cool down, without its case, and run again".to_owned()),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the rounds cost, and the memory at their end.
+    async fn tell_cost(&self) {
+        if let Some((t_us, look)) = self.looks.last() {
+            self.tell_memory(MemoryMark::End, *t_us, *look).await;
+        }
+        let (rounds, share) = self.pace.cost();
+        let text = format!(
+            "{rounds} rounds of qnn-net-run; {:.1} % of their time went to starting it and loading the model, which is in no latency",
+            share * 100.0
+        );
+        self.net.note(LogLevel::Info, &text).await;
+        let facts = crate::event::Metric { name: "rounds".to_owned(), unit: "count".to_owned(), value: rounds as f64 };
+        let reload = crate::event::Metric {
+            name: "reload share of rounds".to_owned(),
+            unit: "%".to_owned(),
+            value: share * 100.0,
+        };
+        let metrics = vec![facts, reload];
+        let sample =
+            crate::event::MetricSample { phase: Phase::Clean, inference: self.fold.done(Phase::Clean), metrics };
+        self.net.send(Event::Metrics(sample)).await;
+    }
+
+    async fn save_outputs(&self) -> Result<(), Broken> {
+        let Some(folder) = &self.net.task.save_outputs else { return Ok(()) };
+        let remote = format!("{}/{}-0", self.setup.folder, super::command::OUTPUT);
+        let files = super::outputs::fetch(self.net.device, &remote, folder).await?;
+        self.net.send(Event::OutputsSaved { files }).await;
+        Ok(())
+    }
+
+    fn broken(&self, call: &str, message: &str, hint: Option<String>) -> Broken {
+        self.broken_with(call, message, hint, &Heard::default())
+    }
+
+    fn broken_with(&self, call: &str, message: &str, hint: Option<String>, heard: &Heard) -> Broken {
+        let mut failure = Failure { log_tail: heard.tail(), ..Failure::new(self.reached, call, message) };
+        failure.hint = hint.or_else(|| crate::hints::for_failure(&failure));
+        Broken::Failed(Box::new(failure))
+    }
+}

@@ -1,0 +1,46 @@
+//! Outputs of a run, fetched from the device.
+
+use super::NetRunError;
+use crate::devices::{Device, quote};
+use crate::event::clean_text;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Fetches `Result_*/*.raw` of a folder on the device into `folder`; returns the files. The tool writes float32.
+pub async fn fetch(device: &Device, remote: &str, folder: &Path) -> Result<Vec<String>, NetRunError> {
+    let script = format!("cd {} && for f in Result_*/*.raw; do [ -f \"$f\" ] && echo \"$f\"; done", quote(remote));
+    let listed = device.run(&script, "looking for outputs").await?;
+    let mut files = Vec::new();
+    for name in String::from_utf8_lossy(&listed.bytes).lines() {
+        let Some(to) = local_path(folder, name) else { continue };
+        if let Some(parent) = to.parent() {
+            std::fs::create_dir_all(parent)
+                .map_err(|source| NetRunError::Io { action: format!("make {}", parent.display()), source })?;
+        }
+        device.pull(&format!("{remote}/{name}"), to.clone(), Arc::new(|_| ())).await?;
+        files.push(clean_text(&to.to_string_lossy()));
+    }
+    Ok(files)
+}
+
+/// Where a file of the device goes: below `folder`, whatever its name says.
+fn local_path(folder: &Path, name: &str) -> Option<PathBuf> {
+    let (result, file) = name.split_once('/')?;
+    let index: u32 = result.strip_prefix("Result_")?.parse().ok()?;
+    let plain = !file.starts_with('.') && !file.contains('/');
+    plain.then(|| folder.join(format!("Result_{index}")).join(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_cannot_leave_their_folder() {
+        let folder = Path::new("/o");
+        assert_eq!(local_path(folder, "Result_0/y.raw"), Some(PathBuf::from("/o/Result_0/y.raw")));
+        for name in ["Result_0/../x.raw", "../Result_0/x.raw", "Result_x/y.raw", "Result_0/.hidden.raw", "y.raw"] {
+            assert_eq!(local_path(folder, name), None, "{name}");
+        }
+    }
+}

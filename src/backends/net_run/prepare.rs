@@ -1,0 +1,195 @@
+//! What is done on this machine before anything is sent: the model is identified, read where that is possible, and its
+//! inputs are made.
+
+use super::NetRunError;
+use crate::backends::local::{Ended, Limits, ask};
+use crate::backends::qnn::runner::{Frame, InspectTask, RunTask, Task, input_sets};
+use crate::event::{DeviceFacts, ModelInfo, TensorData, clean_text};
+use crate::models::{Graph, ModelFormat, identify_for};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// The model and its inputs, ready to be sent.
+#[derive(Debug)]
+pub struct Prepared {
+    /// Facts of the file.
+    pub model: ModelInfo,
+    /// Its graphs, where this machine could read them.
+    pub graphs: Vec<Graph>,
+    /// The one that runs, if known.
+    pub graph: Option<Graph>,
+    /// Its inputs.
+    pub inputs: Inputs,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// A file for an input, with the input's name where the user gave one.
+type GivenInput = (Option<String>, PathBuf);
+
+/// Files of the inputs and the list that names them.
+#[derive(Debug)]
+pub struct Inputs {
+    /// Where each input of the first inference came from.
+    pub origin: Vec<TensorData>,
+    /// Files by their names on the device.
+    pub files: Vec<(String, PathBuf)>,
+    /// Text of the list.
+    pub list: String,
+    /// Holds files that were made here until they are sent.
+    _folder: TempDir,
+}
+
+/// Identifies the model, reads its graphs if a runtime of this machine can, and makes the inputs.
+pub async fn prepare(
+    task: &RunTask,
+    host_runtime: Option<&Path>,
+    facts: &DeviceFacts,
+) -> Result<Prepared, NetRunError> {
+    let format = identify_for(&task.model, machine(&facts.abi))?;
+    let hashed = super::deploy::hash(&task.model).await?;
+    let mut model = ModelInfo {
+        path: clean_text(&task.model.to_string_lossy()),
+        format,
+        sha256: hashed.sha256,
+        bytes: hashed.bytes,
+        context_binary: None,
+    };
+    let mut notes = Vec::new();
+    let mut graphs = Vec::new();
+    match read(task, format, host_runtime).await {
+        Ok((info, found)) => {
+            model.context_binary = info.context_binary;
+            graphs = found;
+        }
+        Err(why) => notes.push(format!("op types and shapes are not known: {why}")),
+    }
+    let graph = match &task.graph {
+        Some(name) => graphs.iter().find(|graph| graph.name == *name).cloned(),
+        None => graphs.first().cloned(),
+    };
+    if let (Some(name), None, false) = (&task.graph, &graph, graphs.is_empty()) {
+        let names: Vec<&str> = graphs.iter().map(|graph| graph.name.as_str()).collect();
+        let text = format!("the model has no graph `{}`; its graphs are {}", clean_text(name), names.join(", "));
+        return Err(NetRunError::Input(text));
+    }
+    let inputs = match &graph {
+        Some(graph) => made(task, graph)?,
+        None => as_given(task, notes.last())?,
+    };
+    Ok(Prepared { model, graphs, graph, inputs, notes })
+}
+
+/// The device's instruction set as Rust names it.
+fn machine(abi: &str) -> &str {
+    match abi {
+        "arm64-v8a" | "arm64" => "aarch64",
+        "armeabi-v7a" | "armv7l" => "arm",
+        other => other,
+    }
+}
+
+/// The graphs, read by a runner on this machine; a model library for the device cannot be opened here.
+async fn read(
+    task: &RunTask,
+    format: ModelFormat,
+    host_runtime: Option<&Path>,
+) -> Result<(ModelInfo, Vec<Graph>), String> {
+    if format == ModelFormat::ModelLibrary {
+        return Err("a model library for the device cannot be opened on this machine".to_owned());
+    }
+    let runtime =
+        host_runtime.ok_or("there is no QNN runtime on this machine (`qnnscope runtime install` gets one)")?;
+    let task = Task::Inspect(InspectTask {
+        runtime_dir: runtime.to_owned(),
+        model: task.model.clone(),
+        allow_unknown_runtime: task.allow_unknown_runtime,
+    });
+    match ask(&task, Limits::default()).await {
+        Ok(Ended::Done(Some(Frame::Inspected { model, graphs }))) => Ok((*model, graphs)),
+        Ok(Ended::Failed(failure)) => Err(failure.message),
+        Ok(Ended::Done(_)) => Err("the runner gave no answer".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Inputs in the tensors' own types, as a run on this machine gets them: the same seed means the same data.
+fn made(task: &RunTask, graph: &Graph) -> Result<Inputs, NetRunError> {
+    let (sets, origin) = input_sets(task, &graph.inputs).map_err(|error| NetRunError::Input(error.to_string()))?;
+    let folder = temporary()?;
+    let mut files = Vec::new();
+    let mut list = String::new();
+    for (inference, set) in sets.iter().enumerate() {
+        let mut cells = Vec::new();
+        for (index, data) in set.iter().enumerate() {
+            let name = format!("in-{inference}-{index}.raw");
+            let path = folder.path().join(&name);
+            std::fs::write(&path, data)
+                .map_err(|source| NetRunError::Io { action: format!("write {}", path.display()), source })?;
+            cells.push(name.clone());
+            files.push((name, path));
+        }
+        let _ = writeln!(list, "{}", cells.join(" "));
+    }
+    Ok(Inputs { origin, files, list, _folder: folder })
+}
+
+/// Inputs of a model that could not be read: raw files as they are, which must hold the tensors' own types.
+fn as_given(task: &RunTask, why: Option<&String>) -> Result<Inputs, NetRunError> {
+    let unknown = |reason: &str| NetRunError::NoInputs { model: task.model.clone(), reason: reason.to_owned() };
+    let why = why.map_or("its graph could not be read", String::as_str);
+    if !task.native_input {
+        return Err(unknown(&format!("{why}; raw files in the tensors' own types can be given with --native-input")));
+    }
+    let lines: Vec<Vec<GivenInput>> = match &task.input_list {
+        Some(path) => list_lines(path)?,
+        None if task.inputs.is_empty() => return Err(unknown(why)),
+        None => vec![task.inputs.iter().map(|input| (Some(input.name.clone()), input.path.clone())).collect()],
+    };
+    let mut files = Vec::new();
+    let mut list = String::new();
+    let mut origin = Vec::new();
+    for (inference, line) in lines.iter().enumerate() {
+        let mut cells = Vec::new();
+        for (index, (tensor, path)) in line.iter().enumerate() {
+            let bytes = std::fs::metadata(path)
+                .map_err(|source| NetRunError::Io {
+                    action: format!("read {}", clean_text(&path.to_string_lossy())),
+                    source,
+                })?
+                .len();
+            let name = format!("in-{inference}-{index}.raw");
+            cells.push(tensor.as_ref().map_or_else(|| name.clone(), |tensor| format!("{tensor}:={name}")));
+            files.push((name, path.clone()));
+            if inference == 0 {
+                origin.push(TensorData {
+                    name: clean_text(tensor.as_deref().unwrap_or("")),
+                    source: clean_text(&path.to_string_lossy()),
+                    bytes,
+                    quantization: None,
+                });
+            }
+        }
+        let _ = writeln!(list, "{}", cells.join(" "));
+    }
+    Ok(Inputs { origin, files, list, _folder: temporary()? })
+}
+
+fn list_lines(path: &Path) -> Result<Vec<Vec<GivenInput>>, NetRunError> {
+    const MAX_LIST_BYTES: u64 = 64 << 20;
+    let text = crate::files::read_text_at_most(path, MAX_LIST_BYTES).map_err(|source| NetRunError::Io {
+        action: format!("read {}", clean_text(&path.to_string_lossy())),
+        source,
+    })?;
+    let cell = |cell: &str| match cell.split_once(":=") {
+        Some((name, file)) => (Some(name.to_owned()), PathBuf::from(file)),
+        None => (None, PathBuf::from(cell)),
+    };
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '%']));
+    Ok(lines.map(|line| line.split_whitespace().map(cell).collect()).collect())
+}
+
+fn temporary() -> Result<TempDir, NetRunError> {
+    tempfile::tempdir().map_err(|source| NetRunError::Io { action: "make a temporary folder".to_owned(), source })
+}

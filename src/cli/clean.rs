@@ -1,0 +1,29 @@
+//! `qnnscope clean`.
+
+use super::{CliError, Global, OK, say, setup, target};
+use crate::backends::net_run::clean as clean_device;
+use crate::report::bytes_text;
+
+/// Arguments of `qnnscope clean`.
+#[derive(Debug, clap::Args)]
+pub struct CleanArgs {}
+
+/// Removes everything that qnnscope put on a device, and nothing else.
+pub fn clean(_args: &CleanArgs, global: &Global) -> Result<u8, CliError> {
+    let name = target::named(global);
+    if name == target::LOCAL {
+        let text = "clean needs a device: --device SERIAL; this machine's runtimes are in the data folder that `qnnscope \
+                    runtime list` shows";
+        return Err(CliError::Usage(text.to_owned()));
+    }
+    let (id, removed) = setup::block_on(async {
+        let device = target::find(&name, global).await?;
+        let removed = clean_device(&device).await?;
+        Ok::<_, CliError>((device.id().to_owned(), removed))
+    })??;
+    match removed {
+        Some(bytes) => say(&format!("removed {} from {id}", bytes_text(bytes as f64))),
+        None => say(&format!("nothing of qnnscope is on {id}")),
+    }
+    Ok(OK)
+}

@@ -1,0 +1,267 @@
+//! Runs on a device: the real adb server, the real libraries, the stand-in for qnn-net-run.
+
+#![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use serde_json::Value;
+use std::time::Duration;
+use support::device::Bench;
+use support::virtual_device::{Options, Snapshot};
+use support::{Qnnscope, demo_float, demo_int8, max_difference, number, read_f32, runtime_247};
+
+#[test]
+fn a_run_on_the_device_gives_what_a_run_here_gives() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let outputs = tempfile::tempdir().unwrap();
+    let flags = format!("-b cpu -n 20 --warmup 2 --save-outputs {}", outputs.path().display());
+    let run = bench.run(&demo_float(), &flags);
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    let result = run.result();
+    assert_eq!(result["status"], "ok");
+    assert_eq!(result["device"]["id"], bench.device.serial());
+    assert_eq!((&result["device"]["soc"], &result["device"]["hexagon_arch"]), (&"SM8650".into(), &"v75".into()));
+    assert_eq!(result["latency_us"]["samples"], 20);
+    assert!(number(&result["latency_us"]["p50"]) > 0.0);
+    assert!(number(&result["stages_us"]["finalize"]) > 0.0 && number(&result["stages_us"]["first_inference"]) > 0.0);
+    let layers = result["ops"].as_array().unwrap();
+    assert!(layers.iter().any(|layer| layer["type"] == "Conv2d"), "layers are joined with the graph's ops");
+    assert!(number(&result["memory_bytes"]["rss_peak"]) > 0.0, "{:#}", result["memory_bytes"]);
+    // The same seed means the same data, so the outputs are those of a run on this machine.
+    let here = tempfile::tempdir().unwrap();
+    let flags = format!("-b cpu -n 1 --warmup 0 --profiling off --save-outputs {}", here.path().display());
+    Qnnscope::on(&runtime_247()).run_json(&demo_float(), &flags).expect(0);
+    let file = "Result_0/probabilities.raw";
+    let difference = max_difference(&read_f32(&outputs.path().join(file)), &read_f32(&here.path().join(file)));
+    assert!(difference < 1e-5, "{difference}");
+    assert_eq!(bench.tools_left(), "");
+}
+
+#[test]
+fn a_second_run_sends_nothing_and_clean_removes_all_of_ours() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    bench.shell("echo keep >/data/local/tmp/mine");
+    let sent = |flags: &str| {
+        let run = bench.run(&demo_int8(), flags);
+        assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+        let log = run.log();
+        let line = log.iter().find(|line| line.starts_with("sent ")).unwrap_or_else(|| panic!("{log:#?}")).clone();
+        (line, run.all("files_sent").len())
+    };
+    let (first, progress) = sent("-b cpu -n 3 --warmup 0 --profiling basic");
+    assert!(!first.starts_with("sent 0 files") && progress > 0, "{first}");
+    let (second, progress) = sent("-b cpu -n 3 --warmup 0 --profiling basic");
+    assert!(second.starts_with("sent 0 files (0 bytes)") && progress == 0, "{second}");
+    assert!(!bench.shell("ls /data/local/tmp/qnnscope").contains("run-"), "folders of runs are removed");
+    let clean = bench.on_device().arg("clean").finish();
+    assert_eq!(clean.code(), 0, "{}", clean.stderr);
+    assert!(clean.stderr.contains("removed"), "{}", clean.stderr);
+    assert_eq!(bench.shell("ls /data/local/tmp").trim(), "mine");
+    let again = bench.on_device().arg("clean").finish();
+    assert!(again.code() == 0 && again.stderr.contains("nothing of qnnscope"), "{}", again.stderr);
+}
+
+#[test]
+fn the_htp_gets_its_libraries_and_its_configuration() {
+    let bench = Bench::new(Snapshot::Sm8550Root);
+    let run = bench.run(&demo_int8(), "-b htp -n 6 --warmup 1 --perf-profile burst --vtcm-mb 4");
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    let result = run.result();
+    assert_eq!((&result["status"], &result["simulated"]), (&"ok".into(), &true.into()));
+    let layers = result["ops"].as_array().unwrap();
+    assert!(layers.iter().any(|layer| layer["cycles"]["mean"].is_number()), "{:#}", layers[0]);
+    let settings: Vec<(String, bool)> = run
+        .all("setting_applied")
+        .iter()
+        .map(|setting| (setting["key"].as_str().unwrap().to_owned(), setting["outcome"] == "applied"))
+        .collect();
+    for key in ["--perf-profile", "--vtcm-mb", "nice"] {
+        assert!(settings.contains(&(key.to_owned(), true)), "{key}: {settings:?}");
+    }
+    let objects = bench.shell("grep -l -a '^skel 73' /data/local/tmp/qnnscope/objects/* | wc -l");
+    assert_eq!(objects.trim(), "1", "the skel of this DSP is there");
+}
+
+#[test]
+fn a_context_binary_runs() {
+    let bench = Bench::new(Snapshot::Sm8550Root);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("made.bin");
+    std::fs::write(&path, support::context_binary("2.3.0", "htp", &demo_int8(), None)).unwrap();
+    let run = bench.run(&path, "-b htp -n 3 --warmup 0 --profiling basic");
+    assert_eq!(run.done.code(), 0, "{}\n{:#?}", run.done.stderr, run.log());
+    assert_eq!(run.done.json()["model"]["format"], "context_binary");
+}
+
+#[test]
+fn hostile_file_names_are_only_names() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mo del's $(touch owned) `id`\n;x.dlc");
+    std::fs::copy(demo_int8(), &path).unwrap();
+    let run = bench.run(&path, "-b cpu -n 2 --warmup 0 --profiling basic");
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    assert!(!bench.shell("ls -R /data/local/tmp / 2>/dev/null").contains("owned"));
+}
+
+/// Enough inferences that something can happen in between.
+const LONG: &str = "-b cpu --duration 30s --warmup 0 --profiling basic";
+
+fn measured(recording: &support::device::Recording) {
+    recording.until("inferences", |batch| batch["phase"] == "clean");
+}
+
+#[test]
+fn a_lost_link_is_told_and_the_run_goes_on_when_the_device_is_back() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let recording = bench.start(&demo_int8(), "-b cpu --duration 8s --warmup 0 --profiling basic");
+    measured(&recording);
+    bench.device.drop_link();
+    let run = recording.wait();
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    assert!(run.logged("waiting up to") && run.logged("is back"), "{:#?}", run.log());
+    let result = run.result();
+    assert_eq!(result["status"], "ok");
+    let before =
+        run.events.iter().position(|event| event["log"]["text"].as_str().unwrap_or("").contains("waiting up to"));
+    let kept = run.events[..before.unwrap()].iter().filter_map(|event| event.get("inferences"));
+    assert!(kept.count() > 0, "what was measured before is kept");
+    assert_eq!(bench.tools_left(), "");
+}
+
+#[test]
+fn a_killed_adb_server_is_started_again_and_the_run_goes_on() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let recording = bench.start(&demo_int8(), "-b cpu --duration 8s --warmup 0 --profiling basic");
+    measured(&recording);
+    bench.server.adb(["kill-server"]);
+    let run = recording.wait();
+    assert_eq!(run.done.code(), 0, "{}\n{:#?}", run.done.stderr, run.log());
+    assert!(run.logged("is back"), "{:#?}", run.log());
+    // The server that qnnscope started is ours to end.
+    std::process::Command::new("adb").args(["-P", &bench.server.port().to_string(), "kill-server"]).output().unwrap();
+}
+
+#[test]
+fn ctrl_c_ends_the_tool_on_the_device_and_keeps_the_figures() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let recording = bench.start(&demo_int8(), LONG);
+    measured(&recording);
+    support::send(recording.running.pid(), rustix::process::Signal::INT);
+    let run = recording.wait();
+    assert_eq!(run.done.code(), 130, "{}", run.done.stderr);
+    let result = run.result();
+    assert_eq!((&result["status"], &result["stopped_early"]), (&"ok".into(), &true.into()));
+    assert!(number(&result["latency_us"]["samples"]) > 0.0);
+    assert_eq!(bench.tools_left(), "");
+}
+
+#[test]
+fn kill_9_of_qnnscope_leaves_nothing_running_on_the_device() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let recording = bench.start(&demo_int8(), LONG);
+    measured(&recording);
+    support::send(recording.running.pid(), rustix::process::Signal::KILL);
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while !bench.tools_left().is_empty() {
+        assert!(std::time::Instant::now() < deadline, "{}", bench.tools_left());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_killed_tool_is_a_failure_with_its_signal_and_the_lines_of_the_device() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let recording = bench.start(&demo_int8(), LONG);
+    measured(&recording);
+    bench.device.log("11-21 06:40:07.000  1512  1512 I lowmemorykiller: Kill 'qnn-net-run' (4711), uid 2000");
+    let kill = "for p in /proc/[0-9]*; do case $(cat $p/cmdline 2>/dev/null | tr '\\0' ' ') in ./qnn-net-run*) kill -9 \
+                ${p#/proc/} && echo killed;; esac; done";
+    // Between two rounds there is nothing to kill.
+    while !bench.shell(kill).contains("killed") {}
+    let run = recording.wait();
+    assert_eq!(run.done.code(), 1, "{}", run.done.stderr);
+    let result = run.result();
+    assert_eq!(
+        (&result["status"], &result["error"]["call"]),
+        (&"failed".into(), &"SIGKILL".into()),
+        "{:#}",
+        result["error"]
+    );
+    assert!(number(&result["latency_us"]["samples"]) > 0.0, "the rounds before are kept");
+    assert!(run.logged("lowmemorykiller"), "{:#?}", run.log());
+}
+
+#[test]
+fn a_device_without_space_says_how_much_is_missing() {
+    let options = Options { disk_bytes: Some(4 << 20), ..Options::default() };
+    let bench = Bench::with(Snapshot::Sm8650User, options);
+    let run = bench.run(&demo_int8(), "-b cpu -n 1");
+    assert_eq!(run.done.code(), 1, "{}", run.done.stderr);
+    let error = &run.result()["error"];
+    assert!(error["message"].as_str().unwrap().contains("no space left"), "{error:#}");
+    assert!(error["hint"].as_str().unwrap().contains("qnnscope clean"), "{error:#}");
+}
+
+#[test]
+fn a_device_that_gets_too_hot_is_left_alone() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let recording = bench.start(&demo_int8(), LONG);
+    measured(&recording);
+    bench.device.dumpsys("thermalservice", "IsStatusOverride: false\nThermal Status: 4\n");
+    let run = recording.wait();
+    assert_eq!(run.done.code(), 1, "{}", run.done.stderr);
+    let result = run.result();
+    assert!(result["error"]["message"].as_str().unwrap().contains("too hot"), "{:#}", result["error"]);
+    assert!(number(&result["latency_us"]["samples"]) > 0.0);
+}
+
+#[test]
+fn a_slow_link_changes_no_figure_but_the_time_it_takes() {
+    let options = Options { delay: Duration::from_millis(30), ..Options::default() };
+    let bench = Bench::with(Snapshot::Sm8650User, options);
+    let run = bench.run(&demo_int8(), "-b htp -n 10 --warmup 0 --profiling basic");
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    assert_eq!(run.result()["latency_us"]["samples"], 10);
+}
+
+#[test]
+fn what_is_missing_for_a_device_run_is_named() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let address = format!("127.0.0.1:{}", bench.server.port());
+    let call = || Qnnscope::on(&runtime_247()).args(["--adb-server", &address, "--device", &bench.device.serial()]);
+    let no_sdk = call().run_json(&demo_int8(), "-n 1");
+    assert_eq!(no_sdk.code(), 3, "{}", no_sdk.stderr);
+    assert!(
+        no_sdk.stderr.contains("$QNN_SDK_ROOT is not set") && no_sdk.stderr.contains("next: "),
+        "{}",
+        no_sdk.stderr
+    );
+    std::fs::remove_file(bench.sdk.root().join("lib/hexagon-v75/unsigned/libQnnHtpV75Skel.so")).unwrap();
+    let no_skel = bench.run(&demo_int8(), "-b htp -n 1");
+    assert_eq!(no_skel.done.code(), 3, "{}", no_skel.done.stderr);
+    let message = no_skel.result()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("libQnnHtpV75Skel.so") && message.contains("v75"), "{message}");
+}
+
+#[test]
+fn rounds_grow_so_that_little_time_goes_to_loading() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let run = bench.run(&demo_int8(), "-b htp --duration 12s --warmup 0 --profiling basic");
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    let rounds: Vec<&Value> = run
+        .all("metrics")
+        .into_iter()
+        .flat_map(|sample| sample["metrics"].as_array().unwrap())
+        .filter(|metric| metric["name"] == "rounds")
+        .collect();
+    assert!(number(&rounds[0]["value"]) >= 2.0, "{rounds:?}");
+    assert!(run.logged("of their time went to starting it"), "{:#?}", run.log());
+    // Moments of the device lie on the host's axis: no inference ends after the run did.
+    let stamps = |kind: &str| -> Vec<u64> {
+        let batches = run.all(kind);
+        batches.iter().flat_map(|batch| batch["start_us"].as_array().unwrap()).map(|us| us.as_u64().unwrap()).collect()
+    };
+    let starts = stamps("inferences");
+    assert!(starts.windows(2).all(|pair| pair[0] <= pair[1]), "inferences are in order over all rounds");
+}
