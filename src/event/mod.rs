@@ -119,6 +119,12 @@ pub enum Event {
         /// What it aims for.
         budget: Budget,
     },
+    /// The process that runs the model was started anew; what was measured before and after goes together, the time in
+    /// between belongs to no inference.
+    RoundStarted {
+        /// Number of the round, from 0.
+        round: u64,
+    },
     /// Inferences finished.
     Inferences(InferenceBatch),
     /// The rows that later [`Event::OpTimes`] arrays refer to, in order.

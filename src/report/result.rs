@@ -1,6 +1,8 @@
 //! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
 
-use crate::event::{DeviceInfo, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData};
+use crate::event::{
+    Confound, DeviceInfo, Driver, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
+};
 use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
 use crate::store::{LatencyStats, OpStats, PERCENTILES, Run, Store};
 use serde::Serialize;
@@ -59,10 +61,12 @@ struct RunResult {
     device: Option<DeviceInfo>,
     backend: &'static str,
     simulated: bool,
+    driver: Driver,
     status: &'static str,
     stopped_early: bool,
     runtime: Option<RuntimeInfo>,
     error: Option<ErrorResult>,
+    confounds: Vec<Confound>,
     settings: Vec<SettingResult>,
     inputs: Vec<TensorData>,
     stages_us: BTreeMap<&'static str, f64>,
@@ -130,6 +134,7 @@ struct Memory {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Profiling {
     level: &'static str,
+    clean_level: &'static str,
     iterations: u64,
     overhead_factor: Option<f64>,
     mismatched_iterations: u64,
@@ -239,6 +244,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
         device: store.device(&run.plan.device).cloned(),
         backend: run.plan.backend.name(),
         simulated: run.plan.simulated,
+        driver: run.plan.driver,
         status: match run.status() {
             Some(RunStatus::Ok | RunStatus::Stopped) => "ok",
             Some(RunStatus::Failed) | None => "failed",
@@ -246,6 +252,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
         stopped_early: run.status() == Some(RunStatus::Stopped),
         runtime: run.runtime.clone(),
         error: error(run),
+        confounds: run.confounds.clone(),
         settings: run.settings.iter().map(setting).collect(),
         inputs: run.inputs.clone(),
         stages_us: reported().map(|time| (time.stage.name(), time.duration_us)).collect(),
@@ -265,6 +272,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
         cpu_utilization_percent: run.cpu_utilization_percent(),
         profiling: Profiling {
             level: run.plan.profiling.name(),
+            clean_level: run.plan.clean_profiling().name(),
             iterations: run.detailed.count(),
             overhead_factor: run.overhead_factor(),
             mismatched_iterations: run.ops.mismatched(),

@@ -5,5 +5,6 @@ mod frames;
 mod process;
 mod supervise;
 
+pub(crate) use console::events as console_events;
 pub use process::RunnerError;
 pub use supervise::{Ended, Limits, Supervisor, ask};

@@ -12,14 +12,14 @@ use super::pace::Pace;
 use super::prepare::{Prepared, prepare};
 use super::round::{self, Progress, RoundEnd, RoundError};
 use super::{NetRunError, Sdk, config};
-use crate::backends::local::Limits;
+use crate::backends::local::{Limits, console_events};
 use crate::backends::qnn::runner::RunTask;
 use crate::backends::settings::{self, Resolved};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::devices::{Device, DeviceError, Root, confounds};
 use crate::event::{
-    Budget, DeviceFacts, Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Phase, RunId,
-    RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, now_us,
+    Budget, Confound, DeviceFacts, Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Phase,
+    RunId, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, now_us,
 };
 use crate::session::Source;
 use std::path::PathBuf;
@@ -75,6 +75,17 @@ impl From<DeviceError> for Broken {
     fn from(error: DeviceError) -> Self {
         Self::Setup(error.into())
     }
+}
+
+/// Without root the tool runs with the priority of the adb shell, which is not that of an app that the user looks at.
+fn scheduler_class(facts: &DeviceFacts) -> Option<Confound> {
+    (!facts.root.is_available()).then(|| Confound {
+        id: "scheduler_class".to_owned(),
+        observation:
+            "the run has the scheduler class of the adb shell (nice 0), not that of an app in the foreground (-10)"
+                .to_owned(),
+        advice: "with root qnnscope raises it; compare runs of one class only".to_owned(),
+    })
 }
 
 /// What stays the same over all rounds.
@@ -133,7 +144,8 @@ impl NetRun<'_> {
         let facts = self.device.describe().await?;
         self.send(Event::DeviceSeen(self.device.identity(&facts))).await;
         self.send(Event::DeviceDescribed(Box::new(facts.clone()))).await;
-        let disturbing = confounds(&facts);
+        let mut disturbing = confounds(&facts);
+        disturbing.extend(scheduler_class(&facts));
         for confound in &disturbing {
             self.note(LogLevel::Warning, &format!("{}; {}", confound.observation, confound.advice)).await;
         }
@@ -436,6 +448,7 @@ impl Rounds<'_> {
             root: setup.facts.root,
             vendor_libraries: self.net.options.vendor_libraries,
         };
+        self.net.send(Event::RoundStarted { round: self.number }).await;
         self.number += 1;
         self.fold.begin_round();
         self.looks.clear();
@@ -456,7 +469,14 @@ impl Rounds<'_> {
 
     async fn take(&mut self, plan: RoundPlan, progress: Progress) {
         match progress {
-            Progress::Line(line) => self.net.send(Event::Log(line)).await,
+            Progress::Line(line) => {
+                // Every round loads again and prints the compiler's figures again; the first ones are told.
+                let told = if self.number == 1 { console_events(&line.text) } else { Vec::new() };
+                for event in told.into_iter().filter(|event| matches!(event, Event::SubStageFinished(_))) {
+                    self.net.send(event).await;
+                }
+                self.net.send(Event::Log(line)).await;
+            }
             Progress::Memory(t_us, look) => {
                 let first = self.number == 1 && self.looks.is_empty();
                 self.looks.push((t_us, look));
