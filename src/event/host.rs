@@ -49,8 +49,16 @@ pub struct CounterInfo {
 /// One tick: a value for each declared counter, in the declared order; `None` is a gap, never zero.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterSample {
+    /// The set; 0, the host's own, is left out.
+    #[serde(default, skip_serializing_if = "is_host")]
+    pub set: u32,
     /// Moment of reading, host monotonic microseconds.
     pub t_us: u64,
     /// The values.
     pub values: Vec<Option<f64>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_host(set: &u32) -> bool {
+    *set == 0
 }
