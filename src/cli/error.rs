@@ -10,6 +10,7 @@ use crate::backends::settings::SettingError;
 use crate::devices::DeviceError;
 use crate::event::{Failure, clean_text};
 use crate::models::FormatError;
+use crate::probes::CustomError;
 use crate::session::RecordError;
 use std::fmt::Write;
 use thiserror::Error;
@@ -36,6 +37,8 @@ pub enum CliError {
     ProfileLog { path: String, source: ProfileLogError },
     #[error(transparent)]
     NetRun(#[from] NetRunError),
+    #[error(transparent)]
+    Counters(#[from] CustomError),
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -64,6 +67,7 @@ impl CliError {
                 ..
             }
             | Self::Record(_)
+            | Self::Counters(_)
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,

@@ -31,7 +31,12 @@ pub async fn site(name: &str, run: &RunOptions, global: &Global) -> Result<Site,
     let device = find(name, global).await?;
     let sdk = Sdk::locate(global.runtime.as_deref(), &Env::from_process())?;
     let target = sdk.target(&device.describe().await?)?;
-    let options = NetRunOptions { sdk, host_runtime: host_runtime(global), vendor_libraries: !run.no_vendor_libs };
+    let options = NetRunOptions {
+        sdk,
+        host_runtime: host_runtime(global),
+        vendor_libraries: !run.no_vendor_libs,
+        counters: run.counter_options()?,
+    };
     Ok(Site::NetRun { device, options, emulated: target.is_emulated() })
 }
 
