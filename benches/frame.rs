@@ -67,6 +67,7 @@ fn feed(ops: u64, inferences: u64) -> Feed {
         profiling_budget: Some(Budget::Iterations(100_000)),
         simulated: false,
         driver: qnnscope::event::Driver::default(),
+        energy_while_charging: false,
     })));
     let index = |i: u64| u32::try_from(i).unwrap_or(u32::MAX);
     let graph_ops = (0..ops).map(|i| Op {

@@ -173,6 +173,7 @@ impl Desk {
             profiling_budget: None,
             simulated: false,
             driver: crate::event::Driver::default(),
+            energy_while_charging: false,
         };
         let failure = Failure {
             hint: error.hint(),

@@ -95,6 +95,9 @@ pub struct RunOptions {
     /// Counters of your own [default: counters.toml in the config folder]
     #[arg(long, value_name = "FILE")]
     pub counter_file: Option<PathBuf>,
+    /// On a device, tell energy also while it is charged, where the battery's current is not what the chip uses
+    #[arg(long)]
+    pub energy_while_charging: bool,
     /// On a device, leave the system's own library folders out of the search paths
     #[arg(long)]
     pub no_vendor_libs: bool,
@@ -199,6 +202,7 @@ impl RunOptions {
                 Site::Here(_) => Driver::Runner,
                 Site::NetRun { .. } => Driver::NetRun,
             },
+            energy_while_charging: self.energy_while_charging,
         };
         let place = match site {
             Site::Here(_) => Place::Here,

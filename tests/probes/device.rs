@@ -61,6 +61,10 @@ impl Transport for ShellTransport {
         self.kind
     }
 
+    fn revive(&self) -> Pending<'_, Result<(), DeviceError>> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn shell(&self, script: &str) -> ShellStream {
         let (stream, StreamFeed { pieces, mut stdin, .. }) = ShellStream::new();
         let program = self.root_program.as_ref().filter(|_| script.starts_with("su ")).unwrap_or(&self.program);

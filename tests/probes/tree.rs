@@ -128,7 +128,7 @@ impl Tree {
     }
 
     pub fn refuse(&self, path: &str) {
-        std::fs::set_permissions(self.here(path), std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(self.here(path), std::fs::Permissions::from_mode(0o000)).unwrap();
     }
 
     /// The device.
