@@ -91,7 +91,7 @@ impl Session {
                 None,
             ];
             let t_us = self.t_us;
-            self.emit(None, Event::Counters(CounterSample { t_us, values }));
+            self.emit(None, Event::Counters(CounterSample { set: 0, t_us, values }));
         }
     }
 
