@@ -1,6 +1,19 @@
 //! What the hardware and the processes are doing.
 
+mod catalogue;
+mod clock;
+mod counter;
+mod custom;
+mod discovery;
+mod dumpsys;
 mod host;
 pub mod process;
+mod value;
 
+pub use catalogue::{Cadence, Group, Parse, Row, rows};
+pub use clock::{DeviceClock, HostClock, Moment, RoundTrip, Stamp};
+pub use counter::{Counter, FileRead, How, Unreadable};
+pub use custom::{CustomError, default_path as custom_path, load as load_custom};
+pub use discovery::{Discovery, discover};
 pub use host::HostProbe;
+pub use value::Parser;
