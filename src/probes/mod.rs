@@ -8,6 +8,7 @@ mod discovery;
 mod dumpsys;
 mod host;
 pub mod process;
+mod sampler;
 mod value;
 
 pub use catalogue::{Cadence, Group, Parse, Row, rows};
@@ -16,4 +17,5 @@ pub use counter::{Counter, FileRead, How, Unreadable};
 pub use custom::{CustomError, default_path as custom_path, load as load_custom};
 pub use discovery::{Discovery, discover};
 pub use host::HostProbe;
+pub use sampler::{Options, Rate, Sampler};
 pub use value::Parser;
