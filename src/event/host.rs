@@ -62,3 +62,16 @@ pub struct CounterSample {
 fn is_host(set: &u32) -> bool {
     *set == 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_without_a_set_are_the_hosts() {
+        let old = r#"{"t_us":5,"values":[1.5,null]}"#;
+        let sample: CounterSample = serde_json::from_str(old).unwrap();
+        assert_eq!(sample, CounterSample { set: 0, t_us: 5, values: vec![Some(1.5), None] });
+        assert_eq!(serde_json::to_string(&sample).unwrap(), old);
+    }
+}

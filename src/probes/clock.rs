@@ -75,6 +75,12 @@ impl DeviceClock {
         Moment { device_us: self.last_us, stepped_us }
     }
 
+    /// The device's clock at a stamp of another shell, which comes late among the others; nothing is learnt from it.
+    pub fn late_us(&self, stamp: Stamp) -> u64 {
+        let epoch = stamp.epoch_us.and_then(|us| i64::try_from(us).ok());
+        epoch.zip(self.base_us).map_or(stamp.uptime_us, |(epoch, base)| at(epoch, base))
+    }
+
     fn place(&mut self, stamp: Stamp) -> (u64, Option<i64>) {
         let uptime = i64::try_from(stamp.uptime_us).unwrap_or(i64::MAX / 2);
         let Some(epoch) = stamp.epoch_us.and_then(|us| i64::try_from(us).ok()) else {

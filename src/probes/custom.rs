@@ -12,8 +12,9 @@ use thiserror::Error;
 
 /// No list of counters is longer.
 const MAX_BYTES: u64 = 1 << 20;
-/// No shell reads more in one go at a sensible rate.
-const MAX_COUNTERS: usize = 500;
+/// All paths go to the device in one command, which adb limits to 64 KiB.
+const MAX_COUNTERS: usize = 100;
+const MAX_PATH_BYTES: usize = 250;
 
 /// A file of counters that cannot be used.
 #[derive(Debug, Error)]
@@ -95,6 +96,9 @@ fn counter(entry: Entry) -> Result<Counter, String> {
     }
     if super::catalogue::rows().iter().any(|row| entry.id == row.id || entry.id.starts_with(&format!("{}.", row.id))) {
         return Err(format!("id {:?} is one of the built-in counters'", entry.id));
+    }
+    if entry.path.len() > MAX_PATH_BYTES {
+        return Err(format!("path is longer than {MAX_PATH_BYTES} bytes"));
     }
     if !entry.path.starts_with('/') || entry.path.contains(|c: char| c.is_control()) {
         return Err(format!("path {:?} has to be absolute", clean_text(&entry.path)));

@@ -61,10 +61,6 @@ impl Transport for ShellTransport {
         self.kind
     }
 
-    fn revive(&self) -> Pending<'_, Result<(), DeviceError>> {
-        Box::pin(async { Ok(()) })
-    }
-
     fn shell(&self, script: &str) -> ShellStream {
         let (stream, StreamFeed { pieces, mut stdin, .. }) = ShellStream::new();
         let program = self.root_program.as_ref().filter(|_| script.starts_with("su ")).unwrap_or(&self.program);
@@ -104,6 +100,10 @@ impl Transport for ShellTransport {
             }
         });
         stream
+    }
+
+    fn revive(&self) -> Pending<'_, Result<(), DeviceError>> {
+        Box::pin(async { Ok(()) })
     }
 
     fn push<'a>(&'a self, _: &'a Path, _: &'a str, _: Progress) -> Pending<'a, Result<(), DeviceError>> {

@@ -14,32 +14,32 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A sampler and all that it said.
-struct Session {
+pub struct Session {
     hub: Hub,
-    sampler: Option<Sampler>,
-    records: Vec<Record>,
+    pub sampler: Option<Sampler>,
+    pub records: Vec<Record>,
     sets: BTreeMap<u32, CounterSet>,
     store: Store,
     source: qnnscope::session::Source,
 }
 
 impl Session {
-    fn start(device: &Device, counters: Vec<Counter>, rate: Rate) -> Self {
-        Self::with(device, counters, Options { rate, ..Options::default() })
+    pub fn start(device: &Device, counters: Vec<Counter>, rate: Rate) -> Self {
+        Self::through(device, Root::None, counters, Options { rate, ..Options::default() })
     }
 
-    fn with(device: &Device, counters: Vec<Counter>, options: Options) -> Self {
+    pub fn through(device: &Device, root: Root, counters: Vec<Counter>, options: Options) -> Self {
         let (hub, source) = Hub::new(None);
-        let sampler = Some(Sampler::start(device, Root::None, counters, options, source.clone()));
+        let sampler = Some(Sampler::start(device, root, counters, options, source.clone()));
         Self { hub, sampler, records: Vec::new(), sets: BTreeMap::new(), store: Store::new(), source }
     }
 
-    fn sampler(&self) -> &Sampler {
+    pub fn sampler(&self) -> &Sampler {
         self.sampler.as_ref().unwrap()
     }
 
     /// Takes events until `ready` gives something.
-    async fn until<T>(&mut self, what: &str, mut ready: impl FnMut(&Session, &Record) -> Option<T>) -> T {
+    pub async fn until<T>(&mut self, what: &str, mut ready: impl FnMut(&Session, &Record) -> Option<T>) -> T {
         let end = Instant::now() + LIMIT;
         loop {
             let next = tokio::time::timeout(end.saturating_duration_since(Instant::now()), self.hub.next()).await;
@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// The value of a counter in a record, if it is a tick of its set.
-    fn value(&self, record: &Record, id: &str) -> Option<Option<f64>> {
+    pub fn value(&self, record: &Record, id: &str) -> Option<Option<f64>> {
         let Event::Counters(sample) = &record.event else { return None };
         let set = self.sets.get(&sample.set)?;
         let index = set.counters.iter().position(|info| info.id == id)?;
@@ -68,7 +68,7 @@ impl Session {
         (self.sets.get(&gap.set)?.counters[gap.counter as usize].id == id).then_some(gap.reason)
     }
 
-    async fn until_value(&mut self, id: &str, expected: f64) {
+    pub async fn until_value(&mut self, id: &str, expected: f64) {
         self.until(&format!("{id} of {expected}"), |session, record| {
             let value = session.value(record, id)??;
             ((value - expected).abs() < 1e-6).then_some(())
@@ -76,7 +76,7 @@ impl Session {
         .await;
     }
 
-    async fn until_gap(&mut self, id: &str, expected: Gap) {
+    pub async fn until_gap(&mut self, id: &str, expected: Gap) {
         while self.current_gap(id) != Some(expected) {
             self.until(&format!("gap of {id}"), |_, record| matches!(record.event, Event::CounterGap(_)).then_some(()))
                 .await;
@@ -87,7 +87,7 @@ impl Session {
         self.store.device_counters().series().iter().find(|known| known.series.info.id == id)?.gap
     }
 
-    async fn until_ticks(&mut self, count: usize) {
+    pub async fn until_ticks(&mut self, count: usize) {
         let mut left = count;
         self.until("ticks", |_, record| {
             left -= usize::from(matches!(record.event, Event::Counters(_)));
@@ -96,7 +96,7 @@ impl Session {
         .await;
     }
 
-    fn set_of(&self, id: &str) -> u32 {
+    pub fn set_of(&self, id: &str) -> u32 {
         let of = |set: &&CounterSet| set.counters.iter().any(|info| info.id == id);
         self.sets.values().rev().find(of).unwrap_or_else(|| panic!("{id} is in no set")).set
     }
@@ -334,19 +334,35 @@ fn scenes_of_the_snapshots_are_seen() {
 }
 
 #[test]
+fn this_machine_is_sampled_like_a_device() {
+    block_on(async {
+        let device = Device::local();
+        let found = find(&device).await;
+        let mut session = Session::start(&device, found.chosen(), Rate::default());
+        let memory = session.until("memory", |session, record| session.value(record, "memory.available")?).await;
+        assert!(memory > 1e6);
+        session.until("busy", |session, record| session.value(record, "cpu.busy")?).await;
+        assert_eq!(session.sampler().clock().borrow().unwrap().uncertainty_us(), 0);
+        assert_eq!(session.sampler.take().unwrap().stop().await.reason, None);
+    });
+}
+
+#[test]
 fn counters_that_need_root_are_sampled_through_su() {
     block_on(async {
         let tree = Tree::new("sm8550-root", false);
         let device = tree.rooted_device();
         let found = discover(&device, Root::SuC, &[]).await.unwrap();
         let (counters, _) = found.select(&["gpu.busy".into(), "cpu.freq.policy0".into()]);
-        let (hub, source) = Hub::new(None);
-        let sampler = Some(Sampler::start(&device, Root::SuC, counters, Options::default(), source.clone()));
-        let mut session =
-            Session { hub, sampler, records: Vec::new(), sets: BTreeMap::new(), store: Store::new(), source };
+        let mut session = Session::through(&device, Root::SuC, counters, Options::default());
         session.until_value("gpu.busy", 0.0).await;
         tree.write("/sys/class/kgsl/kgsl-3d0/gpubusy", b" 250000 1000000\n");
         session.until_value("gpu.busy", 25.0).await;
+        // A choice without such counters needs no root, and the next one does again.
+        session.sampler().choose(found.select(&["cpu.limit.policy0".into()]).0);
+        session.until("the limit", |session, record| session.value(record, "cpu.limit.policy0")?).await;
+        session.sampler().choose(found.select(&["gpu.level".into()]).0);
+        session.until("the level", |session, record| session.value(record, "gpu.level")?).await;
         assert_eq!(session.sampler.take().unwrap().stop().await.reason, None);
     });
 }

@@ -339,3 +339,39 @@ fn natural(path: &str) -> Vec<(String, u64)> {
     }
     key
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probes::catalogue::{Cadence, Group, Parse};
+    use crate::probes::counter::FileRead;
+    use crate::probes::value::Parser;
+
+    #[test]
+    fn the_script_fits_into_one_command_of_adb() {
+        let own = |index: usize| Counter {
+            id: format!("my.{index}"),
+            label: String::new(),
+            group: Group::Other,
+            unit: String::new(),
+            maximum: None,
+            about: String::new(),
+            cadence: Cadence::Fast,
+            needs_root: true,
+            chosen: true,
+            files: vec![FileRead { path: format!("/{index:0240}' "), how: How::Line }],
+            parser: Parser::new(Parse::Number),
+        };
+        let custom: Vec<Counter> = (0..100).map(own).collect();
+        let script = EndMarker::new().wrap(&requests(&custom).script(&BTreeSet::new()));
+        let wrapped = Root::SuC.wrap(&script);
+        assert!(wrapped.len() < 64_000, "{} bytes", wrapped.len());
+    }
+
+    #[test]
+    fn numbers_in_paths_sort_as_numbers() {
+        let mut paths = ["/zone10/temp", "/zone9/temp", "/zone/temp", "/zone9/type"];
+        paths.sort_by_key(|path| natural(path));
+        assert_eq!(paths, ["/zone9/temp", "/zone9/type", "/zone10/temp", "/zone/temp"]);
+    }
+}

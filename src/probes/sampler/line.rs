@@ -168,7 +168,7 @@ mod tests {
         let cpu = parse(b"U\x1f9\x1f123456 7 8\x1f1 (sh) S");
         assert_eq!(cpu, Some(Line::Cost { cpu_ns: Some(123_456) }));
         let ticks = parse(b"U\x1f9\x1f\x1f1 (a) b) S 2 3 4 5 6 7 8 9 10 11 30 20 0 0 0");
-        assert_eq!(ticks, Some(Line::Cost { cpu_ns: Some(320_000_000) }));
+        assert_eq!(ticks, Some(Line::Cost { cpu_ns: Some(500_000_000) }));
         let timed = parse(b"K\x1f3\x1f1700000000.1\x1f1700000000.2\x1f5.00");
         assert_eq!(timed, Some(Line::Timed { source: 3, us: Some(100_000), uptime_us: 5_000_000 }));
         for other in ["", "su: permission denied", "T", "T\u{1f}1", "T\u{1f}1\u{1f}\u{1f}x\u{1f}f", "J\u{1f}-1"] {

@@ -95,8 +95,7 @@ impl Sampler {
         let _ = self.commands.send(Command::Watch(pid));
     }
 
-    /// Samples other counters from now on. Counters that need root are only read by a sampler that was started with one of
-    /// them.
+    /// Samples other counters from now on.
     pub fn choose(&self, counters: Vec<Counter>) {
         let _ = self.commands.send(Command::Choose(counters));
     }

@@ -20,6 +20,8 @@ struct Set {
     period_us: u64,
     /// Indices of counters.
     counters: Vec<usize>,
+    /// Moment of the latest sample.
+    last_t_us: u64,
 }
 
 /// Contents and counters.
@@ -37,6 +39,7 @@ pub struct State {
     main: [Option<Set>; 3],
     /// Sets of the slow stream, by source.
     slow: Vec<(usize, Set)>,
+    /// Moment of the latest sample of any set.
     last_t_us: u64,
 }
 
@@ -83,13 +86,18 @@ impl State {
     pub fn arrange(&mut self, split: &Split, hanging: &BTreeSet<usize>, period_us: u64) -> Vec<CounterSet> {
         self.main = [None, None, None];
         self.slow.clear();
+        let last_t_us = self.last_t_us;
         let periods = [period_us, period_us.max(100_000), period_us.max(1_000_000)];
         for (index, counter) in self.counters.iter_mut().enumerate() {
             // The time between two readings may change: a difference over it would not be one of this counter.
             counter.parser.forget();
             let Some(first) = self.sources.of_counter(index).first().copied() else { continue };
-            let new =
-                |period_us| Set { number: NEXT_SET.fetch_add(1, Ordering::Relaxed), period_us, counters: Vec::new() };
+            let new = |period_us| Set {
+                number: NEXT_SET.fetch_add(1, Ordering::Relaxed),
+                period_us,
+                counters: Vec::new(),
+                last_t_us,
+            };
             let group = split.groups.iter().position(|group| group.contains(&first));
             let set = match group.or(hanging.contains(&first).then_some(2)) {
                 Some(group) => self.main[group].get_or_insert_with(|| new(periods[group])),
@@ -167,8 +175,8 @@ impl State {
         let mut readings = Vec::with_capacity(groups.len());
         for letter in groups.iter().take(3) {
             let Some(group) = b"fts".iter().position(|other| other == letter) else { continue };
-            if let Some(set) = self.main[group].take() {
-                readings.push(self.read(&set, device_us, t_us));
+            if let Some(mut set) = self.main[group].take() {
+                readings.push(self.read(&mut set, device_us, t_us));
                 self.main[group] = Some(set);
             }
         }
@@ -179,16 +187,29 @@ impl State {
     /// The sample of a slow source.
     pub fn slow(&mut self, source: usize, device_us: u64, t_us: u64) -> Option<Reading> {
         let at = self.slow.iter().position(|(index, _)| *index == source)?;
-        let (source, set) = self.slow.swap_remove(at);
-        let reading = self.read(&set, device_us, t_us);
+        let (source, mut set) = self.slow.swap_remove(at);
+        let reading = self.read(&mut set, device_us, t_us);
         self.slow.push((source, set));
         Some(reading)
     }
 
-    fn read(&mut self, set: &Set, device_us: u64, t_us: u64) -> Reading {
+    /// The slow stream is gone: its counters have no value any more.
+    pub fn lose_slow(&self) -> Vec<CounterGap> {
+        let gap = |set: u32, place: usize| CounterGap {
+            set,
+            counter: u32::try_from(place).unwrap_or(u32::MAX),
+            reason: Some(Gap::Unreadable),
+        };
+        let of_set =
+            |(_, set): &(usize, Set)| (0..set.counters.len()).map(|place| gap(set.number, place)).collect::<Vec<_>>();
+        self.slow.iter().flat_map(of_set).collect()
+    }
+
+    fn read(&mut self, set: &mut Set, device_us: u64, t_us: u64) -> Reading {
         // A better estimate of the clock may lie a little before the last one: time does not go back.
-        let t_us = t_us.max(self.last_t_us);
-        self.last_t_us = t_us;
+        let t_us = t_us.max(set.last_t_us);
+        set.last_t_us = t_us;
+        self.last_t_us = self.last_t_us.max(t_us);
         let mut gaps = Vec::new();
         let mut values = Vec::with_capacity(set.counters.len());
         for (place, index) in set.counters.iter().enumerate() {
