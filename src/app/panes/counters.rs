@@ -68,7 +68,9 @@ fn heading(context: &Context<'_>, device: &str) -> String {
     let state = match sampler {
         Some(sampler) if sampler.ended.is_some() => ", no longer sampled".to_owned(),
         Some(sampler) => sampler.report.as_ref().map_or_else(String::new, |report| {
-            let cost = report.cpu_us_per_tick.map(|us| format!(", {us:.0} µs a tick")).unwrap_or_default();
+            let symbols = context.symbols();
+            let cost = report.cpu_us_per_tick;
+            let cost = cost.map(|us| format!(", {} a tick", format::duration(us, symbols))).unwrap_or_default();
             let late = sampler.late + sampler.missed;
             let late = if late > 0 { format!(", {late} late") } else { String::new() };
             format!("  {:.0}/s{cost}{late}", report.rate_hz)
