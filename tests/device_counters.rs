@@ -125,3 +125,14 @@ fn a_counter_that_vanishes_is_a_gap_with_its_reason() {
     let run = recording.wait();
     assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
 }
+
+#[test]
+fn this_machine_is_sampled_as_a_device_where_that_is_asked_for() {
+    let run = support::Qnnscope::on(&support::runtime_247());
+    let done = run.run_json(&demo_int8(), "-b htp -n 20 --counters memory.available,cpu.busy").expect(0);
+    let document = done.json();
+    let device = &document["device_counters"][0];
+    assert_eq!(device["device"], "local");
+    let memory = find(&device["counters"], "memory.available").unwrap();
+    assert!(number(&memory["mean"]) > 0.0, "{memory:#}");
+}

@@ -7,7 +7,7 @@ mod support;
 use serde_json::Value;
 use std::time::Duration;
 use support::device::Bench;
-use support::virtual_device::{Options, Snapshot};
+use support::virtual_device::{LinkState, Options, Snapshot};
 use support::{Qnnscope, demo_float, demo_int8, max_difference, number, read_f32, runtime_247};
 
 #[test]
@@ -264,4 +264,85 @@ fn rounds_grow_so_that_little_time_goes_to_loading() {
     };
     let starts = stamps("inferences");
     assert!(starts.windows(2).all(|pair| pair[0] <= pair[1]), "inferences are in order over all rounds");
+}
+
+#[test]
+fn a_device_that_starts_anew_is_taken_up_again() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let recording = bench.start(&demo_int8(), "-b htp --duration 8s --warmup 0 --profiling basic");
+    measured(&recording);
+    bench.device.reboot(Duration::from_secs(2));
+    let run = recording.wait();
+    assert_eq!(run.done.code(), 0, "{}\n{:#?}", run.done.stderr, run.log());
+    assert!(run.logged("is back"), "{:#?}", run.log());
+    // The device's clock begins anew; its counters and inferences stay on the host's axis all the same.
+    assert!(run.all("clock_aligned").len() >= 2);
+    let starts: Vec<u64> = run
+        .all("inferences")
+        .iter()
+        .flat_map(|batch| batch["start_us"].as_array().unwrap())
+        .map(|us| us.as_u64().unwrap())
+        .collect();
+    assert!(starts.windows(2).all(|pair| pair[0] <= pair[1]));
+}
+
+#[test]
+fn revoked_authorisation_is_told_and_waited_for() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let recording = bench.start(&demo_int8(), LONG);
+    measured(&recording);
+    bench.device.set_state(LinkState::Unauthorized);
+    bench.device.drop_link();
+    recording.until("log", |line| line["text"].as_str().unwrap().contains("waiting up to"));
+    // Nobody allows it again: Ctrl-C ends the waiting, and what was measured stays.
+    support::send(recording.running.pid(), rustix::process::Signal::INT);
+    let run = recording.wait();
+    assert_eq!(run.done.code(), 130, "{}", run.done.stderr);
+    let result = run.result();
+    assert_eq!(result["status"], "failed");
+    assert!(number(&result["latency_us"]["samples"]) > 0.0);
+}
+
+#[test]
+fn storage_that_fills_up_in_a_run_is_the_cause_that_is_told() {
+    let options = Options { disk_bytes: Some(256 << 20), ..Options::default() };
+    let bench = Bench::with(Snapshot::Sm8650User, options);
+    let recording = bench.start(&demo_int8(), "-b cpu --duration 60s --warmup 0 --profiling basic");
+    measured(&recording);
+    bench.shell("cat /dev/zero >/data/local/tmp/fill");
+    let run = recording.wait();
+    assert_eq!(run.done.code(), 1, "{}\n{:#?}", run.done.stderr, run.log());
+    let error = run.result()["error"].clone();
+    assert!(error["message"].as_str().unwrap().contains("storage is full"), "{error:#}");
+    assert!(number(&run.result()["latency_us"]["samples"]) > 0.0);
+}
+
+#[test]
+fn a_crash_of_the_tool_shows_its_signal_and_tombstone() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    // The phone says its processor is this machine's, so that a model library for it can be built here.
+    bench.device.set_property("ro.product.cpu.abi", std::env::consts::ARCH.as_bytes());
+    let folder = tempfile::tempdir().unwrap();
+    let model = support::model_library(folder.path(), "small_graph.c", &["BEHAVIOUR=segfault"]);
+    let input = folder.path().join("x.raw");
+    std::fs::write(&input, [0; 64]).unwrap();
+    bench.device.log("11-21 06:40:07.000  4711  4711 F libc    : Fatal signal 11 (SIGSEGV) in tid 4711 (qnn-net-run)");
+    let run = bench.run(&model, &format!("-b cpu -n 5 --native-input --input x={}", input.display()));
+    assert_eq!(run.done.code(), 1, "{}\n{:#?}", run.done.stderr, run.log());
+    let error = run.result()["error"].clone();
+    assert_eq!(error["call"], "SIGSEGV", "{error:#}");
+    assert!(run.logged("Fatal signal 11"), "{:#?}", run.log());
+}
+
+#[test]
+fn a_model_for_another_processor_is_bad_input() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let folder = tempfile::tempdir().unwrap();
+    let model = support::model_library(folder.path(), "small_graph.c", &[]);
+    let run = bench.run(&model, "-b cpu -n 5");
+    assert_eq!(run.done.code(), 2, "{}", run.done.stderr);
+    let message = run.result()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("aarch64"), "{message}");
+    let missing = bench.run(&folder.path().join("nosuch.dlc"), "-b cpu -n 5");
+    assert_eq!(missing.done.code(), 2, "{}", missing.done.stderr);
 }

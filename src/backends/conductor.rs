@@ -3,9 +3,9 @@
 use super::local::{Ended, Limits, RunnerError, Supervisor};
 use super::net_run::{NetRun, NetRunOptions};
 use super::qnn::runner::{RunTask, Task};
-use crate::devices::Device;
+use crate::devices::{Device, Root};
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, RunId, RunPlan, RunStatus, Stage};
-use crate::probes::DeviceProbe;
+use crate::probes::{CounterOptions, DeviceProbe};
 use crate::session::Source;
 use std::collections::{BTreeMap, VecDeque};
 use tokio::sync::{mpsc, watch};
@@ -25,7 +25,10 @@ pub struct RunRequest {
 #[derive(Debug, Clone)]
 pub enum Place {
     /// On this machine, in a runner child.
-    Here,
+    Here {
+        /// Counters that are sampled as those of a device are: on a Snapdragon board, or where the user names some.
+        counters: Option<CounterOptions>,
+    },
     /// On a device, by the SDK's qnn-net-run.
     NetRun {
         /// The device.
@@ -68,7 +71,12 @@ impl Conductor {
         self.next_run += 1;
         self.source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
         match &request.place {
-            Place::Here => self.run_here(id, &request.task, stop).await,
+            Place::Here { counters } => {
+                if let Some(counters) = counters {
+                    self.sample_here(counters).await;
+                }
+                self.run_here(id, &request.task, stop).await;
+            }
             Place::NetRun { device, options } => {
                 // Taken out while the run has it: a run may end in the middle of anything.
                 let mut probe = self.probes.remove(device.id());
@@ -76,6 +84,22 @@ impl Conductor {
                 let run = NetRun { device, options, task: &request.task, limits, source, run: id };
                 run.run(&mut probe, stop).await;
                 self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
+            }
+        }
+    }
+
+    /// Samples this machine as a device; what cannot be done is told, the run goes on.
+    async fn sample_here(&mut self, counters: &CounterOptions) {
+        let device = Device::local();
+        if self.probes.contains_key(device.id()) {
+            return;
+        }
+        let root = if crate::devices::is_root() { Root::Shell } else { Root::None };
+        match DeviceProbe::start(&device, root, counters, &self.source).await {
+            Ok(probe) => self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe))),
+            Err(error) => {
+                let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &error.to_string());
+                self.source.send(None, Event::Log(line)).await;
             }
         }
     }

@@ -86,10 +86,10 @@ pub struct RunOptions {
     /// Detail of the vendor's log: error, warning, info, verbose, debug
     #[arg(long, value_name = "LEVEL", default_value = "warning", value_parser = log_level)]
     pub log_level: LogLevel,
-    /// On a device, readings of its counters a second; 0: none
+    /// Readings of a device's counters a second; 0: none
     #[arg(long, value_name = "HZ", default_value_t = 20.0, value_parser = rate)]
     pub counter_rate: f64,
-    /// On a device, counters to read, by id, group or glob: cpu, thermal.npu*; `qnnscope counters` lists them
+    /// Counters to read, by id, group or glob: cpu, thermal.npu*; `qnnscope counters` lists them
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub counters: Vec<String>,
     /// Counters of your own [default: counters.toml in the config folder]
@@ -157,7 +157,7 @@ impl RunOptions {
         let (budget, profiling_budget) = self.budgets();
         let task = RunTask {
             runtime_dir: match site {
-                Site::Here(runtime) => runtime.path.clone(),
+                Site::Here { runtime, .. } => runtime.path.clone(),
                 Site::NetRun { .. } => PathBuf::new(),
             },
             backend,
@@ -185,7 +185,7 @@ impl RunOptions {
         };
         let plan = RunPlan {
             device: match site {
-                Site::Here(_) => LOCAL.to_owned(),
+                Site::Here { .. } => LOCAL.to_owned(),
                 Site::NetRun { device, .. } => device.id().to_owned(),
             },
             backend,
@@ -195,17 +195,17 @@ impl RunOptions {
             profiling: self.profiling,
             profiling_budget: (self.profiling == ProfilingLevel::Detailed).then_some(profiling_budget),
             simulated: match site {
-                Site::Here(_) => backend.is_simulated_here(),
+                Site::Here { .. } => backend.is_simulated_here(),
                 Site::NetRun { emulated, .. } => *emulated && backend == Backend::Htp,
             },
             driver: match site {
-                Site::Here(_) => Driver::Runner,
+                Site::Here { .. } => Driver::Runner,
                 Site::NetRun { .. } => Driver::NetRun,
             },
             energy_while_charging: self.energy_while_charging,
         };
         let place = match site {
-            Site::Here(_) => Place::Here,
+            Site::Here { counters, .. } => Place::Here { counters: counters.clone() },
             Site::NetRun { device, options, .. } => Place::NetRun { device: device.clone(), options: options.clone() },
         };
         RunRequest { plan, task, place }

@@ -4,14 +4,20 @@ use super::options::{self, RunOptions};
 use super::{CliError, Global};
 use crate::backends::net_run::{NetRunOptions, Sdk};
 use crate::backends::runtime::{Env, RuntimeDir, choose};
-use crate::devices::{AdbServer, AdbTransport, Device, DeviceError};
+use crate::devices::{AdbServer, AdbTransport, Device, DeviceError, is_snapdragon};
+use crate::probes::CounterOptions;
 use std::path::PathBuf;
 
 /// Where runs are made, with what they need there.
 #[derive(Debug, Clone)]
 pub enum Site {
     /// On this machine.
-    Here(RuntimeDir),
+    Here {
+        /// Its libraries.
+        runtime: RuntimeDir,
+        /// Counters that are sampled as those of a device are.
+        counters: Option<CounterOptions>,
+    },
     /// On a device, by the SDK's qnn-net-run.
     NetRun {
         /// The device.
@@ -26,7 +32,10 @@ pub enum Site {
 /// Finds out where the device of this name runs models, and with what.
 pub async fn site(name: &str, run: &RunOptions, global: &Global) -> Result<Site, CliError> {
     if name == LOCAL {
-        return Ok(Site::Here(options::runtime(global)?));
+        // This machine's own probe tells load and memory; a Snapdragon has more to tell, and the user may want more.
+        let more = is_snapdragon() || !run.counters.is_empty() || run.counter_file.is_some();
+        let counters = if more { Some(run.counter_options()?) } else { None };
+        return Ok(Site::Here { runtime: options::runtime(global)?, counters });
     }
     let device = find(name, global).await?;
     let sdk = Sdk::locate(global.runtime.as_deref(), &Env::from_process())?;

@@ -35,6 +35,23 @@ fn soc_name() -> Option<String> {
     Some(clean_text(name.trim())).filter(|name| !name.is_empty())
 }
 
+/// True if this process is root's.
+#[cfg(unix)]
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// There is no root here.
+#[cfg(not(unix))]
+pub fn is_root() -> bool {
+    false
+}
+
+/// True on a Snapdragon that runs qnnscope itself.
+pub fn is_snapdragon() -> bool {
+    Path::new("/sys/devices/soc0/soc_id").exists()
+}
+
 /// This machine as a device.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalTransport;

@@ -19,7 +19,7 @@ pub use confounds::confounds;
 pub use describe::{free_bytes, thermal_status};
 pub use device::{COMMAND_LIMIT, Device, FileError, Output, Pending, Progress, Transport};
 pub use error::DeviceError;
-pub use local::{LocalTransport, local_device};
+pub use local::{LocalTransport, is_root, is_snapdragon, local_device};
 pub use process_group::Group;
 pub use root::Root;
 pub use script::{EndMarker, quote};

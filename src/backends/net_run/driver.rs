@@ -31,6 +31,8 @@ use tokio::sync::watch;
 const RETURN_LIMIT: Duration = Duration::from_mins(2);
 /// How often it is looked for.
 const RETURN_POLL: Duration = Duration::from_millis(500);
+/// Time that a device gets to log a crash.
+const TOMBSTONE: Duration = Duration::from_millis(800);
 /// Inferences with layer times that come before the clean rounds, so that a viewer sees the layers at once.
 const LEAD: u64 = 5;
 /// Thermal status from which on figures are worthless and the device wants to be left alone (4 is critical).
@@ -134,10 +136,14 @@ impl NetRun<'_> {
         let duration_us = began.elapsed().as_secs_f64() * 1e6;
         self.send(Event::StageFinished { stage: Stage::Prepare, duration_us }).await;
         let _logcat = super::logcat::follow(self.device, self.source.clone(), self.run);
+        let clock = WallClock::align(self.device).await?;
+        let text =
+            format!("the device's wall clock is known to ±{} µs on this machine's time axis", clock.uncertainty_us);
+        self.note(LogLevel::Info, &text).await;
         let mut rounds = Rounds {
             net: self,
             setup,
-            clock: WallClock::align(self.device).await?,
+            clock,
             fold: RunFold::new(setup.prepared.graph.clone()),
             pace: Pace::default(),
             number: 0,
@@ -147,7 +153,12 @@ impl NetRun<'_> {
             reached: Stage::Prepare,
             probe,
         };
-        rounds.all(stop).await
+        let ended = rounds.all(stop).await;
+        if matches!(&ended, Err(Broken::Failed(failure)) if failure.call.starts_with("SIG")) {
+            // The device writes what it knows of a crash into its own log, a moment later.
+            tokio::time::sleep(TOMBSTONE).await;
+        }
+        ended
     }
 
     /// Samples the device's counters, if that does not go on already.
