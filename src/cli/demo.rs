@@ -3,7 +3,7 @@
 use super::options::{self, OutputOptions, RunOptions};
 use super::run::{self, RunArgs};
 use super::runtime::{self, InstallArgs};
-use super::{CliError, Global, say, start};
+use super::{CliError, Global, say, start, target};
 use crate::backends::Backend;
 use crate::backends::runtime::{DEFAULT_WHEEL_VERSION, Env, RuntimeError};
 use crate::files::write_whole;
@@ -46,7 +46,10 @@ pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
         iterations: Some(args.iterations),
         ..start::default_options()?
     };
-    run::run(&RunArgs { model: unpack()?, options, output: args.output.clone() }, global)
+    // The demo shows this machine, whatever $ANDROID_SERIAL says; --device takes it elsewhere.
+    let device = global.device.clone().unwrap_or_else(|| target::LOCAL.to_owned());
+    let global = Global { device: Some(device), ..global.clone() };
+    run::run(&RunArgs { model: unpack()?, options, output: args.output.clone() }, &global)
 }
 
 /// Asks on the terminal; without one nobody can be asked, and the demo does what it is for.

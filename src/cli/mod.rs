@@ -36,6 +36,7 @@ struct Cli {
 
 /// Options of every subcommand.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Global {
     /// Folder with the QNN libraries, or root of an SDK; overrides every other place
     #[arg(long, global = true, value_name = "DIR")]

@@ -87,19 +87,19 @@ pub struct RunOptions {
     #[arg(long, value_name = "LEVEL", default_value = "warning", value_parser = log_level)]
     pub log_level: LogLevel,
     /// Readings of a device's counters a second; 0: none
-    #[arg(long, value_name = "HZ", default_value_t = 20.0, value_parser = rate)]
+    #[arg(long, value_name = "HZ", default_value_t = 20.0, value_parser = rate, help_heading = "Options of runs on a device")]
     pub counter_rate: f64,
     /// Counters to read, by id, group or glob: cpu, thermal.npu*; `qnnscope counters` lists them
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Options of runs on a device")]
     pub counters: Vec<String>,
     /// Counters of your own [default: counters.toml in the config folder]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "Options of runs on a device")]
     pub counter_file: Option<PathBuf>,
     /// On a device, tell energy also while it is charged, where the battery's current is not what the chip uses
-    #[arg(long)]
+    #[arg(long, help_heading = "Options of runs on a device")]
     pub energy_while_charging: bool,
     /// On a device, leave the system's own library folders out of the search paths
-    #[arg(long)]
+    #[arg(long, help_heading = "Options of runs on a device")]
     pub no_vendor_libs: bool,
     /// Longest time without progress before a run is given up, seconds
     #[arg(long, value_name = "S", default_value = "300", value_parser = seconds)]

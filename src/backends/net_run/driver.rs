@@ -247,6 +247,10 @@ impl NetRun<'_> {
             let why = "qnn-net-run does not write contexts; the SDK's qnn-context-binary-generator does";
             settings.push(no_effect("--save-context", crate::event::clean_text(&path.to_string_lossy()), why));
         }
+        if let Some(path) = &self.task.profile_log {
+            let why = "qnn-net-run writes a log for every round, and each is removed when it was read";
+            settings.push(no_effect("--save-profile-log", crate::event::clean_text(&path.to_string_lossy()), why));
+        }
         settings.push(match facts.root {
             Root::None => no_effect(
                 "nice",
