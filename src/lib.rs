@@ -7,6 +7,7 @@ pub mod app;
 pub mod backends;
 pub mod cli;
 pub mod devices;
+pub mod diagnosis;
 pub mod event;
 mod files;
 mod hints;
