@@ -3,9 +3,11 @@
 use super::catalogue::causes;
 use super::facts::Facts;
 use super::finding::{Diagnosis, Evidence, excerpt};
+use super::repeats::Repeats;
 use super::rules::{Rules, Scratch, Target, rules};
 use super::score::score;
 use super::stream::Filter;
+use aho_corasick::AhoCorasick;
 
 /// Longer lines are read in pieces of this many bytes; a message over the edge of a piece is not seen.
 const PIECE: usize = 32 * 1024;
@@ -23,6 +25,7 @@ pub struct Diagnoser {
     filter: Filter,
     facts: Facts,
     scratch: Scratch,
+    repeats: Repeats,
     /// Start of a line whose end has not come yet.
     line: Vec<u8>,
     /// True while the start of the current line was read as a piece of its own.
@@ -51,6 +54,7 @@ impl Diagnoser {
             filter: Filter::default(),
             facts: Facts::default(),
             scratch: Scratch::default(),
+            repeats: Repeats::default(),
             line: Vec::new(),
             in_line: false,
             lines: 0,
@@ -97,7 +101,7 @@ impl Diagnoser {
         self.facts.pass(b"\n");
         self.lines = self.lines.max(number);
         for piece in plain.chunks(PIECE) {
-            self.read(number, piece);
+            self.read_if_wanted(number, piece);
         }
         self.note_last(number, &plain);
     }
@@ -123,7 +127,7 @@ impl Diagnoser {
             let (now, later) = rest.split_at(PIECE - self.line.len());
             self.line.extend(now);
             let piece = std::mem::take(&mut self.line);
-            self.read(self.lines + 1, &piece);
+            self.read_if_wanted(self.lines + 1, &piece);
             self.note_last(self.lines + 1, &piece);
             self.line = piece;
             self.line.clear();
@@ -136,7 +140,7 @@ impl Diagnoser {
     fn end_line(&mut self) {
         self.lines += 1;
         let line = std::mem::take(&mut self.line);
-        self.read(self.lines, &line);
+        self.read_if_wanted(self.lines, &line);
         self.note_last(self.lines, &line);
         self.line = line;
         self.line.clear();
@@ -150,8 +154,7 @@ impl Diagnoser {
         let (mut counted, mut from) = (0, 0);
         'lines: while from < block.len() {
             for found in anchors.find_overlapping_iter(&block[from..]) {
-                let wanted = rules.anchored[found.pattern().as_usize()].iter().any(|&rule| !self.done[rule]);
-                if !wanted {
+                if !self.is_wanted(found.pattern().as_usize()) {
                     continue;
                 }
                 let at = from + found.start();
@@ -159,8 +162,12 @@ impl Diagnoser {
                 let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |next| at + next);
                 self.lines += memchr::memchr_iter(b'\n', &block[counted..start]).count() as u64;
                 counted = start;
-                for piece in block[start..end].chunks(PIECE) {
-                    self.read(self.lines + 1, piece);
+                if end - start < PIECE {
+                    self.read(self.lines + 1, &block[start..end]);
+                } else {
+                    for piece in block[start..end].chunks(PIECE) {
+                        self.read_if_wanted(self.lines + 1, piece);
+                    }
                 }
                 from = end + 1;
                 continue 'lines;
@@ -193,8 +200,26 @@ impl Diagnoser {
         }
     }
 
+    /// True while a rule that this anchor can lead to has not been met.
+    fn is_wanted(&self, anchor: usize) -> bool {
+        self.rules.anchored[anchor].iter().any(|&rule| !self.done[rule])
+    }
+
+    fn read_if_wanted(&mut self, number: u64, line: &[u8]) {
+        let anchors = self.rules.anchors.as_ref();
+        let wanted = |anchors: &AhoCorasick| {
+            anchors.find_overlapping_iter(line).any(|found| self.is_wanted(found.pattern().as_usize()))
+        };
+        if anchors.is_some_and(wanted) {
+            self.read(number, line);
+        }
+    }
+
     /// Everything one line (or piece of one) says.
     fn read(&mut self, number: u64, line: &[u8]) {
+        if self.repeats.is_known(line) {
+            return;
+        }
         let mut hits: Vec<(Target, usize)> = Vec::new();
         let mut scratch = std::mem::take(&mut self.scratch);
         self.rules.apply(line, &mut scratch, |rule, index| hits.push((rule.target, index)));

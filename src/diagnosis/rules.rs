@@ -142,13 +142,16 @@ impl Rules {
     /// Calls `hit` for every rule that the line fits, in the order of the rules.
     pub fn apply(&self, line: &[u8], scratch: &mut Scratch, mut hit: impl FnMut(&Rule, usize)) {
         let Some(literals) = &self.literals else { return };
-        scratch.present.clear();
         scratch.present.resize(self.candidates.len(), false);
+        for literal in scratch.met.drain(..) {
+            scratch.present[literal] = false;
+        }
         scratch.rules.clear();
         for found in literals.find_overlapping_iter(line) {
             let literal = found.pattern().as_usize();
             if !scratch.present[literal] {
                 scratch.present[literal] = true;
+                scratch.met.push(literal);
                 scratch.rules.extend(&self.candidates[literal]);
             }
         }
@@ -167,6 +170,7 @@ impl Rules {
 #[derive(Debug, Default)]
 pub struct Scratch {
     present: Vec<bool>,
+    met: Vec<usize>,
     rules: Vec<usize>,
 }
 
