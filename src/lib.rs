@@ -8,6 +8,7 @@ pub mod app;
 pub mod backends;
 pub mod cli;
 pub mod devices;
+pub mod diagnosis;
 pub mod event;
 mod files;
 mod hints;

@@ -4,7 +4,9 @@ mod clean;
 mod counters;
 mod demo;
 mod devices;
+mod diagnose;
 mod error;
+mod explain;
 mod headless;
 mod inspect;
 mod live;
@@ -66,6 +68,10 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Profile the bundled model on cpu and htp
     Demo(demo::DemoArgs),
+    /// Find known failures in a log from anywhere: logcat, qnn-net-run, ONNX Runtime, ExecuTorch, LiteRT, AI Hub
+    Diagnose(diagnose::DiagnoseArgs),
+    /// Explain error codes of QNN and FastRPC: what they mean and what usually stands behind them
+    Explain(explain::ExplainArgs),
     /// List this machine and the devices behind adb: what they are, and what may disturb a run
     Devices(devices::DevicesArgs),
     /// Connect to a device with wireless adb
@@ -91,6 +97,8 @@ pub fn main() -> ExitCode {
         Some(Command::Run(args)) => run::run(args, &cli.global),
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
+        Some(Command::Diagnose(args)) => diagnose::diagnose(args),
+        Some(Command::Explain(args)) => explain::explain(args),
         Some(Command::Devices(args)) => devices::devices(args, &cli.global),
         Some(Command::Connect(args)) => devices::connect(args, &cli.global),
         Some(Command::ProfileLog(args)) => profile_log::profile_log(args),

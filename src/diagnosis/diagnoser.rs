@@ -1,0 +1,270 @@
+//! Reading a log once, from its first byte to its last, in bounded memory.
+
+use super::catalogue::causes;
+use super::facts::Facts;
+use super::finding::{Diagnosis, Evidence, excerpt};
+use super::repeats::Repeats;
+use super::rules::{Rules, Scratch, Target, rules};
+use super::score::score;
+use super::stream::Filter;
+use aho_corasick::AhoCorasick;
+
+/// Longer lines are read in pieces of this many bytes; a message over the edge of a piece is not seen.
+const PIECE: usize = 32 * 1024;
+
+/// What is known of a signal or flag: the first line that shows it.
+pub(super) type Seen = Option<Evidence>;
+
+/// Finds known failures in a log.
+///
+/// Bytes come through [`Self::feed`] in pieces of any size, or lines through [`Self::feed_line`]. Memory does not grow with
+/// the log: at most one piece of a line and one line per signal of the catalogue are kept.
+#[derive(Debug)]
+pub struct Diagnoser {
+    rules: &'static Rules,
+    filter: Filter,
+    facts: Facts,
+    scratch: Scratch,
+    repeats: Repeats,
+    /// Start of a line whose end has not come yet.
+    line: Vec<u8>,
+    /// True while the start of the current line was read as a piece of its own.
+    in_line: bool,
+    lines: u64,
+    bytes: u64,
+    /// By rule: no more lines are needed for it.
+    done: Vec<bool>,
+    pub(super) flags: Vec<Seen>,
+    pub(super) signals: Vec<Vec<Seen>>,
+    last: Evidence,
+}
+
+impl Default for Diagnoser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Diagnoser {
+    /// Nothing read yet.
+    pub fn new() -> Self {
+        let rules = rules();
+        Self {
+            rules,
+            filter: Filter::default(),
+            facts: Facts::default(),
+            scratch: Scratch::default(),
+            repeats: Repeats::default(),
+            line: Vec::new(),
+            in_line: false,
+            lines: 0,
+            bytes: 0,
+            done: vec![false; rules.list.len()],
+            flags: vec![None; rules.flags.len()],
+            signals: causes().iter().map(|cause| vec![None; cause.signal.len()]).collect(),
+            last: Evidence { line: 0, text: String::new() },
+        }
+    }
+
+    /// How the program that wrote the log ended, as a shell counts it: 128 and the signal for a signal.
+    pub fn exit_status(&mut self, status: i32) {
+        self.facts.exit_status(status);
+    }
+
+    /// How many of its result files have 0 bytes.
+    pub fn empty_outputs(&mut self, count: u32) {
+        self.facts.empty_outputs(count);
+    }
+
+    /// The log has to do with QNN whatever its lines say.
+    pub(super) fn set_flag(&mut self, name: &str, text: &str) {
+        if let Some(flag) = self.rules.flag(name) {
+            self.flags[flag].get_or_insert_with(|| Evidence { line: 0, text: text.to_owned() });
+        }
+    }
+
+    /// The next bytes of the log: any encoding of text, with or without terminal escapes, or no text at all.
+    pub fn feed(&mut self, data: &[u8]) {
+        self.bytes += data.len() as u64;
+        let mut filter = std::mem::take(&mut self.filter);
+        filter.pass(data, |text| self.text(text));
+        self.filter = filter;
+    }
+
+    /// One line with a number of its own, without its end. Not to be mixed with [`Self::feed`].
+    pub fn feed_line(&mut self, number: u64, line: &[u8]) {
+        self.bytes += line.len() as u64 + 1;
+        let mut plain = Vec::new();
+        let mut filter = Filter::lines();
+        filter.pass(line, |text| plain.extend(text));
+        self.facts.pass(&plain);
+        self.facts.pass(b"\n");
+        self.lines = self.lines.max(number);
+        for piece in plain.chunks(PIECE) {
+            self.read_if_wanted(number, piece);
+        }
+        self.note_last(number, &plain);
+    }
+
+    fn text(&mut self, mut data: &[u8]) {
+        self.facts.pass(data);
+        // The rest of the line that has begun.
+        if self.in_line || !self.line.is_empty() {
+            let end = memchr::memchr(b'\n', data);
+            let rest = &data[..end.unwrap_or(data.len())];
+            self.lengthen(rest);
+            let Some(end) = end else { return };
+            self.end_line();
+            data = &data[end + 1..];
+        }
+        let whole = memchr::memrchr(b'\n', data).map_or(0, |at| at + 1);
+        self.block(&data[..whole]);
+        self.lengthen(&data[whole..]);
+    }
+
+    fn lengthen(&mut self, mut rest: &[u8]) {
+        while self.line.len() + rest.len() >= PIECE {
+            let (now, later) = rest.split_at(PIECE - self.line.len());
+            self.line.extend(now);
+            let piece = std::mem::take(&mut self.line);
+            self.read_if_wanted(self.lines + 1, &piece);
+            self.note_last(self.lines + 1, &piece);
+            self.line = piece;
+            self.line.clear();
+            self.in_line = true;
+            rest = later;
+        }
+        self.line.extend(rest);
+    }
+
+    fn end_line(&mut self) {
+        self.lines += 1;
+        let line = std::mem::take(&mut self.line);
+        self.read_if_wanted(self.lines, &line);
+        self.note_last(self.lines, &line);
+        self.line = line;
+        self.line.clear();
+        self.in_line = false;
+    }
+
+    /// Whole lines at once: only those with an anchor are looked at one by one.
+    fn block(&mut self, block: &[u8]) {
+        let rules = self.rules;
+        let Some(anchors) = &rules.anchors else { return };
+        let (mut counted, mut from) = (0, 0);
+        'lines: while from < block.len() {
+            for found in anchors.find_overlapping_iter(&block[from..]) {
+                if !self.is_wanted(found.pattern().as_usize()) {
+                    continue;
+                }
+                let at = from + found.start();
+                let start = memchr::memrchr(b'\n', &block[..at]).map_or(0, |at| at + 1);
+                let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |next| at + next);
+                self.lines += memchr::memchr_iter(b'\n', &block[counted..start]).count() as u64;
+                counted = start;
+                if end - start < PIECE {
+                    self.read(self.lines + 1, &block[start..end]);
+                } else {
+                    for piece in block[start..end].chunks(PIECE) {
+                        self.read_if_wanted(self.lines + 1, piece);
+                    }
+                }
+                from = end + 1;
+                continue 'lines;
+            }
+            break;
+        }
+        self.lines += memchr::memchr_iter(b'\n', &block[counted..]).count() as u64;
+        self.note_last_of(block);
+    }
+
+    /// The last line that is not empty, which shows how a log ends.
+    fn note_last_of(&mut self, block: &[u8]) {
+        let mut number = self.lines;
+        let mut end = block.len().saturating_sub(1);
+        while end > 0 {
+            let start = memchr::memrchr(b'\n', &block[..end]).map_or(0, |at| at + 1);
+            if block[start..end].trim_ascii().is_empty() && start > 0 {
+                number = number.saturating_sub(1);
+                end = start - 1;
+                continue;
+            }
+            self.note_last(number, &block[start..end]);
+            return;
+        }
+    }
+
+    fn note_last(&mut self, number: u64, line: &[u8]) {
+        if !line.trim_ascii().is_empty() && (self.last.line != number || self.last.text.is_empty()) {
+            self.last = Evidence { line: number, text: excerpt(line) };
+        }
+    }
+
+    /// True while a rule that this anchor can lead to has not been met.
+    fn is_wanted(&self, anchor: usize) -> bool {
+        self.rules.anchored[anchor].iter().any(|&rule| !self.done[rule])
+    }
+
+    fn read_if_wanted(&mut self, number: u64, line: &[u8]) {
+        let anchors = self.rules.anchors.as_ref();
+        let wanted = |anchors: &AhoCorasick| {
+            anchors.find_overlapping_iter(line).any(|found| self.is_wanted(found.pattern().as_usize()))
+        };
+        if anchors.is_some_and(wanted) {
+            self.read(number, line);
+        }
+    }
+
+    /// Everything one line (or piece of one) says.
+    fn read(&mut self, number: u64, line: &[u8]) {
+        if self.repeats.is_known(line) {
+            return;
+        }
+        let mut hits: Vec<(Target, usize)> = Vec::new();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        self.rules.apply(line, &mut scratch, |rule, index| hits.push((rule.target, index)));
+        self.scratch = scratch;
+        let harmless = hits.iter().any(|(target, _)| *target == Target::Harmless);
+        for (target, index) in hits {
+            if self.done[index] {
+                continue;
+            }
+            match target {
+                Target::Flag(flag) => {
+                    self.flags[flag].get_or_insert_with(|| Evidence { line: number, text: excerpt(line) });
+                    self.done[index] = true;
+                }
+                Target::Signal { cause, signal } if !harmless => {
+                    self.signals[cause][signal] = Some(Evidence { line: number, text: excerpt(line) });
+                    self.done[index] = true;
+                }
+                Target::Signal { .. } | Target::Harmless => {}
+                Target::Skel => {
+                    self.facts.skel_line(line);
+                    self.done[index] = self.facts.enough_skels();
+                }
+                Target::Version => self.facts.version_line(line),
+                Target::Refusal => {
+                    self.facts.refusal();
+                    self.done[index] = self.facts.enough_refusals();
+                }
+            }
+        }
+    }
+
+    /// The end of the log.
+    pub fn finish(mut self) -> Diagnosis {
+        let mut filter = std::mem::take(&mut self.filter);
+        filter.finish(|text| self.text(text));
+        if self.in_line || !self.line.is_empty() {
+            self.end_line();
+        }
+        let last = self.last.clone();
+        for (fact, text) in self.facts.at_end(self.bytes) {
+            if let Some(flag) = self.rules.flag(fact) {
+                self.flags[flag] = Some(text.map_or_else(|| last.clone(), |text| Evidence { line: 0, text }));
+            }
+        }
+        Diagnosis { causes: score(self.rules, &self.flags, &self.signals), lines: self.lines, bytes: self.bytes }
+    }
+}

@@ -1,0 +1,242 @@
+//! One code explained: what it is called, where it comes from, what usually stands behind it.
+
+use super::catalogue::{Cause, cause, causes, code_note};
+use crate::backends::errors::{self, ErrorCode, FASTRPC_BASE};
+use crate::event::Stage;
+
+/// Most symbols that are listed where part of a name fits several.
+const MOST_CANDIDATES: usize = 24;
+
+/// What is known of one word that the user asked about.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// A number or symbol that is known.
+    Known(Explanation),
+    /// Part of several symbols.
+    Several(Vec<&'static str>),
+    /// A number without a row; the component whose range it lies in, if any.
+    UnknownNumber {
+        /// The number, low 16 bits for QNN.
+        code: u64,
+        /// Component, such as `graph`.
+        component: Option<&'static str>,
+    },
+    /// Neither a number nor part of a symbol.
+    NoCode,
+}
+
+/// A code with its meanings and causes.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    /// The number that the meanings have: low 16 bits for QNN.
+    pub code: u64,
+    /// What it means, by component.
+    pub meanings: Vec<Meaning>,
+    /// What it really says in the field.
+    pub says: Option<&'static str>,
+    /// Likely causes, likeliest first.
+    pub causes: Vec<&'static Cause>,
+    /// What was done to get at the number, if it was more than reading it.
+    pub note: Option<&'static str>,
+}
+
+/// One row of the table, with where it occurs.
+#[derive(Debug, Clone, Copy)]
+pub struct Meaning {
+    /// The row.
+    pub row: ErrorCode,
+    /// Calls that return it.
+    pub calls: &'static str,
+    /// Stages of a run in which they are made.
+    pub stages: &'static [Stage],
+}
+
+/// Explains a decimal or hexadecimal number (negative ones, too), or a symbol or part of one in any case.
+pub fn explain(word: &str) -> Answer {
+    let word = word.trim();
+    match number(word) {
+        Some(value) => by_number(value),
+        None => by_symbol(word),
+    }
+}
+
+/// The 64 bits of a number; negative ones as two's complement.
+fn number(word: &str) -> Option<u64> {
+    let (negative, digits) = match word.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, word.strip_prefix('+').unwrap_or(word)),
+    };
+    let hex = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
+    let value = match hex {
+        Some(hex) => u64::from_str_radix(hex, 16).ok()?,
+        None if digits.starts_with(|c: char| c.is_ascii_digit()) => digits.parse().ok()?,
+        None => return None,
+    };
+    Some(if negative { value.wrapping_neg() } else { value })
+}
+
+fn by_number(value: u64) -> Answer {
+    // A 32-bit negative number that was widened.
+    let low = value & 0xffff_ffff;
+    let widened = value == low || value >> 32 == 0xffff_ffff;
+    if widened && low >= FASTRPC_BASE {
+        let note = (value != low || low == 0xffff_ffff).then_some("read as a 32-bit number of FastRPC");
+        return answer(low, errors::rows(low).collect(), note);
+    }
+    if value > 0xffff {
+        let code = value & 0xffff;
+        let rows = errors::rows(code).filter(|row| !errors::is_fastrpc(row)).collect();
+        return answer(code, rows, Some("only the low 16 bits are the code; the library may set higher ones"));
+    }
+    let mut rows: Vec<ErrorCode> = errors::rows(value).collect();
+    // On the host's side FastRPC uses the bare number; QNN's own start at 1000.
+    if value > 0 && value < 1000 {
+        rows.extend(errors::rows(FASTRPC_BASE + value));
+        let note = (!rows.is_empty()).then_some("as FastRPC gives it on the processor's side");
+        return answer(value, rows, note);
+    }
+    answer(value, rows, None)
+}
+
+fn answer(code: u64, rows: Vec<ErrorCode>, note: Option<&'static str>) -> Answer {
+    if rows.is_empty() {
+        return match code_note(code) {
+            Some(_) => known(code, rows, Some("the table has no symbol for it")),
+            None => Answer::UnknownNumber { code, component: errors::component_of(code) },
+        };
+    }
+    known(code, rows, note)
+}
+
+fn known(code: u64, rows: Vec<ErrorCode>, note: Option<&'static str>) -> Answer {
+    // The bare number of the host's side has the causes of the DSP's.
+    let field = code_note(code).or_else(|| (code < 1000).then(|| code_note(FASTRPC_BASE + code)).flatten());
+    let mut list: Vec<&'static Cause> =
+        field.into_iter().flat_map(|note| &note.causes).filter_map(|id| cause(id)).collect();
+    let same = |text: &String| number(text) == Some(code);
+    for other in causes().iter().filter(|cause| cause.codes.iter().any(same)) {
+        if !list.iter().any(|known| known.id == other.id) {
+            list.push(other);
+        }
+    }
+    let meanings = rows.into_iter().map(meaning).collect();
+    Answer::Known(Explanation { code, meanings, says: field.map(|note| note.says.as_str()), causes: list, note })
+}
+
+fn by_symbol(word: &str) -> Answer {
+    let wanted: String =
+        word.chars().map(|c| if matches!(c, '-' | ' ' | '.') { '_' } else { c.to_ascii_uppercase() }).collect();
+    if wanted.len() < 3 {
+        return Answer::NoCode;
+    }
+    let exact: Vec<ErrorCode> = errors::all().filter(|row| row.symbol == wanted).collect();
+    if let Some(row) = exact.first() {
+        return known(row.code, exact, None);
+    }
+    let ends: Vec<ErrorCode> = errors::all().filter(|row| row.symbol.ends_with(&format!("_{wanted}"))).collect();
+    let parts: Vec<ErrorCode> = errors::all().filter(|row| row.symbol.contains(&wanted)).collect();
+    match (&ends[..], &parts[..]) {
+        (_, []) => Answer::NoCode,
+        ([row], _) | (_, [row]) => known(row.code, vec![*row], None),
+        _ => Answer::Several(parts.iter().map(|row| row.symbol).take(MOST_CANDIDATES).collect()),
+    }
+}
+
+fn meaning(row: ErrorCode) -> Meaning {
+    use Stage::{
+        BackendCreate, Compose, ContextCreate, DeviceCreate, Execute, Finalize, FirstInference, LibraryLoad, Teardown,
+    };
+    let (calls, stages): (&str, &'static [Stage]) = match row.component {
+        "property" => ("propertyHasCapability", &[LibraryLoad, BackendCreate]),
+        "op package" => ("backendRegisterOpPackage, backendValidateOpConfig, graphAddNode", &[Compose]),
+        "backend" => ("backendCreate, backendFree, backendRegisterOpPackage", &[BackendCreate, Teardown]),
+        "context" => {
+            ("contextCreate, contextCreateFromBinary, contextGetBinary, contextFree", &[ContextCreate, Teardown])
+        }
+        "graph" => {
+            ("graphCreate, graphAddNode, graphFinalize, graphExecute", &[Compose, Finalize, FirstInference, Execute])
+        }
+        "tensor" => ("tensorCreateGraphTensor, tensorCreateContextTensor", &[Compose]),
+        "mem" => ("memRegister, memDeRegister", &[FirstInference, Execute, Teardown]),
+        "signal" => ("signalCreate, signalConfig, signalTrigger", &[Finalize, Execute]),
+        "error" => ("errorGetMessage", &[]),
+        "log" => ("logCreate, logSetLogLevel", &[BackendCreate]),
+        "profile" => ("profileCreate, profileGetEvents, profileGetEventData", &[FirstInference, Execute]),
+        "perf infrastructure" => ("the power functions of deviceGetInfrastructure", &[DeviceCreate, Execute]),
+        "device" => ("deviceCreate, deviceGetPlatformInfo, deviceFree", &[DeviceCreate, Teardown]),
+        "global config" => ("globalConfigSet", &[LibraryLoad]),
+        "saver" => ("any call of the recording (Saver) library", &[]),
+        "interface" => ("QnnInterface_getProviders", &[LibraryLoad]),
+        "system interface" => ("QnnSystemInterface_getProviders", &[LibraryLoad]),
+        "system profile" => ("systemProfile calls", &[Execute, Teardown]),
+        "system dlc" => ("systemDlcCreateFromFile, systemDlcComposeGraphs", &[Compose]),
+        "system context" => ("systemContextGetBinaryInfo", &[ContextCreate]),
+        component if component.starts_with("system") => ("calls of the system library", &[ContextCreate, Compose]),
+        component if component.starts_with("fastrpc") => {
+            ("FastRPC, below the HTP and DSP backends", &[DeviceCreate, ContextCreate, Execute])
+        }
+        _ => ("any call", &[BackendCreate, DeviceCreate, ContextCreate, Compose, Finalize, FirstInference, Execute]),
+    };
+    Meaning { row, calls, stages }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known_of(word: &str) -> Explanation {
+        match explain(word) {
+            Answer::Known(explanation) => explanation,
+            other => panic!("{word}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_spelling_of_a_number_is_read() {
+        for word in ["3110", "0xc26", "0XC26", " 3110 ", "0x10c26", "0x0000000100000c26", "68646"] {
+            assert_eq!(known_of(word).code, 3110, "{word}");
+        }
+        for word in ["0x80000406", "2147484678", "-2147482618", "0xffffffff80000406"] {
+            assert_eq!(known_of(word).meanings[0].row.symbol, "AEE_EUNABLETOLOAD", "{word}");
+        }
+        assert_eq!(known_of("-1").code, 0xffff_ffff);
+        assert_eq!(known_of("0x39").meanings[0].row.symbol, "AEE_EINVALIDDOMAIN");
+        assert!(matches!(explain("-57"), Answer::UnknownNumber { .. }));
+        assert!(matches!(explain("99999999999999999999"), Answer::NoCode));
+        assert!(matches!(explain("0x"), Answer::NoCode));
+        assert!(matches!(explain(""), Answer::NoCode));
+    }
+
+    #[test]
+    fn symbols_in_part_and_in_any_case() {
+        assert_eq!(known_of("qnn_op_package_error_validation_failure").code, 3110);
+        assert_eq!(known_of("eunabletoload").code, 0x8000_0406);
+        assert_eq!(known_of("create-from-binary").code, 5005);
+        let Answer::Several(list) = explain("MEM_ALLOC") else { panic!("several symbols end so") };
+        assert!(list.contains(&"QNN_GRAPH_ERROR_MEM_ALLOC") && list.contains(&"QNN_COMMON_ERROR_MEM_ALLOC"));
+        assert!(matches!(explain("nothing like it"), Answer::NoCode));
+    }
+
+    #[test]
+    fn all_meanings_of_a_shared_number_are_given() {
+        let components: Vec<&str> = known_of("1002").meanings.iter().map(|meaning| meaning.row.component).collect();
+        assert!(["common", "backend", "graph", "context"].iter().all(|c| components.contains(c)), "{components:?}");
+        assert!(known_of("30001").meanings.len() >= 4);
+    }
+
+    #[test]
+    fn causes_come_likeliest_first() {
+        assert_eq!(known_of("1008").causes[0].id, "skel-not-found");
+        assert_eq!(known_of("0xc26").causes[0].id, "op-dtype-unsupported");
+        assert_eq!(known_of("6").causes[0].id, "skel-not-found");
+        assert_eq!(known_of("6999").meanings.len(), 0);
+        assert!(!known_of("6999").causes.is_empty());
+    }
+
+    #[test]
+    fn unknown_numbers_are_not_given_a_meaning() {
+        let Answer::UnknownNumber { component, .. } = explain("6500") else { panic!("6500 has no row") };
+        assert_eq!(component, Some("graph"));
+        assert!(matches!(explain("20000"), Answer::UnknownNumber { component: None, .. }));
+    }
+}

@@ -1,0 +1,171 @@
+//! What the log as a whole says: how it ends, which versions and architectures it names, how the program exited.
+
+use std::collections::BTreeSet;
+
+/// How much of the log's end is kept.
+const TAIL_BYTES: usize = 4096;
+/// Most lines of one kind that are looked at.
+const ENOUGH: u32 = 64;
+/// Refused ops from which on it is the quantiser and not the model.
+const MANY_REFUSALS: u32 = 20;
+/// A log this short can be all that a program said before it died.
+const SHORT_BYTES: u64 = 512;
+
+/// Gathered while the log goes by.
+#[derive(Debug, Default)]
+pub struct Facts {
+    tail: Vec<u8>,
+    skels_wanted: BTreeSet<u8>,
+    skels_present: BTreeSet<u8>,
+    tool_versions: BTreeSet<Vec<u8>>,
+    backend_versions: BTreeSet<Vec<u8>>,
+    skel_lines: u32,
+    refusals: u32,
+    exit_status: Option<i32>,
+    empty_outputs: u32,
+}
+
+impl Facts {
+    /// The exit status as a shell counts it: 128 and the signal for a signal.
+    pub fn exit_status(&mut self, status: i32) {
+        self.exit_status = Some(status);
+    }
+
+    /// Result files of 0 bytes.
+    pub fn empty_outputs(&mut self, count: u32) {
+        self.empty_outputs = count;
+    }
+
+    /// The next bytes of the log.
+    pub fn pass(&mut self, data: &[u8]) {
+        if data.len() >= TAIL_BYTES {
+            self.tail.clear();
+            self.tail.extend(&data[data.len() - TAIL_BYTES..]);
+            return;
+        }
+        let keep = TAIL_BYTES - data.len();
+        if self.tail.len() > keep {
+            self.tail.drain(..self.tail.len() - keep);
+        }
+        self.tail.extend(data);
+    }
+
+    /// A line that names a skel: wanted (an address with `?`, a failure), or there (a listing).
+    pub fn skel_line(&mut self, line: &[u8]) {
+        if self.skel_lines >= ENOUGH {
+            return;
+        }
+        self.skel_lines += 1;
+        let line = line.to_ascii_lowercase();
+        let bad = [&b"fail"[..], b"not found", b"no such", b"cannot", b"unable", b"mismatch"];
+        let bad = bad.iter().any(|word| memchr::memmem::find(&line, word).is_some());
+        for at in memchr::memmem::find_iter(&line, b"htpv") {
+            let rest = &line[at + 4..];
+            let digits = rest.iter().take_while(|c| c.is_ascii_digit()).count();
+            let arch = std::str::from_utf8(&rest[..digits]).ok().and_then(|text| text.parse().ok());
+            let (Some(arch), Some(after)) = (arch, rest[digits..].strip_prefix(b"skel.so")) else { continue };
+            if bad || after.first() == Some(&b'?') {
+                self.skels_wanted.insert(arch);
+            } else {
+                self.skels_present.insert(arch);
+            }
+        }
+    }
+
+    /// A line with a build version.
+    pub fn version_line(&mut self, line: &[u8]) {
+        let Some(at) = memchr::memmem::find(line, b"build version") else { return };
+        let tail = &line[at + b"build version".len()..];
+        let Some(start) = tail.iter().position(u8::is_ascii_digit) else { return };
+        let parts: Vec<&[u8]> = tail[start..].splitn(3, |c| *c == b'.').collect();
+        let [major, minor, _] = parts[..] else { return };
+        let set = if memchr::memmem::find(&line[..at], b"ackend").is_some() {
+            &mut self.backend_versions
+        } else {
+            &mut self.tool_versions
+        };
+        if set.len() < 4 && major.len() + minor.len() < 12 {
+            set.insert([major, b".", minor].concat());
+        }
+    }
+
+    /// A line that says that an op was refused.
+    pub fn refusal(&mut self) {
+        self.refusals = self.refusals.saturating_add(1);
+    }
+
+    /// True if no more refusals need to be counted.
+    pub fn enough_refusals(&self) -> bool {
+        self.refusals > MANY_REFUSALS
+    }
+
+    /// True if no more skel lines need to be read.
+    pub fn enough_skels(&self) -> bool {
+        self.skel_lines >= ENOUGH
+    }
+
+    /// Facts that hold at the end, by the names in [`super::catalogue::FACTS`], with a line where no log line shows them.
+    pub fn at_end(&self, bytes: u64) -> Vec<(&'static str, Option<String>)> {
+        let mut facts = Vec::new();
+        let present = &self.skels_present;
+        if !self.skels_wanted.is_empty() && !present.is_empty() && self.skels_wanted.is_disjoint(present) {
+            let list = |set: &BTreeSet<u8>| set.iter().map(|arch| format!("v{arch}")).collect::<Vec<_>>().join(", ");
+            let text = format!("wanted: {}; in the folder: {}", list(&self.skels_wanted), list(present));
+            facts.push(("skel-arch-differs", Some(text)));
+        }
+        let (tools, backends) = (&self.tool_versions, &self.backend_versions);
+        if !tools.is_empty() && !backends.is_empty() && tools.is_disjoint(backends) {
+            facts.push(("versions-differ", None));
+        }
+        if self.refusals > MANY_REFUSALS {
+            facts.push(("many-nodes-refused", Some(format!("more than {MANY_REFUSALS} ops were refused"))));
+        }
+        if self.empty_outputs > 0 {
+            facts.push(("empty-outputs", Some(format!("{} result files have 0 bytes", self.empty_outputs))));
+        }
+        let exit = self.exit_status.map(|status| format!("the exit status is {status}"));
+        match self.exit_status {
+            Some(136) => facts.push(("exit-sigfpe", exit)),
+            Some(124 | 137 | 143) => facts.push(("exit-timeout", exit)),
+            _ => {}
+        }
+        // A program that says that all went well was not ended in the middle.
+        if self.exit_status != Some(0)
+            && let Some(fact) = self.form(bytes)
+        {
+            facts.push((fact, None));
+        }
+        facts
+    }
+
+    /// Where the log of a qnn-net-run-like tool stops.
+    fn form(&self, bytes: u64) -> Option<&'static str> {
+        let tail = self.tail.to_ascii_lowercase();
+        let last = |word: &str| memchr::memmem::rfind(&tail, word.as_bytes());
+        let has = |words: &[&str]| words.iter().any(|word| last(word).is_some());
+        if bytes <= SHORT_BYTES {
+            let lines: Vec<&[u8]> = tail.split(|c| *c == b'\n').filter(|line| !line.trim_ascii().is_empty()).collect();
+            let said = lines.iter().filter(|line| !line.starts_with(b"libnative")).count();
+            return (said == 1 && has(&["qnn-net-run pid:"])).then_some("silent-after-start");
+        }
+        if has(&[
+            "failure",
+            "failed",
+            "freeing",
+            "_free",
+            " free start",
+            "executed graph",
+            "terminat",
+            "abort",
+            "fault",
+        ]) {
+            return None;
+        }
+        let stage = last("starting stage:");
+        if stage.is_some() && stage > last("completed stage:") {
+            return Some("ends-in-finalize");
+        }
+        let started = last("graph_execute started").max(last("graph execute start"));
+        started.is_some().then_some("ends-in-execute")
+    }
+}

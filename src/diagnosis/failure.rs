@@ -1,0 +1,67 @@
+//! A failed run of our own: the failure and the log before it.
+
+use super::diagnoser::Diagnoser;
+use super::finding::Diagnosis;
+use crate::event::{Failure, Stage};
+use std::fmt::Write;
+
+/// Part that is left of a cause that belongs to a later stage than the one that failed.
+const OTHER_STAGE: f64 = 0.6;
+
+/// Causes of a failed run, best first, from the lines of its log (number and text) and from the failure itself, which is
+/// quoted as line 0.
+pub fn diagnose_failure<'a>(failure: &Failure, log_lines: impl Iterator<Item = (u64, &'a str)>) -> Diagnosis {
+    let mut diagnoser = Diagnoser::new();
+    diagnoser.set_flag("qnn", "a run of a QNN backend");
+    for (number, line) in log_lines {
+        diagnoser.feed_line(number, line.as_bytes());
+    }
+    let mut text = format!("qnn {} ({}) failed", failure.call, spelled(failure.stage));
+    if let Some(code) = failure.code {
+        let _ = write!(text, ": error {code}");
+    }
+    if let Some(symbol) = &failure.symbol {
+        let _ = write!(text, " {symbol}");
+    }
+    diagnoser.feed_line(0, text.as_bytes());
+    diagnoser.feed_line(0, failure.message.as_bytes());
+    let status = match failure.call.as_str() {
+        "SIGFPE" => Some(136),
+        "SIGKILL" => Some(137),
+        "SIGTERM" => Some(143),
+        _ => None,
+    };
+    if let Some(status) = status {
+        diagnoser.exit_status(status);
+    }
+    let mut diagnosis = diagnoser.finish();
+    for finding in &mut diagnosis.causes {
+        let stage = Stage::ALL.into_iter().find(|stage| stage.name() == finding.cause.stage);
+        if stage.is_some_and(|stage| stage > failure.stage && !both_run(stage, failure.stage)) {
+            finding.confidence *= OTHER_STAGE;
+        }
+    }
+    diagnosis.causes.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+    diagnosis
+}
+
+/// The first inference fails for the same reasons as later ones.
+fn both_run(a: Stage, b: Stage) -> bool {
+    let runs = |stage| matches!(stage, Stage::FirstInference | Stage::Execute);
+    runs(a) && runs(b)
+}
+
+/// The stage in the words of logs.
+fn spelled(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Prepare => "prepare",
+        Stage::LibraryLoad => "unable to load backend",
+        Stage::BackendCreate => "backend create",
+        Stage::DeviceCreate => "device create",
+        Stage::ContextCreate => "context create from binary",
+        Stage::Compose => "compose graph",
+        Stage::Finalize => "finalize graph",
+        Stage::FirstInference | Stage::Execute => "execute graph",
+        Stage::Teardown => "free",
+    }
+}

@@ -1,0 +1,67 @@
+//! What a diagnosis consists of.
+
+use super::catalogue::{Cause, Check};
+use crate::event::clean_text;
+use serde::Serialize;
+
+/// Bytes of a line that are kept as evidence.
+const EXCERPT_BYTES: usize = 600;
+
+/// What was found in a log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnosis {
+    /// Causes, best first. None is the answer for a healthy log.
+    pub causes: Vec<Finding>,
+    /// Lines read.
+    pub lines: u64,
+    /// Bytes read.
+    pub bytes: u64,
+}
+
+/// A cause that the log points to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    /// Id in the catalogue.
+    pub id: &'static str,
+    /// How sure it is, 0 to 1: how far the log's own words carry. Checks can make it certain.
+    pub confidence: f64,
+    /// What a check said: true, false, or nothing yet.
+    pub confirmed: Option<bool>,
+    /// The first line of each sign, by line.
+    pub evidence: Vec<Evidence>,
+    /// Codes of the cause that the evidence names, as in the catalogue.
+    pub codes: Vec<&'static str>,
+    pub(super) cause: &'static Cause,
+}
+
+impl Finding {
+    /// The catalogue's entry: title, stage, reason, fix.
+    pub fn cause(&self) -> &'static Cause {
+        self.cause
+    }
+
+    /// Checks that confirm it, in the order in which to try.
+    pub fn checks(&self) -> &'static [Check] {
+        &self.cause.confirm
+    }
+}
+
+/// A line that points to a cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// Line, from 1; 0 for what is not in the log (exit status, failed call, output files).
+    pub line: u64,
+    /// The line, free of control characters, cut to 600 bytes.
+    pub text: String,
+}
+
+/// A line as evidence.
+pub(super) fn excerpt(line: &[u8]) -> String {
+    let line = line.trim_ascii();
+    let kept = &line[..line.len().min(EXCERPT_BYTES)];
+    let mut text = clean_text(String::from_utf8_lossy(kept).trim());
+    if kept.len() < line.len() {
+        text.push('…');
+    }
+    text
+}

@@ -1,0 +1,23 @@
+//! Why it failed: a catalogue of failure modes, and how to find them in logs. Nothing here reads files or runs anything.
+
+mod catalogue;
+mod diagnoser;
+mod document;
+mod explain;
+mod facts;
+mod failure;
+mod finding;
+mod numbers;
+mod repeats;
+mod rules;
+mod score;
+mod stream;
+mod text;
+
+pub use catalogue::{Cause, Check, CodeNote, Place, cause, causes, code_note};
+pub use diagnoser::Diagnoser;
+pub use document::{DiagnosisDocument, ExplainDocument};
+pub use explain::{Answer, Explanation, Meaning, explain};
+pub use failure::diagnose_failure;
+pub use finding::{Diagnosis, Evidence, Finding};
+pub use text::{diagnosis_text, explain_text};

@@ -1,0 +1,238 @@
+//! The catalogue's patterns, compiled: which lines are worth a look, and what a line says.
+
+use super::catalogue::{FACTS, Pattern, catalogue};
+use super::numbers;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use regex::bytes::{Regex, RegexBuilder};
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// What a line that fits a rule means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// Sets a flag, by its place in [`Rules::flags`].
+    Flag(usize),
+    /// The line looks bad and is not.
+    Harmless,
+    /// Signal of a cause, by their places in the catalogue.
+    Signal { cause: usize, signal: usize },
+    /// Names a skel; see [`super::facts`].
+    Skel,
+    /// Names the version of a tool or library.
+    Version,
+    /// An op was refused.
+    Refusal,
+}
+
+/// One compiled pattern.
+#[derive(Debug)]
+pub struct Rule {
+    pub target: Target,
+    all: Vec<usize>,
+    any: Vec<usize>,
+    any_of: Vec<usize>,
+    not: Vec<usize>,
+    re: Option<Regex>,
+    code: Vec<u64>,
+}
+
+/// All patterns and their search automata.
+#[derive(Debug)]
+pub struct Rules {
+    pub list: Vec<Rule>,
+    /// Names of the flags, then of the facts.
+    pub flags: Vec<String>,
+    /// Literals that make a line worth a look.
+    pub anchors: Option<AhoCorasick>,
+    /// The rules that each anchor can lead to, without the harmless ones.
+    pub anchored: Vec<Vec<usize>>,
+    literals: Option<AhoCorasick>,
+    /// The rules that each literal can lead to.
+    candidates: Vec<Vec<usize>>,
+}
+
+static RULES: LazyLock<Rules> = LazyLock::new(Rules::compile);
+
+/// The rules of the catalogue.
+pub fn rules() -> &'static Rules {
+    &RULES
+}
+
+/// Literals by number.
+#[derive(Default)]
+struct Literals(BTreeMap<String, usize>);
+
+impl Literals {
+    fn id(&mut self, text: &str) -> usize {
+        let next = self.0.len();
+        *self.0.entry(text.to_ascii_lowercase()).or_insert(next)
+    }
+
+    fn ids(&mut self, texts: &[String]) -> Vec<usize> {
+        texts.iter().map(|text| self.id(text)).collect()
+    }
+
+    fn in_order(&self) -> Vec<&str> {
+        let mut list: Vec<(&str, usize)> = self.0.iter().map(|(text, id)| (text.as_str(), *id)).collect();
+        list.sort_by_key(|entry| entry.1);
+        list.into_iter().map(|entry| entry.0).collect()
+    }
+}
+
+impl Rules {
+    fn compile() -> Self {
+        let mut flags: Vec<String> = Vec::new();
+        for name in catalogue().flag.iter().map(|flag| flag.name.as_str()).chain(FACTS) {
+            if !flags.iter().any(|known| known == name) {
+                flags.push(name.to_owned());
+            }
+        }
+        let mut literals = Literals::default();
+        let mut rules = Vec::new();
+        let mut leads: Vec<(Vec<usize>, bool)> = Vec::new();
+        for (pattern, target) in patterns(&flags) {
+            let rule = Rule {
+                target,
+                all: literals.ids(&pattern.all),
+                any: literals.ids(&pattern.any),
+                any_of: literals.ids(&pattern.any_of),
+                not: literals.ids(&pattern.not),
+                re: pattern.re.as_deref().and_then(|re| regex(re).ok()),
+                code: pattern.code.clone(),
+            };
+            if pattern.re.is_some() && rule.re.is_none() {
+                continue;
+            }
+            // The longest of `all` is the rarest; a code is rarer than a word.
+            let lead = if !rule.code.is_empty() {
+                let spelled = rule.code.iter().flat_map(|code| spellings(*code)).collect::<Vec<_>>();
+                literals.ids(&spelled)
+            } else if let Some(longest) = pattern.all.iter().max_by_key(|text| text.len()) {
+                vec![literals.id(longest)]
+            } else {
+                rule.any.clone()
+            };
+            leads.push((lead, target != Target::Harmless));
+            rules.push(rule);
+        }
+        let mut candidates = vec![Vec::new(); literals.0.len()];
+        for (rule, (lead, _)) in leads.iter().enumerate() {
+            for &literal in lead {
+                candidates[literal].push(rule);
+            }
+        }
+        let texts = literals.in_order();
+        let mut anchors = Vec::new();
+        let mut anchored = Vec::new();
+        for (text, rules_of_it) in texts.iter().zip(&candidates) {
+            let telling: Vec<usize> = rules_of_it.iter().copied().filter(|&rule| leads[rule].1).collect();
+            if !telling.is_empty() {
+                anchors.push(*text);
+                anchored.push(telling);
+            }
+        }
+        Self { anchors: automaton(&anchors), literals: automaton(&texts), list: rules, flags, anchored, candidates }
+    }
+
+    /// Place of a flag.
+    pub fn flag(&self, name: &str) -> Option<usize> {
+        self.flags.iter().position(|flag| flag == name)
+    }
+
+    /// Calls `hit` for every rule that the line fits, in the order of the rules.
+    pub fn apply(&self, line: &[u8], scratch: &mut Scratch, mut hit: impl FnMut(&Rule, usize)) {
+        let Some(literals) = &self.literals else { return };
+        scratch.present.resize(self.candidates.len(), false);
+        for literal in scratch.met.drain(..) {
+            scratch.present[literal] = false;
+        }
+        scratch.rules.clear();
+        for found in literals.find_overlapping_iter(line) {
+            let literal = found.pattern().as_usize();
+            if !scratch.present[literal] {
+                scratch.present[literal] = true;
+                scratch.met.push(literal);
+                scratch.rules.extend(&self.candidates[literal]);
+            }
+        }
+        scratch.rules.sort_unstable();
+        scratch.rules.dedup();
+        for &index in &scratch.rules {
+            let rule = &self.list[index];
+            if rule.fits(line, &scratch.present) {
+                hit(rule, index);
+            }
+        }
+    }
+}
+
+/// Buffers that one line after another uses.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    present: Vec<bool>,
+    met: Vec<usize>,
+    rules: Vec<usize>,
+}
+
+impl Rule {
+    fn fits(&self, line: &[u8], present: &[bool]) -> bool {
+        let one_of = |ids: &[usize]| ids.is_empty() || ids.iter().any(|&id| present[id]);
+        self.all.iter().all(|&id| present[id])
+            && one_of(&self.any)
+            && one_of(&self.any_of)
+            && !self.not.iter().any(|&id| present[id])
+            && (self.code.is_empty() || self.code.iter().any(|&code| numbers::names(line, code)))
+            && self.re.as_ref().is_none_or(|re| re.is_match(line))
+    }
+}
+
+/// The catalogue's line patterns and those that facts are read with.
+fn patterns(flags: &[String]) -> Vec<(Pattern, Target)> {
+    let whole = catalogue();
+    let mut list = Vec::new();
+    for flag in &whole.flag {
+        let place = flags.iter().position(|name| *name == flag.name).unwrap_or_default();
+        list.push((flag.pattern.clone(), Target::Flag(place)));
+    }
+    list.extend(whole.harmless.iter().map(|pattern| (pattern.clone(), Target::Harmless)));
+    for (cause, entry) in whole.cause.iter().enumerate() {
+        for (signal, entry) in entry.signal.iter().enumerate() {
+            if !entry.pattern.is_empty() {
+                list.push((entry.pattern.clone(), Target::Signal { cause, signal }));
+            }
+        }
+    }
+    let literals =
+        |texts: &[&str]| Pattern { any: texts.iter().map(|t| (*t).to_owned()).collect(), ..Pattern::default() };
+    list.push((literals(&["skel.so"]), Target::Skel));
+    list.push((literals(&["build version"]), Target::Version));
+    list.push((literals(&["failed to validate op", "validateopconfig failed"]), Target::Refusal));
+    list
+}
+
+impl Pattern {
+    /// True for a signal of flags alone.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.any.is_empty() && self.code.is_empty()
+    }
+}
+
+/// How a code is written in logs.
+fn spellings(code: u64) -> Vec<String> {
+    let mut list = vec![code.to_string(), format!("0x{code:x}"), format!("0x{code:04x}"), format!("0x{code:08x}")];
+    list.extend(numbers::symbols(code).map(str::to_owned));
+    list
+}
+
+pub(super) fn regex(text: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(text).case_insensitive(true).unicode(false).size_limit(4 << 20).build()
+}
+
+fn automaton(texts: &[&str]) -> Option<AhoCorasick> {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::Standard)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(texts)
+        .ok()
+}

@@ -1,0 +1,92 @@
+//! Signs weighed into causes.
+
+use super::catalogue::{Cause, causes};
+use super::diagnoser::Seen;
+use super::finding::{Evidence, Finding};
+use super::numbers;
+use super::rules::Rules;
+
+/// From this on a cause is well founded, so that vague ones give way and what comes after it counts as its consequence.
+const FOUNDED: f64 = 0.55;
+/// Part that is left of a cause that only says where to look, beside a well-founded one.
+const GENERIC_BESIDE: f64 = 0.35;
+/// Part that is left of a cause whose first sign comes after a well-founded one.
+const LATER: f64 = 0.85;
+/// Part that is left of one cause beside others that are about as likely.
+const CONTESTED: f64 = 0.9;
+/// Below this nothing is said.
+const FLOOR: f64 = 0.14;
+/// Below this part of the best, nothing is said.
+const RELATIVE_FLOOR: f64 = 0.25;
+/// No text alone makes anything certain.
+const CEILING: f64 = 0.97;
+/// Most causes that are listed.
+const MOST: usize = 6;
+
+/// Causes, best first.
+pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Seen>]) -> Vec<Finding> {
+    let flag = |name: &String| rules.flag(name).and_then(|flag| flags.get(flag)).and_then(Option::as_ref);
+    let mut found: Vec<Finding> =
+        causes().iter().zip(signals).filter_map(|(cause, seen)| weigh(cause, seen, &flag)).collect();
+    // The first error of a chain is the cause of the later ones.
+    let first_line = |finding: &Finding| finding.evidence.iter().map(|e| e.line).filter(|line| *line > 0).min();
+    let founded = |finding: &Finding| finding.confidence >= FOUNDED && !finding.cause.generic;
+    let start = found.iter().filter(|finding| founded(finding)).filter_map(&first_line).min();
+    let any_founded = found.iter().any(founded);
+    for finding in &mut found {
+        if finding.cause.generic && any_founded {
+            finding.confidence *= GENERIC_BESIDE;
+        } else if let (Some(start), Some(line)) = (start, first_line(finding))
+            && line > start
+        {
+            finding.confidence *= LATER;
+        }
+    }
+    found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(first_line(a).cmp(&first_line(b))));
+    if let [best, second, ..] = &mut found[..]
+        && second.confidence > best.confidence * CONTESTED
+    {
+        best.confidence *= CONTESTED;
+        second.confidence *= CONTESTED * CONTESTED;
+        found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+    }
+    let floor = found.first().map_or(FLOOR, |best| FLOOR.max(best.confidence * RELATIVE_FLOOR));
+    found.retain(|finding| finding.confidence >= floor);
+    found.truncate(MOST);
+    for finding in &mut found {
+        finding.confidence = (finding.confidence.min(CEILING) * 100.0).round() / 100.0;
+    }
+    found
+}
+
+fn weigh<'f>(cause: &'static Cause, seen: &[Seen], flag: &impl Fn(&String) -> Option<&'f Evidence>) -> Option<Finding> {
+    let mut doubt = 1.0;
+    let mut evidence: Vec<Evidence> = Vec::new();
+    for (signal, seen) in cause.signal.iter().zip(seen) {
+        let shown = seen.is_some() || signal.pattern.is_empty();
+        if !shown || signal.without.iter().any(|name| flag(name).is_some()) {
+            continue;
+        }
+        let Some(context) = signal.with.iter().map(flag).collect::<Option<Vec<_>>>() else { continue };
+        doubt *= 1.0 - signal.weight;
+        match seen {
+            Some(line) => evidence.push(line.clone()),
+            None => evidence.extend(context.into_iter().cloned()),
+        }
+    }
+    if evidence.is_empty() {
+        return None;
+    }
+    evidence.sort_by_key(|evidence| evidence.line);
+    evidence.dedup();
+    let codes = cause.codes.iter().map(String::as_str).filter(|code| is_named(code, &evidence)).collect();
+    Some(Finding { id: &cause.id, confidence: 1.0 - doubt, confirmed: None, evidence, codes, cause })
+}
+
+fn is_named(code: &str, evidence: &[Evidence]) -> bool {
+    let value = code.parse::<u64>().ok();
+    evidence.iter().any(|evidence| match value {
+        Some(value) => numbers::names(evidence.text.as_bytes(), value),
+        None => evidence.text.to_ascii_lowercase().contains(code),
+    })
+}

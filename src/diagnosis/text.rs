@@ -1,0 +1,158 @@
+//! Diagnoses and explanations for people.
+
+use super::catalogue::{Cause, Check, Place};
+use super::explain::{Answer, Explanation};
+use super::finding::{Diagnosis, Finding};
+use crate::event::clean_text;
+use std::fmt::Write;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Most evidence lines that are shown of one cause.
+const MOST_EVIDENCE: usize = 5;
+/// Causes that are shown whole; the others are named.
+const WHOLE: usize = 2;
+
+/// The diagnosis, in lines of at most `width` columns (commands are never cut).
+pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
+    let looked = format!("{} lines, {} bytes", diagnosis.lines, diagnosis.bytes);
+    if diagnosis.causes.is_empty() {
+        return format!("no known failure found ({looked} looked at)\n");
+    }
+    let mut out = String::new();
+    for (rank, finding) in diagnosis.causes.iter().enumerate() {
+        if rank < WHOLE {
+            whole(&mut out, rank + 1, finding, width);
+        } else {
+            let cause = finding.cause();
+            let line = format!("{}. {} ({}): {}", rank + 1, cause.id, percent(finding), cause.title);
+            wrapped(&mut out, "", &line, width);
+        }
+    }
+    let _ = writeln!(out, "\n{looked} looked at");
+    out
+}
+
+fn percent(finding: &Finding) -> String {
+    let word = match finding.confidence {
+        c if c >= 0.85 => "very likely",
+        c if c >= 0.6 => "likely",
+        c if c >= 0.35 => "possible",
+        _ => "a guess",
+    };
+    format!("{word}, {:.0} %", finding.confidence * 100.0)
+}
+
+fn whole(out: &mut String, rank: usize, finding: &Finding, width: usize) {
+    let cause = finding.cause();
+    let _ = writeln!(out, "{}. {}", rank, clean_text(&cause.title));
+    let confirmed = match finding.confirmed {
+        Some(true) => ", confirmed",
+        Some(false) => ", a check speaks against it",
+        None => "",
+    };
+    let _ = writeln!(out, "   {}: {}{confirmed}; stage: {}", cause.id, percent(finding), cause.stage);
+    for evidence in finding.evidence.iter().take(MOST_EVIDENCE) {
+        let place = if evidence.line == 0 { "not in the log".to_owned() } else { format!("line {}", evidence.line) };
+        let _ = writeln!(out, "{}", cut(&format!("   {place}: {}", clean_text(&evidence.text)), width));
+    }
+    if finding.evidence.len() > MOST_EVIDENCE {
+        let _ = writeln!(out, "   and {} more lines", finding.evidence.len() - MOST_EVIDENCE);
+    }
+    reasons(out, cause, width);
+    out.push('\n');
+}
+
+fn reasons(out: &mut String, cause: &Cause, width: usize) {
+    wrapped(out, "   why: ", &cause.why, width);
+    wrapped(out, "   fix: ", &cause.fix, width);
+    for Check { what, on, command, .. } in &cause.confirm {
+        let place = match on {
+            Place::Device => "on the device",
+            Place::Host => "on this machine",
+        };
+        wrapped(out, "   check: ", &format!("{what}; {place}:"), width);
+        let _ = writeln!(out, "     {command}");
+    }
+}
+
+/// What is known of the codes that were asked for.
+pub fn explain_text(answers: &[(String, Answer)], width: usize) -> String {
+    let mut out = String::new();
+    for (index, (asked, answer)) in answers.iter().enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        let asked = clean_text(asked);
+        match answer {
+            Answer::Known(explanation) => known(&mut out, &asked, explanation, width),
+            Answer::Several(symbols) => {
+                let _ = writeln!(out, "{asked}: part of several symbols; which one?");
+                for symbol in symbols {
+                    let _ = writeln!(out, "   {symbol}");
+                }
+            }
+            Answer::UnknownNumber { code, component: Some(component) } => {
+                let _ = writeln!(out, "{asked}: unknown; {code} lies in the range of {component} codes");
+            }
+            Answer::UnknownNumber { .. } | Answer::NoCode => {
+                let _ = writeln!(out, "{asked}: unknown; neither a code nor part of a symbol of QNN or FastRPC");
+            }
+        }
+    }
+    out
+}
+
+fn known(out: &mut String, asked: &str, explanation: &Explanation, width: usize) {
+    let code = explanation.code;
+    let _ = writeln!(out, "{asked} = {code} ({code:#x})");
+    if let Some(note) = explanation.note {
+        wrapped(out, "   note: ", note, width);
+    }
+    for meaning in &explanation.meanings {
+        let row = meaning.row;
+        let _ = writeln!(out, "   {} ({})", row.symbol, row.component);
+        wrapped(out, "     ", row.meaning, width);
+        let stages: Vec<&str> = meaning.stages.iter().map(|stage| stage.name()).collect();
+        let stages = if stages.is_empty() { String::new() } else { format!("; stages: {}", stages.join(", ")) };
+        wrapped(out, "     from: ", &format!("{}{stages}", meaning.calls), width);
+    }
+    if let Some(says) = explanation.says {
+        wrapped(out, "   in the field: ", says, width);
+    }
+    for (rank, cause) in explanation.causes.iter().enumerate() {
+        let _ = writeln!(out, "\n{}. {} [{}]", rank + 1, cause.title, cause.id);
+        reasons(out, cause, width);
+    }
+}
+
+/// Words of `text` after `title`, further lines below the first word.
+fn wrapped(out: &mut String, title: &str, text: &str, width: usize) {
+    let indent = title.width();
+    out.push_str(title);
+    let mut column = indent;
+    for (index, word) in text.split_whitespace().enumerate() {
+        let word = clean_text(word);
+        if index > 0 && column + 1 + word.width() > width.max(indent + 20) {
+            let _ = write!(out, "\n{:indent$}", "");
+            column = indent;
+        } else if index > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(&word);
+        column += word.width();
+    }
+    out.push('\n');
+}
+
+fn cut(line: &str, width: usize) -> String {
+    if line.width() <= width {
+        return line.to_owned();
+    }
+    let mut column = 1;
+    let fits = |c: &char| {
+        column += c.width().unwrap_or(0);
+        column <= width.max(30)
+    };
+    line.chars().take_while(fits).chain(['…']).collect()
+}

@@ -1,0 +1,158 @@
+//! Logs for the tests of diagnosis: the collected ones, the written ones, and what other tools make of them.
+
+#![allow(dead_code, reason = "each test target uses its own part")]
+
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A log with what is known of it.
+#[derive(Debug, Clone)]
+pub struct Known {
+    pub name: String,
+    pub log: String,
+    /// The cause and other answers that are as right; none for a healthy log.
+    pub right: Vec<String>,
+}
+
+fn data(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(path)
+}
+
+/// Logs from public issue threads.
+pub fn field() -> Vec<Known> {
+    let text = std::fs::read_to_string(data("field-logs.jsonl")).unwrap();
+    let known = text.lines().map(|line| {
+        let row: Value = serde_json::from_str(line).unwrap();
+        let accept = row["accept"].as_array().cloned().unwrap_or_default();
+        let right = accept.iter().chain([&row["truth"]]).map(|id| id.as_str().unwrap().to_owned());
+        Known {
+            name: row["id"].as_str().unwrap().to_owned(),
+            log: row["log"].as_str().unwrap().to_owned(),
+            right: right.filter(|id| id != "healthy" && id != "unrelated").collect(),
+        }
+    });
+    known.collect()
+}
+
+/// Console logs of real runs.
+pub fn runs() -> Vec<Known> {
+    let text = std::fs::read_to_string(data("run-logs/manifest.json")).unwrap();
+    let rows: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let known = rows.iter().map(|row| {
+        let name = row["file"].as_str().unwrap().to_owned();
+        let bytes = std::fs::read(data("run-logs").join(&name)).unwrap();
+        let cause = row["cause"].as_str().unwrap().to_owned();
+        let right = if cause == "none" { Vec::new() } else { vec![cause] };
+        Known { name, log: String::from_utf8_lossy(&bytes).into_owned(), right }
+    });
+    known.collect()
+}
+
+/// One cause's logs of `diagnosis-cases.txt`.
+pub struct Cases {
+    pub id: String,
+    pub right: Vec<String>,
+    pub wrong: Vec<String>,
+}
+
+pub fn cases() -> Vec<Cases> {
+    let text = std::fs::read_to_string(data("diagnosis-cases.txt")).unwrap();
+    let mut list: Vec<Cases> = Vec::new();
+    let mut before = ' ';
+    for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        if let Some(id) = line.strip_prefix("== ") {
+            list.push(Cases { id: id.to_owned(), right: Vec::new(), wrong: Vec::new() });
+            before = ' ';
+            continue;
+        }
+        let mark = line.chars().next().unwrap();
+        let cases = list.last_mut().unwrap();
+        let logs = if mark == '+' { &mut cases.right } else { &mut cases.wrong };
+        assert!(mark == '+' || mark == '-', "{line}");
+        if mark != before || line.len() == 1 {
+            logs.push(String::new());
+        }
+        before = mark;
+        if let Some(text) = line.get(2..) {
+            let log = logs.last_mut().unwrap();
+            log.push_str(text);
+            log.push('\n');
+        }
+    }
+    list
+}
+
+/// Numbers that look random and are the same in every run.
+pub struct Numbers(pub u64);
+
+impl Numbers {
+    pub fn next(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % below
+    }
+}
+
+/// How other tools would have printed a log.
+pub const WRAPPINGS: usize = 9;
+
+/// The log as printed by tool number `which`.
+pub fn wrapped(log: &str, which: usize, seed: u64) -> Vec<u8> {
+    let mut numbers = Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut out = String::new();
+    for line in log.lines() {
+        let (a, b) = (numbers.next(900) + 100, numbers.next(9000) + 20000);
+        match which {
+            0 => out += &format!("05-0{} 10:1{}:31.{a}  {b}  {b} E app     : {line}\n", a % 9 + 1, a % 9),
+            1 => {
+                out += &format!(
+                    "\x1b[1;31m2026-03-0{} 07:38:03.{a}{b} [E:onnxruntime:, x_manager.cc:{a} Log] {line}\x1b[m\n",
+                    a % 9 + 1
+                )
+            }
+            2 => out += &format!("[ERROR] [Executor]: {line}\n\n"),
+            3 => out += &format!("[2026-01-02 03:04:05.{a}] [error] [tid {b}] {line}\n"),
+            4 => out += &format!("E0000 00:00:17123{b}.{a} {b} x_log.cc:51] {line}\n"),
+            5 => out += &format!("{line}\r\n"),
+            6 => out += &format!("\x1b[01;31m\x1b[K{line}\x1b[m\x1b[K\n"),
+            7 => {
+                out += &noise(&mut numbers);
+                out += &format!("[{a:>5}.{b}] {line}\n");
+            }
+            _ => out += &format!("{line}\n"),
+        }
+    }
+    let out =
+        out.replace("/data/local/tmp", "/data/local/q1").replace("/home/user", "/mnt/w").replace("/opt/", "/srv/");
+    if which == 8 {
+        let units = std::iter::once(0xfeff).chain(out.encode_utf16());
+        return units.flat_map(u16::to_le_bytes).collect();
+    }
+    out.into_bytes()
+}
+
+/// A line of a busy, healthy system.
+pub fn noise(numbers: &mut Numbers) -> String {
+    let (a, b) = (numbers.next(100_000), numbers.next(1 << 32));
+    match numbers.next(12) {
+        0 => format!(
+            "07-11 09:12:{:02}.{:03}  1203  1288 I ActivityManager: Start proc {a}:com.x.y/u0a{b}\n",
+            a % 60,
+            a % 999
+        ),
+        1 => {
+            format!("[{a:>6}.{:06}] usb 1-1: new high-speed USB device number {} using xhci_hcd\n", b % 999_999, a % 99)
+        }
+        2 => format!("   Compiling serde v1.0.{}\nwarning: unused variable: `x{a}`\n", a % 300),
+        3 => format!("GET /v1/items/{a}?page={} 404 not found in {} ms\n", b % 99, b % 1002),
+        4 => format!("W/System.err: java.io.IOException: Connection reset by peer ({b:#x})\n"),
+        5 => format!("E/wpa_supplicant: nl80211: Failed to set interface, error {}\n", a % 400),
+        6 => format!("make[2]: *** [Makefile:{a}: all] Error {}\n", a % 3),
+        7 => format!("  0x{b:016x} in std::thread::park () from /lib/libc.so.6\n"),
+        8 => format!("[ INFO ] epoch {a} loss {} step time {} us\n", b % 1000, b % 8003),
+        9 => format!("systemd[1]: Started Session {a} of user root; code=exited, status={}\n", a % 2),
+        10 => format!("dex2oat: Compilation of module {b} took {a}ms; failed verification of 0 classes\n"),
+        _ => format!("type=1400 audit(17{b}.1:{a}): avc:  denied  {{ read }} for  name=\"stat\" scontext=u:r:shell\n"),
+    }
+}
