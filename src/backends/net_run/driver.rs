@@ -3,20 +3,21 @@
 use super::clock::WallClock;
 use super::command::{INPUT_LIST, Level, Round, model_name};
 use super::console::Heard;
-use super::deploy::{self, Tell, deploy};
+use super::deploy;
+use super::environment::priority_outcome;
 use super::fold::{RoundPlan, RunFold};
-use super::kit::{Needs, kit};
+use super::kit::{Needs, hexagon_arch, kit};
 use super::memory::MemoryLook;
 use super::messages::Told;
 use super::pace::Pace;
 use super::prepare::{Prepared, prepare};
 use super::round::{self, Progress, RoundEnd, RoundError};
-use super::{NetRunError, Sdk, config};
+use super::{NetRunError, Sdk, around, config};
 use crate::backends::local::Limits;
 use crate::backends::qnn::runner::RunTask;
 use crate::backends::settings::{self, Resolved};
 use crate::backends::{Backend, ProfilingLevel};
-use crate::devices::{Device, DeviceError, Root, confounds};
+use crate::devices::{Device, DeviceError};
 use crate::event::{
     Budget, DeviceFacts, Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Phase, RunId,
     RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, now_us,
@@ -130,14 +131,7 @@ impl NetRun<'_> {
 
     /// Everything up to the first round.
     async fn set_up(&self) -> Result<Setup, Broken> {
-        let facts = self.device.describe().await?;
-        self.send(Event::DeviceSeen(self.device.identity(&facts))).await;
-        self.send(Event::DeviceDescribed(Box::new(facts.clone()))).await;
-        let disturbing = confounds(&facts);
-        for confound in &disturbing {
-            self.note(LogLevel::Warning, &format!("{}; {}", confound.observation, confound.advice)).await;
-        }
-        self.send(Event::ConfoundsFound(disturbing)).await;
+        let facts = around::describe(self.device, self.source, self.run).await?;
         let prepared = prepare(self.task, self.options.host_runtime.as_deref(), &facts).await?;
         self.send(Event::ModelIdentified(Box::new(prepared.model.clone()))).await;
         for note in &prepared.notes {
@@ -154,30 +148,17 @@ impl NetRun<'_> {
         let resolved = settings::resolve(&self.task.settings, self.task.backend)
             .map_err(|error| NetRunError::Input(error.to_string()))?;
         let target = self.options.sdk.target(&facts)?;
-        let arch = self.arch(&resolved, &facts)?;
+        let arch = hexagon_arch(self.task.backend, &resolved, &facts)?;
         let graph = prepared.graph.as_ref().map(|graph| graph.name.as_str()).or(self.task.graph.as_deref());
         let inner = (self.task.backend == Backend::Htp).then(|| config::inner(&resolved, graph, &facts)).flatten();
         let configured = inner.is_some();
-        let needs = Needs { backend: self.task.backend, format: prepared.model.format, arch, configured };
+        let needs =
+            Needs { backend: self.task.backend, format: prepared.model.format, arch, configured, has_dsp: true };
         let mut files = kit(&target, needs)?;
         files.insert(model_name(prepared.model.format).to_owned(), self.task.model.clone());
         files.extend(prepared.inputs.files.iter().cloned());
-        let tell: Tell = {
-            let (source, run) = (self.source.clone(), self.run);
-            std::sync::Arc::new(move |transfer| {
-                source.offer(Some(run), Event::FilesSent(transfer));
-            })
-        };
         // The configuration names the run's folder, which is not known before; it is written on the device.
-        let deployed = deploy(self.device, &files, &tell).await?;
-        self.note(
-            LogLevel::Info,
-            &format!(
-                "sent {} files ({} bytes) to {}; {} ({} bytes) were there already",
-                deployed.sent.0, deployed.sent.1, deployed.folder, deployed.kept.0, deployed.kept.1
-            ),
-        )
-        .await;
+        let deployed = around::send_files(self.device, &files, self.source, self.run).await?;
         self.write(&deployed.folder, INPUT_LIST, &prepared.inputs.list).await?;
         if let Some(inner) = inner {
             self.write(&deployed.folder, config::INNER, &inner.to_string()).await?;
@@ -204,37 +185,8 @@ impl NetRun<'_> {
             let why = "qnn-net-run does not write contexts; the SDK's qnn-context-binary-generator does";
             settings.push(no_effect("--save-context", crate::event::clean_text(&path.to_string_lossy()), why));
         }
-        settings.push(match facts.root {
-            Root::None => no_effect(
-                "nice",
-                "-10".to_owned(),
-                "only root may raise the priority; it runs as a shell process, not as an app",
-            ),
-            _ => Setting { key: "nice".to_owned(), value: "-10".to_owned(), outcome: SettingOutcome::Applied },
-        });
+        settings.push(priority_outcome(facts.root));
         settings
-    }
-
-    /// The Hexagon architecture whose files are sent; `None` for other backends.
-    fn arch(&self, resolved: &Resolved, facts: &DeviceFacts) -> Result<Option<u32>, NetRunError> {
-        if self.task.backend != Backend::Htp {
-            return Ok(None);
-        }
-        let asked = resolved.arch.or_else(|| {
-            let model = resolved.soc_model?;
-            crate::devices::socs_by_model(model).find_map(|soc| soc.arch)
-        });
-        let known = facts.soc.hexagon_arch.as_deref().and_then(|arch| arch.strip_prefix('v')?.parse().ok());
-        match known.or(asked) {
-            Some(arch) if arch < 68 => {
-                Err(NetRunError::NoHtp { device: self.device.id().to_owned(), arch: format!("v{arch}") })
-            }
-            Some(arch) => Ok(Some(arch)),
-            None => Err(NetRunError::NoArch {
-                device: self.device.id().to_owned(),
-                soc: facts.soc.part.clone().unwrap_or_else(|| "unknown".to_owned()),
-            }),
-        }
     }
 
     /// Writes a small text file of the run.
