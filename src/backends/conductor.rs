@@ -1,5 +1,6 @@
 //! Runs one after another, and the orders that come in between.
 
+use super::device_runner::{DeviceRun, DeviceRunnerOptions};
 use super::local::{Ended, Limits, RunnerError, Supervisor};
 use super::net_run::{NetRun, NetRunOptions};
 use super::qnn::runner::{RunTask, Task};
@@ -31,6 +32,13 @@ pub enum Place {
         device: Device,
         /// With what.
         options: NetRunOptions,
+    },
+    /// On a device, by qnnscope's own runner.
+    DeviceRunner {
+        /// The device.
+        device: Device,
+        /// With what.
+        options: DeviceRunnerOptions,
     },
 }
 
@@ -69,6 +77,10 @@ impl Conductor {
             Place::NetRun { device, options } => {
                 let (limits, source) = (self.limits, &self.source);
                 NetRun { device, options, task: &request.task, limits, source, run: id }.run(stop).await;
+            }
+            Place::DeviceRunner { device, options } => {
+                let (limits, source) = (self.limits, &self.source);
+                DeviceRun { device, options, task: &request.task, limits, source, run: id }.run(stop).await;
             }
         }
     }
