@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need (adb, mksh, toybox and a C compiler through apt when missing, the QNN runtimes through pip), then
+# Installs what the tests need (adb, shells and a C compiler through apt when missing, the QNN runtimes through pip), then
 # runs all tests.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -14,7 +14,7 @@ as_root() {
 }
 
 missing=()
-for program in adb mksh toybox; do
+for program in adb mksh toybox busybox dash; do
     command -v "$program" >/dev/null || missing+=("$program")
 done
 command -v nsenter >/dev/null && command -v unshare >/dev/null && command -v setsid >/dev/null || missing+=(util-linux)

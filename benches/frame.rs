@@ -43,7 +43,7 @@ impl Feed {
         self.emit(Event::OpTimes(OpSample { inference: i, values }));
         let values = (0..12).map(|counter| Some(noise(i + counter) as f64)).collect();
         let t_us = self.t_us;
-        self.emit(Event::Counters(CounterSample { t_us, values }));
+        self.emit(Event::Counters(CounterSample { set: 0, t_us, values }));
         let rss = (100 << 20) + i * 64;
         let memory = MemorySample { mark: MemoryMark::Running, rss, rss_peak: None, pss: None, inferences: i };
         self.emit(Event::Memory(memory));
@@ -67,6 +67,7 @@ fn feed(ops: u64, inferences: u64) -> Feed {
         profiling_budget: Some(Budget::Iterations(100_000)),
         simulated: false,
         driver: qnnscope::event::Driver::default(),
+        energy_while_charging: false,
     })));
     let index = |i: u64| u32::try_from(i).unwrap_or(u32::MAX);
     let graph_ops = (0..ops).map(|i| Op {

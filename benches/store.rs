@@ -25,6 +25,7 @@ fn store_with(ops: usize) -> Store {
         profiling_budget: None,
         simulated: false,
         driver: qnnscope::event::Driver::default(),
+        energy_while_charging: false,
     }))));
     let rows = (0..ops).map(|i| OpRow { name: format!("layer_{i}/conv"), op: None, unit: OpUnit::Cycles }).collect();
     store.apply(&record(Event::OpsDeclared(rows)));

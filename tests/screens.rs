@@ -91,7 +91,7 @@ impl Session {
                 None,
             ];
             let t_us = self.t_us;
-            self.emit(None, Event::Counters(CounterSample { t_us, values }));
+            self.emit(None, Event::Counters(CounterSample { set: 0, t_us, values }));
         }
     }
 
@@ -124,6 +124,7 @@ impl Session {
                 profiling_budget: Some(Budget::Iterations(200)),
                 simulated,
                 driver: qnnscope::event::Driver::default(),
+                energy_while_charging: false,
             })),
         );
         self.stage(run, Stage::Prepare, 3_100.0);
@@ -673,6 +674,7 @@ fn text_from_outside_cannot_control_the_terminal() {
         profiling_budget: None,
         simulated: false,
         driver: qnnscope::event::Driver::default(),
+        energy_while_charging: false,
     };
     session.emit(Some(0), Event::RunStarted(Box::new(plan)));
     let rows = vec![OpRow { name: "a\x1b[2Jb".to_owned(), op: None, unit: OpUnit::Us }];

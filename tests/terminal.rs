@@ -8,6 +8,8 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use support::device::Bench;
+use support::virtual_device::{LinkState, Snapshot};
 
 /// Longest wait for anything to show; generous, because a machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,6 +36,8 @@ impl Terminal {
         command.env("QNNSCOPE_DATA_DIR", data.path());
         command.env("QNNSCOPE_RUNTIME", support::runtime_247());
         command.env_remove("NO_COLOR");
+        // An address for documentation, where nobody answers: no test uses or starts the user's own adb server.
+        command.env("ADB_SERVER_SOCKET", "tcp:198.51.100.1:5037");
         for (key, value) in environment {
             command.env(key, value);
         }
@@ -236,4 +240,41 @@ fn a_run_is_switched_stopped_and_restarted_without_leaving() {
     terminal.keys("q");
     terminal.end();
     wait_until_gone(runners[0]);
+}
+
+#[test]
+fn a_run_on_a_phone_shows_layers_and_counters_and_lives_through_a_lost_link() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let (server, serial) = (format!("127.0.0.1:{}", bench.server.port()), bench.device.serial());
+    let sdk = bench.sdk.root().to_str().unwrap().to_owned();
+    let model = support::demo_int8().to_str().unwrap().to_owned();
+    let arguments = ["--adb-server", &server, "--device", &serial, "run", &model, "-b", "htp", "--duration", "5m"];
+    let mut terminal = Terminal::start(&arguments, 50, 160, &[("QNN_SDK_ROOT", &sdk)]);
+    terminal.wait_for_text("SM8650, v75");
+    terminal.wait_for_text(A_LAYER);
+    terminal.wait_for("a counter of the device", |screen| screen.contents().contains("GPU clock"));
+    bench.device.drop_link();
+    terminal.wait_for_text("to come back");
+    terminal.wait_for_text("is back");
+    terminal.keys("q");
+    terminal.wait_for("the end", |_| bench.tools_left().is_empty());
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn devices_come_and_go_on_the_start_screen() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let server = format!("127.0.0.1:{}", bench.server.port());
+    let mut terminal = Terminal::start(&["--adb-server", &server], 30, 120, &[]);
+    terminal.wait_for_text("SM8650, v75");
+    let serial = bench.device.serial();
+    bench.server.adb(["disconnect", &serial]);
+    terminal.wait_for("the device is gone", |screen| !screen.contents().contains(&serial));
+    bench.server.connect(&bench.device);
+    terminal.wait_for_text("SM8650, v75");
+    bench.device.set_state(LinkState::Unauthorized);
+    bench.device.drop_link();
+    terminal.wait_for_text("unauthorized: unlock");
+    terminal.keys("q");
+    assert_eq!(terminal.end(), 0);
 }

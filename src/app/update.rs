@@ -324,6 +324,7 @@ mod tests {
             profiling_budget: None,
             simulated: false,
             driver: crate::event::Driver::default(),
+            energy_while_charging: false,
         };
         apply(store, run, Event::RunStarted(Box::new(plan)));
     }

@@ -6,8 +6,9 @@ use super::net_run::{NetRun, NetRunOptions};
 use super::qnn::runner::{RunTask, Task};
 use crate::devices::Device;
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, RunId, RunPlan, RunStatus, Stage};
+use crate::probes::DeviceProbe;
 use crate::session::Source;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use tokio::sync::{mpsc, watch};
 
 /// A run to be made: what is told on the stream, what is to be done, and where.
@@ -59,12 +60,14 @@ pub struct Conductor {
     source: Source,
     limits: Limits,
     next_run: u32,
+    /// Counters of devices that runs were made on, by device.
+    probes: BTreeMap<String, DeviceProbe>,
 }
 
 impl Conductor {
     /// A conductor whose events go to `source`.
     pub fn new(source: Source, limits: Limits) -> Self {
-        Self { source, limits, next_run: 0 }
+        Self { source, limits, next_run: 0, probes: BTreeMap::new() }
     }
 
     /// Makes one run. Failures of any kind are on the stream.
@@ -75,12 +78,19 @@ impl Conductor {
         match &request.place {
             Place::Here => self.run_here(id, &request.task, stop).await,
             Place::NetRun { device, options } => {
+                // Taken out while the run has it: a run may end in the middle of anything.
+                let mut probe = self.probes.remove(device.id());
                 let (limits, source) = (self.limits, &self.source);
-                NetRun { device, options, task: &request.task, limits, source, run: id }.run(stop).await;
+                let run = NetRun { device, options, task: &request.task, limits, source, run: id };
+                run.run(&mut probe, stop).await;
+                self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
             }
             Place::DeviceRunner { device, options } => {
+                let mut probe = self.probes.remove(device.id());
                 let (limits, source) = (self.limits, &self.source);
-                DeviceRun { device, options, task: &request.task, limits, source, run: id }.run(stop).await;
+                let run = DeviceRun { device, options, task: &request.task, limits, source, run: id };
+                run.run(&mut probe, stop).await;
+                self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
             }
         }
     }
@@ -110,6 +120,13 @@ impl Conductor {
                 continue;
             }
             self.run(request, stop.clone()).await;
+        }
+    }
+
+    /// Ends the sampling of devices, and the loops on them.
+    pub async fn finish(self) {
+        for (_, probe) in self.probes {
+            probe.stop().await;
         }
     }
 

@@ -11,6 +11,7 @@ use crate::backends::settings::SettingError;
 use crate::devices::DeviceError;
 use crate::event::{Failure, clean_text};
 use crate::models::FormatError;
+use crate::probes::CustomError;
 use crate::session::RecordError;
 use std::fmt::Write;
 use thiserror::Error;
@@ -39,6 +40,8 @@ pub enum CliError {
     NetRun(#[from] NetRunError),
     #[error(transparent)]
     DeviceRunner(#[from] DeviceRunnerError),
+    #[error(transparent)]
+    Counters(#[from] CustomError),
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -67,6 +70,7 @@ impl CliError {
                 ..
             }
             | Self::Record(_)
+            | Self::Counters(_)
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,

@@ -27,6 +27,7 @@ async fn session(requests: &[RunRequest], limits: Limits, output: &OutputOptions
     let runs = async {
         let mut conductor = Conductor::new(source, limits);
         conductor.run_all(requests, &stopped).await;
+        conductor.finish().await;
         // Joins the sampler's thread, and with it goes the last source: the hub then ends.
         drop(probe);
     };

@@ -58,7 +58,9 @@ async fn session(
     };
     let probe = HostProbe::start(source.clone());
     let devices = AdbServer::locate(global.adb_server.as_deref())?;
-    let watcher = tokio::spawn(watch(devices, source.clone()));
+    // A run on this machine needs no adb server; one that runs already is used all the same.
+    let start_server = start.as_ref().is_none_or(|(choice, _)| choice.device != target::LOCAL);
+    let watcher = tokio::spawn(watch(devices, source.clone(), start_server));
     let pump = tokio::spawn(async move {
         while let Some(record) = hub.next().await {
             if records.send(record).await.is_err() {
@@ -173,6 +175,7 @@ impl Desk {
             profiling_budget: None,
             simulated: false,
             driver: crate::event::Driver::default(),
+            energy_while_charging: false,
         };
         let failure = Failure {
             hint: error.hint(),

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
 mod clean;
+mod counters;
 mod demo;
 mod devices;
 mod error;
@@ -73,6 +74,8 @@ enum Command {
     Connect(devices::ConnectArgs),
     /// Read a QNN profiling log: qnn-profiling-data_*.log, or ONNX Runtime's *_qnn.log
     ProfileLog(profile_log::ProfileLogArgs),
+    /// List the counters of a device, why others cannot be read, and how fast they can be
+    Counters(counters::CountersArgs),
     /// Remove everything that qnnscope put on a device
     Clean(clean::CleanArgs),
     /// Install or list the QNN libraries
@@ -93,6 +96,7 @@ pub fn main() -> ExitCode {
         Some(Command::Devices(args)) => devices::devices(args, &cli.global),
         Some(Command::Connect(args)) => devices::connect(args, &cli.global),
         Some(Command::ProfileLog(args)) => profile_log::profile_log(args),
+        Some(Command::Counters(args)) => counters::counters(args, &cli.global),
         Some(Command::Clean(args)) => clean::clean(args, &cli.global),
         Some(Command::Runtime(args)) => runtime::runtime(args, &cli.global),
         Some(Command::Runner) => return crate::backends::qnn::runner::main(),

@@ -8,6 +8,7 @@ use crate::backends::runtime::{Env, RuntimeDir, choose};
 use crate::backends::settings::{self, SettingRequest};
 use crate::backends::{Backend, Place, ProfilingLevel, RunRequest};
 use crate::event::{Budget, Driver, LogLevel, RunPlan};
+use crate::probes::CounterOptions;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,6 +86,18 @@ pub struct RunOptions {
     /// Detail of the vendor's log: error, warning, info, verbose, debug
     #[arg(long, value_name = "LEVEL", default_value = "warning", value_parser = log_level)]
     pub log_level: LogLevel,
+    /// On a device, readings of its counters a second; 0: none
+    #[arg(long, value_name = "HZ", default_value_t = 20.0, value_parser = rate)]
+    pub counter_rate: f64,
+    /// On a device, counters to read, by id, group or glob: cpu, thermal.npu*; `qnnscope counters` lists them
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub counters: Vec<String>,
+    /// Counters of your own [default: counters.toml in the config folder]
+    #[arg(long, value_name = "FILE")]
+    pub counter_file: Option<PathBuf>,
+    /// On a device, tell energy also while it is charged, where the battery's current is not what the chip uses
+    #[arg(long)]
+    pub energy_while_charging: bool,
     /// On a device, leave the system's own library folders out of the search paths
     #[arg(long)]
     pub no_vendor_libs: bool,
@@ -191,6 +204,7 @@ impl RunOptions {
                 Site::NetRun { .. } => Driver::NetRun,
                 Site::DeviceRunner { .. } => Driver::DeviceRunner,
             },
+            energy_while_charging: self.energy_while_charging,
         };
         let place = match site {
             Site::Here(_) => Place::Here,
@@ -269,6 +283,11 @@ impl RunOptions {
         Ok(requests)
     }
 
+    /// Counters of a device.
+    pub fn counter_options(&self) -> Result<CounterOptions, CliError> {
+        Ok(CounterOptions::new(self.counter_rate, self.counters.clone(), self.counter_file.as_deref())?)
+    }
+
     /// Bounds of the runners.
     pub fn limits(&self) -> Limits {
         Limits {
@@ -316,6 +335,14 @@ fn seconds(text: &str) -> Result<f64, String> {
     match number.trim().parse::<f64>().map(|value| value * factor) {
         Ok(value) if value.is_finite() && value > 0.0 && value <= 1e9 => Ok(value),
         _ => Err("expected a time above 0, such as 10, 10s, 500ms or 2m".to_owned()),
+    }
+}
+
+/// Hertz, or 0.
+pub fn rate(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(value) if value.is_finite() && (0.0..=2000.0).contains(&value) => Ok(value),
+        _ => Err("expected readings a second, from 0 to 2000".to_owned()),
     }
 }
 

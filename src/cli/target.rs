@@ -7,6 +7,7 @@ use crate::backends::net_run::{NetRunOptions, Sdk};
 use crate::backends::runtime::{Env, RuntimeDir, choose};
 use crate::devices::{AdbServer, AdbTransport, Device, DeviceError};
 use crate::event::DeviceFacts;
+use crate::probes::CounterOptions;
 use std::path::PathBuf;
 
 /// Where runs are made, with what they need there.
@@ -40,18 +41,26 @@ pub async fn site(name: &str, run: &RunOptions, global: &Global) -> Result<Site,
     let device = find(name, global).await?;
     let facts = device.describe().await?;
     match runner(&device, &facts, !run.no_vendor_libs, global).await {
-        Ok(options) => return Ok(Site::DeviceRunner { device, options }),
+        Ok(options) => {
+            let options = DeviceRunnerOptions { counters: run.counter_options()?, ..options };
+            return Ok(Site::DeviceRunner { device, options });
+        }
         // Without a runner there still is qnn-net-run.
         Err(CliError::DeviceRunner(DeviceRunnerError::NoRunner { .. })) => {}
         Err(error) => return Err(error),
     }
     let sdk = Sdk::locate(global.runtime.as_deref(), &Env::from_process())?;
     let target = sdk.target(&facts)?;
-    let options = NetRunOptions { sdk, host_runtime: host_runtime(global), vendor_libraries: !run.no_vendor_libs };
+    let options = NetRunOptions {
+        sdk,
+        host_runtime: host_runtime(global),
+        vendor_libraries: !run.no_vendor_libs,
+        counters: run.counter_options()?,
+    };
     Ok(Site::NetRun { device, options, emulated: target.is_emulated() })
 }
 
-/// The runner for a device that is named or found, with libraries for it.
+/// The runner for a device that is named or found, with libraries for it; without counters.
 pub async fn runner(
     device: &Device,
     facts: &DeviceFacts,
@@ -62,7 +71,7 @@ pub async fn runner(
     let search = RunnerSearch { named: global.runner.as_deref(), data_dir: env.data_dir.as_deref() };
     let runner = locate(search, device, facts).await?;
     let libraries = find_libraries(global.runtime.as_deref(), &env, facts)?;
-    Ok(DeviceRunnerOptions { runner, libraries, vendor_libraries })
+    Ok(DeviceRunnerOptions { runner, libraries, vendor_libraries, counters: CounterOptions::default() })
 }
 
 /// A runner for a device has no use on this machine, and nothing that the user gives is dropped in silence.

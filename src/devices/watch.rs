@@ -12,13 +12,13 @@ use std::time::Duration;
 /// to connect again, ten seconds after the link was lost.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Puts every change of the attached devices on the stream, and what a ready device is, until dropped. A server that ends
-/// is started again; one that cannot be started is told once.
-pub async fn watch(server: AdbServer, source: Source) {
+/// Puts every change of the attached devices on the stream, and what a ready device is, until dropped. With `start` a server
+/// that does not run is started, and again when it ends; why it cannot be is told once. Without, one that runs is used.
+pub async fn watch(server: AdbServer, source: Source, start: bool) {
     let mut known: Vec<Attached> = Vec::new();
     let mut told = String::new();
     loop {
-        let error = match follow(server, &source, &mut known).await {
+        let error = match follow(server, &source, &mut known, start).await {
             Ok(never) => match never {},
             Err(error) => error,
         };
@@ -29,8 +29,10 @@ pub async fn watch(server: AdbServer, source: Source) {
         let text = error.to_string();
         if text != told {
             let advice = error.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
-            let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &format!("{text}{advice}"));
-            source.send(None, Event::Log(line)).await;
+            if start {
+                let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &format!("{text}{advice}"));
+                source.send(None, Event::Log(line)).await;
+            }
             source.send(None, Event::AdbLost { reason: text.clone(), advice: error.advice() }).await;
             told = text;
         }
@@ -42,11 +44,14 @@ async fn follow(
     server: AdbServer,
     source: &Source,
     known: &mut Vec<Attached>,
+    start: bool,
 ) -> Result<std::convert::Infallible, DeviceError> {
-    server.ensure().await?;
+    if start {
+        server.ensure().await?;
+    }
+    let mut now = server.devices().await?;
     source.send(None, Event::AdbFound { server: server.to_string() }).await;
     loop {
-        let now = server.devices().await?;
         for device in &now {
             let before = known.iter().find(|before| before.serial == device.serial);
             if before.map(|before| &before.state) == Some(&device.state) {
@@ -64,6 +69,7 @@ async fn follow(
         }
         *known = now;
         tokio::time::sleep(POLL).await;
+        now = server.devices().await?;
     }
 }
 

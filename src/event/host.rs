@@ -49,8 +49,29 @@ pub struct CounterInfo {
 /// One tick: a value for each declared counter, in the declared order; `None` is a gap, never zero.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterSample {
+    /// The set; 0, the host's own, is left out.
+    #[serde(default, skip_serializing_if = "is_host")]
+    pub set: u32,
     /// Moment of reading, host monotonic microseconds.
     pub t_us: u64,
     /// The values.
     pub values: Vec<Option<f64>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_host(set: &u32) -> bool {
+    *set == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_without_a_set_are_the_hosts() {
+        let old = r#"{"t_us":5,"values":[1.5,null]}"#;
+        let sample: CounterSample = serde_json::from_str(old).unwrap();
+        assert_eq!(sample, CounterSample { set: 0, t_us: 5, values: vec![Some(1.5), None] });
+        assert_eq!(serde_json::to_string(&sample).unwrap(), old);
+    }
 }

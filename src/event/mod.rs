@@ -4,6 +4,7 @@
 //! file does not exist. This module does no I/O.
 
 mod clock;
+mod counters;
 mod device;
 mod host;
 mod log;
@@ -11,6 +12,7 @@ mod run;
 mod sample;
 
 pub use clock::{epoch_us, now_us};
+pub use counters::{ClockAligned, ClockStepped, CounterGap, CounterSet, Gap, SamplerEnded, SamplerReport};
 pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFacts, SocFacts, Transfer};
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
 pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text};
@@ -119,6 +121,12 @@ pub enum Event {
         /// What it aims for.
         budget: Budget,
     },
+    /// The process that runs the model was started anew; what was measured before and after goes together, the time in
+    /// between belongs to no inference.
+    RoundStarted {
+        /// Number of the round, from 0.
+        round: u64,
+    },
     /// Inferences finished.
     Inferences(InferenceBatch),
     /// The rows that later [`Event::OpTimes`] arrays refer to, in order.
@@ -136,10 +144,22 @@ pub enum Event {
         /// Wall time of the same span, microseconds.
         wall_us: f64,
     },
-    /// The counters that later [`Event::Counters`] arrays refer to, in order.
+    /// The host's own counters, set 0, in the order of their samples' values.
     CountersDeclared(Vec<CounterInfo>),
-    /// One tick of the counters.
+    /// Counters of a device that are read together.
+    CounterSetDeclared(CounterSet),
+    /// One tick of a set of counters.
     Counters(CounterSample),
+    /// A device's counter has no value from now on, or has one again.
+    CounterGap(CounterGap),
+    /// A device's clock was held against the host's.
+    ClockAligned(ClockAligned),
+    /// A device's clock of the day was set.
+    ClockStepped(ClockStepped),
+    /// How well a device is being sampled.
+    SamplerReported(SamplerReport),
+    /// Sampling of a device ended.
+    SamplerEnded(SamplerEnded),
     /// Output tensors of one inference were written.
     OutputsSaved {
         /// The files.

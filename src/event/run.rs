@@ -60,6 +60,9 @@ pub struct RunPlan {
     /// What makes the inferences.
     #[serde(default)]
     pub driver: Driver,
+    /// Whether energy is to be computed while the device is charged, too.
+    #[serde(default)]
+    pub energy_while_charging: bool,
 }
 
 impl RunPlan {

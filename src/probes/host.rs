@@ -56,7 +56,7 @@ fn sample_until(stop: &AtomicBool, source: &Source) {
         }
         // A late tick is not made up for: two in a row would tell the same.
         next = (next + period).max(Instant::now());
-        let sample = CounterSample { t_us: now_us(), values: host.sample() };
+        let sample = CounterSample { set: 0, t_us: now_us(), values: host.sample() };
         if !source.offer(None, Event::Counters(sample)) {
             return;
         }

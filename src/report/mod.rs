@@ -1,5 +1,6 @@
 //! Reports: pure functions of the store.
 
+mod counters;
 mod devices;
 mod inspect;
 mod layout;
@@ -7,6 +8,7 @@ mod numbers;
 mod result;
 mod text;
 
+pub use counters::{CounterRow, CountersDocument, SamplingDocument, counters_text};
 pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
 pub use inspect::{InspectDocument, inspect_text};
 pub use numbers::{bytes as bytes_text, count as count_text, duration_us as duration_text};

@@ -1,6 +1,9 @@
 //! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
 
-use crate::event::{DeviceInfo, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData};
+use crate::analysis::energy;
+use crate::event::{
+    Confound, DeviceInfo, Driver, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
+};
 use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
 use crate::store::{LatencyStats, OpStats, PERCENTILES, Run, Store};
 use serde::Serialize;
@@ -18,6 +21,7 @@ pub struct ResultDocument {
     model: Option<Model>,
     seed: Option<u64>,
     host_counters: Vec<Counter>,
+    device_counters: Vec<DeviceCounters>,
     runs: Vec<RunResult>,
 }
 
@@ -55,14 +59,37 @@ struct Counter {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
+struct DeviceCounters {
+    device: String,
+    rate_hz: Option<f64>,
+    late_ticks: u64,
+    missed_ticks: u64,
+    cpu_us_per_tick: Option<f64>,
+    clock_offset_us: Option<i64>,
+    clock_uncertainty_us: Option<u64>,
+    counters: Vec<Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct EnergyResult {
+    scope: &'static str,
+    average_power_w: Option<f64>,
+    per_inference_mj: Option<f64>,
+    readings: usize,
+    unavailable: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
 struct RunResult {
     device: Option<DeviceInfo>,
     backend: &'static str,
     simulated: bool,
+    driver: Driver,
     status: &'static str,
     stopped_early: bool,
     runtime: Option<RuntimeInfo>,
     error: Option<ErrorResult>,
+    confounds: Vec<Confound>,
     settings: Vec<SettingResult>,
     inputs: Vec<TensorData>,
     stages_us: BTreeMap<&'static str, f64>,
@@ -72,6 +99,7 @@ struct RunResult {
     latency_us: Option<Latency>,
     throughput_ips: Option<f64>,
     memory_bytes: Memory,
+    energy: EnergyResult,
     cpu_utilization_percent: Option<f64>,
     profiling: Profiling,
     ops: Vec<OpResult>,
@@ -130,6 +158,7 @@ struct Memory {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Profiling {
     level: &'static str,
+    clean_level: &'static str,
     iterations: u64,
     overhead_factor: Option<f64>,
     mismatched_iterations: u64,
@@ -187,6 +216,7 @@ impl ResultDocument {
             model: runs.iter().find_map(model),
             seed: runs.iter().find_map(|run| run.seed),
             host_counters: store.counters().iter().map(counter).collect(),
+            device_counters: device_counters(store),
             runs: runs.iter().map(|run| run_result(store, run)).collect(),
         }
     }
@@ -233,12 +263,50 @@ fn counter(series: &crate::store::CounterSeries) -> Counter {
     }
 }
 
+/// Counters of every device that was sampled.
+fn device_counters(store: &Store) -> Vec<DeviceCounters> {
+    let all = store.device_counters();
+    let mut devices: Vec<&str> = all.series().iter().map(|series| series.device.as_str()).collect();
+    devices.dedup();
+    devices.sort_unstable();
+    devices.dedup();
+    let of = |device: &str| {
+        let sampler = all.sampler(device);
+        let report = sampler.and_then(|sampler| sampler.report.as_ref());
+        let clock = sampler.and_then(|sampler| sampler.clock.as_ref());
+        let counters = all.series().iter().filter(|series| series.device == device);
+        DeviceCounters {
+            device: device.to_owned(),
+            rate_hz: report.map(|report| report.rate_hz),
+            late_ticks: sampler.map_or(0, |sampler| sampler.late),
+            missed_ticks: sampler.map_or(0, |sampler| sampler.missed),
+            cpu_us_per_tick: report.and_then(|report| report.cpu_us_per_tick),
+            clock_offset_us: clock.map(|clock| clock.offset_us),
+            clock_uncertainty_us: clock.map(|clock| clock.uncertainty_us),
+            counters: counters.map(|series| counter(&series.series)).collect(),
+        }
+    };
+    devices.into_iter().map(of).collect()
+}
+
+fn energy_result(store: &Store, run: &Run) -> EnergyResult {
+    let energy = energy(store, run);
+    EnergyResult {
+        scope: "system",
+        average_power_w: energy.as_ref().ok().map(|energy| energy.average_power_w),
+        per_inference_mj: energy.as_ref().ok().map(|energy| energy.per_inference_mj),
+        readings: energy.as_ref().map_or(0, |energy| energy.readings),
+        unavailable: energy.err().map(|reason| reason.to_string()),
+    }
+}
+
 fn run_result(store: &Store, run: &Run) -> RunResult {
     let reported = || run.stages.iter().filter(|time| time.stage.is_reported());
     RunResult {
         device: store.device(&run.plan.device).cloned(),
         backend: run.plan.backend.name(),
         simulated: run.plan.simulated,
+        driver: run.plan.driver,
         status: match run.status() {
             Some(RunStatus::Ok | RunStatus::Stopped) => "ok",
             Some(RunStatus::Failed) | None => "failed",
@@ -246,6 +314,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
         stopped_early: run.status() == Some(RunStatus::Stopped),
         runtime: run.runtime.clone(),
         error: error(run),
+        confounds: run.confounds.clone(),
         settings: run.settings.iter().map(setting).collect(),
         inputs: run.inputs.clone(),
         stages_us: reported().map(|time| (time.stage.name(), time.duration_us)).collect(),
@@ -262,9 +331,11 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
             pss_loaded: run.memory.pss_loaded,
             growth_per_inference: run.memory.growth_per_inference(),
         },
+        energy: energy_result(store, run),
         cpu_utilization_percent: run.cpu_utilization_percent(),
         profiling: Profiling {
             level: run.plan.profiling.name(),
+            clean_level: run.plan.clean_profiling().name(),
             iterations: run.detailed.count(),
             overhead_factor: run.overhead_factor(),
             mismatched_iterations: run.ops.mismatched(),

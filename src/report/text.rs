@@ -2,8 +2,9 @@
 
 use super::layout::{list, shortened};
 use super::numbers::{bytes, count, duration_us};
+use crate::analysis::{NoEnergy, energy};
 use crate::event::{RunStatus, SettingOutcome};
-use crate::store::{PERCENTILES, Run, Store};
+use crate::store::{CounterSeries, PERCENTILES, Run, Store};
 use std::fmt::Write;
 
 /// Layers that are listed.
@@ -24,10 +25,12 @@ pub fn text_report(store: &Store) -> String {
         stages(&mut out, run);
         latency(&mut out, run);
         memory(&mut out, run);
+        energy_line(&mut out, store, run);
         layers(&mut out, run);
         metrics(&mut out, run);
         failure(&mut out, run);
     }
+    device_counters(&mut out, store);
     counters(&mut out, store);
     out
 }
@@ -269,20 +272,55 @@ fn failure(out: &mut String, run: &Run) {
     }
 }
 
+/// Energy where it can be told; where a device has a battery, also why it cannot.
+fn energy_line(out: &mut String, store: &Store, run: &Run) {
+    match energy(store, run) {
+        Ok(energy) => {
+            let _ = writeln!(
+                out,
+                "energy     {:.3} mJ per inference at {:.2} W, of the whole device ({} readings of the battery)",
+                energy.per_inference_mj, energy.average_power_w, energy.readings
+            );
+        }
+        Err(NoEnergy::NoDevice) => {}
+        Err(reason) if run.clean.is_empty() => drop(reason),
+        Err(reason) => {
+            let _ = writeln!(out, "energy     not told: {reason}");
+        }
+    }
+}
+
+/// Counters of the devices: what moved, and what could not be read by its number.
+fn device_counters(out: &mut String, store: &Store) {
+    let all = store.device_counters();
+    let mut devices: Vec<&str> = all.series().iter().map(|series| series.device.as_str()).collect();
+    devices.sort_unstable();
+    devices.dedup();
+    for device in devices {
+        let of_device = || all.series().iter().filter(|series| series.device == device);
+        let rows: Vec<String> = of_device().filter_map(|series| summary(&series.series)).collect();
+        let _ = writeln!(out, "\ncounters of {device}");
+        list(out, "  sampled", &rows);
+        let refused = of_device().filter(|series| series.series.info.unavailable.is_some()).count();
+        if refused > 0 {
+            let _ = writeln!(out, "  {refused} others cannot be read; `qnnscope counters --device {device}` says why");
+        }
+        if let Some(report) = all.sampler(device).and_then(|sampler| sampler.report.as_ref()) {
+            let sampler = all.sampler(device);
+            let cost = report.cpu_us_per_tick.map_or_else(|| "unknown".to_owned(), |us| format!("{us:.0} µs"));
+            let _ = writeln!(
+                out,
+                "  sampler  {:.0} ticks/s, {} late, {} missed, {cost} of the device's CPU a tick",
+                report.rate_hz,
+                sampler.map_or(0, |sampler| sampler.late),
+                sampler.map_or(0, |sampler| sampler.missed)
+            );
+        }
+    }
+}
+
 fn counters(out: &mut String, store: &Store) {
-    let rows: Vec<String> = store
-        .counters()
-        .iter()
-        .filter_map(|series| {
-            let (mean, _, max) = series.summary()?;
-            let show = |value: f64| match series.info.unit.as_str() {
-                "bytes" => bytes(value),
-                "" => format!("{value:.2}"),
-                unit => format!("{value:.0} {unit}"),
-            };
-            Some(format!("{} {} (max {})", series.info.label, show(mean), show(max)))
-        })
-        .collect();
+    let rows: Vec<String> = store.counters().iter().filter_map(summary).collect();
     if !rows.is_empty() {
         out.push('\n');
         list(out, "host", &rows);
@@ -290,4 +328,16 @@ fn counters(out: &mut String, store: &Store) {
     if store.lost() > 0 {
         let _ = writeln!(out, "lost       {} items, see the log", store.lost());
     }
+}
+
+/// Mean and largest value of a counter.
+fn summary(series: &CounterSeries) -> Option<String> {
+    let (mean, _, max) = series.summary()?;
+    let show = |value: f64| match series.info.unit.as_str() {
+        "bytes" => bytes(value),
+        "" => format!("{value:.2}"),
+        unit if value.abs() < 10.0 => format!("{value:.2} {unit}"),
+        unit => format!("{value:.0} {unit}"),
+    };
+    Some(format!("{} {} (max {})", series.info.label, show(mean), show(max)))
 }

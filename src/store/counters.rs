@@ -1,7 +1,9 @@
 //! Time series of counters, bounded by age.
 
-use crate::event::CounterInfo;
-use std::collections::VecDeque;
+use crate::event::{
+    ClockAligned, CounterGap, CounterInfo, CounterSample, CounterSet, Gap, SamplerEnded, SamplerReport,
+};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Points kept per counter: ten minutes at 10 Hz.
 pub const SERIES_CAPACITY: usize = 6_000;
@@ -57,5 +59,149 @@ impl CounterSeries {
     /// Values seen.
     pub fn count(&self) -> u64 {
         self.count
+    }
+}
+
+/// A device's counter.
+#[derive(Debug, Clone)]
+pub struct DeviceSeries {
+    /// Id of the device.
+    pub device: String,
+    /// Planned time between two readings, microseconds; 0: as fast as it goes.
+    pub period_us: u64,
+    /// Why it has no value now.
+    pub gap: Option<Gap>,
+    /// Its values.
+    pub series: CounterSeries,
+}
+
+/// How well a device is sampled.
+#[derive(Debug, Clone, Default)]
+pub struct SamplerState {
+    /// The latest report.
+    pub report: Option<SamplerReport>,
+    /// Late ticks of the whole session.
+    pub late: u64,
+    /// Planned ticks of the whole session that were not taken.
+    pub missed: u64,
+    /// How the device's clock relates to the host's.
+    pub clock: Option<ClockAligned>,
+    /// How sampling ended, if it did.
+    pub ended: Option<SamplerEnded>,
+}
+
+/// Counters of all devices.
+#[derive(Debug, Default)]
+pub struct DeviceCounters {
+    series: Vec<DeviceSeries>,
+    /// Indices of the series of each set.
+    sets: BTreeMap<u32, Vec<usize>>,
+    samplers: BTreeMap<String, SamplerState>,
+}
+
+impl DeviceCounters {
+    /// Takes a declaration. A counter that is known goes on where it was.
+    pub fn declare(&mut self, set: &CounterSet) {
+        let mut indices = Vec::with_capacity(set.counters.len());
+        for info in &set.counters {
+            let known =
+                self.series.iter().position(|known| known.device == set.device && known.series.info.id == info.id);
+            let index = known.unwrap_or(self.series.len());
+            if known.is_none() {
+                let series = CounterSeries::new(info.clone());
+                self.series.push(DeviceSeries { device: set.device.clone(), period_us: 0, gap: None, series });
+            }
+            if let Some(known) = self.series.get_mut(index) {
+                known.series.info = info.clone();
+                (known.period_us, known.gap) = (set.period_us, None);
+            }
+            indices.push(index);
+        }
+        self.sets.insert(set.set, indices);
+        self.samplers.entry(set.device.clone()).or_default().ended = None;
+    }
+
+    /// Takes a tick.
+    pub fn push(&mut self, sample: &CounterSample) {
+        let Some(indices) = self.sets.get(&sample.set) else { return };
+        for (index, value) in indices.iter().zip(&sample.values) {
+            if let Some(known) = self.series.get_mut(*index) {
+                known.series.push(sample.t_us, *value);
+            }
+        }
+    }
+
+    /// Takes the beginning or end of a gap.
+    pub fn gap(&mut self, gap: &CounterGap) {
+        let index = self.sets.get(&gap.set).and_then(|indices| indices.get(usize::try_from(gap.counter).ok()?));
+        if let Some(known) = index.and_then(|index| self.series.get_mut(*index)) {
+            known.gap = gap.reason;
+        }
+    }
+
+    /// Takes a report.
+    pub fn report(&mut self, report: &SamplerReport) {
+        let state = self.samplers.entry(report.device.clone()).or_default();
+        state.late = state.late.saturating_add(report.late);
+        state.missed = state.missed.saturating_add(report.missed);
+        state.report = Some(report.clone());
+    }
+
+    /// Takes a measurement of the clock.
+    pub fn align(&mut self, clock: &ClockAligned) {
+        self.samplers.entry(clock.device.clone()).or_default().clock = Some(clock.clone());
+    }
+
+    /// Takes the end of a sampler.
+    pub fn end(&mut self, ended: &SamplerEnded) {
+        self.samplers.entry(ended.device.clone()).or_default().ended = Some(ended.clone());
+    }
+
+    /// Counters in the order of their declaration.
+    pub fn series(&self) -> &[DeviceSeries] {
+        &self.series
+    }
+
+    /// How well a device is sampled; `None` if it is not.
+    pub fn sampler(&self, device: &str) -> Option<&SamplerState> {
+        self.samplers.get(device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(id: &str) -> CounterInfo {
+        CounterInfo { id: id.to_owned(), label: id.to_owned(), unit: String::new(), maximum: None, unavailable: None }
+    }
+
+    fn set(set: u32, device: &str, ids: &[&str]) -> CounterSet {
+        let counters = ids.iter().map(|id| info(id)).collect();
+        CounterSet { set, device: device.to_owned(), period_us: 50_000, counters }
+    }
+
+    #[test]
+    fn sets_of_two_devices_live_side_by_side_and_counters_may_move() {
+        let mut counters = DeviceCounters::default();
+        counters.declare(&set(1, "a", &["x", "y"]));
+        counters.declare(&set(2, "b", &["x"]));
+        let sample =
+            |set, t_us, values: &[f64]| CounterSample { set, t_us, values: values.iter().map(|v| Some(*v)).collect() };
+        counters.push(&sample(1, 10, &[1.0, 2.0]));
+        counters.push(&sample(2, 20, &[3.0]));
+        counters.push(&sample(9, 20, &[9.0]));
+        // y is slow: it moves to a set of its own and keeps its values.
+        counters.declare(&set(3, "a", &["x"]));
+        counters.declare(&set(4, "a", &["y"]));
+        counters.gap(&CounterGap { set: 4, counter: 0, reason: Some(Gap::Refused) });
+        counters.push(&CounterSample { set: 4, t_us: 30, values: vec![None] });
+        let of = |device: &str, id: &str| {
+            counters.series().iter().find(|known| known.device == device && known.series.info.id == id).unwrap()
+        };
+        assert_eq!(counters.series().len(), 3);
+        assert_eq!(of("b", "x").series.latest(), Some(3.0));
+        assert_eq!(of("a", "y").series.points().iter().copied().collect::<Vec<_>>(), [(10, Some(2.0)), (30, None)]);
+        assert_eq!((of("a", "y").gap, of("a", "x").gap), (Some(Gap::Refused), None));
     }
 }

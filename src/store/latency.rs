@@ -18,8 +18,15 @@ pub struct LatencyStats {
     sum_squares: f64,
     min_ns: u64,
     max_ns: u64,
+    /// Start of the first inference of all.
+    began_us: u64,
+    /// Start of the first inference of the stretch that goes on.
     first_start_us: u64,
     last_end_us: u64,
+    /// Wall time of the stretches before it.
+    past_us: u64,
+    /// True if the next inference begins a stretch.
+    broken: bool,
 }
 
 /// A percentile, what supports it, and how far off it may be.
@@ -50,8 +57,11 @@ impl Default for LatencyStats {
             sum_squares: 0.0,
             min_ns: u64::MAX,
             max_ns: 0,
+            began_us: 0,
             first_start_us: 0,
             last_end_us: 0,
+            past_us: 0,
+            broken: true,
         }
     }
 }
@@ -60,7 +70,12 @@ impl LatencyStats {
     /// Adds one inference.
     pub fn push(&mut self, start_us: u64, latency_ns: u64) {
         if self.count == 0 {
+            self.began_us = start_us;
+        }
+        if std::mem::take(&mut self.broken) {
+            self.past_us += self.last_end_us.saturating_sub(self.first_start_us);
             self.first_start_us = start_us;
+            self.last_end_us = start_us;
         }
         self.last_end_us = self.last_end_us.max(start_us + latency_ns.div_ceil(1000));
         self.count += 1;
@@ -111,9 +126,19 @@ impl LatencyStats {
         (self.count > 0).then_some(self.max_ns as f64 / 1000.0)
     }
 
-    /// Wall time from the start of the first to the end of the last inference, microseconds.
+    /// Start of the first and end of the last inference, host monotonic microseconds; interruptions are within.
+    pub fn window_us(&self) -> Option<(u64, u64)> {
+        (self.count > 0).then_some((self.began_us, self.last_end_us))
+    }
+
+    /// What comes next does not follow at once: the process was started anew. The time in between is nobody's.
+    pub fn interrupt(&mut self) {
+        self.broken = true;
+    }
+
+    /// Wall time from the start of the first to the end of the last inference, interruptions left out, microseconds.
     pub fn span_us(&self) -> f64 {
-        self.last_end_us.saturating_sub(self.first_start_us) as f64
+        (self.past_us + self.last_end_us.saturating_sub(self.first_start_us)) as f64
     }
 
     /// Inferences per second over that wall time.
@@ -256,6 +281,19 @@ mod tests {
         }
         let throughput = s.throughput_ips().unwrap();
         assert!((throughput - 1000.0 * 1e6 / 500_500.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn time_between_rounds_is_in_no_throughput() {
+        let mut s = LatencyStats::default();
+        for round in 0..3 {
+            s.interrupt();
+            for i in 0..10 {
+                s.push(round * 1_000_000 + i * 1000, 1_000_000);
+            }
+        }
+        assert!((s.span_us() - 30_000.0).abs() < 1e-6);
+        assert!((s.throughput_ips().unwrap() - 1000.0).abs() < 1e-6);
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod latency;
 mod ops;
 mod run;
 
-pub use counters::{CounterSeries, SERIES_CAPACITY};
+pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY, SamplerState};
 pub use latency::{LatencyStats, PERCENTILES, Percentile};
 pub use ops::{OpStats, OpTable};
 pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};
@@ -49,6 +49,7 @@ pub struct Store {
     adb_problem: Option<AdbProblem>,
     runs: Vec<Run>,
     counters: Vec<CounterSeries>,
+    device_counters: DeviceCounters,
     logs: VecDeque<StoredLine>,
     logs_dropped: u64,
     lost: u64,
@@ -83,6 +84,12 @@ impl Store {
             Event::CountersDeclared(infos) => {
                 self.counters = infos.iter().cloned().map(CounterSeries::new).collect();
             }
+            Event::CounterSetDeclared(set) => self.device_counters.declare(set),
+            Event::CounterGap(gap) => self.device_counters.gap(gap),
+            Event::SamplerReported(report) => self.device_counters.report(report),
+            Event::ClockAligned(clock) => self.device_counters.align(clock),
+            Event::SamplerEnded(ended) => self.device_counters.end(ended),
+            Event::Counters(sample) if sample.set != 0 => self.device_counters.push(sample),
             Event::Counters(sample) => {
                 for (series, value) in self.counters.iter_mut().zip(&sample.values) {
                     series.push(sample.t_us, *value);
@@ -143,9 +150,14 @@ impl Store {
         self.runs.iter().find(|run| run.id == id)
     }
 
-    /// Counters in declared order.
+    /// The host's own counters in declared order.
     pub fn counters(&self) -> &[CounterSeries] {
         &self.counters
+    }
+
+    /// Counters of devices, and how well they are sampled.
+    pub fn device_counters(&self) -> &DeviceCounters {
+        &self.device_counters
     }
 
     /// The newest log lines, oldest first.

@@ -222,6 +222,11 @@ impl Run {
                 self.inputs.clone_from(inputs);
             }
             Event::PhaseStarted { phase, budget } => self.phase = Some((*phase, *budget, t_us)),
+            Event::RoundStarted { .. } => {
+                for phase in [Phase::First, Phase::Warmup, Phase::Clean, Phase::Detailed] {
+                    self.latency_mut(phase).interrupt();
+                }
+            }
             Event::Inferences(batch) => {
                 let stats = self.latency_mut(batch.phase);
                 for (&start_us, &latency_ns) in batch.start_us.iter().zip(&batch.latency_ns) {

@@ -1,58 +1,121 @@
-//! Counters of the host: newest value and recent course; what cannot be read says why.
+//! Counters of the run's device and of the host: newest value and recent course; what cannot be read says why.
 
 use super::Context;
 use crate::app::format;
 use crate::app::theme::Meaning;
 use crate::app::view::Pane;
 use crate::app::widgets::{fit, fit_end, put, put_right, scroll_marks, sparkline, width};
-use crate::event::clean_text;
+use crate::event::{Gap, clean_text};
 use crate::store::CounterSeries;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
+/// One line of the pane.
+enum Row<'a> {
+    Heading(String),
+    Counter(&'a CounterSeries, Option<Gap>),
+}
+
 /// Draws the pane.
 pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let inner = context.frame(buf, area, Pane::Host, &[]);
-    let counters = context.store.counters();
-    if counters.is_empty() {
+    let rows = rows(context);
+    if rows.is_empty() {
         context.empty(buf, inner, "no counters of the host yet");
         return;
     }
-    let symbols = context.symbols();
-    let label_room = counters.iter().map(|series| width(&series.info.label)).max().unwrap_or(0);
-    let label_room = label_room.min(inner.width / 2).min(24);
-    let value_room = 10;
+    let label_room =
+        rows.iter().map(|row| if let Row::Counter(series, _) = row { width(&series.info.label) } else { 0 });
+    let label_room = label_room.max().unwrap_or(0).min(inner.width / 2).min(24);
     let height = usize::from(inner.height);
-    let top = context.view.scroll[2].min(counters.len().saturating_sub(height));
-    for (y, series) in (0..inner.height).zip(counters.iter().skip(top)) {
-        let muted = context.style(Meaning::Muted);
-        let label = clean_text(&series.info.label);
-        put(buf, inner, 1, y, &fit(&label, label_room, symbols.ellipsis), muted);
-        let x = label_room + 2;
-        if let Some(reason) = &series.info.unavailable {
-            let text = format!("{} {}", symbols.missing, clean_text(reason));
-            let room = inner.width.saturating_sub(x + 1);
-            put(buf, inner, x, y, &fit_end(&text, room, symbols.ellipsis), muted);
-            continue;
+    let top = context.view.scroll[2].min(rows.len().saturating_sub(height));
+    for (y, row) in (0..inner.height).zip(rows.iter().skip(top)) {
+        match row {
+            Row::Heading(text) => {
+                let room = inner.width.saturating_sub(2);
+                let text = fit(text, room, context.symbols().ellipsis);
+                put(buf, inner, 1, y, &text, context.style(Meaning::Title));
+            }
+            Row::Counter(series, gap) => counter(buf, inner, y, label_room, context, series, *gap),
         }
-        let points = shown(series, context.view.shown.at_us);
-        let latest = points.last().copied().flatten();
-        let value = latest.map_or_else(|| symbols.missing.to_owned(), |value| value_text(value, &series.info.unit));
-        let style = context.style(if latest.is_some() { Meaning::Text } else { Meaning::Muted });
-        put_right(buf, inner, x + value_room, value_room, y, &value, style, "");
-        let chart = Rect {
-            x: inner.x + (x + value_room + 1).min(inner.width),
-            y: inner.y + y,
-            width: inner.width.saturating_sub(x + value_room + 2),
-            height: 1,
-        };
-        let newest = &points[points.len().saturating_sub(usize::from(chart.width))..];
-        let range = range(newest, series.info.maximum);
-        sparkline(buf, chart, newest.iter().copied(), range, context.style(Meaning::Series4), symbols);
     }
     if !context.rules {
-        scroll_marks(buf, inner, top, counters.len().saturating_sub(top + height), context.theme);
+        scroll_marks(buf, inner, top, rows.len().saturating_sub(top + height), context.theme);
     }
+}
+
+/// The device of the shown run first, what can be read before what cannot, then the host.
+fn rows<'a>(context: &Context<'a>) -> Vec<Row<'a>> {
+    let mut rows = Vec::new();
+    let device = context.run.map_or("", |run| run.plan.device.as_str());
+    let all = context.store.device_counters();
+    let of_device = || all.series().iter().filter(|series| series.device == device);
+    if of_device().next().is_some() {
+        rows.push(Row::Heading(heading(context, device)));
+        let readable = of_device().filter(|series| series.series.info.unavailable.is_none());
+        rows.extend(readable.map(|series| Row::Counter(&series.series, series.gap)));
+        let unreadable = of_device().filter(|series| series.series.info.unavailable.is_some());
+        rows.extend(unreadable.map(|series| Row::Counter(&series.series, None)));
+        rows.push(Row::Heading("this machine".to_owned()));
+    }
+    rows.extend(context.store.counters().iter().map(|series| Row::Counter(series, None)));
+    rows
+}
+
+/// The device, and what sampling it costs.
+fn heading(context: &Context<'_>, device: &str) -> String {
+    let sampler = context.store.device_counters().sampler(device);
+    let state = match sampler {
+        Some(sampler) if sampler.ended.is_some() => ", no longer sampled".to_owned(),
+        Some(sampler) => sampler.report.as_ref().map_or_else(String::new, |report| {
+            let symbols = context.symbols();
+            let cost = report.cpu_us_per_tick;
+            let cost = cost.map(|us| format!(", {} a tick", format::duration(us, symbols))).unwrap_or_default();
+            let late = sampler.late + sampler.missed;
+            let late = if late > 0 { format!(", {late} late") } else { String::new() };
+            format!("  {:.0}/s{cost}{late}", report.rate_hz)
+        }),
+        None => String::new(),
+    };
+    format!("{}{state}", clean_text(device))
+}
+
+fn counter(
+    buf: &mut Buffer,
+    inner: Rect,
+    y: u16,
+    label_room: u16,
+    context: &Context<'_>,
+    series: &CounterSeries,
+    gap: Option<Gap>,
+) {
+    const VALUE_ROOM: u16 = 10;
+    let symbols = context.symbols();
+    let muted = context.style(Meaning::Muted);
+    let label = clean_text(&series.info.label);
+    put(buf, inner, 1, y, &fit(&label, label_room, symbols.ellipsis), muted);
+    let x = label_room + 2;
+    let reason = series.info.unavailable.clone().or_else(|| gap.map(|gap| gap.text().to_owned()));
+    if let Some(reason) = reason {
+        let text = format!("{} {}", symbols.missing, clean_text(&reason));
+        let room = inner.width.saturating_sub(x + 1);
+        put(buf, inner, x, y, &fit_end(&text, room, symbols.ellipsis), muted);
+        return;
+    }
+    let points = shown(series, context.view.shown.at_us);
+    let latest = points.last().copied().flatten();
+    let value = latest.map_or_else(|| symbols.missing.to_owned(), |value| value_text(value, &series.info.unit));
+    let style = context.style(if latest.is_some() { Meaning::Text } else { Meaning::Muted });
+    put_right(buf, inner, x + VALUE_ROOM, VALUE_ROOM, y, &value, style, "");
+    let chart = Rect {
+        x: inner.x + (x + VALUE_ROOM + 1).min(inner.width),
+        y: inner.y + y,
+        width: inner.width.saturating_sub(x + VALUE_ROOM + 2),
+        height: 1,
+    };
+    let newest = &points[points.len().saturating_sub(usize::from(chart.width))..];
+    let range = range(newest, series.info.maximum);
+    sparkline(buf, chart, newest.iter().copied(), range, context.style(Meaning::Series4), symbols);
 }
 
 /// The values up to the moment that is shown; as many as any chart has columns.

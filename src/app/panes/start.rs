@@ -57,7 +57,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
                 }
                 let x = put(buf, inner, 4, y, sign, style) + 1;
                 let room = inner.width.saturating_sub(x + 2);
-                put(buf, inner, x, y, &fit(text, room, symbols.ellipsis), style);
+                // Paths differ at their ends, devices at their beginnings.
+                let cut = if matches!(item, Item::Device(_)) { fit_end } else { fit };
+                put(buf, inner, x, y, &cut(text, room, symbols.ellipsis), style);
             }
         }
     }

@@ -39,7 +39,7 @@ pub async fn inspect(
     let start = Start { folder: folder.clone(), root: Root::None, vendor_libraries: options.vendor_libraries };
     let (_stop, stopped) = watch::channel(false);
     let mut supervisor = Supervisor::new(None, limits);
-    let exit = supervisor.watch(&request(&sent)?, process::start(device, start), stopped).await;
+    let exit = supervisor.watch(&request(&sent)?, process::start(device, start).0, stopped).await;
     let mut ended = supervisor.finish(exit).await;
     match &mut ended {
         Ended::Done(Some(Frame::Inspected { model, .. })) => names.translate(&mut model.path),

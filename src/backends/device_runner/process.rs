@@ -9,7 +9,7 @@ use crate::probes::process::ProcessMemory;
 use std::io;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncWriteExt, BufReader, DuplexStream};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 /// Frames and console lines that may wait before the device is slowed down, bytes each.
@@ -77,27 +77,30 @@ impl Process for DeviceProcess {
 /// A runner on a device with its pipes.
 pub type DeviceRunning = Running<DeviceProcess, BufReader<DuplexStream>, BufReader<DuplexStream>>;
 
-/// Starts the runner. Failures, also those of starting, are its end.
-pub fn start(device: &Device, start: Start) -> DeviceRunning {
+/// Starts the runner, and tells its process id once there is one. Failures, also those of starting, are its end.
+pub fn start(device: &Device, start: Start) -> (DeviceRunning, oneshot::Receiver<u32>) {
     let (frames, frames_out) = tokio::io::duplex(PIPE_BYTES);
     let (console, console_out) = tokio::io::duplex(PIPE_BYTES);
     let (orders, given) = mpsc::unbounded_channel();
+    let (tell_pid, pid) = oneshot::channel();
     let marker = EndMarker::new();
     let driver = Driver {
         stream: device.stream(&format!("{}{}", start.script(), marker.after())),
         console: Some(device.stream(&start.follow())),
         console_bytes: 0,
         filter: FrameFilter::new(marker),
+        tell_pid: Some(tell_pid),
         killer: None,
         device: device.clone(),
         start,
     };
     let driver = Task(tokio::spawn(driver.drive(given, frames_out, console_out)));
-    Running {
+    let running = Running {
         process: DeviceProcess { orders, driver },
         frames: BufReader::with_capacity(1 << 16, frames),
         console: BufReader::new(console),
-    }
+    };
+    (running, pid)
 }
 
 /// Moves bytes between the streams and the supervisor.
@@ -109,6 +112,7 @@ struct Driver {
     console: Option<ShellStream>,
     console_bytes: u64,
     filter: FrameFilter,
+    tell_pid: Option<oneshot::Sender<u32>>,
     /// Since when the runner is being killed, and what does it.
     killer: Option<(Instant, Task<()>)>,
 }
@@ -135,6 +139,11 @@ impl Driver {
                     Some(Piece::Output(bytes)) => {
                         let mut passed = Vec::with_capacity(bytes.len());
                         let status = self.filter.take(&bytes, &mut passed);
+                        if let Some(pid) = self.filter.pid()
+                            && let Some(tell_pid) = self.tell_pid.take()
+                        {
+                            let _ = tell_pid.send(pid);
+                        }
                         // Fails when the supervisor has given it up.
                         let _ = frames.write_all(&passed).await;
                         if let Some(status) = status {

@@ -17,6 +17,7 @@ use crate::backends::settings;
 use crate::devices::{Device, Root};
 use crate::event::{Event, Failure, RunId, RunStatus, Stage};
 use crate::models::identify_for;
+use crate::probes::{CounterOptions, DeviceProbe};
 use crate::session::Source;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use tokio::sync::watch;
 const TIDY_LIMIT: Duration = Duration::from_secs(15);
 
 /// With what a runner on a device works.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct DeviceRunnerOptions {
     /// The runner, a file of this machine that is built for the device.
     pub runner: PathBuf,
@@ -34,6 +35,8 @@ pub struct DeviceRunnerOptions {
     pub libraries: Target,
     /// Whether the system's library folders are searched too.
     pub vendor_libraries: bool,
+    /// Counters of the device that are sampled meanwhile.
+    pub counters: CounterOptions,
 }
 
 /// One run.
@@ -61,16 +64,17 @@ struct Prepared {
 }
 
 impl DeviceRun<'_> {
-    /// Makes the run. Failures of any kind are on the stream; so is its end.
-    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+    /// Makes the run, with the counters that `probe` samples; there is one afterwards if there was none. Failures of any kind
+    /// are on the stream; so is its end.
+    pub async fn run(&self, probe: &mut Option<DeviceProbe>, mut stop: watch::Receiver<bool>) {
         self.send(Event::StageStarted { stage: Stage::Prepare }).await;
         // Files that are being sent need not all arrive when the run is not wanted any more.
         let prepared = tokio::select! {
-            prepared = self.prepare() => prepared,
+            prepared = self.prepare(probe) => prepared,
             () = stopped(&mut stop) => return self.send(Event::RunFinished { status: RunStatus::Stopped }).await,
         };
         match prepared {
-            Ok(prepared) => self.carry_out(prepared, stop).await,
+            Ok(prepared) => self.carry_out(prepared, probe.as_ref(), stop).await,
             Err(error) => {
                 self.send(Event::Failed(Box::new(failure(&error, Stage::Prepare)))).await;
                 self.send(Event::RunFinished { status: RunStatus::Failed }).await;
@@ -78,7 +82,7 @@ impl DeviceRun<'_> {
         }
     }
 
-    async fn prepare(&self) -> Result<Prepared, DeviceRunnerError> {
+    async fn prepare(&self, probe: &mut Option<DeviceProbe>) -> Result<Prepared, DeviceRunnerError> {
         let (task, libraries) = (self.task, &self.options.libraries);
         let facts = around::describe(self.device, self.source, self.run).await?;
         let format = identify_for(&task.model, machine(&facts.abi))?;
@@ -92,11 +96,12 @@ impl DeviceRun<'_> {
         files.extend(shipment.files.clone());
         let sent = around::send_files(self.device, &files, self.source, self.run).await?;
         self.send(Event::SettingApplied(priority_outcome(facts.root))).await;
+        around::sample(self.device, facts.root, &self.options.counters, self.source, probe).await?;
         let clock = WallClock::align(self.device).await?;
         Ok(Prepared { shipment, folder: sent.folder, clock, root: facts.root })
     }
 
-    async fn carry_out(&self, prepared: Prepared, stop: watch::Receiver<bool>) {
+    async fn carry_out(&self, prepared: Prepared, probe: Option<&DeviceProbe>, stop: watch::Receiver<bool>) {
         let Prepared { shipment, folder, clock, root } = prepared;
         let _logcat = logcat::follow(self.device, self.source.clone(), self.run);
         let translation = Translation::new(clock, shipment.names(self.task, &folder));
@@ -106,7 +111,14 @@ impl DeviceRun<'_> {
             Ok(request) => {
                 let vendor_libraries = self.options.vendor_libraries;
                 let runner = process::start(self.device, Start { folder: folder.clone(), root, vendor_libraries });
-                supervisor.watch(&request, runner, stop).await
+                let (runner, pid) = runner;
+                let counted = async {
+                    // None where it did not even start.
+                    if let (Ok(pid), Some(probe)) = (pid.await, probe) {
+                        probe.watch(Some(pid));
+                    }
+                };
+                tokio::join!(supervisor.watch(&request, runner, stop), counted).0
             }
             Err(error) => {
                 supervisor.fail(failure(&error.into(), Stage::Prepare)).await;

@@ -6,6 +6,7 @@ mod link;
 mod process;
 mod supervise;
 
+pub(crate) use console::events as console_events;
 pub(in crate::backends) use link::{Exit, Process, Running, Translate};
 pub use process::RunnerError;
 pub(in crate::backends) use supervise::request;

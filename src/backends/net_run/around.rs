@@ -3,8 +3,9 @@
 use super::NetRunError;
 use super::deploy::{Deployed, Tell, deploy};
 use super::kit::Kit;
-use crate::devices::{Device, DeviceError, confounds};
-use crate::event::{DeviceFacts, Event, LogLevel, LogLine, LogSource, RunId};
+use crate::devices::{Device, DeviceError, Root, confounds};
+use crate::event::{Confound, DeviceFacts, Event, LogLevel, LogLine, LogSource, RunId};
+use crate::probes::{CounterOptions, DeviceProbe};
 use crate::session::Source;
 use std::sync::Arc;
 
@@ -13,13 +14,40 @@ pub async fn describe(device: &Device, source: &Source, run: RunId) -> Result<De
     let facts = device.describe().await?;
     source.send(Some(run), Event::DeviceSeen(device.identity(&facts))).await;
     source.send(Some(run), Event::DeviceDescribed(Box::new(facts.clone()))).await;
-    let disturbing = confounds(&facts);
+    let mut disturbing = confounds(&facts);
+    disturbing.extend(scheduler_class(&facts));
     for confound in &disturbing {
         let text = format!("{}; {}", confound.observation, confound.advice);
         note(source, run, LogLevel::Warning, &text).await;
     }
     source.send(Some(run), Event::ConfoundsFound(disturbing)).await;
     Ok(facts)
+}
+
+/// Without root the run has the priority of the adb shell, which is not that of an app that the user looks at.
+fn scheduler_class(facts: &DeviceFacts) -> Option<Confound> {
+    (!facts.root.is_available()).then(|| Confound {
+        id: "scheduler_class".to_owned(),
+        observation:
+            "the run has the scheduler class of the adb shell (nice 0), not that of an app in the foreground (-10)"
+                .to_owned(),
+        advice: "with root qnnscope raises it; compare runs of one class only".to_owned(),
+    })
+}
+
+/// Samples the device's counters, if that does not go on already.
+pub async fn sample(
+    device: &Device,
+    root: Root,
+    counters: &CounterOptions,
+    source: &Source,
+    probe: &mut Option<DeviceProbe>,
+) -> Result<(), DeviceError> {
+    match probe {
+        Some(probe) => probe.revive(),
+        None => *probe = DeviceProbe::start(device, root, counters, source).await?,
+    }
+    Ok(())
 }
 
 /// Sends what is missing of the files of a run, and tells of it on the stream.

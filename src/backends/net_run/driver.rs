@@ -13,7 +13,7 @@ use super::pace::Pace;
 use super::prepare::{Prepared, prepare};
 use super::round::{self, Progress, RoundEnd, RoundError};
 use super::{NetRunError, Sdk, around, config};
-use crate::backends::local::Limits;
+use crate::backends::local::{Limits, console_events};
 use crate::backends::qnn::runner::RunTask;
 use crate::backends::settings::{self, Resolved};
 use crate::backends::{Backend, ProfilingLevel};
@@ -22,6 +22,7 @@ use crate::event::{
     Budget, DeviceFacts, Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Phase, RunId,
     RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, now_us,
 };
+use crate::probes::{CounterOptions, DeviceProbe};
 use crate::session::Source;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ const LEAD: u64 = 5;
 const TOO_HOT: u32 = 4;
 
 /// How a run on a device differs from one here.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct NetRunOptions {
     /// The SDK.
     pub sdk: Sdk,
@@ -45,6 +46,8 @@ pub struct NetRunOptions {
     pub host_runtime: Option<PathBuf>,
     /// Whether the system's library folders are searched too.
     pub vendor_libraries: bool,
+    /// Counters of the device that are sampled meanwhile.
+    pub counters: CounterOptions,
 }
 
 /// One run.
@@ -88,10 +91,11 @@ struct Setup {
 }
 
 impl NetRun<'_> {
-    /// Makes the run. Failures of any kind are on the stream; so is its end.
-    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+    /// Makes the run, with the counters that `probe` samples; there is one afterwards if there was none. Failures of any kind
+    /// are on the stream; so is its end.
+    pub async fn run(&self, probe: &mut Option<DeviceProbe>, mut stop: watch::Receiver<bool>) {
         let mut setup = None;
-        let status = match self.carry_out(&mut stop, &mut setup).await {
+        let status = match self.carry_out(probe, &mut stop, &mut setup).await {
             Ok(status) => status,
             Err(broken) => {
                 let failure = Self::failure(&broken);
@@ -106,11 +110,17 @@ impl NetRun<'_> {
         self.send(Event::RunFinished { status }).await;
     }
 
-    async fn carry_out(&self, stop: &mut watch::Receiver<bool>, kept: &mut Option<Setup>) -> Result<RunStatus, Broken> {
+    async fn carry_out(
+        &self,
+        probe: &mut Option<DeviceProbe>,
+        stop: &mut watch::Receiver<bool>,
+        kept: &mut Option<Setup>,
+    ) -> Result<RunStatus, Broken> {
         self.send(Event::StageStarted { stage: Stage::Prepare }).await;
         let began = Instant::now();
         let setup = self.set_up().await?;
         let setup = kept.insert(setup);
+        around::sample(self.device, setup.facts.root, &self.options.counters, self.source, probe).await?;
         let duration_us = began.elapsed().as_secs_f64() * 1e6;
         self.send(Event::StageFinished { stage: Stage::Prepare, duration_us }).await;
         let _logcat = super::logcat::follow(self.device, self.source.clone(), self.run);
@@ -125,6 +135,7 @@ impl NetRun<'_> {
             header: None,
             looks: Vec::new(),
             reached: Stage::Prepare,
+            probe,
         };
         rounds.all(stop).await
     }
@@ -260,6 +271,7 @@ struct Rounds<'a> {
     /// Looks at the memory of the round's process.
     looks: Vec<(u64, MemoryLook)>,
     reached: Stage,
+    probe: &'a mut Option<DeviceProbe>,
 }
 
 /// The rounds while one goes on.
@@ -356,6 +368,9 @@ impl Rounds<'_> {
         if !self.net.wait_for_return(stop).await {
             return Err(self.broken("adb", &error.to_string(), error.advice()));
         }
+        if let Some(probe) = self.probe.as_mut() {
+            probe.revive();
+        }
         // A device that was started anew has another clock; its files are still there.
         self.clock = WallClock::align(self.net.device).await?;
         let there = format!("[ -e {}/{INPUT_LIST} ]", self.setup.folder);
@@ -388,6 +403,7 @@ impl Rounds<'_> {
             root: setup.facts.root,
             vendor_libraries: self.net.options.vendor_libraries,
         };
+        self.net.send(Event::RoundStarted { round: self.number }).await;
         self.number += 1;
         self.fold.begin_round();
         self.looks.clear();
@@ -408,7 +424,19 @@ impl Rounds<'_> {
 
     async fn take(&mut self, plan: RoundPlan, progress: Progress) {
         match progress {
-            Progress::Line(line) => self.net.send(Event::Log(line)).await,
+            Progress::Started(pid) => {
+                if let Some(probe) = self.probe.as_ref() {
+                    probe.watch(Some(pid));
+                }
+            }
+            Progress::Line(line) => {
+                // Every round loads again and prints the compiler's figures again; the first ones are told.
+                let told = if self.number == 1 { console_events(&line.text) } else { Vec::new() };
+                for event in told.into_iter().filter(|event| matches!(event, Event::SubStageFinished(_))) {
+                    self.net.send(event).await;
+                }
+                self.net.send(Event::Log(line)).await;
+            }
             Progress::Memory(t_us, look) => {
                 let first = self.number == 1 && self.looks.is_empty();
                 self.looks.push((t_us, look));

@@ -22,6 +22,8 @@ const END_GRACE: Duration = Duration::from_secs(5);
 /// What a round gives as it goes on.
 #[derive(Debug)]
 pub enum Progress {
+    /// The tool runs; its process id.
+    Started(u32),
     /// A line of the tool.
     Line(LogLine),
     /// Something that the profile log tells.
@@ -135,6 +137,7 @@ pub async fn run(
                 let text = String::from_utf8_lossy(&line);
                 if let Some(pid) = text.strip_prefix(PID_MARK).and_then(|pid| pid.trim().parse().ok()) {
                     memory = Some(watch_memory(device, pid));
+                    listener.take(Progress::Started(pid)).await;
                 } else if !text.trim().is_empty() {
                     let line = log_line(&text);
                     heard.take(&line);

@@ -1,0 +1,5 @@
+//! What the figures mean: pure functions of the store.
+
+mod energy;
+
+pub use energy::{Energy, NoEnergy, energy};

@@ -1,0 +1,117 @@
+//! `qnnscope counters`: what can be read on a device, why the rest cannot, and how fast it can be read.
+
+use super::headless::{print, print_json};
+use super::options::rate;
+use super::{CliError, Global, OK, say, setup, target};
+use crate::devices::Device;
+use crate::event::{Event, SamplerReport, clean_text};
+use crate::probes::{CounterOptions, Discovery, Options, Rate, Sampler, discover};
+use crate::report::{CounterRow, CountersDocument, SamplingDocument, counters_text};
+use crate::session::Hub;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `qnnscope counters`.
+#[derive(Debug, clap::Args)]
+pub struct CountersArgs {
+    /// Counters to read, by id, group or glob: cpu, thermal.npu* [default: what the catalogue chooses]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    counters: Vec<String>,
+    /// Counters of your own [default: counters.toml in the config folder]
+    #[arg(long, value_name = "FILE")]
+    counter_file: Option<PathBuf>,
+    /// Read them for so many seconds and tell how well that went
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    sample: Option<u64>,
+    /// Readings a second; 0: as fast as it goes
+    #[arg(long, value_name = "HZ", default_value_t = 20.0, value_parser = rate)]
+    rate: f64,
+    /// Print the document as JSON on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists the counters of a device, and reads them if that is asked for.
+pub fn counters(args: &CountersArgs, global: &Global) -> Result<u8, CliError> {
+    let options = CounterOptions::new(args.rate, args.counters.clone(), args.counter_file.as_deref())?;
+    let document = setup::block_on(collect(args, &options, global))??;
+    if args.json {
+        print_json(&document)?;
+    } else {
+        print(&counters_text(&document))?;
+    }
+    Ok(OK)
+}
+
+async fn collect(args: &CountersArgs, options: &CounterOptions, global: &Global) -> Result<CountersDocument, CliError> {
+    let device = target::find(&target::named(global), global).await?;
+    let root = device.describe().await?.root;
+    let found = discover(&device, root, &options.custom).await?;
+    let (chosen, unknown) = options.choose(&found);
+    for pattern in unknown {
+        say(&format!("note: no counter of {} is named {}", device.id(), clean_text(&pattern)));
+    }
+    if chosen.is_empty() && !args.counters.is_empty() {
+        let text = format!("{} has none of these counters; without --counters all are listed", device.id());
+        return Err(CliError::Usage(text));
+    }
+    let wanted = |id: &str| chosen.iter().any(|counter| counter.id == id);
+    let listed = found.readable.iter().filter(|counter| args.counters.is_empty() || wanted(&counter.id));
+    let rows = listed.map(|counter| CounterRow::readable(counter, wanted(&counter.id))).collect();
+    let unreadable = if args.counters.is_empty() { found.unreadable.as_slice() } else { &[] };
+    let refused = unreadable.iter().map(CounterRow::unreadable).collect();
+    let sampling = match args.sample {
+        Some(seconds) => {
+            let rate = if args.rate > 0.0 { Rate::Hertz(args.rate) } else { Rate::Max };
+            let sampler_options = Options { rate, pid: None, suspended_us: found.suspended_us };
+            Some(sample(&device, root, &found, options, sampler_options, seconds).await)
+        }
+        None => None,
+    };
+    Ok(CountersDocument::new(device.id(), rows, refused, sampling))
+}
+
+/// Reads the counters for some time; what came of it.
+async fn sample(
+    device: &Device,
+    root: crate::devices::Root,
+    found: &Discovery,
+    options: &CounterOptions,
+    sampler_options: Options,
+    seconds: u64,
+) -> SamplingDocument {
+    let (mut hub, source) = Hub::new(None);
+    let counters = options.choose(found).0;
+    let mut document = SamplingDocument::new(counters.len());
+    let sampler = Sampler::start(device, root, counters, sampler_options, source);
+    let read = async {
+        while let Some(record) = hub.next().await {
+            match record.event {
+                Event::Counters(sample) => document.take(&sample.values),
+                Event::SamplerReported(report) => document.report(&report),
+                Event::ClockAligned(clock) => document.uncertainty_us = Some(clock.uncertainty_us),
+                Event::SamplerEnded(ended) => document.ended = ended.reason,
+                _ => {}
+            }
+        }
+    };
+    let stop = async {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(seconds)) => {}
+            _ = setup::termination() => {}
+        }
+        sampler.stop().await;
+    };
+    tokio::join!(read, stop);
+    document
+}
+
+impl SamplingDocument {
+    fn report(&mut self, report: &SamplerReport) {
+        self.seconds += if report.rate_hz > 0.0 { report.ticks as f64 / report.rate_hz } else { 0.0 };
+        self.ticks += report.ticks;
+        self.late += report.late;
+        self.missed += report.missed;
+        self.cpu_us_per_tick = report.cpu_us_per_tick.or(self.cpu_us_per_tick);
+    }
+}

@@ -1,0 +1,104 @@
+//! A device's counters over a session: found once, sampled while runs are made, taken up again after a lost link.
+
+use super::counter::Counter;
+use super::custom::{CustomError, default_path, load};
+use super::discovery::{Discovery, discover};
+use super::sampler::{Options, Rate, Sampler};
+use crate::devices::{Device, DeviceError, Root};
+use crate::event::{CounterInfo, CounterSet, Event, LogLevel, LogLine, LogSource};
+use crate::session::Source;
+use std::path::Path;
+
+/// What the user wants to see.
+#[derive(Debug, Clone, Default)]
+pub struct CounterOptions {
+    /// How often the fast ones are read; `None`: nothing is sampled.
+    pub rate: Option<Rate>,
+    /// Ids, groups or globs; empty: what the catalogue chooses.
+    pub patterns: Vec<String>,
+    /// Counters of the user's own.
+    pub custom: Vec<Counter>,
+}
+
+impl CounterOptions {
+    /// The options with the user's own counters from `file`, or from the config folder if there is such a file.
+    pub fn new(rate_hz: f64, patterns: Vec<String>, file: Option<&Path>) -> Result<Self, CustomError> {
+        let custom = match (file, default_path().filter(|path| path.exists())) {
+            (Some(file), _) => load(file)?,
+            (None, Some(file)) => load(&file)?,
+            (None, None) => Vec::new(),
+        };
+        let rate = (rate_hz > 0.0).then_some(Rate::Hertz(rate_hz));
+        Ok(Self { rate, patterns, custom })
+    }
+
+    /// The counters of a device that are wanted; what no pattern matches is given back with them.
+    pub fn choose(&self, found: &Discovery) -> (Vec<Counter>, Vec<String>) {
+        if self.patterns.is_empty() {
+            return (found.chosen(), Vec::new());
+        }
+        found.select(&self.patterns)
+    }
+}
+
+/// Number of the set that holds what cannot be read; it is declared and never sampled.
+const UNREADABLE_SET: u32 = u32::MAX;
+
+/// Samples a device until dropped.
+#[derive(Debug)]
+pub struct DeviceProbe {
+    device: Device,
+    root: Root,
+    counters: Vec<Counter>,
+    options: Options,
+    source: Source,
+    sampler: Sampler,
+}
+
+impl DeviceProbe {
+    /// Finds the counters of a device and samples those that are wanted. `None` where nothing is wanted or can be read; what
+    /// cannot be read is declared with its reason.
+    pub async fn start(
+        device: &Device,
+        root: Root,
+        wanted: &CounterOptions,
+        source: &Source,
+    ) -> Result<Option<Self>, DeviceError> {
+        let Some(rate) = wanted.rate else { return Ok(None) };
+        let found = discover(device, root, &wanted.custom).await?;
+        let (counters, unknown) = wanted.choose(&found);
+        for pattern in unknown {
+            let text = format!("no counter of {} is named {pattern}", device.id());
+            source.send(None, Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text))).await;
+        }
+        if wanted.patterns.is_empty() {
+            let counters: Vec<CounterInfo> = found.unreadable.iter().map(|counter| counter.info.clone()).collect();
+            let set = CounterSet { set: UNREADABLE_SET, device: device.id().to_owned(), period_us: 0, counters };
+            source.send(None, Event::CounterSetDeclared(set)).await;
+        }
+        if counters.is_empty() {
+            return Ok(None);
+        }
+        let options = Options { rate, pid: None, suspended_us: found.suspended_us };
+        let sampler = Sampler::start(device, root, counters.clone(), options, source.clone());
+        Ok(Some(Self { device: device.clone(), root, counters, options, source: source.clone(), sampler }))
+    }
+
+    /// Sets the process whose memory and processor time are read.
+    pub fn watch(&self, pid: Option<u32>) {
+        self.sampler.watch(pid);
+    }
+
+    /// Samples again if sampling has ended, as it does with a lost link.
+    pub fn revive(&mut self) {
+        if self.sampler.is_ended() {
+            self.sampler =
+                Sampler::start(&self.device, self.root, self.counters.clone(), self.options, self.source.clone());
+        }
+    }
+
+    /// Ends sampling, and the loop on the device with it.
+    pub async fn stop(self) {
+        self.sampler.stop().await;
+    }
+}

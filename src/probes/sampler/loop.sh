@@ -1,0 +1,163 @@
+# The sampler's loop on the device. Commands come as lines on standard input and are evaluated; lines go out, fields divided
+# by US (0x1f), lines of tables by RS (0x1e). A tick starts no process where the shell can wait on its input. Arithmetic stays
+# below 2^31, which is all that mksh has.
+LC_ALL=C
+exec 2>/dev/null
+S=$(printf '\037')
+R=$(printf '\036')
+Z='
+'
+if [ -n "$KSH_VERSION" ];then P='print -r --';else P='printf %s\n';fi
+N=
+(read -n 5 x </dev/null)
+[ $? = 1 ]&&N='-n 512'
+T=n
+(read -t 1 x </dev/null)
+[ $? = 1 ]&&T=y
+# now: microseconds modulo 10^9 behind a leading 1, so that no number begins with 0.
+if [ -n "$EPOCHREALTIME" ];then
+now(){
+a=${EPOCHREALTIME#???????}
+n=1${a%.*}${a#*.}
+}
+else
+now(){
+read -r a b </proc/uptime
+a=00000${a%.*}${a#*.}
+a=${a#"${a%?????}"}
+n=1${a}0000
+}
+fi
+# c INDEX PATH: puts the changed content v on the line, or why there is none. mksh reads over the end of the line when it reads
+# with a limit.
+c(){
+v=${v%%"$Z"*}
+case $v in
+'')if [ -e "$2" ];then if [ -r "$2" ];then j=e;else j=d;fi;else j=a;fi
+L="$L$S$1!$j"
+G="$G $1";;
+*"$S"*)L="$L$S$1!x";;
+*)if [ ${#v} -gt 60000 ];then L="$L$S$1!l";else L="$L$S$1=$v";fi;;
+esac
+}
+# D STATUS: after a failed read of c: a time-out, or the end of the input, which ends the loop.
+D(){
+[ $1 -gt 128 ]&&return
+[ "$c" = '~' ]&&return
+exit 0
+}
+# Q TOKEN: what time is it?
+Q(){
+e=$EPOCHREALTIME
+read -r u x </proc/uptime
+$P "Q$S$1$S$e$S$u"
+}
+# U: the processor time of this shell, once a second; gaps are told anew.
+U(){
+v=
+a=
+read -r v </proc/self/schedstat
+read -r a </proc/self/stat
+$P "U$S$i$S$v$S$a"
+for b in $G;do eval "o$b='~~'";done
+G=
+}
+# M: takes commands until go.
+M(){
+while read -r c;do case $c in go)return;;*)eval "$c";;esac;done
+exit 0
+}
+# B: looks for a command without waiting.
+B(){
+[ $y = 0 ]&&[ $T = y ]&&{
+c='~'
+if read -t 0.001 -r c;then eval "$c";else D $?;fi
+}
+y=0
+}
+# W: waits for the next tick (p microseconds after the one before, m) and for commands.
+W(){
+now
+m=$((m+p))
+[ $m -ge 2000000000 ]&&m=$((m-1000000000))
+while :;do
+w=$((m-n))
+[ $w -gt 500000000 ]&&w=$((w-1000000000))
+[ $w -lt -500000000 ]&&w=$((w+1000000000))
+if [ $w -lt -$p ];then
+m=$n
+return
+elif [ $w -lt 200 ];then return
+elif [ $w -gt $p ];then
+m=$((n+p))
+[ $m -ge 2000000000 ]&&m=$((m-1000000000))
+w=$p
+fi
+z=$((w/1000000))
+w=$((1000000+w%1000000))
+y=1
+if [ $T = y ];then
+c='~'
+if read -t $z.${w#1} -r c;then eval "$c";else D $?;fi
+else sleep $z.${w#1}||sleep 1;fi
+[ $p = 0 ]&&return
+now
+done
+}
+# X: the loop: f every tick, t when the tenth of a second changes, s when the second does.
+X(){
+now
+m=$n
+while :;do
+e=$EPOCHREALTIME
+read -r u x </proc/uptime
+i=$((i+1))
+L=
+g=f
+f
+case $u in "$h"?);;*)
+h=${u%?}
+g=ft
+t
+case $u in "$d".*);;*)
+d=${u%%.*}
+g=fts
+s
+U;;esac
+B;;esac
+$P "T$S$i$S$e$S$u$S$g$L"
+[ $p = 0 ]||W
+done
+}
+# Y: the loop of slow files; f prints a line for each.
+Y(){
+now
+m=$n
+while :;do
+f
+W
+done
+}
+f(){ :;}
+t(){ :;}
+s(){ :;}
+p=50000
+i=0
+y=0
+k=0
+l=X
+G=
+h=
+d=
+m=0
+$P "H$S$T$S$EPOCHREALTIME"
+M
+# A shell that cannot wait on its input has a second one do it.
+[ $T = n ]&&{
+exec 3<&0
+(
+while read -r c;do case $c in exit)break;;*)eval "$c";;esac;done
+kill $$
+) <&3 &
+}
+$l

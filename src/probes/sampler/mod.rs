@@ -1,0 +1,131 @@
+//! Sampling the counters of a device: one shell on it reads all files in a loop, and sends what has changed.
+//!
+//! A counter is read in one of four ways, by what reading it costs and how fast it moves: at every tick, ten times a second,
+//! once a second, or, for files that are slow to read and for Android's services, by a second shell that holds up nobody.
+//! What is slow is measured on the device at the start, and again when ticks come late.
+//!
+//! Where a counter needs root, the whole loop runs as root: one shell, one clock, and one question of `su` to the user.
+
+mod line;
+mod link;
+mod plan;
+mod script;
+mod state;
+mod task;
+
+use super::clock::HostClock;
+use super::counter::Counter;
+use crate::devices::{Device, Root};
+use crate::event::{Event, SamplerEnded};
+use crate::session::Source;
+use task::{Command, Task};
+use tokio::sync::{mpsc, watch};
+
+/// How often the fast counters are read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rate {
+    /// So many times a second; taken as 0.1 at least and 2000 at most.
+    Hertz(f64),
+    /// As fast as it goes.
+    Max,
+}
+
+impl Default for Rate {
+    fn default() -> Self {
+        Self::Hertz(20.0)
+    }
+}
+
+impl Rate {
+    /// Time between two ticks, microseconds; 0: none.
+    pub fn period_us(self) -> u64 {
+        match self {
+            Self::Max => 0,
+            Self::Hertz(hz) if hz.is_finite() && hz > 0.0 => {
+                std::time::Duration::from_secs_f64(1.0 / hz.clamp(0.1, 2000.0)).as_micros().try_into().unwrap_or(50_000)
+            }
+            Self::Hertz(_) => Self::default().period_us(),
+        }
+    }
+}
+
+/// How to sample.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// How often.
+    pub rate: Rate,
+    /// The process whose counters are read, if one runs already.
+    pub pid: Option<u32>,
+    /// How long the device has slept since its start, see [`super::Discovery::suspended_us`].
+    pub suspended_us: Option<u64>,
+}
+
+/// Samples a device until it is stopped, dropped, or the link breaks. It does not come back by itself: start another one with
+/// the same counters when the device is back.
+#[derive(Debug)]
+pub struct Sampler {
+    commands: mpsc::UnboundedSender<Command>,
+    clock: watch::Receiver<Option<HostClock>>,
+    task: Option<tokio::task::JoinHandle<SamplerEnded>>,
+    device: String,
+}
+
+impl Sampler {
+    /// Starts sampling `counters` into `source`; to be called on a tokio runtime. What follows are events: the sets of
+    /// counters, the clock, samples, gaps, a report each second, and [`SamplerEnded`] at the end.
+    pub fn start(device: &Device, root: Root, counters: Vec<Counter>, options: Options, source: Source) -> Self {
+        let (commands, receiver) = mpsc::unbounded_channel();
+        let (clock_sender, clock) = watch::channel(None);
+        let task = Task::new(device.clone(), root, counters, options, source.clone(), clock_sender);
+        let task = tokio::spawn(async move {
+            let ended = task.run(receiver).await;
+            source.send(None, Event::SamplerEnded(ended.clone())).await;
+            ended
+        });
+        Self { commands, clock, task: Some(task), device: device.id().to_owned() }
+    }
+
+    /// Changes the rate.
+    pub fn set_rate(&self, rate: Rate) {
+        let _ = self.commands.send(Command::Rate(rate));
+    }
+
+    /// Sets the process whose memory and processor time are read.
+    pub fn watch(&self, pid: Option<u32>) {
+        let _ = self.commands.send(Command::Watch(pid));
+    }
+
+    /// Samples other counters from now on.
+    pub fn choose(&self, counters: Vec<Counter>) {
+        let _ = self.commands.send(Command::Choose(counters));
+    }
+
+    /// Where the device's clock lies on the host's axis; `None` until it was measured.
+    pub fn clock(&self) -> watch::Receiver<Option<HostClock>> {
+        self.clock.clone()
+    }
+
+    /// True once sampling has ended, for whatever reason.
+    pub fn is_ended(&self) -> bool {
+        self.task.as_ref().is_none_or(tokio::task::JoinHandle::is_finished)
+    }
+
+    /// Ends sampling: the loop on the device ends by itself; how it ended.
+    pub async fn stop(mut self) -> SamplerEnded {
+        let _ = self.commands.send(Command::Stop);
+        let lost = |reason: String| SamplerEnded { device: self.device.clone(), reason: Some(reason) };
+        match self.task.take() {
+            Some(task) => task.await.unwrap_or_else(|error| lost(error.to_string())),
+            None => lost("it had ended before".to_owned()),
+        }
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        // Drops the streams, which ends the loops on the device.
+        if let Some(task) = &self.task {
+            task.abort();
+        }
+    }
+}

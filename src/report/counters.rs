@@ -1,0 +1,155 @@
+//! Counters of a device: the `qnnscope.counters/1` document and its text.
+
+use super::layout::shortened;
+use crate::event::Gap;
+use crate::probes::{Counter, Unreadable};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// The document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CountersDocument {
+    schema: &'static str,
+    device: String,
+    readable: Vec<CounterRow>,
+    unreadable: Vec<CounterRow>,
+    sampling: Option<SamplingDocument>,
+}
+
+/// One counter.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CounterRow {
+    id: String,
+    label: String,
+    unit: String,
+    about: String,
+    needs_root: bool,
+    /// True if it is read unless something else is asked for.
+    chosen: bool,
+    /// Why it cannot be read; null if it can.
+    reason: Option<Gap>,
+    /// The same in words.
+    unavailable: Option<String>,
+}
+
+/// How well reading went.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct SamplingDocument {
+    counters: usize,
+    /// Time that the reports cover.
+    pub seconds: f64,
+    /// Ticks of the fast counters.
+    pub ticks: u64,
+    /// Values that came.
+    pub values: u64,
+    /// Ticks that came more than half a period late.
+    pub late: u64,
+    /// Planned ticks that were not taken.
+    pub missed: u64,
+    /// Processor time of the device per tick, microseconds; null where it does not tell.
+    pub cpu_us_per_tick: Option<f64>,
+    /// Uncertainty of the device's clock against this machine's, microseconds.
+    pub uncertainty_us: Option<u64>,
+    /// Why it ended early; null if it did not.
+    pub ended: Option<String>,
+}
+
+impl CounterRow {
+    /// A counter that can be read.
+    pub fn readable(counter: &Counter, chosen: bool) -> Self {
+        Self {
+            id: counter.id.clone(),
+            label: counter.label.clone(),
+            unit: counter.unit.clone(),
+            about: counter.about.clone(),
+            needs_root: counter.needs_root,
+            chosen,
+            reason: None,
+            unavailable: None,
+        }
+    }
+
+    /// A counter that cannot.
+    pub fn unreadable(counter: &Unreadable) -> Self {
+        Self {
+            id: counter.info.id.clone(),
+            label: counter.info.label.clone(),
+            unit: counter.info.unit.clone(),
+            about: String::new(),
+            needs_root: counter.needs_root,
+            chosen: false,
+            reason: Some(counter.reason),
+            unavailable: counter.info.unavailable.clone(),
+        }
+    }
+}
+
+impl CountersDocument {
+    /// The document.
+    pub fn new(
+        device: &str,
+        readable: Vec<CounterRow>,
+        unreadable: Vec<CounterRow>,
+        sampling: Option<SamplingDocument>,
+    ) -> Self {
+        Self { schema: "qnnscope.counters/1", device: device.to_owned(), readable, unreadable, sampling }
+    }
+}
+
+impl SamplingDocument {
+    /// Nothing was read yet.
+    pub fn new(counters: usize) -> Self {
+        Self { counters, ..Self::default() }
+    }
+
+    /// Takes a tick in.
+    pub fn take(&mut self, values: &[Option<f64>]) {
+        self.values += values.iter().flatten().count() as u64;
+    }
+}
+
+/// The document for people.
+pub fn counters_text(document: &CountersDocument) -> String {
+    let mut out = format!("{}: {} counters can be read\n", document.device, document.readable.len());
+    for row in &document.readable {
+        let unit = if row.unit.is_empty() { "–" } else { &row.unit };
+        let mark = if row.chosen { "*" } else { " " };
+        let root = if row.needs_root { "  (as root)" } else { "" };
+        let _ = writeln!(out, " {mark} {:<34} {unit:<6} {}{root}", shortened(&row.id, 34), row.label);
+    }
+    out.push_str(" * read unless --counters chooses others\n");
+    if !document.unreadable.is_empty() {
+        let _ = writeln!(out, "\n{} cannot be read", document.unreadable.len());
+        for row in &document.unreadable {
+            let why = row.unavailable.as_deref().unwrap_or("unknown");
+            let _ = writeln!(out, "   {:<34} {why}", shortened(&row.id, 34));
+        }
+    }
+    if let Some(sampling) = &document.sampling {
+        sampled(&mut out, sampling);
+    }
+    out
+}
+
+fn sampled(out: &mut String, sampling: &SamplingDocument) {
+    let rate = |count: u64| if sampling.seconds > 0.0 { count as f64 / sampling.seconds } else { 0.0 };
+    let _ = writeln!(
+        out,
+        "\nsampled {} counters for {:.1} s: {:.0} ticks/s, {:.0} values/s; {} ticks late, {} missed",
+        sampling.counters,
+        sampling.seconds,
+        rate(sampling.ticks),
+        rate(sampling.values),
+        sampling.late,
+        sampling.missed
+    );
+    if let Some(us) = sampling.cpu_us_per_tick {
+        let _ = writeln!(out, "  {us:.0} µs of the device's processor time a tick");
+    }
+    if let Some(us) = sampling.uncertainty_us {
+        let _ = writeln!(out, "  the device's clock is known to ±{us} µs");
+    }
+    if let Some(reason) = &sampling.ended {
+        let _ = writeln!(out, "  ended early: {reason}");
+    }
+}
