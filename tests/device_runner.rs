@@ -132,6 +132,7 @@ fn inferences_stream_while_they_are_made_and_lie_on_the_hosts_axis() {
     assert!(later >= first + 3, "{first} batches, and {later} two seconds later");
     let run = recording.wait();
     ok(&run);
+    assert!(!run.done.json()["device_counters"].as_array().unwrap().is_empty(), "counters are sampled beside the run");
     let ended = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let us = |time: rustix::time::Timespec| time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000;
     let starts: Vec<u64> = run
