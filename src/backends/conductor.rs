@@ -1,5 +1,6 @@
 //! Runs one after another, and the orders that come in between.
 
+use super::device_runner::{DeviceRun, DeviceRunnerOptions};
 use super::local::{Ended, Limits, RunnerError, Supervisor};
 use super::net_run::{NetRun, NetRunOptions};
 use super::qnn::runner::{RunTask, Task};
@@ -35,6 +36,13 @@ pub enum Place {
         device: Device,
         /// With what.
         options: NetRunOptions,
+    },
+    /// On a device, by qnnscope's own runner.
+    DeviceRunner {
+        /// The device.
+        device: Device,
+        /// With what.
+        options: DeviceRunnerOptions,
     },
 }
 
@@ -82,6 +90,13 @@ impl Conductor {
                 let mut probe = self.probes.remove(device.id());
                 let (limits, source) = (self.limits, &self.source);
                 let run = NetRun { device, options, task: &request.task, limits, source, run: id };
+                run.run(&mut probe, stop).await;
+                self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
+            }
+            Place::DeviceRunner { device, options } => {
+                let mut probe = self.probes.remove(device.id());
+                let (limits, source) = (self.limits, &self.source);
+                let run = DeviceRun { device, options, task: &request.task, limits, source, run: id };
                 run.run(&mut probe, stop).await;
                 self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
             }

@@ -2,6 +2,7 @@
 
 use super::{BAD_INPUT, FAILED, INTERRUPTED, MISSING};
 use crate::app::AppError;
+use crate::backends::device_runner::DeviceRunnerError;
 use crate::backends::local::RunnerError;
 use crate::backends::net_run::NetRunError;
 use crate::backends::profile_log::ProfileLogError;
@@ -37,6 +38,8 @@ pub enum CliError {
     ProfileLog { path: String, source: ProfileLogError },
     #[error(transparent)]
     NetRun(#[from] NetRunError),
+    #[error(transparent)]
+    DeviceRunner(#[from] DeviceRunnerError),
     #[error(transparent)]
     Counters(#[from] CustomError),
     #[error("{0}")]
@@ -74,12 +77,15 @@ impl CliError {
             Self::Failure(failure) if failure.missing => MISSING,
             Self::NetRun(error) if error.is_bad_input() => BAD_INPUT,
             Self::NetRun(error) if error.is_missing() => MISSING,
+            Self::DeviceRunner(error) if error.is_bad_input() => BAD_INPUT,
+            Self::DeviceRunner(error) if error.is_missing() => MISSING,
             Self::Device(error) if error.is_link() || matches!(error, DeviceError::NoAdb) => MISSING,
             Self::Runtime(_) | Self::Missing { .. } => MISSING,
             Self::Runner(_)
             | Self::App(_)
             | Self::Device(_)
             | Self::NetRun(_)
+            | Self::DeviceRunner(_)
             | Self::Io { .. }
             | Self::ProfileLog { .. }
             | Self::Failure(_) => FAILED,
@@ -120,6 +126,7 @@ impl CliError {
             Self::Runtime(error) => error.hint(),
             Self::Device(error) => error.advice(),
             Self::NetRun(error) => error.advice(),
+            Self::DeviceRunner(error) => error.advice(),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Failure(failure) => failure.hint.clone(),
             _ => None,

@@ -1,7 +1,8 @@
 //! `qnnscope inspect`.
 
 use super::headless::{print, print_json};
-use super::{CliError, Global, OK, options, setup};
+use super::{CliError, Global, OK, options, setup, target};
+use crate::backends::device_runner;
 use crate::backends::local::{Ended, Limits, ask};
 use crate::backends::qnn::runner::{Frame, InspectTask, Task};
 use crate::models::identify;
@@ -19,17 +20,12 @@ pub struct InspectArgs {
     json: bool,
 }
 
-/// Reads the model in a runner child and prints what it is made of.
+/// Reads the model in a runner, here or on the device, and prints what it is made of.
 pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
-    identify(&args.model)?;
-    let runtime = options::runtime(global)?;
-    let task = Task::Inspect(InspectTask {
-        runtime_dir: runtime.path,
-        model: args.model.clone(),
-        allow_unknown_runtime: global.allow_unknown_runtime,
-    });
-    let limits = Limits { memory_bytes: options::free_memory_share(), ..Limits::default() };
-    let (model, graphs) = match setup::block_on(ask(&task, limits))?? {
+    let device = target::named(global);
+    target::refuse_runner_here(&device, global)?;
+    let ended = if device == target::LOCAL { here(args, global) } else { there(args, &device, global) };
+    let (model, graphs) = match ended? {
         Ended::Done(Some(Frame::Inspected { model, graphs })) => (model, graphs),
         Ended::Failed(failure) => return Err(CliError::Failure(failure)),
         Ended::Done(_) => return Err(CliError::Usage("the runner gave no answer".to_owned())),
@@ -41,4 +37,26 @@ pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
         print(&inspect_text(&document))?;
     }
     Ok(OK)
+}
+
+fn here(args: &InspectArgs, global: &Global) -> Result<Ended, CliError> {
+    identify(&args.model)?;
+    let task = Task::Inspect(task(args, options::runtime(global)?.path, global));
+    let limits = Limits { memory_bytes: options::free_memory_share(), ..Limits::default() };
+    Ok(setup::block_on(ask(&task, limits))??)
+}
+
+/// Only a runner can inspect: the SDK's tools have nothing for it.
+fn there(args: &InspectArgs, device: &str, global: &Global) -> Result<Ended, CliError> {
+    setup::block_on(async {
+        let device = target::find(device, global).await?;
+        let facts = device.describe().await?;
+        let options = target::runner(&device, &facts, true, global).await?;
+        let task = task(args, PathBuf::new(), global);
+        Ok(device_runner::inspect(&device, &facts, &options, &task, Limits::default()).await?)
+    })?
+}
+
+fn task(args: &InspectArgs, runtime_dir: PathBuf, global: &Global) -> InspectTask {
+    InspectTask { runtime_dir, model: args.model.clone(), allow_unknown_runtime: global.allow_unknown_runtime }
 }

@@ -49,6 +49,9 @@ pub struct Global {
     /// Where to run: local, an adb serial, or adb for the only device attached [env: ANDROID_SERIAL]
     #[arg(long, global = true, value_name = "SERIAL")]
     device: Option<String>,
+    /// qnnscope built for the device, to run there instead of qnn-net-run [default: found in the data folder's runners/]
+    #[arg(long, global = true, value_name = "FILE")]
+    runner: Option<PathBuf>,
     /// The adb server to ask [env: ADB_SERVER_SOCKET, default: 127.0.0.1:5037]
     #[arg(long, global = true, value_name = "HOST:PORT")]
     adb_server: Option<String>,

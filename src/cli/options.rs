@@ -158,7 +158,7 @@ impl RunOptions {
         let task = RunTask {
             runtime_dir: match site {
                 Site::Here { runtime, .. } => runtime.path.clone(),
-                Site::NetRun { .. } => PathBuf::new(),
+                Site::NetRun { .. } | Site::DeviceRunner { .. } => PathBuf::new(),
             },
             backend,
             model: model.to_owned(),
@@ -186,7 +186,7 @@ impl RunOptions {
         let plan = RunPlan {
             device: match site {
                 Site::Here { .. } => LOCAL.to_owned(),
-                Site::NetRun { device, .. } => device.id().to_owned(),
+                Site::NetRun { device, .. } | Site::DeviceRunner { device, .. } => device.id().to_owned(),
             },
             backend,
             model: crate::event::clean_text(&model.to_string_lossy()),
@@ -197,16 +197,21 @@ impl RunOptions {
             simulated: match site {
                 Site::Here { .. } => backend.is_simulated_here(),
                 Site::NetRun { emulated, .. } => *emulated && backend == Backend::Htp,
+                Site::DeviceRunner { options, .. } => backend == Backend::Htp && options.libraries.is_emulated(),
             },
             driver: match site {
                 Site::Here { .. } => Driver::Runner,
                 Site::NetRun { .. } => Driver::NetRun,
+                Site::DeviceRunner { .. } => Driver::DeviceRunner,
             },
             energy_while_charging: self.energy_while_charging,
         };
         let place = match site {
             Site::Here { counters, .. } => Place::Here { counters: counters.clone() },
             Site::NetRun { device, options, .. } => Place::NetRun { device: device.clone(), options: options.clone() },
+            Site::DeviceRunner { device, options } => {
+                Place::DeviceRunner { device: device.clone(), options: options.clone() }
+            }
         };
         RunRequest { plan, task, place }
     }

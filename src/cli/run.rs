@@ -21,6 +21,7 @@ pub struct RunArgs {
 /// Runs the model on each backend.
 pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
     let device = target::named(global);
+    target::refuse_runner_here(&device, global)?;
     let site = setup::block_on(target::site(&device, &args.options, global));
     // A file that is no model is told before anything that may be missing.
     if device == target::LOCAL {

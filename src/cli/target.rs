@@ -2,9 +2,11 @@
 
 use super::options::{self, RunOptions};
 use super::{CliError, Global};
+use crate::backends::device_runner::{DeviceRunnerError, DeviceRunnerOptions, RunnerSearch, find_libraries, locate};
 use crate::backends::net_run::{NetRunOptions, Sdk};
 use crate::backends::runtime::{Env, RuntimeDir, choose};
 use crate::devices::{AdbServer, AdbTransport, Device, DeviceError, is_snapdragon};
+use crate::event::DeviceFacts;
 use crate::probes::CounterOptions;
 use std::path::PathBuf;
 
@@ -27,6 +29,13 @@ pub enum Site {
         /// True where the libraries only emulate the HTP.
         emulated: bool,
     },
+    /// On a device, by qnnscope's own runner.
+    DeviceRunner {
+        /// The device.
+        device: Device,
+        /// With what.
+        options: DeviceRunnerOptions,
+    },
 }
 
 /// Finds out where the device of this name runs models, and with what.
@@ -38,8 +47,18 @@ pub async fn site(name: &str, run: &RunOptions, global: &Global) -> Result<Site,
         return Ok(Site::Here { runtime: options::runtime(global)?, counters });
     }
     let device = find(name, global).await?;
+    let facts = device.describe().await?;
+    match runner(&device, &facts, !run.no_vendor_libs, global).await {
+        Ok(options) => {
+            let options = DeviceRunnerOptions { counters: run.counter_options()?, ..options };
+            return Ok(Site::DeviceRunner { device, options });
+        }
+        // Without a runner there still is qnn-net-run.
+        Err(CliError::DeviceRunner(DeviceRunnerError::NoRunner { .. })) => {}
+        Err(error) => return Err(error),
+    }
     let sdk = Sdk::locate(global.runtime.as_deref(), &Env::from_process())?;
-    let target = sdk.target(&device.describe().await?)?;
+    let target = sdk.target(&facts)?;
     let options = NetRunOptions {
         sdk,
         host_runtime: host_runtime(global),
@@ -47,6 +66,30 @@ pub async fn site(name: &str, run: &RunOptions, global: &Global) -> Result<Site,
         counters: run.counter_options()?,
     };
     Ok(Site::NetRun { device, options, emulated: target.is_emulated() })
+}
+
+/// The runner for a device that is named or found, with libraries for it; without counters.
+pub async fn runner(
+    device: &Device,
+    facts: &DeviceFacts,
+    vendor_libraries: bool,
+    global: &Global,
+) -> Result<DeviceRunnerOptions, CliError> {
+    let env = Env::from_process();
+    let search = RunnerSearch { named: global.runner.as_deref(), data_dir: env.data_dir.as_deref() };
+    let runner = locate(search, device, facts).await?;
+    let libraries = find_libraries(global.runtime.as_deref(), &env, facts)?;
+    Ok(DeviceRunnerOptions { runner, libraries, vendor_libraries, counters: CounterOptions::default() })
+}
+
+/// A runner for a device has no use on this machine, and nothing that the user gives is dropped in silence.
+pub fn refuse_runner_here(name: &str, global: &Global) -> Result<(), CliError> {
+    match global.runner {
+        Some(_) if name == LOCAL => {
+            Err(CliError::Usage("--runner is for runs on a device: name one with --device SERIAL".to_owned()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Libraries for this machine, which read what is in a model. None is no reason to fail.

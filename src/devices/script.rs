@@ -58,6 +58,13 @@ impl EndMarker {
         Some((&output[..at], status, &line[end + 1..]))
     }
 
+    /// Whether a line that begins so, and is not whole yet, may become the marker's.
+    pub fn may_begin(&self, start: &[u8]) -> bool {
+        let name = self.0.as_bytes();
+        let shared = start.len().min(name.len());
+        start[..shared] == name[..shared]
+    }
+
     fn needle(&self) -> Vec<u8> {
         format!("\n{}:", self.0).into_bytes()
     }

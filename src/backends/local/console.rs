@@ -1,6 +1,40 @@
 //! What vendor libraries print on the console: log lines, and the figures of HTP's finalize.
 
 use crate::event::{Event, LogLevel, LogLine, LogSource, Stage, SubStage};
+use std::time::{Duration, Instant};
+
+/// Lines let through per second; a library that prints without end must not fill the session.
+pub const LINES_PER_S: u64 = 2_000;
+
+/// Counts lines within the present second.
+#[derive(Debug)]
+pub struct Flood {
+    since: Instant,
+    lines: u64,
+}
+
+impl Flood {
+    /// No lines yet.
+    pub fn new() -> Self {
+        Self { since: Instant::now(), lines: 0 }
+    }
+
+    /// Takes a line in. Returns whether it may pass, and how many were held back in the second that just ended.
+    pub fn take(&mut self) -> (bool, u64) {
+        let mut held_back = 0;
+        if self.since.elapsed() >= Duration::from_secs(1) {
+            held_back = self.held_back();
+            *self = Self::new();
+        }
+        self.lines += 1;
+        (self.lines <= LINES_PER_S, held_back)
+    }
+
+    /// How many were held back in the present second.
+    pub fn held_back(&self) -> u64 {
+        self.lines.saturating_sub(LINES_PER_S)
+    }
+}
 
 /// Names of the DDR summary that HTP prints at the end of finalize, and what they mean.
 const DDR: [(&str, &str); 4] = [

@@ -1,10 +1,13 @@
-//! Running tasks in a runner child on this machine.
+//! Running tasks in a runner child on this machine, and watching over a runner wherever it is.
 
 mod console;
 mod frames;
+mod link;
 mod process;
 mod supervise;
 
 pub(crate) use console::events as console_events;
+pub(in crate::backends) use link::{Exit, Process, Running, Translate};
 pub use process::RunnerError;
+pub(in crate::backends) use supervise::request;
 pub use supervise::{Ended, Limits, Supervisor, ask};

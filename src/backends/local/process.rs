@@ -1,9 +1,14 @@
 //! Starting the runner process, ending it with all it started, and reading how it ended.
 
+use super::link::{Exit, Process, Running};
+use super::supervise::GRACE;
 use crate::backends::qnn::runner::Task;
+use crate::devices::Group;
+use crate::probes::process::{ProcessMemory, memory};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use thiserror::Error;
+use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
 /// The runner cannot be started.
@@ -16,12 +21,9 @@ pub enum RunnerError {
     Request { reason: String },
 }
 
-/// Number and name of the signal that ended a process.
-#[cfg(unix)]
-pub fn signal(exit: ExitStatus) -> Option<(i32, &'static str)> {
-    use std::os::unix::process::ExitStatusExt;
-    let number = exit.signal()?;
-    let name = match number {
+/// Name of a signal by its number, which is the same on all Linux systems that run QNN.
+pub fn signal_name(number: i32) -> &'static str {
+    match number {
         1 => "SIGHUP",
         2 => "SIGINT",
         4 => "SIGILL",
@@ -37,14 +39,59 @@ pub fn signal(exit: ExitStatus) -> Option<(i32, &'static str)> {
         25 => "SIGXFSZ",
         31 => "SIGSYS",
         _ => "a signal",
-    };
-    Some((number, name))
+    }
 }
 
-/// No signals here.
-#[cfg(not(unix))]
-pub fn signal(_exit: ExitStatus) -> Option<(i32, &'static str)> {
-    None
+impl From<ExitStatus> for Exit {
+    fn from(status: ExitStatus) -> Self {
+        #[cfg(unix)]
+        if let Some(number) = std::os::unix::process::ExitStatusExt::signal(&status) {
+            return Self::Signal(number);
+        }
+        Self::Status(status.code())
+    }
+}
+
+/// A runner on this machine. Dropping it ends it with all it started.
+pub struct LocalProcess {
+    child: Child,
+    stdin: ChildStdin,
+    pid: Option<u32>,
+    group: Group,
+}
+
+impl Process for LocalProcess {
+    async fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stdin.write_all(bytes).await?;
+        self.stdin.flush().await
+    }
+
+    fn kill(&mut self) {
+        let _ = self.child.start_kill();
+    }
+
+    fn has_ended(&mut self) -> bool {
+        let ended = matches!(self.child.try_wait(), Ok(Some(_)));
+        if ended {
+            self.group.kill();
+        }
+        ended
+    }
+
+    async fn wait(&mut self) -> Option<Exit> {
+        let status = match tokio::time::timeout(GRACE, self.child.wait()).await {
+            Ok(Ok(status)) => Some(status),
+            _ => {
+                self.kill();
+                self.child.wait().await.ok()
+            }
+        };
+        status.map(Exit::from)
+    }
+
+    fn memory(&self) -> Option<ProcessMemory> {
+        self.pid.and_then(|pid| memory(Some(pid)))
+    }
 }
 
 /// The runner's program: this binary, or `$QNNSCOPE_RUNNER` (for debugging the protocol).
@@ -55,8 +102,11 @@ fn program() -> Result<PathBuf, RunnerError> {
     std::env::current_exe().map_err(|source| RunnerError::Spawn { program: PathBuf::from("qnnscope"), source })
 }
 
+/// A runner on this machine with its pipes.
+type Spawned = Running<LocalProcess, BufReader<ChildStdout>, BufReader<ChildStderr>>;
+
 /// Starts a runner with its three pipes, in a process group of its own.
-pub fn spawn(task: &Task) -> Result<(Child, ChildStdin, ChildStdout, ChildStderr), RunnerError> {
+pub fn spawn(task: &Task) -> Result<Spawned, RunnerError> {
     let program = program()?;
     let failed = |source| RunnerError::Spawn { program: program.clone(), source };
     let mut command = tokio::process::Command::new(&program);
@@ -77,7 +127,14 @@ pub fn spawn(task: &Task) -> Result<(Child, ChildStdin, ChildStdout, ChildStderr
     command.process_group(0);
     let mut child = command.spawn().map_err(failed)?;
     match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
-        (Some(stdin), Some(stdout), Some(stderr)) => Ok((child, stdin, stdout, stderr)),
+        (Some(stdin), Some(stdout), Some(stderr)) => {
+            let pid = child.id();
+            Ok(Running {
+                process: LocalProcess { child, stdin, pid, group: Group(pid) },
+                frames: BufReader::with_capacity(1 << 16, stdout),
+                console: BufReader::new(stderr),
+            })
+        }
         _ => Err(failed(std::io::Error::other("its pipes are missing"))),
     }
 }

@@ -1,17 +1,15 @@
 //! Watching over one runner child: its frames, its console, its deadlines, its memory, its end.
 
-use super::console;
+use super::console::{self, Flood, LINES_PER_S};
 use super::frames::{Line, LineReader, MAX_CONSOLE_LINE, MAX_FRAME};
-use super::process::{RunnerError, signal, spawn};
+use super::link::{Exit, Process, Running, Translate};
+use super::process::{RunnerError, signal_name, spawn};
 use crate::backends::qnn::runner::{Command, Frame, PROTOCOL, Task};
-use crate::devices::Group;
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, RunId, RunStatus, Stage};
-use crate::probes::process::memory as process_memory;
 use crate::session::Source;
 use std::collections::VecDeque;
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::io::AsyncBufRead;
 use tokio::sync::watch;
 
 /// How often deadlines and memory are looked at.
@@ -21,7 +19,7 @@ const MEMORY_EVERY: u32 = 2;
 /// Time to come up.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time to end after the last frame, or after being asked to stop between inferences.
-const GRACE: Duration = Duration::from_secs(10);
+pub(super) const GRACE: Duration = Duration::from_secs(10);
 /// Time to read what an ended runner left in its pipes.
 const DRAIN: Duration = Duration::from_secs(2);
 /// Log lines that a failure quotes.
@@ -56,6 +54,7 @@ pub enum Ended {
 pub struct Supervisor {
     source: Option<(Source, RunId)>,
     limits: Limits,
+    translate: Option<Box<dyn Translate>>,
     stage: Stage,
     last_sign: Instant,
     tail: VecDeque<String>,
@@ -70,34 +69,6 @@ pub struct Supervisor {
     console: Flood,
 }
 
-/// Console lines let through per second; a library that prints without end must not fill the session.
-const CONSOLE_LINES_PER_S: u64 = 2_000;
-
-/// Counts lines within the present second.
-#[derive(Debug)]
-struct Flood {
-    since: Instant,
-    lines: u64,
-}
-
-impl Flood {
-    /// Takes a line in. Returns whether it may pass, and how many were held back in the second that just ended.
-    fn take(&mut self) -> (bool, u64) {
-        let mut held_back = 0;
-        if self.since.elapsed() >= Duration::from_secs(1) {
-            held_back = self.lines.saturating_sub(CONSOLE_LINES_PER_S);
-            *self = Self { since: Instant::now(), lines: 0 };
-        }
-        self.lines += 1;
-        (self.lines <= CONSOLE_LINES_PER_S, held_back)
-    }
-
-    /// How many were held back in the present second.
-    fn held_back(&self) -> u64 {
-        self.lines.saturating_sub(CONSOLE_LINES_PER_S)
-    }
-}
-
 /// Runs an inspection or a probe and returns its answer.
 pub async fn ask(task: &Task, limits: Limits) -> Result<Ended, RunnerError> {
     let (_stop, stopped) = watch::channel(false);
@@ -110,6 +81,7 @@ impl Supervisor {
         Self {
             source,
             limits,
+            translate: None,
             stage: Stage::Prepare,
             last_sign: Instant::now(),
             tail: VecDeque::new(),
@@ -121,23 +93,36 @@ impl Supervisor {
             garbage: 0,
             killed_for: None,
             ended_on_request: false,
-            console: Flood { since: Instant::now(), lines: 0 },
+            console: Flood::new(),
         }
     }
 
+    /// Lets everything that the runner says pass through `translate`.
+    pub(in crate::backends) fn translating(mut self, translate: impl Translate + 'static) -> Self {
+        self.translate = Some(Box::new(translate));
+        self
+    }
+
     /// Starts the runner, sees it through, and returns how it ended. Setting `stop` asks it to end its phase.
-    pub async fn run(mut self, task: &Task, mut stop: watch::Receiver<bool>) -> Result<Ended, RunnerError> {
-        let mut request =
-            serde_json::to_vec(task).map_err(|error| RunnerError::Request { reason: error.to_string() })?;
-        request.push(b'\n');
-        let (mut child, mut stdin, stdout, stderr) = spawn(task)?;
-        let pid = child.id();
-        let group = Group(pid);
-        if stdin.write_all(&request).await.is_err() || stdin.flush().await.is_err() {
+    pub async fn run(mut self, task: &Task, stop: watch::Receiver<bool>) -> Result<Ended, RunnerError> {
+        let request = request(task)?;
+        let exit = self.watch(&request, spawn(task)?, stop).await;
+        Ok(self.finish(exit).await)
+    }
+
+    /// Gives the runner its task and sees it through to the end of its process. [`Supervisor::finish`] has to follow.
+    pub(in crate::backends) async fn watch<P: Process>(
+        &mut self,
+        request: &[u8],
+        runner: Running<P, impl AsyncBufRead + Unpin, impl AsyncBufRead + Unpin>,
+        mut stop: watch::Receiver<bool>,
+    ) -> Option<Exit> {
+        let Running { mut process, frames, console } = runner;
+        if process.write(request).await.is_err() {
             self.note(LogLevel::Error, "the runner closed its input before it read the task").await;
         }
-        let mut frames = LineReader::new(BufReader::with_capacity(1 << 16, stdout), MAX_FRAME);
-        let mut console = LineReader::new(BufReader::new(stderr), MAX_CONSOLE_LINE);
+        let mut frames = LineReader::new(frames, MAX_FRAME);
+        let mut console = LineReader::new(console, MAX_CONSOLE_LINE);
         let (mut frames_open, mut console_open) = (true, true);
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -154,7 +139,7 @@ impl Supervisor {
                     if *stop.borrow() {
                         let mut line = serde_json::to_vec(&Command::Stop).unwrap_or_default();
                         line.push(b'\n');
-                        let _ = stdin.write_all(&line).await;
+                        let _ = process.write(&line).await;
                         // Between inferences it listens; a compiler does not, and there is nothing yet to keep.
                         let patience = if self.stage < Stage::FirstInference { Duration::ZERO } else { GRACE };
                         stop_deadline = Some(Instant::now() + patience);
@@ -163,7 +148,7 @@ impl Supervisor {
                 // Before the pipes: a child that never stops talking must not keep its deadlines from being looked at.
                 _ = tick.tick() => {
                     ticks = ticks.wrapping_add(1);
-                    self.watch_memory(pid, ticks).await;
+                    self.watch_memory(&process, ticks).await;
                     if let Some(reason) = self.overdue() {
                         self.killed_for.get_or_insert(reason);
                     }
@@ -171,11 +156,10 @@ impl Supervisor {
                         self.ended_on_request = true;
                     }
                     if self.killed_for.is_some() || self.ended_on_request {
-                        let _ = child.start_kill();
+                        process.kill();
                     }
-                    if exited.is_none() && matches!(child.try_wait(), Ok(Some(_))) {
+                    if exited.is_none() && process.has_ended() {
                         exited = Some(Instant::now());
-                        group.kill();
                     }
                 }
                 line = frames.next(), if frames_open => frames_open = self.take_frame_line(line).await,
@@ -186,16 +170,7 @@ impl Supervisor {
                 break;
             }
         }
-        let status = match tokio::time::timeout(GRACE, child.wait()).await {
-            Ok(Ok(status)) => Some(status),
-            _ => {
-                let _ = child.start_kill();
-                child.wait().await.ok()
-            }
-        };
-        drop(stdin);
-        drop(group);
-        Ok(self.finish(status).await)
+        process.wait().await
     }
 
     async fn take_frame_line(&mut self, line: Line) -> bool {
@@ -230,6 +205,9 @@ impl Supervisor {
     async fn take_frame(&mut self, frame: Frame) {
         match frame {
             Frame::Hello(hello) => {
+                if let Some(translate) = &mut self.translate {
+                    translate.hello(&hello);
+                }
                 self.hello = hello.protocol == PROTOCOL;
                 if !self.hello {
                     let text = format!("the runner speaks protocol {}, not {PROTOCOL}", hello.protocol);
@@ -237,6 +215,11 @@ impl Supervisor {
                 }
             }
             Frame::Event { t_us, event } => {
+                let translated = match &mut self.translate {
+                    Some(translate) => translate.event(t_us, event),
+                    None => Some((t_us, event)),
+                };
+                let Some((t_us, event)) = translated else { return };
                 match &event {
                     Event::StageStarted { stage } => self.stage = *stage,
                     Event::Log(line) => self.remember(&line.text),
@@ -281,7 +264,7 @@ impl Supervisor {
 
     async fn report_held_back(&self, count: u64) {
         if count > 0 {
-            let reason = format!("more than {CONSOLE_LINES_PER_S} console lines a second");
+            let reason = format!("more than {LINES_PER_S} console lines a second");
             let lost = Event::Lost { source: "runner console".to_owned(), reason, count };
             self.send(crate::event::now_us(), lost).await;
         }
@@ -306,8 +289,8 @@ impl Supervisor {
         self.tail.push_back(text.to_owned());
     }
 
-    async fn watch_memory(&mut self, pid: Option<u32>, ticks: u32) {
-        let Some(memory) = pid.and_then(|pid| process_memory(Some(pid))) else { return };
+    async fn watch_memory(&mut self, process: &impl Process, ticks: u32) {
+        let Some(memory) = process.memory() else { return };
         if let Some(limit) = self.limits.memory_bytes
             && memory.rss > limit
         {
@@ -346,7 +329,17 @@ impl Supervisor {
         None
     }
 
-    async fn finish(mut self, exit: Option<ExitStatus>) -> Ended {
+    /// Takes in a failure of what was done around the runner; the first failure is the one that counts.
+    pub(in crate::backends) async fn fail(&mut self, failure: Failure) {
+        if self.failure.is_none() {
+            let failure = Box::new(failure);
+            self.failure = Some(failure.clone());
+            self.send(crate::event::now_us(), Event::Failed(failure)).await;
+        }
+    }
+
+    /// Tells the end of the run, with the failure that it was if it was one.
+    pub(in crate::backends) async fn finish(mut self, exit: Option<Exit>) -> Ended {
         // A run is carried out when it has said how it ended.
         let unfinished = !self.done || (self.source.is_some() && self.status.is_none());
         if self.ended_on_request && self.failure.is_none() && self.status.is_none() {
@@ -355,13 +348,11 @@ impl Supervisor {
             self.status = Some(RunStatus::Stopped);
         }
         if (unfinished || self.killed_for.is_some()) && self.failure.is_none() && self.status.is_none() {
-            let (call, message) = self.describe_end(exit);
+            let (call, message, advice) = self.describe_end(exit);
             let mut failure = Failure::new(self.stage, &call, &message);
             failure.log_tail = self.tail.iter().cloned().collect();
-            failure.hint = crate::hints::for_failure(&failure);
-            let failure = Box::new(failure);
-            self.failure = Some(failure.clone());
-            self.send(crate::event::now_us(), Event::Failed(failure)).await;
+            failure.hint = advice.or_else(|| crate::hints::for_failure(&failure));
+            self.fail(failure).await;
         }
         self.report_held_back(self.console.held_back()).await;
         if self.garbage > 5 {
@@ -383,22 +374,39 @@ impl Supervisor {
         }
     }
 
-    fn describe_end(&self, exit: Option<ExitStatus>) -> (String, String) {
+    /// The call that failed, what happened, and what to do where that is known here.
+    fn describe_end(&self, exit: Option<Exit>) -> (String, String, Option<String>) {
         let stage = self.stage;
         if let Some(reason) = &self.killed_for {
-            return ("supervision".to_owned(), format!("the runner was ended in stage {stage}: {reason}"));
+            return ("supervision".to_owned(), format!("the runner was ended in stage {stage}: {reason}"), None);
         }
-        let Some(exit) = exit else {
-            return ("wait".to_owned(), format!("the runner was lost in stage {stage}"));
-        };
-        match signal(exit) {
-            Some((number, name)) => {
-                (name.to_owned(), format!("the runner was ended by signal {number} ({name}) in stage {stage}"))
+        match exit {
+            None => ("wait".to_owned(), format!("the runner was lost in stage {stage}"), None),
+            Some(Exit::Signal(number)) => {
+                let name = signal_name(number);
+                let text = format!("the runner was ended by signal {number} ({name}) in stage {stage}");
+                (name.to_owned(), text, None)
             }
-            None => {
-                let code = exit.code().map_or_else(|| "no status".to_owned(), |code| format!("status {code}"));
-                ("exit".to_owned(), format!("the runner ended with {code} in stage {stage}, before it was done"))
+            Some(Exit::Status(code)) => {
+                let code = code.map_or_else(|| "no status".to_owned(), |code| format!("status {code}"));
+                let text = format!("the runner ended with {code} in stage {stage}, before it was done");
+                ("exit".to_owned(), text, None)
+            }
+            Some(Exit::NotExecuted { status, advice }) => {
+                let text = format!("the device cannot execute the runner (its shell ended with status {status})");
+                ("exec".to_owned(), text, Some(advice))
+            }
+            Some(Exit::Lost { error, advice }) => {
+                let text = format!("{error}, in stage {stage}; what was measured before is kept");
+                ("adb".to_owned(), text, Some(advice))
             }
         }
     }
+}
+
+/// The line that tells a runner its task.
+pub(in crate::backends) fn request(task: &Task) -> Result<Vec<u8>, RunnerError> {
+    let mut line = serde_json::to_vec(task).map_err(|error| RunnerError::Request { reason: error.to_string() })?;
+    line.push(b'\n');
+    Ok(line)
 }

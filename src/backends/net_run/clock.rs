@@ -54,6 +54,12 @@ impl WallClock {
         tokio::time::timeout(LIMIT, asked).await.unwrap_or_else(|_| Err(timed_out()))
     }
 
+    /// A clock that is known exactly.
+    #[cfg(test)]
+    pub fn with_offset_us(offset_us: i64) -> Self {
+        Self { offset_us, uncertainty_us: 0 }
+    }
+
     /// A moment of the device's wall clock on the host's axis, microseconds.
     pub fn host_us(&self, epoch_us: u64) -> u64 {
         epoch_us.saturating_add_signed(self.offset_us)

@@ -1,5 +1,6 @@
 //! The shell text of one round.
 
+use super::environment::{library_paths, priority};
 use super::kit::DLC_LIBRARY;
 use super::sdk::TOOL;
 use crate::backends::Backend;
@@ -14,9 +15,6 @@ pub const INPUT_LIST: &str = "inputs.txt";
 
 /// Word before the process id, on the first line of a round's output.
 pub const PID_MARK: &str = "__qnnscope_pid:";
-
-/// Priority of apps in the foreground.
-const APP_NICE: i32 = -10;
 
 /// How much qnn-net-run is to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,38 +81,12 @@ impl Round<'_> {
             "{priority}cd {folder} && export {environment} || exit 126\nexec 3<&0\n{command} 3<&- &\np=$!\necho {PID_MARK}$p\n\
              (read -r x <&3; kill -TERM $p; sleep 1; kill -KILL $p) >/dev/null 2>&1 &\nw=$!\nexec 3<&-\nwait $p\ns=$?\n\
              kill $w 2>/dev/null\nexit $s",
-            priority = self.priority(),
+            priority = priority(self.root),
             folder = quote(self.folder),
-            environment = self.environment(),
+            environment = library_paths(self.folder, self.vendor_libraries),
             command = self.command()
         );
         format!("sh -c {}", quote(&inner))
-    }
-
-    /// Sets the priority of the shell, which the tool and all its threads inherit.
-    fn priority(&self) -> String {
-        match self.root {
-            Root::None => String::new(),
-            Root::Shell => format!("renice -n {APP_NICE} -p $$ >/dev/null 2>&1; "),
-            // Double quotes: our shell's number, not that of the shell behind su.
-            Root::SuC => format!("su -c \"renice -n {APP_NICE} -p $$\" >/dev/null 2>&1; "),
-            Root::Su0 => format!("su 0 renice -n {APP_NICE} -p $$ >/dev/null 2>&1; "),
-        }
-    }
-
-    fn environment(&self) -> String {
-        let folder = self.folder;
-        let (libraries, dsp) = if self.vendor_libraries {
-            (":/vendor/dsp/cdsp:/vendor/lib64", ";/vendor/dsp/cdsp;/vendor/lib/rfsa/adsp;/system/lib/rfsa/adsp;/dsp")
-        } else {
-            ("", "")
-        };
-        // Semicolons between the DSP's folders; colons make it find nothing (failure of the skel, 1008 and its kin).
-        format!(
-            "LD_LIBRARY_PATH={} ADSP_LIBRARY_PATH={}",
-            quote(&format!("{folder}{libraries}")),
-            quote(&format!("{folder}{dsp}"))
-        )
     }
 
     fn command(&self) -> String {

@@ -3,23 +3,24 @@
 use super::clock::WallClock;
 use super::command::{INPUT_LIST, Level, Round, model_name};
 use super::console::Heard;
-use super::deploy::{self, Tell, deploy};
+use super::deploy;
+use super::environment::priority_outcome;
 use super::fold::{RoundPlan, RunFold};
-use super::kit::{Needs, kit};
+use super::kit::{Needs, hexagon_arch, kit};
 use super::memory::MemoryLook;
 use super::messages::Told;
 use super::pace::Pace;
 use super::prepare::{Prepared, prepare};
 use super::round::{self, Progress, RoundEnd, RoundError};
-use super::{NetRunError, Sdk, config};
+use super::{NetRunError, Sdk, around, config};
 use crate::backends::local::{Limits, console_events};
 use crate::backends::qnn::runner::RunTask;
 use crate::backends::settings::{self, Resolved};
 use crate::backends::{Backend, ProfilingLevel};
-use crate::devices::{Device, DeviceError, Root, confounds};
+use crate::devices::{Device, DeviceError};
 use crate::event::{
-    Budget, Confound, DeviceFacts, Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Phase,
-    RunId, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, now_us,
+    Budget, DeviceFacts, Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Phase, RunId,
+    RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, now_us,
 };
 use crate::probes::{CounterOptions, DeviceProbe};
 use crate::session::Source;
@@ -82,17 +83,6 @@ impl From<DeviceError> for Broken {
     }
 }
 
-/// Without root the tool runs with the priority of the adb shell, which is not that of an app that the user looks at.
-fn scheduler_class(facts: &DeviceFacts) -> Option<Confound> {
-    (!facts.root.is_available()).then(|| Confound {
-        id: "scheduler_class".to_owned(),
-        observation:
-            "the run has the scheduler class of the adb shell (nice 0), not that of an app in the foreground (-10)"
-                .to_owned(),
-        advice: "with root qnnscope raises it; compare runs of one class only".to_owned(),
-    })
-}
-
 /// What stays the same over all rounds.
 struct Setup {
     facts: DeviceFacts,
@@ -132,7 +122,7 @@ impl NetRun<'_> {
         let began = Instant::now();
         let setup = self.set_up().await?;
         let setup = kept.insert(setup);
-        self.sample(probe, setup.facts.root).await?;
+        around::sample(self.device, setup.facts.root, &self.options.counters, self.source, probe).await?;
         let duration_us = began.elapsed().as_secs_f64() * 1e6;
         self.send(Event::StageFinished { stage: Stage::Prepare, duration_us }).await;
         let _logcat = super::logcat::follow(self.device, self.source.clone(), self.run);
@@ -161,26 +151,9 @@ impl NetRun<'_> {
         ended
     }
 
-    /// Samples the device's counters, if that does not go on already.
-    async fn sample(&self, probe: &mut Option<DeviceProbe>, root: Root) -> Result<(), DeviceError> {
-        match probe {
-            Some(probe) => probe.revive(),
-            None => *probe = DeviceProbe::start(self.device, root, &self.options.counters, self.source).await?,
-        }
-        Ok(())
-    }
-
     /// Everything up to the first round.
     async fn set_up(&self) -> Result<Setup, Broken> {
-        let facts = self.device.describe().await?;
-        self.send(Event::DeviceSeen(self.device.identity(&facts))).await;
-        self.send(Event::DeviceDescribed(Box::new(facts.clone()))).await;
-        let mut disturbing = confounds(&facts);
-        disturbing.extend(scheduler_class(&facts));
-        for confound in &disturbing {
-            self.note(LogLevel::Warning, &format!("{}; {}", confound.observation, confound.advice)).await;
-        }
-        self.send(Event::ConfoundsFound(disturbing)).await;
+        let facts = around::describe(self.device, self.source, self.run).await?;
         let prepared = prepare(self.task, self.options.host_runtime.as_deref(), &facts).await?;
         self.send(Event::ModelIdentified(Box::new(prepared.model.clone()))).await;
         for note in &prepared.notes {
@@ -197,30 +170,17 @@ impl NetRun<'_> {
         let resolved = settings::resolve(&self.task.settings, self.task.backend)
             .map_err(|error| NetRunError::Input(error.to_string()))?;
         let target = self.options.sdk.target(&facts)?;
-        let arch = self.arch(&resolved, &facts)?;
+        let arch = hexagon_arch(self.task.backend, &resolved, &facts)?;
         let graph = prepared.graph.as_ref().map(|graph| graph.name.as_str()).or(self.task.graph.as_deref());
         let inner = (self.task.backend == Backend::Htp).then(|| config::inner(&resolved, graph, &facts)).flatten();
         let configured = inner.is_some();
-        let needs = Needs { backend: self.task.backend, format: prepared.model.format, arch, configured };
+        let needs =
+            Needs { backend: self.task.backend, format: prepared.model.format, arch, configured, has_dsp: true };
         let mut files = kit(&target, needs)?;
         files.insert(model_name(prepared.model.format).to_owned(), self.task.model.clone());
         files.extend(prepared.inputs.files.iter().cloned());
-        let tell: Tell = {
-            let (source, run) = (self.source.clone(), self.run);
-            std::sync::Arc::new(move |transfer| {
-                source.offer(Some(run), Event::FilesSent(transfer));
-            })
-        };
         // The configuration names the run's folder, which is not known before; it is written on the device.
-        let deployed = deploy(self.device, &files, &tell).await?;
-        self.note(
-            LogLevel::Info,
-            &format!(
-                "sent {} files ({} bytes) to {}; {} ({} bytes) were there already",
-                deployed.sent.0, deployed.sent.1, deployed.folder, deployed.kept.0, deployed.kept.1
-            ),
-        )
-        .await;
+        let deployed = around::send_files(self.device, &files, self.source, self.run).await?;
         self.write(&deployed.folder, INPUT_LIST, &prepared.inputs.list).await?;
         if let Some(inner) = inner {
             self.write(&deployed.folder, config::INNER, &inner.to_string()).await?;
@@ -251,37 +211,8 @@ impl NetRun<'_> {
             let why = "qnn-net-run writes a log for every round, and each is removed when it was read";
             settings.push(no_effect("--save-profile-log", crate::event::clean_text(&path.to_string_lossy()), why));
         }
-        settings.push(match facts.root {
-            Root::None => no_effect(
-                "nice",
-                "-10".to_owned(),
-                "only root may raise the priority; it runs as a shell process, not as an app",
-            ),
-            _ => Setting { key: "nice".to_owned(), value: "-10".to_owned(), outcome: SettingOutcome::Applied },
-        });
+        settings.push(priority_outcome(facts.root));
         settings
-    }
-
-    /// The Hexagon architecture whose files are sent; `None` for other backends.
-    fn arch(&self, resolved: &Resolved, facts: &DeviceFacts) -> Result<Option<u32>, NetRunError> {
-        if self.task.backend != Backend::Htp {
-            return Ok(None);
-        }
-        let asked = resolved.arch.or_else(|| {
-            let model = resolved.soc_model?;
-            crate::devices::socs_by_model(model).find_map(|soc| soc.arch)
-        });
-        let known = facts.soc.hexagon_arch.as_deref().and_then(|arch| arch.strip_prefix('v')?.parse().ok());
-        match known.or(asked) {
-            Some(arch) if arch < 68 => {
-                Err(NetRunError::NoHtp { device: self.device.id().to_owned(), arch: format!("v{arch}") })
-            }
-            Some(arch) => Ok(Some(arch)),
-            None => Err(NetRunError::NoArch {
-                device: self.device.id().to_owned(),
-                soc: facts.soc.part.clone().unwrap_or_else(|| "unknown".to_owned()),
-            }),
-        }
     }
 
     /// Writes a small text file of the run.

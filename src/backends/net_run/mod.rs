@@ -4,21 +4,23 @@
 //! leaves it empty when it is killed. So a run is a row of short rounds; each round's log is read as it grows and becomes
 //! the same events that the runner on this machine sends.
 
-mod clock;
-mod command;
+pub(super) mod around;
+pub(super) mod clock;
+pub(super) mod command;
 mod config;
 mod console;
-mod deploy;
+pub(super) mod deploy;
 mod driver;
+pub(super) mod environment;
 mod error;
 mod fold;
-mod kit;
-mod logcat;
+pub(super) mod kit;
+pub(super) mod logcat;
 mod memory;
 mod messages;
-mod outputs;
+pub(super) mod outputs;
 mod pace;
-mod prepare;
+pub(super) mod prepare;
 mod round;
 mod sdk;
 

@@ -6,9 +6,13 @@ use crate::event::clean_text;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Fetches `Result_*/*.raw` of a folder on the device into `folder`; returns the files. The tool writes float32.
+/// Fetches `Result_*/*.raw` of a folder on the device, and the `.npy` files beside them, into `folder`; returns the files.
+/// qnn-net-run writes float32 and no .npy.
 pub async fn fetch(device: &Device, remote: &str, folder: &Path) -> Result<Vec<String>, NetRunError> {
-    let script = format!("cd {} && for f in Result_*/*.raw; do [ -f \"$f\" ] && echo \"$f\"; done", quote(remote));
+    let script = format!(
+        "cd {} && for f in Result_*/*.raw Result_*/*.npy; do [ -f \"$f\" ] && echo \"$f\"; done",
+        quote(remote)
+    );
     let listed = device.run(&script, "looking for outputs").await?;
     let mut files = Vec::new();
     for name in String::from_utf8_lossy(&listed.bytes).lines() {

@@ -82,7 +82,7 @@ pub async fn prepare(
 }
 
 /// The device's instruction set as Rust names it.
-fn machine(abi: &str) -> &str {
+pub fn machine(abi: &str) -> &str {
     match abi {
         "arm64-v8a" | "arm64" => "aarch64",
         "armeabi-v7a" | "armv7l" => "arm",

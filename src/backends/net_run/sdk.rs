@@ -2,7 +2,7 @@
 
 use super::NetRunError;
 use crate::backends::Backend;
-use crate::backends::runtime::{Env, elf_machine, version_key};
+use crate::backends::runtime::{Env, elf_machine, machine_name, version_key};
 use crate::event::DeviceFacts;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,8 @@ pub struct Target {
     /// Name of the folder, such as `aarch64-android`.
     pub name: String,
     root: PathBuf,
+    /// Libraries of the device and of its DSP, where they are not laid out as in an SDK: all in the root.
+    flat: bool,
 }
 
 impl Sdk {
@@ -46,16 +48,8 @@ impl Sdk {
     /// The tools for a device.
     pub fn target(&self, facts: &DeviceFacts) -> Result<Target, NetRunError> {
         let wanted = wanted(facts);
-        let mut found: Vec<String> = targets(&self.root)
-            .into_iter()
-            .filter(|name| wanted.iter().any(|wanted| name.starts_with(wanted)))
-            .collect();
-        // Several generations of one tool chain may be there; the newest one fits newest systems.
-        found.sort_by_key(|name| {
-            (wanted.iter().position(|wanted| name.starts_with(wanted)), std::cmp::Reverse(version_key(name)))
-        });
-        match found.into_iter().next() {
-            Some(name) => Ok(Target { name, root: self.root.clone() }),
+        match best_first(targets(&self.root), wanted).into_iter().next() {
+            Some(name) => Ok(Target { name, root: self.root.clone(), flat: false }),
             None => Err(NetRunError::NoTarget {
                 root: self.root.clone(),
                 device: format!("{} ({}, {})", facts.id, facts.os, facts.abi),
@@ -66,6 +60,24 @@ impl Sdk {
 }
 
 impl Target {
+    /// The libraries for a device in a place that the user named: those of an SDK, with or without its tools, or those of
+    /// a plain folder. `None` if it has none for this device's system and processor (`aarch64`, `x86_64`).
+    pub fn of_libraries(place: &Path, facts: &DeviceFacts, machine: &str) -> Option<Self> {
+        let entries = std::fs::read_dir(place.join("lib")).into_iter().flatten().flatten();
+        let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let in_sdk = best_first(names, wanted(facts)).into_iter();
+        let candidates = in_sdk.map(|name| Self { name, root: place.to_owned(), flat: false }).chain([Self {
+            name: String::new(),
+            root: place.to_owned(),
+            flat: true,
+        }]);
+        candidates.into_iter().find(|target| {
+            let names = Backend::ALL.iter().map(|backend| backend.library()).chain(["libQnnSystem.so"]);
+            let mut there = names.filter_map(|name| target.library(name));
+            there.any(|path| machine_name(elf_machine(&path).ok().flatten()) == machine)
+        })
+    }
+
     /// The tool.
     pub fn tool(&self) -> PathBuf {
         self.root.join("bin").join(&self.name).join(TOOL)
@@ -79,7 +91,7 @@ impl Target {
 
     /// Folder of the libraries.
     pub fn libraries(&self) -> PathBuf {
-        self.root.join("lib").join(&self.name)
+        if self.flat { self.root.clone() } else { self.root.join("lib").join(&self.name) }
     }
 
     /// A library of the target, if it is there.
@@ -91,7 +103,7 @@ impl Target {
     pub fn needed(&self, name: &str, why: &str) -> Result<PathBuf, NetRunError> {
         let missing = || NetRunError::NoFile {
             root: self.root.clone(),
-            file: format!("lib/{}/{name}", self.name),
+            file: if self.flat { name.to_owned() } else { format!("lib/{}/{name}", self.name) },
             why: why.to_owned(),
         };
         self.library(name).ok_or_else(missing)
@@ -99,7 +111,8 @@ impl Target {
 
     /// The DSP's side of the HTP backend for an architecture, such as 75.
     pub fn skel(&self, arch: u32) -> Result<PathBuf, NetRunError> {
-        let file = format!("lib/hexagon-v{arch}/unsigned/libQnnHtpV{arch}Skel.so");
+        let name = format!("libQnnHtpV{arch}Skel.so");
+        let file = if self.flat { name } else { format!("lib/hexagon-v{arch}/unsigned/{name}") };
         let path = self.root.join(&file);
         let why = format!("the DSP (v{arch}) runs");
         if path.is_file() { Ok(path) } else { Err(NetRunError::NoFile { root: self.root.clone(), file, why }) }
@@ -111,6 +124,14 @@ fn targets(root: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(root.join("bin")).into_iter().flatten().flatten();
     let names = entries.filter(|entry| entry.path().join(TOOL).is_file());
     names.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// Those names that begin as wanted. Several generations of one tool chain may be there; the newest one fits newest systems.
+fn best_first(mut names: Vec<String>, wanted: &[&str]) -> Vec<String> {
+    let place = |name: &str| wanted.iter().position(|wanted| name.starts_with(wanted));
+    names.retain(|name| place(name).is_some());
+    names.sort_by_key(|name| (place(name), std::cmp::Reverse(version_key(name))));
+    names
 }
 
 /// Names of targets for a device, best first.

@@ -43,7 +43,7 @@ pub use error::RuntimeError;
 pub use install::{InstallProgress, InstallRequest, Installed, install};
 pub use locate::{LibraryFile, RuntimeDir, RuntimeSource, Survey, choose, locate, survey};
 pub use manifest::{MANIFEST_FILE, MANIFEST_SCHEMA, ManifestFile, RuntimeManifest};
-pub use platform::{Platform, elf_machine, version_key};
+pub use platform::{Platform, elf_machine, machine_name, version_key};
 
 /// The Python package whose wheels carry the libraries.
 pub const WHEEL_NAME: &str = "onnxruntime-qnn";

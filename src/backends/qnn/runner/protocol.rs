@@ -11,6 +11,10 @@ use std::path::PathBuf;
 /// Version of this protocol; both sides are the same binary, so a difference means a mixed-up installation.
 pub const PROTOCOL: u32 = 1;
 
+/// Libraries that can lend their version and the size of their function table to an inspection, lightest first. Saver is
+/// none: opening it writes a folder into the working directory.
+pub const TABLE_LENDERS: [&str; 4] = ["libQnnCpu.so", "libQnnIr.so", "libQnnGpu.so", "libQnnHtp.so"];
+
 /// First frame of a runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
@@ -20,6 +24,12 @@ pub struct Hello {
     pub version: String,
     /// Process id.
     pub pid: u32,
+    /// The runner's monotonic clock, microseconds: on a device it is not the host's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub monotonic_us: Option<u64>,
+    /// Its wall clock at the same moment, microseconds since 1970-01-01 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch_us: Option<u64>,
 }
 
 /// A line from the runner.
@@ -30,7 +40,7 @@ pub enum Frame {
     Hello(Hello),
     /// Something happened.
     Event {
-        /// Host monotonic clock, microseconds.
+        /// Monotonic clock of the runner's machine, microseconds.
         t_us: u64,
         /// What.
         event: Event,

@@ -1,7 +1,7 @@
 //! Writing frames: at once and whole, so that a crash loses nothing that was said before it.
 
 use crate::backends::qnn::runner::protocol::{Frame, Hello, PROTOCOL};
-use crate::event::{Event, LogLevel, LogLine, LogSource, now_us};
+use crate::event::{Event, LogLevel, LogLine, LogSource, epoch_us, now_us};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
@@ -42,8 +42,13 @@ impl Emitter {
 
     /// Says that the runner is up.
     pub fn hello(&self) {
-        let hello =
-            Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned(), pid: std::process::id() };
+        let hello = Hello {
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            monotonic_us: Some(now_us()),
+            epoch_us: Some(epoch_us()),
+        };
         self.frame(&Frame::Hello(hello));
     }
 

@@ -8,15 +8,11 @@ use crate::backends::qnn::api::{
     ComposedGraph, Composition, Dlc, Library, ModelLibrary, QnnError, Recording, SystemLibrary, VersionPolicy,
     read_binary_info,
 };
-use crate::backends::qnn::runner::protocol::{Frame, InspectTask};
+use crate::backends::qnn::runner::protocol::{Frame, InspectTask, TABLE_LENDERS};
 use crate::event::{ModelInfo, Stage};
 use crate::models::{Graph, ModelFormat};
 use std::path::Path;
 use std::rc::Rc;
-
-/// Libraries that can lend their version and table size, lightest first. Saver is none: opening it writes a folder into
-/// the working directory.
-const LENDERS: [&str; 4] = ["libQnnCpu.so", "libQnnIr.so", "libQnnGpu.so", "libQnnHtp.so"];
 
 /// Carries the task out; a failure is a `failed` event.
 pub fn inspect(task: &InspectTask, emitter: &Emitter) {
@@ -68,7 +64,7 @@ fn read(task: &InspectTask, emitter: &Emitter) -> Result<(ModelInfo, Vec<Graph>)
 
 fn lender(dir: &Path, policy: VersionPolicy) -> Result<Rc<Library>, Failed> {
     let mut last = None;
-    for name in LENDERS.iter().filter(|name| dir.join(name).exists()) {
+    for name in TABLE_LENDERS.iter().filter(|name| dir.join(name).exists()) {
         match Library::open(&dir.join(name), policy) {
             Ok(library) => return Ok(library),
             Err(error) => last = Some(Failed::qnn(Stage::LibraryLoad, error)),

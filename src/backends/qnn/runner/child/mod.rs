@@ -89,7 +89,7 @@ fn watch_commands(mut input: BufReader<std::io::Stdin>, stop: Arc<AtomicBool>) {
 
 /// Asks the kernel to end this process with its parent, for the case that vendor code blocks every thread.
 fn die_with_parent() {
-    #[cfg(target_os = "linux")]
+    #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     }

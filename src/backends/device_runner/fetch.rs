@@ -1,0 +1,37 @@
+//! What a run left on the device, brought to where the user wants it.
+
+use super::DeviceRunnerError;
+use super::shipment::{CONTEXT, OUTPUTS, PROFILE_LOG};
+use crate::backends::net_run::outputs;
+use crate::backends::qnn::runner::RunTask;
+use crate::devices::{Device, quote};
+use crate::event::clean_text;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Fetches what is there; returns the files of the outputs. A run that failed may have written nothing.
+pub async fn fetch(device: &Device, folder: &str, task: &RunTask) -> Result<Vec<String>, DeviceRunnerError> {
+    for (name, to) in [(CONTEXT, &task.save_context), (PROFILE_LOG, &task.profile_log)] {
+        let Some(to) = to else { continue };
+        let remote = format!("{folder}/{name}");
+        if device.run(&format!("[ -f {} ]", quote(&remote)), "looking for results").await?.status == 0 {
+            fetch_whole(device, &remote, to).await?;
+        }
+    }
+    let Some(to) = &task.save_outputs else { return Ok(Vec::new()) };
+    let remote = format!("{folder}/{OUTPUTS}");
+    if device.run(&format!("[ -d {} ]", quote(&remote)), "looking for outputs").await?.status != 0 {
+        return Ok(Vec::new());
+    }
+    Ok(outputs::fetch(device, &remote, to).await?)
+}
+
+/// Fetches a file whole or not at all: an old one stays until the new one is complete.
+async fn fetch_whole(device: &Device, remote: &str, to: &Path) -> Result<(), DeviceRunnerError> {
+    let failed =
+        |source| DeviceRunnerError::Io { action: format!("write {}", clean_text(&to.to_string_lossy())), source };
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let part = tempfile::NamedTempFile::new_in(folder).map_err(failed)?.into_temp_path();
+    device.pull(remote, part.to_path_buf(), Arc::new(|_| ())).await?;
+    part.persist(to).map_err(|error| failed(error.error))
+}

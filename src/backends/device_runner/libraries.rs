@@ -1,0 +1,31 @@
+//! Finding QNN libraries for a device.
+
+use super::DeviceRunnerError;
+use crate::backends::net_run::Target;
+use crate::backends::net_run::prepare::machine;
+use crate::backends::runtime::Env;
+use crate::event::{DeviceFacts, clean_text};
+use std::path::Path;
+
+/// The libraries that `--runtime` names, else those of `$QNN_SDK_ROOT`, else of `$QAIRT_SDK_ROOT`: of an SDK, whose tools
+/// are not needed, or of a plain folder. A place with libraries for other machines only is passed over: `--runtime` may
+/// name those of this machine.
+pub fn find_libraries(option: Option<&Path>, env: &Env, facts: &DeviceFacts) -> Result<Target, DeviceRunnerError> {
+    let places = [
+        ("--runtime", option),
+        ("$QNN_SDK_ROOT", env.qnn_sdk_root.as_deref()),
+        ("$QAIRT_SDK_ROOT", env.qairt_sdk_root.as_deref()),
+    ];
+    let needed = machine(&facts.abi);
+    let mut looked = Vec::new();
+    for (name, place) in places {
+        match place {
+            Some(place) => match Target::of_libraries(place, facts, needed) {
+                Some(target) => return Ok(target),
+                None => looked.push(format!("{name} is {}, which has none", clean_text(&place.to_string_lossy()))),
+            },
+            None => looked.push(format!("{name} is not set")),
+        }
+    }
+    Err(DeviceRunnerError::NoLibraries { device: facts.id.clone(), needed: format!("{}, {needed}", facts.os), looked })
+}

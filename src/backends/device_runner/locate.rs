@@ -1,0 +1,108 @@
+//! Finding a runner for a device, and checking that it can be one.
+
+use super::DeviceRunnerError;
+use crate::backends::net_run::prepare::machine;
+use crate::backends::runtime::{elf_machine, machine_name};
+use crate::devices::{Device, quote};
+use crate::event::{DeviceFacts, clean_text};
+use object::Endianness;
+use object::elf::FileHeader64;
+use object::read::elf::{FileHeader, ProgramHeader};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Name of the runner in a folder of runners.
+const NAME: &str = "qnnscope";
+/// The program headers, and the loader's name behind them, are at the beginning of a file.
+const HEAD_BYTES: u64 = 64 << 10;
+
+/// Where runners are looked for.
+#[derive(Debug, Clone, Copy)]
+pub struct RunnerSearch<'a> {
+    /// The one that the user named.
+    pub named: Option<&'a Path>,
+    /// The data folder: `runners/TARGET/qnnscope` is looked for in it.
+    pub data_dir: Option<&'a Path>,
+}
+
+/// Finds the runner for a device.
+///
+/// # Errors
+/// The file that is named, or found, cannot be executed by the device; or there is none ([`DeviceRunnerError::NoRunner`]).
+pub async fn locate(
+    search: RunnerSearch<'_>,
+    device: &Device,
+    facts: &DeviceFacts,
+) -> Result<PathBuf, DeviceRunnerError> {
+    let path = find(search, facts)?;
+    let unreadable = |source| DeviceRunnerError::Io {
+        action: format!("read the runner {}", clean_text(&path.to_string_lossy())),
+        source,
+    };
+    let found = elf_machine(&path).map_err(unreadable)?;
+    let needed = machine(&facts.abi);
+    if machine_name(found) != needed {
+        let found =
+            found.map_or_else(|| "no 64-bit ELF program".to_owned(), |_| format!("for {}", machine_name(found)));
+        let (device, needed) = (facts.id.clone(), needed.to_owned());
+        return Err(DeviceRunnerError::WrongMachine { path, device, found, needed });
+    }
+    if let Some(loader) = loader(&path).map_err(unreadable)? {
+        let script = format!("[ -e {} ]", quote(&loader));
+        if device.run(&script, "looking for the loader of programs").await?.status != 0 {
+            let loader = clean_text(&loader);
+            return Err(DeviceRunnerError::NoLoader { path, device: facts.id.clone(), loader });
+        }
+    }
+    Ok(path)
+}
+
+fn find(search: RunnerSearch<'_>, facts: &DeviceFacts) -> Result<PathBuf, DeviceRunnerError> {
+    if let Some(path) = search.named {
+        return Ok(path.to_owned());
+    }
+    let mut looked = vec!["--runner is not given".to_owned()];
+    let folders = search.data_dir.map(|dir| dir.join("runners"));
+    for path in folders.iter().flat_map(|dir| targets(facts).map(|target| dir.join(target).join(NAME))) {
+        if path.is_file() {
+            return Ok(path);
+        }
+        looked.push(format!("{} is not there", clean_text(&path.to_string_lossy())));
+    }
+    Err(DeviceRunnerError::NoRunner { device: facts.id.clone(), looked })
+}
+
+/// Rust's names of what a program for this device is built for, best first.
+fn targets(facts: &DeviceFacts) -> impl Iterator<Item = String> {
+    let machine = machine(&facts.abi).to_owned();
+    let systems: &[&str] =
+        if facts.os.starts_with("Android") { &["linux-android"] } else { &["unknown-linux-gnu", "unknown-linux-musl"] };
+    systems.iter().map(move |system| format!("{machine}-{system}"))
+}
+
+/// The program that loads this one, as it names it; `None` for one that needs no other.
+fn loader(path: &Path) -> std::io::Result<Option<String>> {
+    let mut head = Vec::new();
+    std::fs::File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(interpreter(&head).map(|name| String::from_utf8_lossy(name).into_owned()))
+}
+
+fn interpreter(head: &[u8]) -> Option<&[u8]> {
+    let header = FileHeader64::<Endianness>::parse(head).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, head).ok()?;
+    segments.iter().find_map(|segment| segment.interpreter(endian, head).ok().flatten())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    fn the_loader_of_this_program_is_known() {
+        let name = loader(&std::env::current_exe().unwrap()).unwrap().unwrap();
+        assert!(Path::new(&name).is_file(), "{name}");
+        assert_eq!(interpreter(b"#!/bin/sh\n"), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! The shell text that starts a runner on a device, and that which follows what it prints.
+
+use crate::backends::net_run::command::PID_MARK;
+use crate::backends::net_run::environment::{library_paths, priority};
+use crate::devices::{Root, quote};
+
+/// Name of the runner in the folder of a run.
+pub const RUNNER: &str = "qnnscope-runner";
+/// What libraries print is here; frames have the stream for themselves, which has no second channel.
+pub const CONSOLE: &str = "console.txt";
+
+/// How a runner is started.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// Folder of the run on the device; holds the runner, the libraries and the model.
+    pub folder: String,
+    /// The way to root, for the priority.
+    pub root: Root,
+    /// Whether the system's own library folders are searched too.
+    pub vendor_libraries: bool,
+}
+
+impl Start {
+    /// Prints the runner's process id, then becomes the runner, whose input and frames are those of the stream. When the
+    /// stream breaks, its input ends, and with that the runner.
+    pub fn script(&self) -> String {
+        let inner = format!(
+            "{priority}cd {folder} && exec 2>>{CONSOLE} && export {paths} || exit 125\necho {PID_MARK}$$\nexec ./{RUNNER} {subcommand}",
+            priority = priority(self.root),
+            folder = quote(&self.folder),
+            paths = library_paths(&self.folder, self.vendor_libraries),
+            subcommand = crate::RUNNER_SUBCOMMAND,
+        );
+        // Some shells tell of a killed child; nobody but the runner is to write on the stream.
+        format!("exec 2>/dev/null\nsh -c {}", quote(&inner))
+    }
+
+    fn console(&self) -> String {
+        quote(&format!("{}/{CONSOLE}", self.folder))
+    }
+
+    /// Gives what is printed as it comes. It ends when the stream does: a shell that waits for input ends `tail`, which
+    /// itself would notice only with the next line that it cannot write.
+    pub fn follow(&self) -> String {
+        let console = self.console();
+        let inner = format!(
+            "trap '' HUP\n: >>{console}\ntail -c +1 -f {console} 2>/dev/null &\np=$!\nread -r x\nkill $p 2>/dev/null"
+        );
+        format!("sh -c {}", quote(&inner))
+    }
+
+    /// Gives what is printed behind the first `bytes`, `limit` bytes at most.
+    pub fn rest(&self, bytes: u64, limit: u64) -> String {
+        format!("tail -c +{} {} 2>/dev/null | head -c {limit}", bytes + 1, self.console())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runner_has_its_libraries_and_its_console() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(RUNNER);
+        let program = "#!/bin/sh\necho \"$1 $$ $LD_LIBRARY_PATH\"; echo aside >&2; read -r line; echo \"got $line\"\n";
+        std::fs::write(&path, program).unwrap();
+        std::process::Command::new("chmod").arg("755").arg(&path).status().unwrap();
+        let folder = folder.path().to_str().unwrap().to_owned();
+        let start = Start { folder: folder.clone(), root: Root::None, vendor_libraries: false };
+        let script = format!("printf 'a task\\n' | ({})", start.script());
+        let output = std::process::Command::new("sh").arg("-c").arg(&script).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let pid = text.lines().next().unwrap().strip_prefix(PID_MARK).unwrap();
+        assert_eq!(text.lines().nth(1).unwrap(), format!("__runner {pid} {folder}"), "the shell became the runner");
+        assert_eq!(text.lines().nth(2).unwrap(), "got a task");
+        assert_eq!(std::fs::read_to_string(format!("{folder}/{CONSOLE}")).unwrap(), "aside\n");
+        let rest = std::process::Command::new("sh").arg("-c").arg(start.rest(2, 3)).output().unwrap();
+        assert_eq!(rest.stdout, b"ide");
+    }
+}

@@ -1,0 +1,72 @@
+//! What happens around every run on a device: the device is described, and files are sent.
+
+use super::NetRunError;
+use super::deploy::{Deployed, Tell, deploy};
+use super::kit::Kit;
+use crate::devices::{Device, DeviceError, Root, confounds};
+use crate::event::{Confound, DeviceFacts, Event, LogLevel, LogLine, LogSource, RunId};
+use crate::probes::{CounterOptions, DeviceProbe};
+use crate::session::Source;
+use std::sync::Arc;
+
+/// Describes the device, on the stream too, with what may disturb the run.
+pub async fn describe(device: &Device, source: &Source, run: RunId) -> Result<DeviceFacts, DeviceError> {
+    let facts = device.describe().await?;
+    source.send(Some(run), Event::DeviceSeen(device.identity(&facts))).await;
+    source.send(Some(run), Event::DeviceDescribed(Box::new(facts.clone()))).await;
+    let mut disturbing = confounds(&facts);
+    disturbing.extend(scheduler_class(&facts));
+    for confound in &disturbing {
+        let text = format!("{}; {}", confound.observation, confound.advice);
+        note(source, run, LogLevel::Warning, &text).await;
+    }
+    source.send(Some(run), Event::ConfoundsFound(disturbing)).await;
+    Ok(facts)
+}
+
+/// Without root the run has the priority of the adb shell, which is not that of an app that the user looks at.
+fn scheduler_class(facts: &DeviceFacts) -> Option<Confound> {
+    (!facts.root.is_available()).then(|| Confound {
+        id: "scheduler_class".to_owned(),
+        observation:
+            "the run has the scheduler class of the adb shell (nice 0), not that of an app in the foreground (-10)"
+                .to_owned(),
+        advice: "with root qnnscope raises it; compare runs of one class only".to_owned(),
+    })
+}
+
+/// Samples the device's counters, if that does not go on already.
+pub async fn sample(
+    device: &Device,
+    root: Root,
+    counters: &CounterOptions,
+    source: &Source,
+    probe: &mut Option<DeviceProbe>,
+) -> Result<(), DeviceError> {
+    match probe {
+        Some(probe) => probe.revive(),
+        None => *probe = DeviceProbe::start(device, root, counters, source).await?,
+    }
+    Ok(())
+}
+
+/// Sends what is missing of the files of a run, and tells of it on the stream.
+pub async fn send_files(device: &Device, files: &Kit, source: &Source, run: RunId) -> Result<Deployed, NetRunError> {
+    let tell: Tell = {
+        let source = source.clone();
+        Arc::new(move |transfer| {
+            source.offer(Some(run), Event::FilesSent(transfer));
+        })
+    };
+    let deployed = deploy(device, files, &tell).await?;
+    let text = format!(
+        "sent {} files ({} bytes) to {}; {} ({} bytes) were there already",
+        deployed.sent.0, deployed.sent.1, deployed.folder, deployed.kept.0, deployed.kept.1
+    );
+    note(source, run, LogLevel::Info, &text).await;
+    Ok(deployed)
+}
+
+async fn note(source: &Source, run: RunId, level: LogLevel, text: &str) {
+    source.send(Some(run), Event::Log(LogLine::new(level, LogSource::Qnnscope, text))).await;
+}

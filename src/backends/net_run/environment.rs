@@ -1,0 +1,44 @@
+//! What a process on a device gets: library paths and priority.
+
+use crate::devices::{Root, quote};
+use crate::event::{Setting, SettingOutcome};
+
+/// Priority of apps in the foreground.
+const APP_NICE: i32 = -10;
+
+/// Assignments of the variables with the folders that libraries are searched in.
+pub fn library_paths(folder: &str, vendor_libraries: bool) -> String {
+    let (libraries, dsp) = if vendor_libraries {
+        (":/vendor/dsp/cdsp:/vendor/lib64", ";/vendor/dsp/cdsp;/vendor/lib/rfsa/adsp;/system/lib/rfsa/adsp;/dsp")
+    } else {
+        ("", "")
+    };
+    // Semicolons between the DSP's folders; colons make it find nothing (failure of the skel, 1008 and its kin).
+    format!(
+        "LD_LIBRARY_PATH={} ADSP_LIBRARY_PATH={}",
+        quote(&format!("{folder}{libraries}")),
+        quote(&format!("{folder}{dsp}"))
+    )
+}
+
+/// Sets the priority of the shell, which what it starts inherits with all its threads.
+pub fn priority(root: Root) -> String {
+    match root {
+        Root::None => String::new(),
+        Root::Shell => format!("renice -n {APP_NICE} -p $$ >/dev/null 2>&1; "),
+        // Double quotes: our shell's number, not that of the shell behind su.
+        Root::SuC => format!("su -c \"renice -n {APP_NICE} -p $$\" >/dev/null 2>&1; "),
+        Root::Su0 => format!("su 0 renice -n {APP_NICE} -p $$ >/dev/null 2>&1; "),
+    }
+}
+
+/// What became of the priority.
+pub fn priority_outcome(root: Root) -> Setting {
+    let outcome = match root {
+        Root::None => SettingOutcome::NoEffect(
+            "only root may raise the priority; it runs as a shell process, not as an app".to_owned(),
+        ),
+        _ => SettingOutcome::Applied,
+    };
+    Setting { key: "nice".to_owned(), value: APP_NICE.to_string(), outcome }
+}
