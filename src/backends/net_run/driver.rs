@@ -1,26 +1,20 @@
 //! A run on a device, from the user's files to its last round.
 
 use super::clock::WallClock;
-use super::command::{INPUT_LIST, Level, Round, model_name};
-use super::console::Heard;
+use super::command::model_name;
 use super::deploy;
 use super::environment::priority_outcome;
-use super::fold::{RoundPlan, RunFold};
 use super::kit::{Needs, hexagon_arch, kit};
-use super::memory::MemoryLook;
-use super::messages::Told;
-use super::pace::Pace;
 use super::prepare::{Prepared, prepare};
-use super::round::{self, Progress, RoundEnd, RoundError};
+use super::rounds::Rounds;
 use super::{NetRunError, Sdk, around, config};
-use crate::backends::local::{Limits, console_events};
+use crate::backends::Backend;
+use crate::backends::local::Limits;
 use crate::backends::qnn::runner::RunTask;
 use crate::backends::settings::{self, Resolved};
-use crate::backends::{Backend, ProfilingLevel};
 use crate::devices::{Device, DeviceError};
 use crate::event::{
-    Budget, DeviceFacts, Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Phase, RunId,
-    RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, now_us,
+    DeviceFacts, Event, Failure, LogLevel, LogLine, LogSource, RunId, RunStatus, Setting, SettingOutcome, Stage,
 };
 use crate::probes::{CounterOptions, DeviceProbe};
 use crate::session::Source;
@@ -28,17 +22,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How long a device that went away is waited for.
-const RETURN_LIMIT: Duration = Duration::from_mins(2);
-/// How often it is looked for.
-const RETURN_POLL: Duration = Duration::from_millis(500);
 /// Time that a device gets to log a crash.
 const TOMBSTONE: Duration = Duration::from_millis(800);
-/// Inferences with layer times that come before the clean rounds, so that a viewer sees the layers at once.
-const LEAD: u64 = 5;
-/// Thermal status from which on figures are worthless and the device wants to be left alone (4 is critical).
-const TOO_HOT: u32 = 4;
-
 /// How a run on a device differs from one here.
 #[derive(Debug, Clone)]
 pub struct NetRunOptions {
@@ -70,7 +55,7 @@ pub struct NetRun<'a> {
 
 /// Why a run ended early.
 #[derive(Debug, thiserror::Error)]
-enum Broken {
+pub(super) enum Broken {
     #[error(transparent)]
     Setup(#[from] NetRunError),
     #[error("{}", .0.message)]
@@ -84,12 +69,12 @@ impl From<DeviceError> for Broken {
 }
 
 /// What stays the same over all rounds.
-struct Setup {
-    facts: DeviceFacts,
-    prepared: Prepared,
-    folder: String,
-    resolved: Resolved,
-    configured: bool,
+pub(super) struct Setup {
+    pub facts: DeviceFacts,
+    pub prepared: Prepared,
+    pub folder: String,
+    pub resolved: Resolved,
+    pub configured: bool,
 }
 
 impl NetRun<'_> {
@@ -120,7 +105,11 @@ impl NetRun<'_> {
     ) -> Result<RunStatus, Broken> {
         self.send(Event::StageStarted { stage: Stage::Prepare }).await;
         let began = Instant::now();
-        let setup = self.set_up().await?;
+        let setup = tokio::select! {
+            setup = self.set_up() => setup?,
+            // Sending the files of a large model takes a while; dropping it ends it at the next block.
+            () = stopped(stop) => return Ok(RunStatus::Stopped),
+        };
         let setup = kept.insert(setup);
         around::sample(self.device, setup.facts.root, &self.options.counters, self.source, probe).await?;
         let duration_us = began.elapsed().as_secs_f64() * 1e6;
@@ -130,20 +119,7 @@ impl NetRun<'_> {
         let text =
             format!("the device's wall clock is known to ±{} µs on this machine's time axis", clock.uncertainty_us);
         self.note(LogLevel::Info, &text).await;
-        let mut rounds = Rounds {
-            net: self,
-            setup,
-            clock,
-            fold: RunFold::new(setup.prepared.graph.clone()),
-            pace: Pace::default(),
-            number: 0,
-            stages_told: false,
-            header: None,
-            looks: Vec::new(),
-            reached: Stage::Prepare,
-            probe,
-        };
-        let ended = rounds.all(stop).await;
+        let ended = Rounds::new(self, setup, clock, probe).all(stop).await;
         if matches!(&ended, Err(Broken::Failed(failure)) if failure.call.starts_with("SIG")) {
             // The device writes what it knows of a crash into its own log, a moment later.
             tokio::time::sleep(TOMBSTONE).await;
@@ -181,7 +157,6 @@ impl NetRun<'_> {
         files.extend(prepared.inputs.files.iter().cloned());
         // The configuration names the run's folder, which is not known before; it is written on the device.
         let deployed = around::send_files(self.device, &files, self.source, self.run).await?;
-        self.write(&deployed.folder, INPUT_LIST, &prepared.inputs.list).await?;
         if let Some(inner) = inner {
             self.write(&deployed.folder, config::INNER, &inner.to_string()).await?;
             self.write(&deployed.folder, config::OUTER, &config::outer(&deployed.folder).to_string()).await?;
@@ -225,24 +200,6 @@ impl NetRun<'_> {
         self.device.run_ok(&script, &format!("writing {name}")).await.map(|_| ())
     }
 
-    /// Waits for a device that went away. False if it did not come back, or if the user does not want to wait.
-    async fn wait_for_return(&self, stop: &watch::Receiver<bool>) -> bool {
-        let text = format!("waiting up to {} s for {} to come back", RETURN_LIMIT.as_secs(), self.device.id());
-        self.note(LogLevel::Warning, &text).await;
-        let deadline = Instant::now() + RETURN_LIMIT;
-        while Instant::now() < deadline && !*stop.borrow() {
-            tokio::time::sleep(RETURN_POLL).await;
-            if self.device.revive().await.is_err() {
-                continue;
-            }
-            if self.device.run_within("true", "looking for it", Duration::from_secs(5)).await.is_ok() {
-                self.note(LogLevel::Warning, &format!("{} is back", self.device.id())).await;
-                return true;
-            }
-        }
-        false
-    }
-
     fn failure(broken: &Broken) -> Failure {
         match broken {
             Broken::Failed(failure) => (**failure).clone(),
@@ -263,384 +220,19 @@ impl NetRun<'_> {
         }
     }
 
-    async fn send(&self, event: Event) {
+    pub(super) async fn send(&self, event: Event) {
         self.source.send(Some(self.run), event).await;
     }
 
-    async fn note(&self, level: LogLevel, text: &str) {
+    pub(super) async fn note(&self, level: LogLevel, text: &str) {
         self.send(Event::Log(LogLine::new(level, LogSource::Qnnscope, text))).await;
     }
 }
 
-/// The rounds of a run.
-struct Rounds<'a> {
-    net: &'a NetRun<'a>,
-    setup: &'a Setup,
-    clock: WallClock,
-    fold: RunFold,
-    pace: Pace,
-    number: u64,
-    stages_told: bool,
-    /// The log's steady clock and the device's wall clock at one moment, microseconds.
-    header: Option<(u64, u64)>,
-    /// Looks at the memory of the round's process.
-    looks: Vec<(u64, MemoryLook)>,
-    reached: Stage,
-    probe: &'a mut Option<DeviceProbe>,
-}
-
-/// The rounds while one goes on.
-struct Listening<'a, 'b> {
-    rounds: &'a mut Rounds<'b>,
-    plan: RoundPlan,
-}
-
-impl round::Listener for Listening<'_, '_> {
-    async fn take(&mut self, progress: Progress) {
-        self.rounds.take(self.plan, progress).await;
-    }
-}
-
-/// What a round came to.
-enum After {
-    Next,
-    Stopped,
-}
-
-impl Rounds<'_> {
-    async fn all(&mut self, stop: &mut watch::Receiver<bool>) -> Result<RunStatus, Broken> {
-        let task = self.net.task;
-        let detailed = (task.profiling == ProfilingLevel::Detailed).then_some(task.profiling_budget);
-        // A few inferences with layer times first, then the clean ones, then the rest.
-        let lead = detailed.map(|budget| match budget {
-            Budget::Iterations(all) => Budget::Iterations(all.min(LEAD)),
-            Budget::Seconds(_) => Budget::Iterations(LEAD),
-        });
-        let phases = [(Phase::Detailed, lead), (Phase::Clean, Some(task.budget)), (Phase::Detailed, detailed)];
-        for (phase, budget) in phases {
-            let Some(budget) = budget else { continue };
-            match self.phase(phase, budget, stop).await? {
-                After::Next => {}
-                After::Stopped => {
-                    self.tell_cost().await;
-                    return Ok(RunStatus::Stopped);
-                }
-            }
-        }
-        self.tell_cost().await;
-        self.save_outputs().await?;
-        Ok(RunStatus::Ok)
-    }
-
-    async fn phase(&mut self, phase: Phase, budget: Budget, stop: &mut watch::Receiver<bool>) -> Result<After, Broken> {
-        self.net.send(Event::PhaseStarted { phase, budget }).await;
-        let mut spent_us = 0.0;
-        loop {
-            let done = self.fold.done(phase);
-            let left = match budget {
-                Budget::Iterations(all) => all.saturating_sub(done),
-                Budget::Seconds(seconds) => {
-                    let left_us = seconds * 1e6 - spent_us;
-                    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number")]
-                    let inferences = self.pace.inference_us.map(|us| (left_us / us.max(1.0)).ceil() as u64);
-                    if left_us <= 0.0 { 0 } else { inferences.unwrap_or(LEAD).max(1) }
-                }
-            };
-            if left == 0 {
-                return Ok(After::Next);
-            }
-            if *stop.borrow() {
-                return Ok(After::Stopped);
-            }
-            // The first inference of a new process is never like the others.
-            let warmup = if self.number == 0 { self.net.task.warmup + 1 } else { self.net.task.warmup.clamp(1, 3) };
-            let inferences = self.pace.next(left, warmup);
-            match self.round(RoundPlan { phase, warmup }, inferences + warmup, stop).await {
-                Ok(end) => {
-                    let span_us = self.fold.round_span_us() as f64;
-                    spent_us += span_us * inferences as f64 / (inferences + warmup) as f64;
-                    self.check(&end, stop).await?;
-                    self.pace.learn(self.fold.in_round(), span_us, end.wall_us as f64);
-                    if end.stopped {
-                        return Ok(After::Stopped);
-                    }
-                }
-                Err(RoundError::Log(error)) => {
-                    let message = format!("the profile log of qnn-net-run cannot be read: {error}");
-                    return Err(self.broken("profile log", &message, None));
-                }
-                Err(RoundError::Device(error)) if error.is_link() => self.resume(&error, stop).await?,
-                Err(RoundError::Device(error)) => return Err(error.into()),
-            }
-            self.watch_heat().await?;
-        }
-    }
-
-    /// After a lost link: what was measured stands, and the next round goes on when the device is back.
-    async fn resume(&mut self, error: &DeviceError, stop: &watch::Receiver<bool>) -> Result<(), Broken> {
-        self.flush().await;
-        self.net.note(LogLevel::Error, &error.to_string()).await;
-        if !self.net.wait_for_return(stop).await {
-            return Err(self.broken("adb", &error.to_string(), error.advice()));
-        }
-        if let Some(probe) = self.probe.as_mut() {
-            probe.revive();
-        }
-        // A device that was started anew has another clock; its files are still there.
-        self.clock = WallClock::align(self.net.device).await?;
-        let there = format!("[ -e {}/{INPUT_LIST} ]", self.setup.folder);
-        if self.net.device.run(&there, "looking for the files of the run").await?.status != 0 {
-            return Err(self.broken("adb", "the device came back without the files of the run", None));
-        }
-        Ok(())
-    }
-
-    async fn round(
-        &mut self,
-        plan: RoundPlan,
-        inferences: u64,
-        stop: &mut watch::Receiver<bool>,
-    ) -> Result<RoundEnd, RoundError> {
-        let setup = self.setup;
-        let task = self.net.task;
-        let profile = setup.resolved.perf_profile.as_ref().map(|(_, name)| name.as_str());
-        let round = Round {
-            folder: &setup.folder,
-            backend: task.backend,
-            format: setup.prepared.model.format,
-            number: self.number,
-            inferences,
-            level: if plan.phase == Phase::Detailed { Level::Detailed } else { Level::Basic },
-            keep_outputs: u64::from(self.number == 0 && task.save_outputs.is_some()),
-            configured: setup.configured,
-            perf_profile: profile,
-            log_level: task.log_level,
-            root: setup.facts.root,
-            vendor_libraries: self.net.options.vendor_libraries,
-        };
-        self.net.send(Event::RoundStarted { round: self.number }).await;
-        self.number += 1;
-        self.fold.begin_round();
-        self.looks.clear();
-        // A round that dies tells nothing of where it was: its log is empty. Once inferences were seen, they are likely.
-        self.reached = if self.fold.all() > 0 { Stage::Execute } else { Stage::LibraryLoad };
-        let graph = setup.prepared.graph.as_ref().map(|graph| graph.name.clone());
-        let (device, limit) = (self.net.device, self.net.limits.stage_timeout);
-        let mut listening = Listening { rounds: self, plan };
-        let end = round::run(device, &round, graph.as_deref(), limit, stop, &mut listening).await;
-        self.flush().await;
-        if round.keep_outputs == 0 {
-            // Logs of long runs would fill the device.
-            let script = format!("rm -rf {}/{}", setup.folder, round.output());
-            let _ = self.net.device.run(&script, "removing a log that was read").await;
-        }
-        end
-    }
-
-    async fn take(&mut self, plan: RoundPlan, progress: Progress) {
-        match progress {
-            Progress::Started(pid) => {
-                if let Some(probe) = self.probe.as_ref() {
-                    probe.watch(Some(pid));
-                }
-            }
-            Progress::Line(line) => {
-                // Every round loads again and prints the compiler's figures again; the first ones are told.
-                let told = if self.number == 1 { console_events(&line.text) } else { Vec::new() };
-                for event in told.into_iter().filter(|event| matches!(event, Event::SubStageFinished(_))) {
-                    self.net.send(event).await;
-                }
-                self.net.send(Event::Log(line)).await;
-            }
-            Progress::Memory(t_us, look) => {
-                let first = self.number == 1 && self.looks.is_empty();
-                self.looks.push((t_us, look));
-                self.tell_memory(if first { MemoryMark::BeforeLoad } else { MemoryMark::Running }, t_us, look).await;
-            }
-            Progress::Told(told) => self.take_told(plan, told).await,
-        }
-    }
-
-    async fn tell_memory(&self, mark: MemoryMark, t_us: u64, look: MemoryLook) {
-        let MemoryLook { rss, peak: rss_peak, pss } = look;
-        let sample = MemorySample { mark, rss, rss_peak, pss, inferences: self.fold.all() };
-        self.net.source.send_at(t_us, Some(self.net.run), Event::Memory(sample)).await;
-    }
-
-    /// Memory with the model ready: the last look before the first inference, which the log tells of later.
-    async fn tell_memory_loaded(&self, first_us: u64) {
-        let before = self.looks.iter().rev().find(|(t_us, _)| *t_us <= first_us);
-        // The proportional set is not read in every look.
-        let pss = self.looks.iter().rev().filter(|(t_us, _)| *t_us <= first_us).find_map(|(_, look)| look.pss);
-        // The first look alone is that before the load.
-        if let Some((t_us, look)) = before.filter(|(t_us, _)| self.looks.first().is_some_and(|first| first.0 != *t_us))
-        {
-            self.tell_memory(MemoryMark::Loaded, *t_us, MemoryLook { pss, ..*look }).await;
-        }
-    }
-
-    async fn take_told(&mut self, plan: RoundPlan, told: Told) {
-        match told {
-            Told::Header { steady_us, epoch_us, backend_version } => {
-                if self.header.replace((steady_us, epoch_us)).is_none() {
-                    let info = RuntimeInfo {
-                        path: format!("{}/{}", self.setup.folder, self.net.task.backend.library()),
-                        build_id: backend_version,
-                        core_api: "not told by qnn-net-run".to_owned(),
-                        backend_api: "not told by qnn-net-run".to_owned(),
-                        provider: self.net.task.backend.library().to_owned(),
-                    };
-                    self.net.send(Event::RuntimeLoaded(info)).await;
-                }
-            }
-            Told::Stage { stage, duration_us, parts } => {
-                self.reached = self.reached.max(stage);
-                // Later rounds load again; the first load is the one that is told.
-                if self.stages_told && self.number > 1 {
-                    return;
-                }
-                self.net.send(Event::StageStarted { stage }).await;
-                for part in parts {
-                    self.net.send(Event::SubStageFinished(part)).await;
-                }
-                self.net.send(Event::StageFinished { stage, duration_us: duration_us as f64 }).await;
-            }
-            Told::Inference { start_us, .. } => {
-                let host_us = self.host_us(start_us);
-                if let Told::Inference { latency_us, .. } = &told
-                    && self.fold.all() == 0
-                {
-                    self.stages_told = true;
-                    self.tell_memory_loaded(host_us).await;
-                    self.net.send(Event::StageStarted { stage: Stage::FirstInference }).await;
-                    let duration_us = *latency_us as f64;
-                    self.net.send(Event::StageFinished { stage: Stage::FirstInference, duration_us }).await;
-                }
-                self.reached = Stage::Execute;
-                let mut events = Vec::new();
-                self.fold.inference(plan, &told, host_us, &mut events);
-                for event in events {
-                    self.net.send(event).await;
-                }
-            }
-        }
-    }
-
-    /// A moment of the log on the host's clock: the log's header ties its steady clock to the device's wall clock, and the
-    /// alignment ties that to ours.
-    fn host_us(&self, steady_us: u64) -> u64 {
-        let Some((header_steady, header_epoch)) = self.header else { return now_us() };
-        let epoch_us = (header_epoch + steady_us).saturating_sub(header_steady);
-        self.clock.host_us(epoch_us)
-    }
-
-    async fn flush(&mut self) {
-        let mut events = Vec::new();
-        self.fold.flush(&mut events);
-        for event in events {
-            self.net.send(event).await;
-        }
-    }
-
-    /// Whether a round went as it should.
-    async fn check(&self, end: &RoundEnd, stop: &watch::Receiver<bool>) -> Result<(), Broken> {
-        if let Some(reason) = &end.given_up {
-            let message = format!("qnn-net-run was ended in stage {}: {reason}", self.reached);
-            return Err(self.broken_with("supervision", &message, None, &end.heard));
-        }
-        if end.stopped || *stop.borrow() && end.status > 128 {
-            return Ok(());
-        }
-        if end.status != 0 {
-            let failure = end.heard.failure(end.status, self.reached);
-            return Err(Broken::Failed(Box::new(failure)));
-        }
-        // A full disk leaves an empty log and exit status 0.
-        if self.fold.in_round() == 0 {
-            let free =
-                self.net.device.run(&format!("df -k {}", self.setup.folder), "asking for its free space").await?;
-            let free_bytes = crate::devices::free_bytes(&free.text());
-            let message = format!(
-                "qnn-net-run ended with status 0 and told of no inference: its profile log has {} bytes",
-                end.log_bytes
-            );
-            return Err(match free_bytes {
-                Some(free_bytes) if free_bytes < 1 << 20 => {
-                    let message = format!("the device's storage is full ({free_bytes} bytes are free): {message}");
-                    let hint =
-                        "free space on the device; `qnnscope clean --device SERIAL` removes what qnnscope put there";
-                    self.broken_with("storage", &message, Some(hint.to_owned()), &end.heard)
-                }
-                _ => self.broken_with("profile log", &message, None, &end.heard),
-            });
-        }
-        if end.incomplete_bytes > 0 {
-            let text = format!("the profile log ends with {} bytes that are no whole chunk", end.incomplete_bytes);
-            self.net.note(LogLevel::Warning, &text).await;
-        }
-        Ok(())
-    }
-
-    /// Between rounds: a device that is critically hot is left alone.
-    async fn watch_heat(&self) -> Result<(), Broken> {
-        if self.setup.facts.thermal_status.is_none() {
-            return Ok(());
-        }
-        let Ok(output) = self.net.device.run("dumpsys thermalservice", "asking for its thermal status").await else {
-            return Ok(());
-        };
-        match crate::devices::thermal_status(&output.text()) {
-            Some(status) if status >= TOO_HOT => {
-                let message =
-                    format!("the device is too hot: thermal status {status}; the run was ended to let it cool down");
-                Err(self.broken(
-                    "thermal",
-                    &message,
-                    Some("let it cool down, without its case, and run again".to_owned()),
-                ))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// What the rounds cost, and the memory at their end.
-    async fn tell_cost(&self) {
-        if let Some((t_us, look)) = self.looks.last() {
-            self.tell_memory(MemoryMark::End, *t_us, *look).await;
-        }
-        let (rounds, share) = self.pace.cost();
-        let text = format!(
-            "{rounds} rounds of qnn-net-run; {:.1} % of their time went to starting it and loading the model, which is in no latency",
-            share * 100.0
-        );
-        self.net.note(LogLevel::Info, &text).await;
-        let facts = crate::event::Metric { name: "rounds".to_owned(), unit: "count".to_owned(), value: rounds as f64 };
-        let reload = crate::event::Metric {
-            name: "reload share of rounds".to_owned(),
-            unit: "%".to_owned(),
-            value: share * 100.0,
-        };
-        let metrics = vec![facts, reload];
-        let sample =
-            crate::event::MetricSample { phase: Phase::Clean, inference: self.fold.done(Phase::Clean), metrics };
-        self.net.send(Event::Metrics(sample)).await;
-    }
-
-    async fn save_outputs(&self) -> Result<(), Broken> {
-        let Some(folder) = &self.net.task.save_outputs else { return Ok(()) };
-        let remote = format!("{}/{}-0", self.setup.folder, super::command::OUTPUT);
-        let files = super::outputs::fetch(self.net.device, &remote, folder).await?;
-        self.net.send(Event::OutputsSaved { files }).await;
-        Ok(())
-    }
-
-    fn broken(&self, call: &str, message: &str, hint: Option<String>) -> Broken {
-        self.broken_with(call, message, hint, &Heard::default())
-    }
-
-    fn broken_with(&self, call: &str, message: &str, hint: Option<String>, heard: &Heard) -> Broken {
-        let mut failure = Failure { log_tail: heard.tail(), ..Failure::new(self.reached, call, message) };
-        failure.hint = hint.or_else(|| crate::hints::for_failure(&failure));
-        Broken::Failed(Box::new(failure))
+/// Until the user wants the run to end.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // A closed channel means that nobody can ask any more.
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }

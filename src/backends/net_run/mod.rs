@@ -22,6 +22,7 @@ pub(super) mod outputs;
 mod pace;
 pub(super) mod prepare;
 mod round;
+mod rounds;
 mod sdk;
 
 pub use deploy::{clean, remote_root};

@@ -2,6 +2,7 @@
 //! inputs are made.
 
 use super::NetRunError;
+use super::command::INPUT_LIST;
 use crate::backends::local::{Ended, Limits, ask};
 use crate::backends::qnn::runner::{Frame, InspectTask, RunTask, Task, input_sets};
 use crate::event::{DeviceFacts, ModelInfo, TensorData, clean_text};
@@ -33,10 +34,8 @@ type GivenInput = (Option<String>, PathBuf);
 pub struct Inputs {
     /// Where each input of the first inference came from.
     pub origin: Vec<TensorData>,
-    /// Files by their names on the device.
+    /// Files by their names on the device; the list that names the others is one of them.
     pub files: Vec<(String, PathBuf)>,
-    /// Text of the list.
-    pub list: String,
     /// Holds files that were made here until they are sent.
     _folder: TempDir,
 }
@@ -132,7 +131,8 @@ fn made(task: &RunTask, graph: &Graph) -> Result<Inputs, NetRunError> {
         }
         let _ = writeln!(list, "{}", cells.join(" "));
     }
-    Ok(Inputs { origin, files, list, _folder: folder })
+    add_list(&mut files, &list, &folder)?;
+    Ok(Inputs { origin, files, _folder: folder })
 }
 
 /// Inputs of a model that could not be read: raw files as they are, which must hold the tensors' own types.
@@ -173,7 +173,9 @@ fn as_given(task: &RunTask, why: Option<&String>) -> Result<Inputs, NetRunError>
         }
         let _ = writeln!(list, "{}", cells.join(" "));
     }
-    Ok(Inputs { origin, files, list, _folder: temporary()? })
+    let folder = temporary()?;
+    add_list(&mut files, &list, &folder)?;
+    Ok(Inputs { origin, files, _folder: folder })
 }
 
 fn list_lines(path: &Path) -> Result<Vec<Vec<GivenInput>>, NetRunError> {
@@ -188,6 +190,15 @@ fn list_lines(path: &Path) -> Result<Vec<Vec<GivenInput>>, NetRunError> {
     };
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '%']));
     Ok(lines.map(|line| line.split_whitespace().map(cell).collect()).collect())
+}
+
+/// The list as a file, however long it is.
+fn add_list(files: &mut Vec<(String, PathBuf)>, list: &str, folder: &TempDir) -> Result<(), NetRunError> {
+    let path = folder.path().join(INPUT_LIST);
+    std::fs::write(&path, list)
+        .map_err(|source| NetRunError::Io { action: format!("write {}", path.display()), source })?;
+    files.push((INPUT_LIST.to_owned(), path));
+    Ok(())
 }
 
 fn temporary() -> Result<TempDir, NetRunError> {
