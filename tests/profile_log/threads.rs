@@ -1,5 +1,6 @@
 //! The CSV is made by several threads; logs here are long enough to keep all of them busy.
 
+use super::made::{Msg, chunk, ev, msg};
 use super::{csv, read};
 use qnnscope::backends::profile_log::{Outcome, ProfileLogError, write_csv, write_csv_once};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
@@ -16,9 +17,9 @@ fn repeated(log: &[u8], times: usize) -> String {
     let once = csv(log, "x");
     let is_inference = |line: &&str| line.split(',').nth(1) == Some("EXECUTE");
     let lines: Vec<&str> = once.split_inclusive('\n').collect();
-    let first = lines.iter().position(|line| is_inference(&line)).unwrap();
-    let last = lines.iter().rposition(|line| is_inference(&line)).unwrap();
-    assert!(lines[first..=last].iter().all(|line| is_inference(&line)));
+    let first = lines.iter().position(|line| is_inference(line)).unwrap();
+    let last = lines.iter().rposition(|line| is_inference(line)).unwrap();
+    assert!(lines[first..=last].iter().all(|line| is_inference(line)));
     [lines[..first].concat(), lines[first..=last].concat().repeat(times), lines[last + 1..].concat()].concat()
 }
 
@@ -170,4 +171,33 @@ fn a_log_that_changes_meanwhile_is_told() {
     // What is appended is no change.
     let longer = [&log[..], &other].concat();
     write_csv(Changing { log: Cursor::new(&log), again: &longer }, "x", io::sink()).unwrap();
+}
+
+/// Chunks above 16 MiB are worked on one at a time, between small ones.
+#[test]
+fn large_chunks_take_their_turn() {
+    let name = "n".repeat(20_000);
+    let mut log = Vec::new();
+    let mut seq = 0;
+    for count in [1_u64, 900, 2, 1, 950, 900, 1, 3] {
+        let messages: Vec<Msg> = (seq..seq + count)
+            .map(|seq| {
+                let event = if count > 100 { name.as_str() } else { "A" };
+                msg(1, seq, seq + 1, "g", vec![ev(event, 400, seq)])
+            })
+            .collect();
+        let chunk = chunk((seq == 0).then_some("net"), &messages);
+        assert_eq!(chunk.len() > 16 << 20, count > 100, "{}", chunk.len());
+        log.extend(chunk);
+        seq += count;
+    }
+    let (outcome, rows) = outcome(Cursor::new(&log));
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.chunks, outcome.messages, outcome.whole_bytes), (8, seq, log.len() as u64));
+    let values: Vec<u64> = rows
+        .lines()
+        .filter(|line| line.contains(",US,BACKEND,ROOT,"))
+        .map(|line| line.split(',').nth(2).unwrap().parse().unwrap())
+        .collect();
+    assert_eq!(values, (0..seq).collect::<Vec<_>>());
 }

@@ -94,6 +94,8 @@ pub(super) fn inferences<W: Write>(
                 from = to;
             }
             rows.text.clear();
+            // One inference can have far more rows than others.
+            rows.text.shrink_to(4 * ROWS_BYTES);
             Ok(())
         },
     )?;
