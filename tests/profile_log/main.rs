@@ -10,6 +10,7 @@ mod command;
 mod hostile;
 mod made;
 mod rules;
+mod threads;
 mod viewer;
 
 use qnnscope::backends::profile_log::{Decoder, Event, Message, ProfileLogError, write_csv, write_json, write_text};

@@ -1,27 +1,30 @@
 //! The rows of the vendor's CSV. They are ordered by kind and by graph, so a log is read twice: once for what comes
 //! first and for the names of the graphs, once for the inferences.
 
-use super::budget::NameBudget;
-use super::chunk::{Event, Message, Value};
 use super::error::ProfileLogError;
-use super::kinds::{EventType, Method, Unit};
+use super::inferences::{Graphs, inferences, shown};
+use super::kinds::Unit;
+use super::lanes::in_order;
 use super::output::{self, Output, Piece};
 use super::overview::{Overview, Row, Section};
 use super::reader::{Outcome, read_all};
 use super::session::SessionSplitter;
-use super::spool::Spool;
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::sync::{Mutex, PoisonError};
 
 /// Writes the rows of a log that is called `location` and whose bytes `source` gives from its current position on. Bytes
 /// that are appended meanwhile are left for the next time.
 ///
 /// # Errors
 /// The log's and those of source and sink. A log that is damaged further on is no error: see [`Outcome::damage`].
-pub fn write_csv<R: Read + Seek, W: Write>(mut source: R, location: &str, sink: W) -> Result<Outcome, ProfileLogError> {
+pub fn write_csv<R: Read + Seek + Send, W: Write>(
+    mut source: R,
+    location: &str,
+    sink: W,
+) -> Result<Outcome, ProfileLogError> {
     let start = source.stream_position().map_err(ProfileLogError::Read)?;
-    let (found, outcome) = Found::in_log(&mut source)?;
+    let (found, outcome) = Found::in_file(&mut source)?;
     source.seek(SeekFrom::Start(start)).map_err(ProfileLogError::Read)?;
     write_found(&found, outcome, source, location, sink)
 }
@@ -32,7 +35,7 @@ pub fn write_csv<R: Read + Seek, W: Write>(mut source: R, location: &str, sink: 
 /// As there, and those of the temporary file.
 pub fn write_csv_once<R: Read, W: Write>(source: R, location: &str, sink: W) -> Result<Outcome, ProfileLogError> {
     let mut tee = Tee { source, copy: tempfile::tempfile().map_err(ProfileLogError::Temporary)?, failed: None };
-    let first = Found::in_log(&mut tee);
+    let first = Found::in_stream(&mut tee);
     if let Some(error) = tee.failed {
         return Err(ProfileLogError::Temporary(error));
     }
@@ -60,7 +63,7 @@ impl<R: Read> Read for Tee<R> {
     }
 }
 
-fn write_found<R: Read, W: Write>(
+fn write_found<R: Read + Send, W: Write>(
     found: &Found,
     outcome: Outcome,
     again: R,
@@ -69,7 +72,7 @@ fn write_found<R: Read, W: Write>(
 ) -> Result<Outcome, ProfileLogError> {
     let mut out = Output::new(sink);
     head(&mut out.buffer, location, found);
-    let second = executions(again.take(outcome.whole_bytes), &found.graphs, &mut out)?;
+    let second = inferences(again.take(outcome.whole_bytes), &found.graphs, &mut out)?;
     if second.whole_bytes != outcome.whole_bytes || second.messages != outcome.messages {
         return Err(ProfileLogError::Changed);
     }
@@ -88,7 +91,30 @@ struct Found {
 }
 
 impl Found {
-    fn in_log(source: impl Read) -> Result<(Self, Outcome), ProfileLogError> {
+    /// With several threads.
+    fn in_file(source: impl Read + Send) -> Result<(Self, Outcome), ProfileLogError> {
+        let found = Mutex::new(Self::default());
+        let mut outcome = in_order(
+            source,
+            |batch, lane| {
+                let mut checked = batch.check(|_| Ok(()))?;
+                lane.turn()?;
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut sound = batch.sound_chunks(checked.outcome.chunks);
+                if let Err(error) = sound.try_for_each(|chunk| found.add(&chunk)) {
+                    checked.error = Some(error);
+                }
+                Some(checked)
+            },
+            |()| Ok(()),
+        )?;
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        outcome.sessions = found.sessions.sessions();
+        Ok((found, outcome))
+    }
+
+    /// With this thread alone, so that nobody waits for more of a stream that is known to be damaged.
+    fn in_stream(source: impl Read) -> Result<(Self, Outcome), ProfileLogError> {
         let mut found = Self::default();
         let mut outcome = read_all(source, |chunk| found.add(chunk))?;
         outcome.sessions = found.sessions.sessions();
@@ -112,122 +138,9 @@ impl Found {
     }
 }
 
-/// Graphs in the order of their first inference.
-#[derive(Default)]
-struct Graphs {
-    names: Vec<Vec<u8>>,
-    numbers: HashMap<Vec<u8>, usize>,
-    last: usize,
-    budget: NameBudget,
-}
-
-impl Graphs {
-    fn number(&mut self, name: &[u8]) -> Result<usize, ProfileLogError> {
-        if let Some(number) = self.find(name) {
-            self.last = number;
-            return Ok(number);
-        }
-        self.budget.take(2 * name.len())?;
-        self.last = self.names.len();
-        self.names.push(name.to_vec());
-        self.numbers.insert(name.to_vec(), self.last);
-        Ok(self.last)
-    }
-
-    fn find(&self, name: &[u8]) -> Option<usize> {
-        match self.names.get(self.last) {
-            Some(last) if last == name => Some(self.last),
-            _ => self.numbers.get(name).copied(),
-        }
-    }
-}
-
-/// Which events of an inference have rows; `None` if the message is no inference.
-fn shown(message: &Message<'_>) -> Option<fn(EventType) -> bool> {
-    if message.is_private() {
-        return None;
-    }
-    match message.method() {
-        method if method.is_inference() => Some(|kind| kind != EventType::Init),
-        Method::GraphComponent => {
-            let shown: fn(EventType) -> bool = |kind| !matches!(kind, EventType::Init | EventType::Finalize);
-            message.events().any(|event| shown(event.event_type())).then_some(shown)
-        }
-        _ => None,
-    }
-}
-
-/// All inferences, graph by graph. The viewer lists the graph met last first: its rows go straight out, those of the
-/// others wait in a spool.
-fn executions<W: Write>(source: impl Read, graphs: &Graphs, out: &mut Output<W>) -> Result<Outcome, ProfileLogError> {
-    let count = graphs.names.len();
-    let mut spool = Spool::default();
-    let mut last = 0;
-    let mut rows = Vec::new();
-    let outcome = read_all(source, |chunk| {
-        for message in chunk.messages() {
-            let Some(shown) = shown(&message) else { continue };
-            let name = message.graph().unwrap_or_default();
-            if graphs.names.get(last).is_none_or(|known| known != name) {
-                last = graphs.numbers.get(name).copied().ok_or(ProfileLogError::Changed)?;
-            }
-            if last + 1 == count {
-                execution(&mut out.buffer, &message, 0, name, shown);
-                out.settle()?;
-            } else {
-                rows.clear();
-                execution(&mut rows, &message, count - 1 - last, name, shown);
-                spool.add(last, &rows)?;
-            }
-        }
-        Ok(())
-    })?;
-    for graph in (0..count.saturating_sub(1)).rev() {
-        spool.take(graph, |piece| {
-            out.buffer.extend_from_slice(piece);
-            out.settle()
-        })?;
-    }
-    Ok(outcome)
-}
-
-/// The rows of one inference.
-fn execution(out: &mut Vec<u8>, message: &Message<'_>, number: usize, graph: &[u8], shown: fn(EventType) -> bool) {
-    let whole = message.method() != Method::GraphComponent;
-    let start = out.len();
-    output::integer(out, if whole { message.time_us() } else { 0 });
-    out.extend_from_slice(b",EXECUTE,");
-    // At most 20 digits and 9 characters, so it fits.
-    let prefix = Piece::new(&out[start..]);
-    output::integer(out, if whole { message.netrun_us() } else { 0 });
-    out.extend_from_slice(b",US,NETRUN,ROOT,");
-    graph_name(out, number, graph);
-    for event in message.events() {
-        if shown(event.event_type()) {
-            event_row(out, &prefix, &event, false);
-            for event in event.events() {
-                event_row(out, &prefix, &event, true);
-            }
-        }
-    }
-}
-
-#[inline]
-fn event_row(out: &mut Vec<u8>, prefix: &Piece, event: &Event<'_>, is_below: bool) {
-    let (unit, value) = (event.unit(), event.value());
-    if unit == Unit::Object || matches!(value, Value::Object { .. }) {
-        return;
-    }
-    prefix.put(out);
-    output::value(out, value);
-    middle(unit, is_below).put(out);
-    output::identifier(out, event.identifier());
-    out.push(b'\n');
-}
-
 /// What stands between value and name: unit, source, level.
 #[inline]
-fn middle(unit: Unit, is_below: bool) -> &'static Piece {
+pub(super) fn middle(unit: Unit, is_below: bool) -> &'static Piece {
     const fn both(root: &[u8], below: &[u8]) -> [Piece; 2] {
         [Piece::new(root), Piece::new(below)]
     }
@@ -247,7 +160,7 @@ fn middle(unit: Unit, is_below: bool) -> &'static Piece {
     &pieces[usize::from(is_below)]
 }
 
-fn graph_name(out: &mut Vec<u8>, number: usize, name: &[u8]) {
+pub(super) fn graph_name(out: &mut Vec<u8>, number: usize, name: &[u8]) {
     out.extend_from_slice(b"Graph ");
     output::integer(out, number);
     out.extend_from_slice(b": ");

@@ -10,7 +10,7 @@ use std::io::{self, Read};
 pub const MAX_CHUNK_BYTES: u32 = 1 << 30;
 
 /// Bytes of a chunk's length word.
-const LENGTH_WORD: usize = 4;
+pub(super) const LENGTH_WORD: usize = 4;
 /// A root offset, a table and its list of fields.
 const MIN_CHUNK_BYTES: usize = 12;
 /// A buffer that a large chunk left behind is given back above this size.
@@ -48,19 +48,9 @@ impl Decoder {
     /// # Errors
     /// The source's.
     pub fn read_from(&mut self, source: &mut impl Read, limit: usize) -> io::Result<usize> {
-        let room = self.room(limit);
-        loop {
-            match source.read(&mut room[..limit]) {
-                Ok(count) => {
-                    // A source that claims more than it was given room for is wrong, not to be believed.
-                    let count = count.min(limit);
-                    self.filled += count;
-                    return Ok(count);
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let count = read_some(source, &mut self.room(limit)[..limit])?;
+        self.filled += count;
+        Ok(count)
     }
 
     /// Forgets what was handed out; returns room for at least so many bytes.
@@ -121,20 +111,10 @@ impl Decoder {
         if self.stopped {
             return Ok(None);
         }
-        let Some(claimed) = u32_at(self.waiting(), 0) else { return Ok(None) };
-        let length = usize::try_from(claimed).unwrap_or(usize::MAX);
-        let damage = if claimed > MAX_CHUNK_BYTES {
-            Some(Damage::TooLong { length: claimed.into() })
-        } else if length < MIN_CHUNK_BYTES {
-            Some(Damage::TooShort { length: claimed.into() })
-        } else {
-            None
-        };
-        if let Some(damage) = damage {
+        framed(self.waiting()).map_err(|damage| {
             self.stopped = true;
-            return Err(failure(self.chunks, self.offset(), damage));
-        }
-        Ok((self.waiting().len() - LENGTH_WORD >= length).then_some(length))
+            failure(self.chunks, self.offset(), damage)
+        })
     }
 
     /// Where the next chunk begins in the log, bytes.
@@ -157,20 +137,50 @@ impl Decoder {
     /// # Errors
     /// [`ProfileLogError::NotALog`].
     pub fn finish(&self) -> Result<(), ProfileLogError> {
-        let claimed = u32_at(self.waiting(), 0).and_then(|length| usize::try_from(length).ok());
-        let (0, false, Some(length)) = (self.chunks, self.stopped, claimed) else { return Ok(()) };
-        if could_begin(&self.waiting()[LENGTH_WORD..], length) {
-            return Ok(());
-        }
-        Err(not_a_log(format!("its first chunk would have {length} bytes, and it does not begin like one")))
+        if self.chunks == 0 && !self.stopped { check_begun(self.waiting()) } else { Ok(()) }
     }
+}
+
+/// One read of a source; returns how many bytes it gave, 0 at its end.
+pub(super) fn read_some(source: &mut impl Read, room: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match source.read(room) {
+            // A source that claims more than it was given room for is wrong, not to be believed.
+            Ok(count) => return Ok(count.min(room.len())),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Length of the chunk whose length word comes first, bytes; `None` if it has not arrived whole.
+pub(super) fn framed(waiting: &[u8]) -> Result<Option<usize>, Damage> {
+    let Some(claimed) = u32_at(waiting, 0) else { return Ok(None) };
+    let length = usize::try_from(claimed).unwrap_or(usize::MAX);
+    if claimed > MAX_CHUNK_BYTES {
+        return Err(Damage::TooLong { length: claimed.into() });
+    }
+    if length < MIN_CHUNK_BYTES {
+        return Err(Damage::TooShort { length: claimed.into() });
+    }
+    Ok((waiting.len() - LENGTH_WORD >= length).then_some(length))
+}
+
+/// All there is of a log is the beginning of its first chunk: tells whether it could be one.
+pub(super) fn check_begun(waiting: &[u8]) -> Result<(), ProfileLogError> {
+    let Some(length) = u32_at(waiting, 0).and_then(|length| usize::try_from(length).ok()) else { return Ok(()) };
+    if could_begin(&waiting[LENGTH_WORD..], length) {
+        return Ok(());
+    }
+    Err(not_a_log(format!("its first chunk would have {length} bytes, and it does not begin like one")))
 }
 
 fn not_a_log(reason: String) -> ProfileLogError {
     ProfileLogError::NotALog { reason }
 }
 
-fn failure(chunk: u64, offset: u64, damage: Damage) -> ProfileLogError {
+/// Says of damage where it is.
+pub(super) fn failure(chunk: u64, offset: u64, damage: Damage) -> ProfileLogError {
     match chunk {
         0 => not_a_log(format!("its first chunk makes no sense: {damage}")),
         chunk => ProfileLogError::Damaged { chunk, offset, damage },

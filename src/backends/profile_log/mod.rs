@@ -4,14 +4,17 @@
 //! hands out whole chunks; [`Chunk`], [`Message`] and [`Event`] are views into its buffer, so nothing is allocated per
 //! event. A chunk is checked as a whole before any of it is handed out. See `docs/profile-log.md`.
 
+mod batch;
 mod budget;
 mod chunk;
 mod csv;
 mod decoder;
 mod error;
 mod fold;
+mod inferences;
 mod json;
 mod kinds;
+mod lanes;
 mod lines;
 mod names;
 mod output;

@@ -7,6 +7,8 @@ use std::io::Write;
 
 /// So much is collected before it goes out.
 const FLUSH_BYTES: usize = 256 << 10;
+/// So much goes out without being copied.
+const PASSED_BYTES: usize = 32 << 10;
 
 /// A sink with a buffer in front.
 pub(super) struct Output<W: Write> {
@@ -23,6 +25,16 @@ impl<W: Write> Output<W> {
     #[inline]
     pub(super) fn settle(&mut self) -> Result<(), ProfileLogError> {
         if self.buffer.len() < FLUSH_BYTES { Ok(()) } else { self.send() }
+    }
+
+    /// Sends the buffer, and then text that is not copied into it if there is much of it.
+    pub(super) fn pass(&mut self, text: &[u8]) -> Result<(), ProfileLogError> {
+        if text.len() < PASSED_BYTES {
+            self.buffer.extend_from_slice(text);
+            return self.settle();
+        }
+        self.send()?;
+        self.sink.write_all(text).map_err(ProfileLogError::Write)
     }
 
     fn send(&mut self) -> Result<(), ProfileLogError> {

@@ -1,0 +1,177 @@
+//! Whole chunks of a log in batches, so that several threads can work on one log.
+
+use super::chunk::Chunk;
+use super::decoder::{LENGTH_WORD, check_begun, failure, framed, read_some};
+use super::error::ProfileLogError;
+use super::reader::Outcome;
+use super::table::u32_at;
+use super::verify::{checked_root, verify};
+use std::io::{self, Read};
+
+/// So much is read at once, bytes. A batch and its rows should fit into the cache of a core.
+const READ_BYTES: usize = 512 << 10;
+/// A batch above this size is the only one that is read meanwhile, and its buffer is given back, bytes.
+const LARGE_BYTES: usize = 16 << 20;
+
+/// Chunks that follow one another.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that hold something. Only the last batch of a log can have more than whole chunks.
+    filled: usize,
+    /// Where it begins in the log, bytes.
+    offset: u64,
+    /// Chunks before it.
+    chunks: u64,
+}
+
+/// Why a batch was left early.
+pub(super) enum Stop {
+    /// Nobody waits for its results any more.
+    Gone,
+    /// What was wrong.
+    Failed(ProfileLogError),
+}
+
+/// What a batch was found to be.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// Of this batch alone; `damage` is not set.
+    pub(super) outcome: Outcome,
+    /// What ended it early, if anything did.
+    pub(super) error: Option<ProfileLogError>,
+}
+
+impl Batch {
+    /// Checks the chunks one by one and gives each to `each` if it is sound. `None` if `each` says [`Stop::Gone`].
+    pub(super) fn check(&self, mut each: impl FnMut(&Chunk<'_>) -> Result<(), Stop>) -> Option<Checked> {
+        let bytes = &self.buffer[..self.filled];
+        let (mut outcome, mut at) = (Outcome::default(), 0);
+        let error = loop {
+            let (index, offset) = (self.chunks + outcome.chunks, self.offset + at as u64);
+            let length = match framed(&bytes[at..]) {
+                Ok(Some(length)) => length,
+                // Before the end of the log, batches begin and end with a chunk.
+                Ok(None) if index == 0 => break check_begun(bytes).err(),
+                Ok(None) => break None,
+                Err(damage) => break Some(failure(index, offset, damage)),
+            };
+            let end = at + LENGTH_WORD + length;
+            let root = match verify(&bytes[at + LENGTH_WORD..end]) {
+                Ok(root) => root,
+                Err(damage) => break Some(failure(index, offset, damage)),
+            };
+            let chunk = Chunk { root, index, offset };
+            match each(&chunk) {
+                Ok(()) => {}
+                Err(Stop::Gone) => return None,
+                Err(Stop::Failed(error)) => break Some(error),
+            }
+            outcome.messages += chunk.messages().len() as u64;
+            outcome.chunks += 1;
+            at = end;
+        };
+        outcome.whole_bytes = at as u64;
+        outcome.incomplete_bytes = if error.is_none() { (self.filled - at) as u64 } else { 0 };
+        Some(Checked { outcome, error })
+    }
+
+    /// Once more the first `count` chunks, which [`check`](Self::check) found sound.
+    pub(super) fn sound_chunks(&self, count: u64) -> impl Iterator<Item = Chunk<'_>> {
+        let bytes = &self.buffer[..self.filled];
+        let (mut at, mut index, end) = (0, self.chunks, self.chunks + count);
+        std::iter::from_fn(move || {
+            if index == end {
+                return None;
+            }
+            let length = framed(&bytes[at..]).ok()??;
+            let from = at + LENGTH_WORD;
+            let chunk =
+                Chunk { root: checked_root(&bytes[from..from + length])?, index, offset: self.offset + at as u64 };
+            at = from + length;
+            index += 1;
+            Some(chunk)
+        })
+    }
+
+    /// True if one such batch at a time is enough for the memory.
+    pub(super) fn is_large(&self) -> bool {
+        self.filled > LARGE_BYTES
+    }
+
+    /// Room for so many bytes more.
+    fn room(&mut self, bytes: usize) -> &mut [u8] {
+        let needed = self.filled + bytes;
+        if self.buffer.len() < needed {
+            self.buffer.resize(needed, 0);
+        }
+        &mut self.buffer[self.filled..needed]
+    }
+}
+
+/// Cuts a log into batches.
+#[derive(Debug)]
+pub(super) struct Batches<R> {
+    source: R,
+    /// The beginning of a chunk, for the next batch.
+    begun: Vec<u8>,
+    offset: u64,
+    chunks: u64,
+    ended: bool,
+}
+
+impl<R: Read> Batches<R> {
+    pub(super) fn new(source: R) -> Self {
+        Self { source, begun: Vec::new(), offset: 0, chunks: 0, ended: false }
+    }
+
+    /// Fills a batch with the next chunks; false if there are no more. The last batch ends with what is no whole chunk.
+    pub(super) fn next(&mut self, batch: &mut Batch) -> io::Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        (batch.filled, batch.offset, batch.chunks) = (0, self.offset, self.chunks);
+        let begun = self.begun.len();
+        batch.room(begun).copy_from_slice(&self.begun);
+        batch.filled = begun;
+        self.begun.clear();
+        // Only a batch that was cut to its last chunk gets another one.
+        self.ended = true;
+        let mut whole = 0;
+        loop {
+            let waiting = &batch.buffer[whole..batch.filled];
+            match framed(waiting) {
+                Ok(Some(length)) => {
+                    whole += LENGTH_WORD + length;
+                    self.chunks += 1;
+                    continue;
+                }
+                Ok(None) => {}
+                // Whoever checks the batch finds it, too.
+                Err(_) => return Ok(true),
+            }
+            // Reading the last chunk to its end saves copying its beginning.
+            let limit = match (whole, missing(waiting)) {
+                (0, _) => READ_BYTES,
+                (_, Some(missing)) if missing <= READ_BYTES => missing,
+                _ => break,
+            };
+            let count = read_some(&mut self.source, batch.room(limit))?;
+            batch.filled += count;
+            if count == 0 {
+                return Ok(true);
+            }
+        }
+        self.begun.extend_from_slice(&batch.buffer[whole..batch.filled]);
+        batch.filled = whole;
+        self.offset += whole as u64;
+        self.ended = false;
+        Ok(true)
+    }
+}
+
+/// How much of a chunk has not arrived, bytes; `None` if its length has not.
+fn missing(begun: &[u8]) -> Option<usize> {
+    let length = usize::try_from(u32_at(begun, 0)?).ok()?;
+    (LENGTH_WORD + length).checked_sub(begun.len())
+}
