@@ -17,9 +17,9 @@ fn repeated(log: &[u8], times: usize) -> String {
     let once = csv(log, "x");
     let is_inference = |line: &&str| line.split(',').nth(1) == Some("EXECUTE");
     let lines: Vec<&str> = once.split_inclusive('\n').collect();
-    let first = lines.iter().position(|line| is_inference(line)).unwrap();
-    let last = lines.iter().rposition(|line| is_inference(line)).unwrap();
-    assert!(lines[first..=last].iter().all(|line| is_inference(line)));
+    let first = lines.iter().position(is_inference).unwrap();
+    let last = lines.iter().rposition(is_inference).unwrap();
+    assert!(lines[first..=last].iter().all(is_inference));
     [lines[..first].concat(), lines[first..=last].concat().repeat(times), lines[last + 1..].concat()].concat()
 }
 
