@@ -3,6 +3,7 @@
 use super::layout::{list, shortened};
 use super::numbers::{bytes, count, duration_us};
 use crate::analysis::{NoEnergy, energy};
+use crate::diagnosis::diagnose_failure;
 use crate::event::{RunStatus, SettingOutcome};
 use crate::store::{CounterSeries, PERCENTILES, Run, Store};
 use std::fmt::Write;
@@ -28,7 +29,7 @@ pub fn text_report(store: &Store) -> String {
         energy_line(&mut out, store, run);
         layers(&mut out, run);
         metrics(&mut out, run);
-        failure(&mut out, run);
+        failure(&mut out, store, run);
     }
     device_counters(&mut out, store);
     counters(&mut out, store);
@@ -258,11 +259,21 @@ fn metrics(out: &mut String, run: &Run) {
     }
 }
 
-fn failure(out: &mut String, run: &Run) {
+/// Causes that a failure's report names; the first is the likeliest.
+const CAUSES: usize = 3;
+
+fn failure(out: &mut String, store: &Store, run: &Run) {
     let Some(failure) = &run.failure else { return };
     let _ = writeln!(out, "\nfailed in stage {}: {}", failure.stage, failure.message);
     if let Some(hint) = &failure.hint {
         let _ = writeln!(out, "  next: {hint}");
+    }
+    let lines = store.logs().iter().filter(|line| line.run == Some(run.id));
+    let diagnosis = diagnose_failure(failure, (1..).zip(lines.map(|line| line.line.text.as_str())));
+    for finding in diagnosis.causes.iter().take(CAUSES) {
+        let cause = finding.cause();
+        let _ = writeln!(out, "  cause, {:.0} %: {} ({})", finding.confidence * 100.0, cause.title, cause.id);
+        let _ = writeln!(out, "    fix: {}", cause.fix);
     }
     if !failure.log_tail.is_empty() {
         let _ = writeln!(out, "  last log lines:");

@@ -6,6 +6,7 @@ use crate::backends::net_run::outputs;
 use crate::backends::qnn::runner::RunTask;
 use crate::devices::{Device, quote};
 use crate::event::clean_text;
+use crate::files::is_special;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,6 +31,9 @@ pub async fn fetch(device: &Device, folder: &str, task: &RunTask) -> Result<Vec<
 async fn fetch_whole(device: &Device, remote: &str, to: &Path) -> Result<(), DeviceRunnerError> {
     let failed =
         |source| DeviceRunnerError::Io { action: format!("write {}", clean_text(&to.to_string_lossy())), source };
+    if is_special(to) {
+        return Ok(device.pull(remote, to.to_owned(), Arc::new(|_| ())).await?);
+    }
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let part = tempfile::NamedTempFile::new_in(folder).map_err(failed)?.into_temp_path();
     device.pull(remote, part.to_path_buf(), Arc::new(|_| ())).await?;
