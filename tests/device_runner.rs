@@ -390,6 +390,29 @@ fn a_program_that_is_no_runner_is_ended() {
 }
 
 #[test]
+fn a_file_that_the_device_cannot_execute_is_told() {
+    let bench = bench();
+    let folder = tempfile::tempdir().unwrap();
+    // For this processor, but not linked.
+    let object = folder.path().join("object");
+    let source = support::repo("tests/models/small_graph.c");
+    let output = std::process::Command::new("cc").arg("-c").arg(source).arg("-o").arg(&object).output();
+    assert!(output.expect("the tests need a C compiler called cc").status.success());
+    let run = bench.start(&demo_int8(), &format!("--runner {} -b cpu -n 1", object.display())).wait();
+    assert_eq!(run.done.code(), 1, "{}", run.done.stderr);
+    let error = run.result()["error"].clone();
+    assert_eq!(error["call"], "exec", "{error:#}");
+    assert!(error["hint"].as_str().unwrap().contains("cargo ndk"), "{error:#}");
+    assert!(!error["log_tail"].as_array().unwrap().is_empty(), "the shell's words: {error:#}");
+}
+
+#[test]
+fn a_variable_that_names_a_device_does_not_move_inspections_there() {
+    let call = Qnnscope::on(&runtime_247()).env("ANDROID_SERIAL", "no-such-device");
+    call.args(["inspect", "--json"]).arg(demo_int8()).finish().expect(0);
+}
+
+#[test]
 fn a_runner_in_the_data_folder_is_found_and_an_sdk_gives_the_libraries() {
     let bench = bench();
     let address = format!("127.0.0.1:{}", bench.server.port());

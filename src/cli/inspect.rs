@@ -22,7 +22,9 @@ pub struct InspectArgs {
 
 /// Reads the model in a runner, here or on the device, and prints what it is made of.
 pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
-    let device = target::named(global);
+    // A device that only a variable names is for runs: an inspection there needs a runner, and one here does not.
+    let asked = global.device.is_some() || global.runner.is_some();
+    let device = if asked { target::named(global) } else { target::LOCAL.to_owned() };
     target::refuse_runner_here(&device, global)?;
     let ended = if device == target::LOCAL { here(args, global) } else { there(args, &device, global) };
     let (model, graphs) = match ended? {

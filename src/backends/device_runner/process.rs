@@ -203,7 +203,8 @@ impl Driver {
 
     fn exit(&self, status: i32) -> Exit {
         match status {
-            126 | 127 if !self.filter.any() => Exit::NotExecuted { status, advice: BUILD_ADVICE.to_owned() },
+            // A runner's first act is to say hello. Shells and loaders that cannot execute a file end with 1, 126 or 127.
+            1..=127 if !self.filter.any() => Exit::NotExecuted { status, advice: BUILD_ADVICE.to_owned() },
             129.. => Exit::Signal(status - 128),
             status => Exit::Status(Some(status)),
         }

@@ -42,7 +42,7 @@ pub enum Exit {
     Status(Option<i32>),
     /// By this signal.
     Signal(i32),
-    /// It could not be executed at all.
+    /// It never came up: it cannot be executed there.
     NotExecuted {
         /// Status of the shell that tried.
         status: i32,

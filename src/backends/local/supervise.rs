@@ -393,7 +393,7 @@ impl Supervisor {
                 ("exit".to_owned(), text, None)
             }
             Some(Exit::NotExecuted { status, advice }) => {
-                let text = format!("the device cannot execute the runner (its shell ended with status {status})");
+                let text = format!("the runner did not come up on the device: the shell ended with status {status}");
                 ("exec".to_owned(), text, Some(advice))
             }
             Some(Exit::Lost { error, advice }) => {
