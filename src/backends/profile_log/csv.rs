@@ -1,17 +1,17 @@
 //! The rows of the vendor's CSV. They are ordered by kind and by graph, so a log is read twice: once for what comes
 //! first and for the names of the graphs, once for the inferences.
 
+use super::batch::Batch;
 use super::error::ProfileLogError;
 use super::inferences::{Graphs, inferences, shown};
 use super::kinds::Unit;
-use super::lanes::in_order;
+use super::lanes::{Lane, in_order};
 use super::output::{self, Output, Piece};
 use super::overview::{Overview, Row, Section};
 use super::reader::{Outcome, read_all};
 use super::session::SessionSplitter;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::sync::{Mutex, PoisonError};
 
 /// Writes the rows of a log that is called `location` and whose bytes `source` gives from its current position on. Bytes
 /// that are appended meanwhile are left for the next time.
@@ -81,6 +81,13 @@ fn write_found<R: Read + Send, W: Write>(
     Ok(outcome)
 }
 
+/// A batch whose first chunks are sound.
+#[derive(Default)]
+struct Sound {
+    batch: Batch,
+    chunks: u64,
+}
+
 /// What the first reading finds.
 #[derive(Default)]
 struct Found {
@@ -91,24 +98,19 @@ struct Found {
 }
 
 impl Found {
-    /// With several threads.
+    /// With several threads, which check the chunks; what is found in them is kept by this one.
     fn in_file(source: impl Read + Send) -> Result<(Self, Outcome), ProfileLogError> {
-        let found = Mutex::new(Self::default());
+        let mut found = Self::default();
         let mut outcome = in_order(
             source,
-            |batch, lane| {
-                let mut checked = batch.check(|_| Ok(()))?;
-                lane.turn()?;
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut sound = batch.sound_chunks(checked.outcome.chunks);
-                if let Err(error) = sound.try_for_each(|chunk| found.add(&chunk)) {
-                    checked.error = Some(error);
-                }
+            |batch, lane: &Lane<Sound>| {
+                let checked = batch.check(|_| Ok(()))?;
+                let lent = Sound { batch: std::mem::take(batch), chunks: checked.outcome.chunks };
+                *batch = lane.lend(lent)?.batch;
                 Some(checked)
             },
-            |()| Ok(()),
+            |sound| sound.batch.sound_chunks(sound.chunks).try_for_each(|chunk| found.add(&chunk)),
         )?;
-        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         outcome.sessions = found.sessions.sessions();
         Ok((found, outcome))
     }

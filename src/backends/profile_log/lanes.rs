@@ -33,10 +33,10 @@ impl<T: Default> Lane<T> {
         self.taken.try_recv().unwrap_or_default()
     }
 
-    /// Waits until the results of all batches before this one were taken.
-    pub(super) fn turn(&self) -> Option<()> {
-        self.send(T::default())?;
-        self.taken.recv().ok().map(drop)
+    /// Sends a result and waits for it to come back. `None` if nobody takes it any more.
+    pub(super) fn lend(&self, result: T) -> Option<T> {
+        self.send(result)?;
+        self.taken.recv().ok()
     }
 
     /// Sends a result; waits if too many wait. `None` if nobody takes it any more.
