@@ -1,4 +1,5 @@
-//! Reading profiling logs: to events, to the rows of the CSV, to the text, to JSON. One core.
+//! Reading profiling logs: to events, to the rows of the CSV, to the text, to JSON. One thread each, but several
+//! for the CSV.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use qnnscope::backends::profile_log::{Decoder, Events, Value, write_csv, write_json, write_text};
