@@ -1,6 +1,8 @@
 //! Files that somebody named: read without trusting their length (devices and pipes have none), written whole or not at
 //! all.
 
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -21,6 +23,27 @@ pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// The same, as text.
 pub fn read_text_at_most(path: &Path, limit: u64) -> io::Result<String> {
     String::from_utf8(read_at_most(path, limit)?).map_err(|_| io::Error::other("it is not UTF-8 text"))
+}
+
+/// SHA-256 of everything in `source`, lower-case hex, and its length in bytes.
+pub fn sha256_hex(mut source: impl Read) -> io::Result<(String, u64)> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    let mut length = 0;
+    loop {
+        match source.read(&mut buffer)? {
+            0 => break,
+            read => {
+                hasher.update(&buffer[..read]);
+                length += read as u64;
+            }
+        }
+    }
+    let mut hex = String::with_capacity(64);
+    for byte in hasher.finalize() {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    Ok((hex, length))
 }
 
 /// True for a pipe or a device, such as `/dev/null`: it is written to, never replaced by a file.

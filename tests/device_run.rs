@@ -258,11 +258,7 @@ fn rounds_grow_so_that_little_time_goes_to_loading() {
     assert!(number(&rounds[0]["value"]) >= 2.0, "{rounds:?}");
     assert!(run.logged("of their time went to starting it"), "{:#?}", run.log());
     // Moments of the device lie on the host's axis: no inference ends after the run did.
-    let stamps = |kind: &str| -> Vec<u64> {
-        let batches = run.all(kind);
-        batches.iter().flat_map(|batch| batch["start_us"].as_array().unwrap()).map(|us| us.as_u64().unwrap()).collect()
-    };
-    let starts = stamps("inferences");
+    let starts = run.starts_us();
     assert!(starts.windows(2).all(|pair| pair[0] <= pair[1]), "inferences are in order over all rounds");
 }
 
@@ -277,12 +273,7 @@ fn a_device_that_starts_anew_is_taken_up_again() {
     assert!(run.logged("is back"), "{:#?}", run.log());
     // The device's clock begins anew; its counters and inferences stay on the host's axis all the same.
     assert!(run.all("clock_aligned").len() >= 2);
-    let starts: Vec<u64> = run
-        .all("inferences")
-        .iter()
-        .flat_map(|batch| batch["start_us"].as_array().unwrap())
-        .map(|us| us.as_u64().unwrap())
-        .collect();
+    let starts = run.starts_us();
     assert!(starts.windows(2).all(|pair| pair[0] <= pair[1]));
 }
 

@@ -135,12 +135,7 @@ fn inferences_stream_while_they_are_made_and_lie_on_the_hosts_axis() {
     assert!(!run.done.json()["device_counters"].as_array().unwrap().is_empty(), "counters are sampled beside the run");
     let ended = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let us = |time: rustix::time::Timespec| time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000;
-    let starts: Vec<u64> = run
-        .all("inferences")
-        .iter()
-        .flat_map(|batch| batch["start_us"].as_array().unwrap())
-        .map(|us| us.as_u64().unwrap())
-        .collect();
+    let starts = run.starts_us();
     assert!(starts.windows(2).all(|pair| pair[0] <= pair[1]));
     assert!(us(begun) < starts[0] && *starts.last().unwrap() < us(ended), "{} .. {}", us(begun), us(ended));
 }

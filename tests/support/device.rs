@@ -153,6 +153,12 @@ impl Recorded {
         self.events.iter().filter_map(|event| event.get(kind)).collect()
     }
 
+    /// Starts of all inferences in the order of the session, microseconds of the host's clock.
+    pub fn starts_us(&self) -> Vec<u64> {
+        let batches = self.all("inferences");
+        batches.iter().flat_map(|batch| batch["start_us"].as_array().unwrap()).map(|us| us.as_u64().unwrap()).collect()
+    }
+
     /// Texts of the log.
     pub fn log(&self) -> Vec<String> {
         self.all("log").iter().map(|line| line["text"].as_str().unwrap().to_owned()).collect()

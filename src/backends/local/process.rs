@@ -21,9 +21,9 @@ pub enum RunnerError {
     Request { reason: String },
 }
 
-/// Name of a signal by its number, which is the same on all Linux systems that run QNN.
-pub fn signal_name(number: i32) -> &'static str {
-    match number {
+/// Name of a signal that ends programs, by its number, which is the same on all Linux systems that run QNN.
+pub fn signal_name(number: i32) -> Option<&'static str> {
+    Some(match number {
         1 => "SIGHUP",
         2 => "SIGINT",
         4 => "SIGILL",
@@ -38,8 +38,8 @@ pub fn signal_name(number: i32) -> &'static str {
         24 => "SIGXCPU",
         25 => "SIGXFSZ",
         31 => "SIGSYS",
-        _ => "a signal",
-    }
+        _ => return None,
+    })
 }
 
 impl From<ExitStatus> for Exit {

@@ -383,7 +383,7 @@ impl Supervisor {
         match exit {
             None => ("wait".to_owned(), format!("the runner was lost in stage {stage}"), None),
             Some(Exit::Signal(number)) => {
-                let name = signal_name(number);
+                let name = signal_name(number).unwrap_or("a signal");
                 let text = format!("the runner was ended by signal {number} ({name}) in stage {stage}");
                 (name.to_owned(), text, None)
             }

@@ -1,6 +1,7 @@
 //! What qnn-net-run prints, and what its end means.
 
 use crate::backends::errors;
+use crate::backends::local::signal_name;
 use crate::event::{Failure, LogLevel, LogLine, LogSource, Stage};
 use std::collections::VecDeque;
 
@@ -128,24 +129,6 @@ fn parse(word: &str) -> Option<u64> {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => word.parse().ok(),
     }
-}
-
-/// Names of the signals that end programs.
-fn signal_name(number: i32) -> Option<&'static str> {
-    Some(match number {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        15 => "SIGTERM",
-        31 => "SIGSYS",
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

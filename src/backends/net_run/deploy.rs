@@ -6,10 +6,9 @@
 use super::NetRunError;
 use crate::devices::{Device, DeviceError, Progress, quote};
 use crate::event::{Transfer, clean_text, epoch_us};
-use sha2::{Digest, Sha256};
+use crate::files::sha256_hex;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,23 +38,7 @@ pub async fn hash(path: &Path) -> Result<Hashed, NetRunError> {
     let path = path.to_owned();
     let action = format!("read {}", clean_text(&path.to_string_lossy()));
     let hashed = tokio::task::spawn_blocking(move || {
-        let mut file = std::fs::File::open(&path)?;
-        let mut hasher = Sha256::new();
-        let mut buffer = vec![0; 1 << 20];
-        let mut bytes = 0;
-        loop {
-            match file.read(&mut buffer)? {
-                0 => break,
-                read => {
-                    hasher.update(&buffer[..read]);
-                    bytes += read as u64;
-                }
-            }
-        }
-        let mut sha256 = String::with_capacity(64);
-        for byte in hasher.finalize() {
-            let _ = write!(sha256, "{byte:02x}");
-        }
+        let (sha256, bytes) = sha256_hex(std::fs::File::open(&path)?)?;
         Ok(Hashed { path, sha256, bytes })
     });
     let hashed = hashed.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));

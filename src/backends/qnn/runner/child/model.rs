@@ -4,10 +4,9 @@ use super::failed::Failed;
 use crate::backends::Backend;
 use crate::backends::qnn::api::{Library, QnnError, SystemLibrary, VersionPolicy};
 use crate::event::{ModelInfo, Stage, clean_text};
+use crate::files::sha256_hex;
 use crate::models::{FormatError, ModelFormat, identify};
-use sha2::{Digest, Sha256};
-use std::fmt::Write;
-use std::io::Read;
+use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -16,35 +15,13 @@ pub fn identify_model(path: &Path) -> Result<(ModelInfo, Vec<u8>), Failed> {
     let format = identify(path)?;
     let io = |source| Failed::from(FormatError::Io { path: path.to_owned(), source });
     let bytes = if format == ModelFormat::ContextBinary { std::fs::read(path).map_err(io)? } else { Vec::new() };
-    let mut hasher = Sha256::new();
-    let length = if bytes.is_empty() {
-        hash_file(path, &mut hasher).map_err(io)?
-    } else {
-        hasher.update(&bytes);
-        bytes.len() as u64
-    };
-    let mut sha256 = String::with_capacity(64);
-    for byte in hasher.finalize() {
-        let _ = write!(sha256, "{byte:02x}");
+    let (sha256, length) = match bytes.as_slice() {
+        [] => sha256_hex(File::open(path).map_err(io)?),
+        bytes => sha256_hex(bytes),
     }
+    .map_err(io)?;
     let path = clean_text(&path.to_string_lossy());
     Ok((ModelInfo { path, format, sha256, bytes: length, context_binary: None }, bytes))
-}
-
-/// Feeds a file to the hasher; returns its length.
-fn hash_file(path: &Path, hasher: &mut Sha256) -> std::io::Result<u64> {
-    let mut file = std::fs::File::open(path)?;
-    let mut buffer = vec![0; 1 << 20];
-    let mut length = 0;
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(length),
-            read => {
-                hasher.update(&buffer[..read]);
-                length += read as u64;
-            }
-        }
-    }
 }
 
 /// Opens a backend library of a runtime folder.
