@@ -1,6 +1,6 @@
 //! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
 
-use crate::analysis::energy;
+use crate::analysis::{Finding, energy, findings};
 use crate::event::{
     Confound, DeviceInfo, Driver, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
 };
@@ -105,7 +105,7 @@ struct RunResult {
     ops: Vec<OpResult>,
     backend_metrics: Vec<MetricResult>,
     outputs: Vec<String>,
-    findings: Vec<serde_json::Value>,
+    findings: Vec<Finding>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -354,7 +354,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
             })
             .collect(),
         outputs: run.outputs.clone(),
-        findings: Vec::new(),
+        findings: findings(store, run),
     }
 }
 

@@ -13,6 +13,9 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 pub struct LatencyStats {
     histogram: Histogram<u32>,
     samples_us: Vec<f32>,
+    /// Time from the start before to this start, microseconds: half of what the starts themselves would take.
+    steps_us: Vec<u32>,
+    last_start_us: u64,
     count: u64,
     mean_ns: f64,
     sum_squares: f64,
@@ -52,6 +55,8 @@ impl Default for LatencyStats {
         Self {
             histogram,
             samples_us: Vec::new(),
+            steps_us: Vec::new(),
+            last_start_us: 0,
             count: 0,
             mean_ns: 0.0,
             sum_squares: 0.0,
@@ -71,7 +76,11 @@ impl LatencyStats {
     pub fn push(&mut self, start_us: u64, latency_ns: u64) {
         if self.count == 0 {
             self.began_us = start_us;
+            self.last_start_us = start_us;
         }
+        // A pause beyond 71 minutes would be cut; no run has one.
+        self.steps_us.push(u32::try_from(start_us.saturating_sub(self.last_start_us)).unwrap_or(u32::MAX));
+        self.last_start_us = self.last_start_us.max(start_us);
         if std::mem::take(&mut self.broken) {
             self.past_us += self.last_end_us.saturating_sub(self.first_start_us);
             self.first_start_us = start_us;
@@ -104,6 +113,15 @@ impl LatencyStats {
     /// Every sample in order, microseconds.
     pub fn samples_us(&self) -> &[f32] {
         &self.samples_us
+    }
+
+    /// Every sample in order: start on the host's monotonic clock and latency, both microseconds.
+    pub fn timed(&self) -> impl Iterator<Item = (u64, f32)> + '_ {
+        let mut start_us = self.began_us;
+        self.steps_us.iter().zip(&self.samples_us).map(move |(&step_us, &latency_us)| {
+            start_us += u64::from(step_us);
+            (start_us, latency_us)
+        })
     }
 
     /// Mean, microseconds.
@@ -294,6 +312,16 @@ mod tests {
         }
         assert!((s.span_us() - 30_000.0).abs() < 1e-6);
         assert!((s.throughput_ips().unwrap() - 1000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn samples_keep_their_moments() {
+        let mut s = LatencyStats::default();
+        for (start_us, latency_us) in [(5_000_000_000, 70), (5_000_000_100, 80), (5_100_000_000, 90)] {
+            s.push(start_us, latency_us * 1000);
+        }
+        let timed: Vec<(u64, f32)> = s.timed().collect();
+        assert_eq!(timed, [(5_000_000_000, 70.0), (5_000_000_100, 80.0), (5_100_000_000, 90.0)]);
     }
 
     #[test]

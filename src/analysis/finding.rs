@@ -1,0 +1,183 @@
+//! What an analysis says: one finding with the observations it rests on.
+
+use serde::Serialize;
+
+/// What a finding is about; also the order in which findings are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FindingKind {
+    /// Whether the user's constraints (latency, memory, power) are met.
+    Constraint,
+    /// Whether the figures can be trusted.
+    Trust,
+    /// What bounds the run, or a layer of it.
+    Bound,
+    /// Inferences far from the others.
+    Outlier,
+    /// What to change.
+    Suggestion,
+}
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Good to know, or all is well.
+    Info,
+    /// Figures are worse, or less sure, than they could be.
+    Warning,
+    /// Figures cannot be used as they are, or a constraint is missed.
+    Problem,
+}
+
+/// An observation that a finding rests on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evidence {
+    /// One sentence with its figures and their units.
+    pub text: String,
+    /// Where to see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Place>,
+}
+
+/// Where an observation can be seen in the views.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// A row of the run's op table, from 0.
+    Op(usize),
+    /// A counter; without a device it is one of this machine's.
+    Counter {
+        /// Device id.
+        device: Option<String>,
+        /// Counter id.
+        id: String,
+    },
+    /// A moment on the host's monotonic clock, microseconds.
+    Moment(u64),
+}
+
+/// What to change.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Advice {
+    /// What to do, in plain words.
+    pub action: String,
+    /// Why that helps.
+    pub why: String,
+    /// What it takes.
+    pub effort: Effort,
+    /// Commands or parts of configuration files, ready to copy.
+    pub snippets: Vec<String>,
+}
+
+/// What a change takes; also the order in which equal gains are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// A flag or a setting of the run.
+    Setting,
+    /// The model is converted, quantised or compiled anew.
+    Reconvert,
+    /// The program that calls QNN changes.
+    Code,
+    /// The model itself changes, and may need training.
+    Model,
+}
+
+/// A finding of an analysis. Never without evidence.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Stable id: `trust.few-samples`, `bound.memory-bandwidth`, `q4-convert-count`.
+    pub id: &'static str,
+    /// What it is about.
+    pub kind: FindingKind,
+    /// How much it matters.
+    pub severity: Severity,
+    /// One sentence.
+    pub title: String,
+    /// What it rests on, the weightiest first; at least one.
+    pub evidence: Vec<Evidence>,
+    /// What to change, if something is to be changed.
+    pub suggestion: Option<Advice>,
+    /// Time per inference that the change may save, microseconds: lowest and highest of the clean latency. `None` where
+    /// no bound is known.
+    pub expected_gain_us: Option<[f64; 2]>,
+    /// Names of the ops involved.
+    pub ops: Vec<String>,
+    /// Where the rule comes from.
+    pub source: Option<&'static str>,
+}
+
+impl Evidence {
+    /// An observation of the run as a whole.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), at: None }
+    }
+
+    /// An observation that can be seen at a place.
+    pub fn at(text: impl Into<String>, place: Place) -> Self {
+        Self { text: text.into(), at: Some(place) }
+    }
+}
+
+impl Finding {
+    /// A finding with its first observation; the rest is set by who makes it.
+    pub fn new(
+        id: &'static str,
+        kind: FindingKind,
+        severity: Severity,
+        title: String,
+        evidence: Vec<Evidence>,
+    ) -> Self {
+        debug_assert!(!evidence.is_empty(), "{id} has no evidence");
+        Self {
+            id,
+            kind,
+            severity,
+            title,
+            evidence,
+            suggestion: None,
+            expected_gain_us: None,
+            ops: Vec::new(),
+            source: None,
+        }
+    }
+}
+
+/// Orders findings for people: by kind, then severity, then the gain to expect, then the effort.
+pub(super) fn rank(findings: &mut [Finding]) {
+    let gain = |finding: &Finding| finding.expected_gain_us.map_or(0.0, |[_, high]| high);
+    let effort = |finding: &Finding| finding.suggestion.as_ref().map(|advice| advice.effort);
+    findings.sort_by(|a, b| {
+        (a.kind.cmp(&b.kind))
+            .then(b.severity.cmp(&a.severity))
+            .then(gain(b).total_cmp(&gain(a)))
+            .then(effort(a).cmp(&effort(b)))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(kind: FindingKind, severity: Severity, gain: Option<[f64; 2]>) -> Finding {
+        let mut finding = Finding::new("x", kind, severity, "title".to_owned(), vec![Evidence::new("seen")]);
+        finding.expected_gain_us = gain;
+        finding
+    }
+
+    #[test]
+    fn what_matters_comes_first() {
+        let mut findings = vec![
+            finding(FindingKind::Suggestion, Severity::Info, Some([1.0, 5.0])),
+            finding(FindingKind::Suggestion, Severity::Info, Some([0.0, 50.0])),
+            finding(FindingKind::Suggestion, Severity::Warning, None),
+            finding(FindingKind::Trust, Severity::Info, None),
+        ];
+        rank(&mut findings);
+        let order: Vec<_> = findings.iter().map(|f| (f.kind, f.severity, f.expected_gain_us)).collect();
+        assert_eq!(order[0].0, FindingKind::Trust);
+        assert_eq!(order[1].1, Severity::Warning);
+        assert_eq!(order[2].2, Some([0.0, 50.0]));
+    }
+}
