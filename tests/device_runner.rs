@@ -443,3 +443,24 @@ fn a_slow_link_changes_no_figure_but_the_time_it_takes() {
     let run = run(&bench, &demo_int8(), "-b cpu -n 50 --warmup 0 --profiling basic");
     assert_eq!(ok(&run)["latency_us"]["samples"], 50);
 }
+
+#[test]
+fn a_runner_on_a_device_keeps_a_schedule() {
+    let bench = bench();
+    let run = run(&bench, &demo_int8(), "-b cpu --rate 5000 -n 12 --warmup 0 --profiling off");
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    let pace = &run.result()["pace"];
+    assert_eq!(
+        (&pace["planned"], &pace["done"], &pace["overloaded"]),
+        (&12.into(), &12.into(), &true.into()),
+        "{pace:#}"
+    );
+    let late: Vec<u64> = run
+        .all("inferences")
+        .iter()
+        .flat_map(|batch| batch["late_ns"].as_array().cloned().unwrap_or_default())
+        .map(|late| late.as_u64().unwrap())
+        .collect();
+    assert!(late.len() == 12 && late.is_sorted(), "{late:?}");
+    nothing_is_left(&bench);
+}

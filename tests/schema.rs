@@ -57,6 +57,28 @@ fn results_fit_their_schema() {
     );
 }
 
+/// Documents of the ways of measuring, which are absent from a plain run's.
+fn documents_of_modes() -> [Value; 2] {
+    let run = |flags: &str| Qnnscope::on(&runtime_247()).run_json(&demo_int8(), flags).expect(0).json();
+    [
+        run("-b cpu --profiling off --warmup 0 --rate 50 --sustained 1s --latency-budget-ms 5 --max-memory-mb 500"),
+        run("-b htp --profiling off --warmup 0 --interleave 2 --like aihub --published-ms 1 --cool-down=100ms"),
+    ]
+}
+
+#[test]
+fn ways_of_measuring_fit_the_schema_and_their_objects_are_closed() {
+    for document in documents_of_modes() {
+        fits(&RESULT, &document);
+        keys_are_fixed(&RESULT, &document);
+    }
+    let sweep =
+        Qnnscope::on(&runtime_247()).run_json(&demo_float(), "-b cpu --profiling off -n 4 --rate-sweep 100,max");
+    let sweep = sweep.expect(0).json();
+    fits(&RESULT, &sweep);
+    keys_are_fixed(&RESULT, &sweep);
+}
+
 /// The document with the value at a JSON pointer replaced, or removed with `None`.
 fn changed(document: &Value, pointer: &str, value: Option<Value>) -> Value {
     let mut copy = document.clone();
@@ -89,7 +111,10 @@ fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
 
 /// Places whose keys are free: op parameters, and the maps by stage.
 fn is_free(pointer: &str) -> bool {
-    pointer.contains("/params") || pointer.ends_with("/stages_us") || pointer.ends_with("/stage_rss_delta_bytes")
+    pointer.contains("/params")
+        || pointer.ends_with("/clocks_mhz")
+        || pointer.ends_with("/stages_us")
+        || pointer.ends_with("/stage_rss_delta_bytes")
 }
 
 /// No object may lack a key or have one more.

@@ -125,6 +125,8 @@ impl Session {
                 simulated,
                 driver: qnnscope::event::Driver::default(),
                 energy_while_charging: false,
+                mode: qnnscope::event::Mode::default(),
+                constraints: qnnscope::event::Constraints::default(),
             })),
         );
         self.stage(run, Stage::Prepare, 3_100.0);
@@ -173,6 +175,7 @@ impl Session {
                 first_index: i,
                 start_us: vec![self.t_us],
                 latency_ns: vec![latency_us * 1000],
+                late_ns: Vec::new(),
             };
             self.t_us += latency_us + 20;
             self.emit(Some(run), Event::Inferences(batch));
@@ -675,6 +678,8 @@ fn text_from_outside_cannot_control_the_terminal() {
         simulated: false,
         driver: qnnscope::event::Driver::default(),
         energy_while_charging: false,
+        mode: qnnscope::event::Mode::default(),
+        constraints: qnnscope::event::Constraints::default(),
     };
     session.emit(Some(0), Event::RunStarted(Box::new(plan)));
     let rows = vec![OpRow { name: "a\x1b[2Jb".to_owned(), op: None, unit: OpUnit::Us }];

@@ -1,18 +1,38 @@
 //! What the figures mean: pure functions of the store.
 
+mod cadence;
+mod constraints;
 mod energy;
+mod figures;
 mod finding;
+mod like;
+mod rounds;
+mod sustained;
+#[cfg(test)]
+pub(crate) mod testing;
 
+pub use cadence::{Cadence, CadencePoint, cadence};
 pub use energy::{Energy, NoEnergy, energy};
+pub use figures::Figures;
 pub use finding::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};
+pub use like::{Condition, Gap, LikeReport, State as ConditionState, like};
+pub use rounds::{Round, Rounds, clean_of_all_rounds, interleaved};
+pub use sustained::{Cause, Slowdown, Steady, Sustained, Window, sustained};
 
 use crate::store::{Run, Store};
 
 /// Everything that can be said about a run, what matters most first.
 pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     // One line per part: `findings.extend(trust::findings(store, run));`
-    let _ = (store, run);
     let mut findings = Vec::new();
+    findings.extend(constraints::findings(store, run));
     finding::rank(&mut findings);
     findings
+}
+
+/// True for counters of temperatures that follow the work: not the battery's and the modem's, which have their own.
+pub fn is_heat(id: &str) -> bool {
+    let parts =
+        ["thermal.npu", "thermal.cpu", "thermal.gpu", "thermal.memory", "thermal.skin", "gpu.temp", "host.temp.max"];
+    parts.into_iter().any(|part| id.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }

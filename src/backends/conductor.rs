@@ -1,14 +1,17 @@
 //! Runs one after another, and the orders that come in between.
 
+use super::cool_down::{HeatWatch, Pause};
 use super::device_runner::{DeviceRun, DeviceRunnerOptions};
 use super::local::{Ended, Limits, RunnerError, Supervisor};
 use super::net_run::{NetRun, NetRunOptions};
 use super::qnn::runner::{RunTask, Task};
 use crate::devices::{Device, Root};
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, RunId, RunPlan, RunStatus, Stage};
-use crate::probes::{CounterOptions, DeviceProbe};
+use crate::probes::{CounterOptions, DeviceProbe, hottest_celsius};
 use crate::session::Source;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 /// A run to be made: what is told on the stream, what is to be done, and where.
@@ -65,19 +68,31 @@ pub struct Conductor {
     next_run: u32,
     /// Counters of devices that runs were made on, by device.
     probes: BTreeMap<String, DeviceProbe>,
+    /// What their counters tell of heat.
+    heat: Arc<HeatWatch>,
+    /// This machine's hottest sensor before the first run, °C.
+    host_celsius: Option<f64>,
 }
 
 impl Conductor {
     /// A conductor whose events go to `source`.
     pub fn new(source: Source, limits: Limits) -> Self {
-        Self { source, limits, next_run: 0, probes: BTreeMap::new() }
+        let heat = Arc::new(HeatWatch::default());
+        let source = source.tapped(heat.clone());
+        Self { source, limits, next_run: 0, probes: BTreeMap::new(), heat, host_celsius: None }
     }
 
     /// Makes one run. Failures of any kind are on the stream.
-    pub async fn run(&mut self, request: &RunRequest, stop: watch::Receiver<bool>) {
+    pub async fn run(&mut self, request: &RunRequest, mut stop: watch::Receiver<bool>) {
         let id = RunId(self.next_run);
         self.next_run += 1;
         self.source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
+        if id.0 == 0 && request.plan.mode.cool_down_s.is_some() {
+            self.host_celsius = hottest_celsius();
+        }
+        if !self.cool_down(id, request, &mut stop).await {
+            return self.source.send(Some(id), Event::RunFinished { status: RunStatus::Stopped }).await;
+        }
         match &request.place {
             Place::Here { counters } => {
                 if let Some(counters) = counters {
@@ -101,6 +116,21 @@ impl Conductor {
                 self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
             }
         }
+    }
+
+    /// Waits until the device of a run is as cool as before the first one, if that is asked for. False if the user ended the
+    /// run meanwhile.
+    async fn cool_down(&self, id: RunId, request: &RunRequest, stop: &mut watch::Receiver<bool>) -> bool {
+        let Some(limit_s) = request.plan.mode.cool_down_s.filter(|_| id.0 > 0) else { return true };
+        let pause = Pause {
+            source: &self.source,
+            run: id,
+            device: &request.plan.device,
+            limit: Duration::from_secs_f64(limit_s),
+            watch: &self.heat,
+            host_celsius: self.host_celsius.filter(|_| matches!(request.place, Place::Here { .. })),
+        };
+        pause.wait(stop).await
     }
 
     /// Samples this machine as a device; what cannot be done is told, the run goes on.

@@ -1,6 +1,7 @@
 //! How a model runs: where the runtime is, how it is driven, and the child process that keeps its crashes away.
 
 mod conductor;
+mod cool_down;
 pub mod device_runner;
 pub mod errors;
 mod kind;

@@ -10,6 +10,7 @@ mod explain;
 mod headless;
 mod inspect;
 mod live;
+mod modes;
 mod options;
 mod profile_log;
 mod run;

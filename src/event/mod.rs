@@ -8,6 +8,7 @@ mod counters;
 mod device;
 mod host;
 mod log;
+mod mode;
 mod run;
 mod sample;
 
@@ -16,6 +17,7 @@ pub use counters::{ClockAligned, ClockStepped, CounterGap, CounterSet, Gap, Samp
 pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFacts, SocFacts, Transfer};
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
 pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text};
+pub use mode::{Constraints, CoolDown, CoolDownEnd, Cooling, Like, Member, Mode, PaceReport};
 pub use run::{
     Budget, Driver, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
     TensorData,
@@ -129,6 +131,10 @@ pub enum Event {
     },
     /// Inferences finished.
     Inferences(InferenceBatch),
+    /// How a paced phase kept to its schedule.
+    PaceReported(PaceReport),
+    /// The run waits for its device to cool down, or has waited.
+    CoolingDown(CoolDown),
     /// The rows that later [`Event::OpTimes`] arrays refer to, in order.
     OpsDeclared(Vec<OpRow>),
     /// Times of every op of one inference.

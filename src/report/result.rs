@@ -1,8 +1,12 @@
 //! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
 
-use crate::analysis::{Finding, energy, findings};
+use super::mode_result::{self, PaceResult};
+use crate::analysis::{
+    Cadence, Finding, LikeReport, Rounds, Sustained, cadence, energy, findings, interleaved, like, sustained,
+};
 use crate::event::{
-    Confound, DeviceInfo, Driver, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
+    Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome,
+    Stage, SubStage, TensorData,
 };
 use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
 use crate::store::{LatencyStats, OpStats, PERCENTILES, Run, Store};
@@ -23,6 +27,8 @@ pub struct ResultDocument {
     host_counters: Vec<Counter>,
     device_counters: Vec<DeviceCounters>,
     runs: Vec<RunResult>,
+    interleaved: Vec<Rounds>,
+    cadence: Vec<Cadence>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -105,6 +111,12 @@ struct RunResult {
     ops: Vec<OpResult>,
     backend_metrics: Vec<MetricResult>,
     outputs: Vec<String>,
+    mode: Mode,
+    pace: Option<PaceResult>,
+    sustained: Option<Sustained>,
+    like: Option<LikeReport>,
+    cool_down: Option<CoolDown>,
+    constraints: Constraints,
     findings: Vec<Finding>,
 }
 
@@ -218,6 +230,8 @@ impl ResultDocument {
             host_counters: store.counters().iter().map(counter).collect(),
             device_counters: device_counters(store),
             runs: runs.iter().map(|run| run_result(store, run)).collect(),
+            interleaved: interleaved(store),
+            cadence: cadence(store),
         }
     }
 }
@@ -322,7 +336,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
         sub_stages: run.sub_stages.clone(),
         first_inference_us: run.first.mean_us(),
         latency_us: (!run.clean.is_empty()).then(|| latency(&run.clean, &run.warmup)),
-        throughput_ips: run.clean.throughput_ips(),
+        throughput_ips: run.throughput_ips(),
         memory_bytes: Memory {
             rss_before: run.memory.rss_before,
             rss_loaded: run.memory.rss_loaded,
@@ -354,6 +368,12 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
             })
             .collect(),
         outputs: run.outputs.clone(),
+        mode: run.plan.mode.clone(),
+        pace: mode_result::pace(run),
+        sustained: sustained(store, run),
+        like: like(store, run),
+        cool_down: run.cool_down.clone(),
+        constraints: run.plan.constraints.clone(),
         findings: findings(store, run),
     }
 }

@@ -1,6 +1,7 @@
 //! The text report.
 
 use super::layout::{list, shortened};
+use super::modes;
 use super::numbers::{bytes, count, duration_us};
 use crate::analysis::{NoEnergy, energy};
 use crate::diagnosis::diagnose_failure;
@@ -23,14 +24,18 @@ pub fn text_report(store: &Store) -> String {
         let _ = writeln!(out);
         heading(&mut out, store, run);
         settings(&mut out, run);
+        modes::cool_down(&mut out, run);
         stages(&mut out, run);
         latency(&mut out, run);
+        modes::over_time(&mut out, store, run);
+        modes::published(&mut out, store, run);
         memory(&mut out, run);
         energy_line(&mut out, store, run);
         layers(&mut out, run);
         metrics(&mut out, run);
         failure(&mut out, store, run);
     }
+    modes::groups(&mut out, store);
     device_counters(&mut out, store);
     counters(&mut out, store);
     out
@@ -114,7 +119,7 @@ fn latency(out: &mut String, run: &Run) {
     let clean = &run.clean;
     let (Some(mean), Some(min), Some(max)) = (clean.mean_us(), clean.min_us(), clean.max_us()) else { return };
     let profiling = run.plan.clean_profiling().name();
-    let throughput = clean.throughput_ips().map_or_else(|| "–".to_owned(), |ips| format!("{ips:.1}"));
+    let throughput = run.throughput_ips().map_or_else(|| "–".to_owned(), |ips| format!("{ips:.1}"));
     let _ = writeln!(
         out,
         "\nlatency    {} inferences after {} warm-up, profiling {profiling}; {throughput} inferences/s",
@@ -148,6 +153,7 @@ fn latency(out: &mut String, run: &Run) {
             }
         }
     }
+    modes::pace(out, run);
     let first = run.first.mean_us().map_or_else(|| "–".to_owned(), duration_us);
     let warmup = run.warmup.mean_us().map_or_else(|| "–".to_owned(), duration_us);
     let _ = writeln!(out, "  first inference {first}, warm-up mean {warmup}");

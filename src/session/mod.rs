@@ -4,6 +4,6 @@ mod hub;
 mod reader;
 mod recorder;
 
-pub use hub::{Hub, Incoming, Source};
+pub use hub::{Hub, Incoming, Source, Tap};
 pub use reader::{ReadError, SessionReader};
 pub use recorder::{RecordError, Recorder};

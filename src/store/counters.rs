@@ -1,5 +1,6 @@
 //! Time series of counters, bounded by age.
 
+use super::History;
 use crate::event::{
     ClockAligned, CounterGap, CounterInfo, CounterSample, CounterSet, Gap, SamplerEnded, SamplerReport,
 };
@@ -18,12 +19,21 @@ pub struct CounterSeries {
     sum: f64,
     min: f64,
     max: f64,
+    history: History,
 }
 
 impl CounterSeries {
     /// An empty series.
     pub fn new(info: CounterInfo) -> Self {
-        Self { info, points: VecDeque::new(), count: 0, sum: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY }
+        Self {
+            info,
+            points: VecDeque::new(),
+            count: 0,
+            sum: 0.0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+            history: History::default(),
+        }
     }
 
     /// Adds a tick; `None` is a gap.
@@ -38,6 +48,7 @@ impl CounterSeries {
             self.sum += value;
             self.min = self.min.min(value);
             self.max = self.max.max(value);
+            self.history.push(t_us, value);
         }
     }
 
@@ -49,6 +60,11 @@ impl CounterSeries {
     /// Newest value; `None` if the newest tick is a gap.
     pub fn latest(&self) -> Option<f64> {
         self.points.back().and_then(|point| point.1)
+    }
+
+    /// The whole session, coarsely.
+    pub fn history(&self) -> &History {
+        &self.history
     }
 
     /// Mean, smallest and largest value of the whole session.

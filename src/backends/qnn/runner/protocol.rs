@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of this protocol; both sides are the same binary, so a difference means a mixed-up installation.
-pub const PROTOCOL: u32 = 1;
+/// On a device it means a runner of another version, which would leave out what it does not know.
+pub const PROTOCOL: u32 = 2;
 
 /// Libraries that can lend their version and the size of their function table to an inspection, lightest first. Saver is
 /// none: opening it writes a folder into the working directory.
@@ -123,6 +124,8 @@ pub struct RunTask {
     pub warmup: u64,
     /// Budget of the clean phase.
     pub budget: Budget,
+    /// Starts a second that the clean phase plans; `None`: one inference right after the other.
+    pub rate_hz: Option<f64>,
     /// Profiling level.
     pub profiling: ProfilingLevel,
     /// Budget of the detailed phase.

@@ -16,6 +16,7 @@ mod phases;
 mod probe;
 mod run;
 mod run_log;
+mod schedule;
 mod straight;
 
 pub use events as profile_events;
