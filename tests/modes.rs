@@ -323,9 +323,10 @@ fn hot_between_runs(bench: &Bench) -> Recording {
     let recording = bench.start(&demo_int8(), flags);
     recording.until("inferences", |batch| batch["phase"] == "clean");
     bench.device.set_scene(Scene::Throttle);
+    // Temperatures, and clocks that are held back.
     recording.until("cooling_down", |pause| {
-        let waiting = pause["waiting_for"].as_array().unwrap();
-        pause["end"].is_null() && waiting.iter().any(|left| left["id"].as_str().unwrap().starts_with("thermal."))
+        let waiting = pause["waiting_for"].to_string();
+        pause["end"].is_null() && waiting.contains("thermal.") && waiting.contains("limit")
     });
     recording
 }
@@ -342,11 +343,6 @@ fn a_hot_device_is_waited_for_until_it_is_back() {
     assert_eq!((&pause["end"], &pause["waiting_for"]), (&json!("back"), &json!([])), "{pause:#}");
     assert!(count(&pause["watched"]) > 1 && count(&pause["waited_us"]) > 0, "{pause:#}");
     assert_eq!(document["runs"][1]["status"], "ok");
-    let first = run.all("cooling_down")[0]["waiting_for"].to_string();
-    assert!(
-        first.contains("cpu.limit") || first.contains("gpu.freq.limit"),
-        "held-back clocks are waited for: {first}"
-    );
 }
 
 #[test]
