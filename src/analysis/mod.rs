@@ -1,7 +1,9 @@
 //! What the figures mean: pure functions of the store.
 
+pub mod compare;
 mod energy;
 mod finding;
+pub mod recommend;
 
 pub use energy::{Energy, NoEnergy, energy};
 pub use finding::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};

@@ -1,5 +1,7 @@
 //! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
 
+use crate::analysis::compare::{Series, SideCounter, counters, producers};
+use crate::analysis::recommend::Recommendation;
 use crate::analysis::{Finding, energy, findings};
 use crate::event::{
     Confound, DeviceInfo, Driver, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
@@ -23,6 +25,7 @@ pub struct ResultDocument {
     host_counters: Vec<Counter>,
     device_counters: Vec<DeviceCounters>,
     runs: Vec<RunResult>,
+    recommendation: Option<Recommendation>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -105,6 +108,7 @@ struct RunResult {
     ops: Vec<OpResult>,
     backend_metrics: Vec<MetricResult>,
     outputs: Vec<String>,
+    counters: Vec<SideCounter>,
     findings: Vec<Finding>,
 }
 
@@ -143,6 +147,7 @@ struct Latency {
     samples: u64,
     ci95: BTreeMap<&'static str, [Option<f64>; 2]>,
     warmup_mean: Option<f64>,
+    series: Series,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -176,6 +181,7 @@ struct OpResult {
     scaled_us: Option<f64>,
     cycles: Option<OpCycles>,
     share: Option<f64>,
+    producer: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -218,6 +224,7 @@ impl ResultDocument {
             host_counters: store.counters().iter().map(counter).collect(),
             device_counters: device_counters(store),
             runs: runs.iter().map(|run| run_result(store, run)).collect(),
+            recommendation: super::recommendation(store),
         }
     }
 }
@@ -354,6 +361,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
             })
             .collect(),
         outputs: run.outputs.clone(),
+        counters: counters(store, run),
         findings: findings(store, run),
     }
 }
@@ -412,6 +420,7 @@ fn latency(clean: &LatencyStats, warmup: &LatencyStats) -> Latency {
         samples: clean.count(),
         ci95: NAMES.into_iter().zip(percentiles).map(|(name, p)| (name, [p.ci95_us.0, p.ci95_us.1])).collect(),
         warmup_mean: warmup.mean_us(),
+        series: Series::thinned(clean.samples_us()),
     }
 }
 
@@ -420,6 +429,7 @@ fn ops(run: &Run) -> Vec<OpResult> {
     let factor = run.us_per_op_unit();
     let derived = run.op_time_is_derived();
     let measured = run.ops.inferences() > 0;
+    let producers = run.graph().map(producers).unwrap_or_default();
     let row = |index: usize, row: Option<usize>, name: &str, op_type: Option<&str>, macs: Option<u64>| {
         let stats = row.and_then(|row| run.ops.stats().get(row)).filter(|stats| stats.count() > 0);
         OpResult {
@@ -432,6 +442,7 @@ fn ops(run: &Run) -> Vec<OpResult> {
             scaled_us: row.filter(|_| stats.is_some()).and_then(|row| run.scaled_op_us(row)),
             cycles: stats.filter(|_| run.ops.unit() == Some(OpUnit::Cycles)).map(op_cycles),
             share: measured.then(|| row.map_or(0.0, |row| run.ops.share(row))),
+            producer: producers.get(index).copied().flatten(),
         }
     };
     let rows = run.ops.rows();
