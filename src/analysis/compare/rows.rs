@@ -148,14 +148,15 @@ impl Rows<'_> {
     pub fn all(&self, accuracy: &[Option<Accuracy>]) -> Vec<Row> {
         let mut rows = Vec::new();
         for (id, label, unit, better, test, figure) in FIGURES {
-            let values = self.sides.iter().map(figure).collect();
-            rows.extend(self.row((id, label, unit), better, test, values));
+            let values: Vec<Option<f64>> = self.sides.iter().map(figure).collect();
+            rows.extend(self.row((id, label, unit), better, test, &values));
         }
         rows.extend(self.counters());
         for (id, label, unit, better, figure) in ACCURACY {
-            let values = (0..self.sides.len()).map(|at| accuracy.get(at)?.as_ref().and_then(figure)).collect();
+            let values: Vec<Option<f64>> =
+                (0..self.sides.len()).map(|at| accuracy.get(at)?.as_ref().and_then(figure)).collect();
             // A reference run has no accuracy of its own, so there is nothing to take differences from.
-            rows.extend(self.row((id, label, unit), better, Test::Exact, values).map(|mut row| {
+            rows.extend(self.row((id, label, unit), better, Test::Exact, &values).map(|mut row| {
                 row.cells.iter_mut().for_each(|cell| cell.difference = None);
                 row
             }));
@@ -172,8 +173,8 @@ impl Rows<'_> {
         }
         let row = |(id, unit): (&str, &str)| {
             let value = |side: &Side| side.counters.iter().find(|counter| counter.id == id).map(|counter| counter.mean);
-            let values = self.sides.iter().map(value).collect();
-            self.row((&format!("counter.{id}"), id, unit), Better::Neither, MEAN_OF_READINGS, values)
+            let values: Vec<Option<f64>> = self.sides.iter().map(value).collect();
+            self.row((&format!("counter.{id}"), id, unit), Better::Neither, MEAN_OF_READINGS, &values)
         };
         ids.into_iter().filter_map(row).collect()
     }
@@ -184,14 +185,14 @@ impl Rows<'_> {
         (id, label, unit): (&str, &str, &str),
         better: Better,
         test: Test,
-        values: Vec<Option<f64>>,
+        values: &[Option<f64>],
     ) -> Option<Row> {
         values.iter().flatten().next()?;
         let mut cells: Vec<Cell> = values.iter().map(|value| Cell { value: *value, ..Cell::default() }).collect();
         for column in (0..cells.len()).filter(|column| *column != self.baseline) {
-            cells[column].difference = self.difference(better, test, &values, self.baseline, column);
+            cells[column].difference = self.difference(better, test, values, self.baseline, column);
         }
-        self.mark_best(better, test, &values, &mut cells);
+        self.mark_best(better, test, values, &mut cells);
         Some(Row { id: id.to_owned(), label: label.to_owned(), unit: unit.to_owned(), better, cells })
     }
 
@@ -218,7 +219,9 @@ impl Rows<'_> {
         };
         let marked: Vec<usize> = known.iter().filter(|known| alike(known)).map(|(column, _)| *column).collect();
         if marked.len() < known.len() {
-            marked.into_iter().for_each(|column| cells[column].best = true);
+            for column in marked {
+                cells[column].best = true;
+            }
         }
     }
 

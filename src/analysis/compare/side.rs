@@ -177,6 +177,17 @@ impl Series {
     }
 }
 
+impl Series {
+    /// The same with no more than [`SERIES_POINTS`] values, whoever made it.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        let step = self.values.len().div_ceil(SERIES_POINTS).max(1);
+        self.values = self.values.into_iter().step_by(step).collect();
+        self.stride = self.stride.saturating_mul(step as u64);
+        self
+    }
+}
+
 impl Side {
     /// A run of the store.
     pub fn of(store: &Store, run: &Run) -> Self {

@@ -91,7 +91,7 @@ fn values(bytes: &[u8]) -> Result<(Option<Vec<u64>>, Vec<f32>), String> {
         let shape = file.shape().to_vec();
         return Ok((Some(shape), file.into_vec::<f32>().map_err(|error| error.to_string())?));
     }
-    if bytes.len() % 4 != 0 {
+    if !bytes.len().is_multiple_of(4) {
         return Err("its length is no multiple of 4, so it holds no float32".to_owned());
     }
     let values = bytes.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]]));
