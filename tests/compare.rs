@@ -174,6 +174,7 @@ fn two_backends_in_one_file_and_a_simulated_one_never_wins() {
                 assert_eq!(row["cells"][0]["best"], false, "{row}");
             }
         }
+        assert_eq!(row(&document, "p50_us")["cells"][1]["difference"]["verdict"], "not_comparable");
         // Cycles of one and microseconds of the other stand in one table, and the derived ones are marked.
         assert_eq!((&columns[0]["op_time_derived"], &columns[1]["op_time_derived"]), (&json!(true), &json!(false)));
         assert!(

@@ -9,6 +9,9 @@ use serde::Serialize;
 /// Wall time that the inferences must fill for their mean to stand for the throughput.
 const BUSY_SHARE: f64 = 0.9;
 
+/// Values without an interval that differ by no more than this are not ranked.
+const ALIKE: f64 = 0.01;
+
 /// Which direction is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -33,6 +36,8 @@ pub enum Verdict {
     WithinNoise,
     /// No interval, so it is not known whether this is noise.
     Unknown,
+    /// One of the two is simulated, so that the difference says nothing about hardware.
+    NotComparable,
 }
 
 /// A difference from the baseline.
@@ -213,9 +218,16 @@ impl Rows<'_> {
         };
         let Some(&(best, value)) = best.filter(|_| known.len() > 1) else { return };
         let alike = |&(column, own): &(usize, f64)| {
-            let same = own.total_cmp(&value).is_eq();
-            let verdict = || self.difference(better, test, values, best, column).map(|known| known.verdict);
-            column == best || same || verdict() == Some(Verdict::WithinNoise)
+            let difference = || self.difference(better, test, values, best, column);
+            let same = match test {
+                Test::Exact => own.total_cmp(&value).is_eq(),
+                _ => difference().is_some_and(|known| match known.verdict {
+                    Verdict::WithinNoise => true,
+                    Verdict::Unknown => (own - value).abs() <= ALIKE * value.abs(),
+                    _ => false,
+                }),
+            };
+            column == best || same
         };
         let marked: Vec<usize> = known.iter().filter(|known| alike(known)).map(|(column, _)| *column).collect();
         if marked.len() < known.len() {
@@ -235,7 +247,9 @@ impl Rows<'_> {
     ) -> Option<Difference> {
         let (from, to) = (values[base]?, values[column]?);
         let interval = self.interval(test, base, column, (from, to));
+        let simulated = self.sides[base].simulated != self.sides[column].simulated;
         let verdict = match interval {
+            _ if simulated && !matches!(test, Test::Exact) => Verdict::NotComparable,
             Ok([low, high]) if low <= 0.0 && high >= 0.0 => Verdict::WithinNoise,
             Ok([low, _]) if (low > 0.0) == (better == Better::Higher) => Verdict::Better,
             Ok(_) => Verdict::Worse,

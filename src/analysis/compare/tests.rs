@@ -234,6 +234,8 @@ fn simulated_runs_win_nothing_by_their_times() {
     let comparison = compare(&[simulated.clone(), real, slower], &CompareOptions::default());
     for id in ["p50_us", "throughput_ips", "memory_peak_bytes"] {
         assert!(!row(&comparison, id).cells[0].best, "{id}");
+        assert_eq!(difference(&comparison, id, 1).verdict, Verdict::NotComparable, "{id}");
+        assert_eq!(difference(&comparison, id, 2).verdict, Verdict::NotComparable, "{id}");
     }
     assert!(row(&comparison, "p50_us").cells[1].best);
     assert_eq!(comparison.mismatches.iter().filter(|found| found.id == "simulated").count(), 2);
