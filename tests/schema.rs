@@ -207,7 +207,7 @@ fn inspections_fit_their_schema() {
 
 #[test]
 fn every_property_is_described_and_every_object_closed() {
-    for name in ["result.schema.json", "inspect.schema.json"] {
+    for name in ["result.schema.json", "inspect.schema.json", "compare.schema.json", "recommend.schema.json"] {
         let schema: Value = serde_json::from_slice(&std::fs::read(repo("docs").join(name)).unwrap()).unwrap();
         let mut places = Vec::new();
         every_schema(&schema, "", &mut places);

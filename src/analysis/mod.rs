@@ -1,11 +1,13 @@
 //! What the figures mean: pure functions of the store.
 
 mod cadence;
+pub mod compare;
 mod constraints;
 mod energy;
 mod figures;
 mod finding;
 mod like;
+pub mod recommend;
 mod rounds;
 mod sustained;
 #[cfg(test)]

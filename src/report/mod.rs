@@ -1,5 +1,6 @@
 //! Reports: pure functions of the store.
 
+pub mod comparison;
 mod counters;
 mod devices;
 mod inspect;
@@ -7,6 +8,7 @@ mod layout;
 mod mode_result;
 mod modes;
 mod numbers;
+mod recommendation;
 mod result;
 mod text;
 
@@ -15,5 +17,6 @@ pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
 pub use inspect::{InspectDocument, inspect_text};
 pub use modes::cool_down_text;
 pub use numbers::{bytes as bytes_text, count as count_text, duration_us as duration_text};
+pub use recommendation::{RecommendDocument, recommend_text, recommendation, recommendation_text};
 pub use result::{RESULT_SCHEMA, ResultDocument};
 pub use text::text_report;

@@ -1,6 +1,8 @@
 //! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
 
 use super::mode_result::{self, PaceResult};
+use crate::analysis::compare::{Series, SideCounter, counters, producers};
+use crate::analysis::recommend::Recommendation;
 use crate::analysis::{
     Cadence, Finding, LikeReport, Rounds, Sustained, cadence, energy, findings, interleaved, like, sustained,
 };
@@ -29,6 +31,7 @@ pub struct ResultDocument {
     runs: Vec<RunResult>,
     interleaved: Vec<Rounds>,
     cadence: Vec<Cadence>,
+    recommendation: Option<Recommendation>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -117,6 +120,7 @@ struct RunResult {
     like: Option<LikeReport>,
     cool_down: Option<CoolDown>,
     constraints: Constraints,
+    counters: Vec<SideCounter>,
     findings: Vec<Finding>,
 }
 
@@ -155,6 +159,7 @@ struct Latency {
     samples: u64,
     ci95: BTreeMap<&'static str, [Option<f64>; 2]>,
     warmup_mean: Option<f64>,
+    series: Series,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -188,6 +193,7 @@ struct OpResult {
     scaled_us: Option<f64>,
     cycles: Option<OpCycles>,
     share: Option<f64>,
+    producer: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -232,6 +238,7 @@ impl ResultDocument {
             runs: runs.iter().map(|run| run_result(store, run)).collect(),
             interleaved: interleaved(store),
             cadence: cadence(store),
+            recommendation: super::recommendation(store),
         }
     }
 }
@@ -374,6 +381,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
         like: like(store, run),
         cool_down: run.cool_down.clone(),
         constraints: run.plan.constraints.clone(),
+        counters: counters(store, run),
         findings: findings(store, run),
     }
 }
@@ -432,6 +440,7 @@ fn latency(clean: &LatencyStats, warmup: &LatencyStats) -> Latency {
         samples: clean.count(),
         ci95: NAMES.into_iter().zip(percentiles).map(|(name, p)| (name, [p.ci95_us.0, p.ci95_us.1])).collect(),
         warmup_mean: warmup.mean_us(),
+        series: Series::thinned(clean.samples_us()),
     }
 }
 
@@ -440,6 +449,7 @@ fn ops(run: &Run) -> Vec<OpResult> {
     let factor = run.us_per_op_unit();
     let derived = run.op_time_is_derived();
     let measured = run.ops.inferences() > 0;
+    let producers = run.graph().map(producers).unwrap_or_default();
     let row = |index: usize, row: Option<usize>, name: &str, op_type: Option<&str>, macs: Option<u64>| {
         let stats = row.and_then(|row| run.ops.stats().get(row)).filter(|stats| stats.count() > 0);
         OpResult {
@@ -452,6 +462,7 @@ fn ops(run: &Run) -> Vec<OpResult> {
             scaled_us: row.filter(|_| stats.is_some()).and_then(|row| run.scaled_op_us(row)),
             cycles: stats.filter(|_| run.ops.unit() == Some(OpUnit::Cycles)).map(op_cycles),
             share: measured.then(|| row.map_or(0.0, |row| run.ops.share(row))),
+            producer: producers.get(index).copied().flatten(),
         }
     };
     let rows = run.ops.rows();

@@ -38,6 +38,10 @@ pub fn text_report(store: &Store) -> String {
     modes::groups(&mut out, store);
     device_counters(&mut out, store);
     counters(&mut out, store);
+    if let Some(recommendation) = super::recommendation(store) {
+        out.push('\n');
+        out.push_str(&super::recommendation_text(&recommendation));
+    }
     out
 }
 
