@@ -2,6 +2,8 @@
 
 mod energy;
 mod finding;
+#[cfg(test)]
+pub mod testing;
 
 pub use energy::{Energy, NoEnergy, energy};
 pub use finding::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};
