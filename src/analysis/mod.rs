@@ -3,7 +3,7 @@
 mod energy;
 mod finding;
 #[cfg(test)]
-pub mod testing;
+pub(crate) mod testing;
 
 pub use energy::{Energy, NoEnergy, energy};
 pub use finding::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};
