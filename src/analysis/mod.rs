@@ -1,5 +1,6 @@
 //! What the figures mean: pure functions of the store.
 
+mod course;
 mod energy;
 mod finding;
 #[cfg(test)]
