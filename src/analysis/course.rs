@@ -182,8 +182,7 @@ pub fn is_rather_a_step(blocks: &[Block], step: &Step, trend: &Trend) -> bool {
     let slope = trend.change * middle / (last.middle_us() - first.middle_us()).max(1.0);
     let level = median(blocks.iter().map(|b| b.median_us - slope * (b.middle_us() - first.middle_us())));
     let off_line = |b: &Block| (b.median_us - level - slope * (b.middle_us() - first.middle_us())).abs();
-    let off_step =
-        |b: &Block| (b.median_us - if b.first < step.index { step.before_us } else { step.after_us }).abs();
+    let off_step = |b: &Block| (b.median_us - if b.first < step.index { step.before_us } else { step.after_us }).abs();
     blocks.iter().map(off_step).sum::<f64>() < blocks.iter().map(off_line).sum::<f64>()
 }
 
@@ -319,8 +318,7 @@ mod tests {
         assert!((levels.low_us - 1000.0).abs() < 30.0 && (levels.high_us - 2000.0).abs() < 60.0, "{levels:?}");
         assert!((levels.high_share - 0.3).abs() < 0.05, "{levels:?}");
         // Squares of noise: one level, a long tail.
-        let tail: Vec<f64> =
-            steady(1000.0, 100.0, 400).iter().map(|us| 1000.0 + (us / 200.0).powi(4)).collect();
+        let tail: Vec<f64> = steady(1000.0, 100.0, 400).iter().map(|us| 1000.0 + (us / 200.0).powi(4)).collect();
         assert_eq!(two_levels(&stats(&tail)), None);
     }
 
