@@ -231,7 +231,7 @@ pub fn two_levels(latency: &LatencyStats) -> Option<TwoLevels> {
     let part = values.partition_point(|value| *value < edge);
     let (left, right) = values.split_at(part);
     let high_share = right.len() as f64 / values.len() as f64;
-    if !clear || high_share < MIN_SHARE || high_share > 1.0 - MIN_SHARE {
+    if !clear || !(MIN_SHARE..=1.0 - MIN_SHARE).contains(&high_share) {
         return None;
     }
     let (low, high) = (left[left.len() / 2], right[right.len() / 2]);
