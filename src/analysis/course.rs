@@ -262,7 +262,7 @@ pub fn dependence(latency: &LatencyStats) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::testing::steady;
+    use crate::analysis::testing::{steady, steady_from};
 
     fn stats(latencies_us: &[f64]) -> LatencyStats {
         let mut stats = LatencyStats::default();
@@ -287,6 +287,24 @@ mod tests {
             }
         }
         assert!(blocks(&stats(&[1.0; 39])).is_empty());
+    }
+
+    #[test]
+    fn noise_hardly_ever_looks_like_more() {
+        const COURSES: u64 = 300;
+        for count in [40, 100, 300] {
+            let mut seen = [0u32; 4];
+            for seed in 1..=COURSES {
+                let stats = stats(&steady_from(seed.wrapping_mul(0x2545_f491_4f6c_dd1d), 1000.0, 30.0, count));
+                let blocks = blocks(&stats);
+                seen[0] += u32::from(trend(&blocks).is_some_and(|trend| trend.change.abs() >= 0.05));
+                seen[1] +=
+                    u32::from(step(&blocks).is_some_and(|step| (step.after_us / step.before_us - 1.0).abs() >= 0.05));
+                seen[2] += u32::from(two_levels(&stats).is_some());
+                seen[3] += u32::from(dependence(&stats).is_some_and(|tau| tau >= 4.0));
+            }
+            assert!(seen.iter().all(|seen| *seen <= 9), "of {COURSES} courses of {count}: {seen:?}");
+        }
     }
 
     #[test]

@@ -233,7 +233,12 @@ pub fn moment(at_s: f64) -> u64 {
 
 /// Latencies around `mean_us` with a spread of `percent` to either side, without order in time.
 pub fn steady(mean_us: f64, percent: f64, count: usize) -> Vec<f64> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    steady_from(0x9e37_79b9_7f4a_7c15, mean_us, percent, count)
+}
+
+/// The same from a seed that is not 0, for many courses of the same kind.
+pub fn steady_from(seed: u64, mean_us: f64, percent: f64, count: usize) -> Vec<f64> {
+    let mut state = seed;
     let mut uniform = || {
         state ^= state << 13;
         state ^= state >> 7;

@@ -30,11 +30,10 @@ fn bound(id: &'static str, severity: Severity, title: String, evidence: Vec<Evid
     Finding::new(id, FindingKind::Bound, severity, title, evidence)
 }
 
-/// Throttling: something is held back, or latency rises with heat or falling clocks.
+/// Throttling: something is held back, or latency rises with heat or falling clocks. The course of an emulation's latency
+/// is no sign of anything.
 pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> Option<Finding> {
-    if run.plan.simulated {
-        return None;
-    }
+    let slower = slower && !run.plan.simulated;
     let held = held_back(store, run);
     // What holds back another part counts only where inferences got slower.
     let counts: Vec<_> = held.iter().filter(|held| held.concerns_backend || slower && !held.from_start).collect();

@@ -90,7 +90,7 @@ pub fn bounds(store: &Store, run: &Run, roofline: &Roofline) -> Bounds {
     }
     let main = match () {
         () if crowded => Some(Bound::Contention),
-        () if heat.is_some() && slower => Some(Bound::Heat),
+        () if heat.is_some() && slower && !run.plan.simulated => Some(Bound::Heat),
         () => account::main(&shares),
     };
     let mut findings = Vec::new();
