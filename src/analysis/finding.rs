@@ -36,7 +36,6 @@ pub struct Evidence {
     /// One sentence with its figures and their units.
     pub text: String,
     /// Where to see it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Place>,
 }
 

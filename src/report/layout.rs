@@ -63,6 +63,16 @@ pub fn wrapped(first: &str, rest: &str, text: &str, width: usize) -> String {
     out
 }
 
+/// Width of running text: a terminal's usual one.
+const TEXT_WIDTH: usize = 80;
+
+/// Writes running text with its first line indented by `first` and the others by `rest` blanks. Blanks that `text` begins
+/// with stay.
+pub fn paragraph(out: &mut String, text: &str, rest: usize, first: usize) {
+    let lead = text.chars().take_while(|c| *c == ' ').count();
+    out.push_str(&wrapped(&" ".repeat(first + lead), &" ".repeat(rest), text, TEXT_WIDTH));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +82,18 @@ mod tests {
         assert_eq!(shortened("block1/conv", 20), "block1/conv");
         assert_eq!(shortened("a/very/long/name/conv_7", 8), "…/conv_7");
         assert_eq!(shortened("äöü", 2), "…ü");
+    }
+
+    #[test]
+    fn paragraphs_wrap_at_a_terminals_width() {
+        let mut out = String::new();
+        paragraph(&mut out, &format!(" ! {}", "word and ".repeat(30)), 5, 2);
+        assert!(out.lines().count() > 3 && out.lines().all(|line| line.chars().count() <= TEXT_WIDTH), "{out}");
+        assert!(
+            out.starts_with("   ! word and")
+                && out.lines().skip(1).all(|line| line.starts_with("     w") || line.starts_with("     a")),
+            "{out}"
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod numbers;
 mod recommendation;
 mod result;
 mod text;
+mod verdicts;
 
 pub use counters::{CounterRow, CountersDocument, SamplingDocument, counters_text};
 pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};

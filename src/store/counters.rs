@@ -1,6 +1,6 @@
 //! Time series of counters, bounded by age.
 
-use super::History;
+use super::history::{History, Span};
 use crate::event::{
     ClockAligned, CounterGap, CounterInfo, CounterSample, CounterSet, Gap, SamplerEnded, SamplerReport,
 };
@@ -15,11 +15,12 @@ pub struct CounterSeries {
     /// What it is.
     pub info: CounterInfo,
     points: VecDeque<(u64, Option<f64>)>,
+    dropped: u64,
+    history: History,
     count: u64,
     sum: f64,
     min: f64,
     max: f64,
-    history: History,
 }
 
 impl CounterSeries {
@@ -28,11 +29,12 @@ impl CounterSeries {
         Self {
             info,
             points: VecDeque::new(),
+            dropped: 0,
+            history: History::default(),
             count: 0,
             sum: 0.0,
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
-            history: History::default(),
         }
     }
 
@@ -40,6 +42,7 @@ impl CounterSeries {
     pub fn push(&mut self, t_us: u64, value: Option<f64>) {
         if self.points.len() == SERIES_CAPACITY {
             self.points.pop_front();
+            self.dropped += 1;
         }
         let value = value.filter(|v| v.is_finite());
         self.points.push_back((t_us, value));
@@ -57,14 +60,24 @@ impl CounterSeries {
         &self.points
     }
 
+    /// Points that no longer fit; only [`Self::history`] tells of them.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The whole course since the session began, in stretches that grow with it.
+    pub fn history(&self) -> &[Span] {
+        self.history.spans()
+    }
+
+    /// Mean from `from_us` up to `to_us`, host monotonic microseconds, to the width of a stretch; `None` without values.
+    pub fn mean_between(&self, from_us: u64, to_us: u64) -> Option<f64> {
+        self.history.mean(from_us, to_us)
+    }
+
     /// Newest value; `None` if the newest tick is a gap.
     pub fn latest(&self) -> Option<f64> {
         self.points.back().and_then(|point| point.1)
-    }
-
-    /// The whole session, coarsely.
-    pub fn history(&self) -> &History {
-        &self.history
     }
 
     /// Mean, smallest and largest value of the whole session.

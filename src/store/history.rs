@@ -1,95 +1,104 @@
-//! A counter over a whole session, in steps that grow with it: coarse, but nothing falls out at the far end.
+//! The whole course of a counter in few numbers: what remains when its single points have gone.
 
-/// Steps at most.
-const STEPS: usize = 2048;
-/// Width of a step at first, microseconds.
-const WIDTH_US: u64 = 100_000;
+/// Spans kept; when there are more, neighbours are put together.
+const CAPACITY: usize = 1024;
 
-/// Sums by step.
-#[derive(Debug, Clone, Default)]
-pub struct History {
-    begun_us: u64,
-    width_us: u64,
-    /// Sum and number of the values in each step.
-    steps: Vec<(f64, u32)>,
+/// Values of a stretch of time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span {
+    /// Moment of the first value, host monotonic microseconds.
+    pub from_us: u64,
+    /// Moment of the last value.
+    pub to_us: u64,
+    /// Values in it.
+    pub count: u64,
+    /// Their sum.
+    pub sum: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+impl Span {
+    /// Mean of the values.
+    pub fn mean(&self) -> f64 {
+        self.sum / self.count.max(1) as f64
+    }
+
+    fn take(&mut self, other: &Self) {
+        self.to_us = other.to_us;
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+}
+
+/// Spans from the first value to the last. The longer the session, the longer a span.
+#[derive(Debug, Clone)]
+pub(super) struct History {
+    spans: Vec<Span>,
+    values_per_span: u64,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { spans: Vec::new(), values_per_span: 1 }
+    }
 }
 
 impl History {
-    /// Takes a value. One from before the first value counts as in the first step.
-    pub fn push(&mut self, t_us: u64, value: f64) {
-        if self.steps.is_empty() {
-            (self.begun_us, self.width_us) = (t_us, WIDTH_US);
+    pub(super) fn push(&mut self, t_us: u64, value: f64) {
+        let span = Span { from_us: t_us, to_us: t_us, count: 1, sum: value, min: value, max: value };
+        match self.spans.last_mut().filter(|last| last.count < self.values_per_span) {
+            Some(last) => last.take(&span),
+            None => self.spans.push(span),
         }
-        let mut index = self.index(t_us);
-        while index >= STEPS {
-            self.steps = self.steps.chunks(2).map(merged).collect();
-            self.width_us *= 2;
-            index = self.index(t_us);
+        if self.spans.len() > CAPACITY {
+            self.values_per_span *= 2;
+            let pairs = self.spans.chunks(2).map(|pair| match pair {
+                [a, b] => {
+                    let mut both = *a;
+                    both.take(b);
+                    both
+                }
+                rest => rest[0],
+            });
+            self.spans = pairs.collect();
         }
-        if index >= self.steps.len() {
-            self.steps.resize(index + 1, (0.0, 0));
-        }
-        let (sum, count) = &mut self.steps[index];
-        *sum += value;
-        *count = count.saturating_add(1);
     }
 
-    /// Mean of the values from `from_us` up to `to_us`, to the width of a step; `None` where there are none.
-    pub fn mean(&self, from_us: u64, to_us: u64) -> Option<f64> {
-        if self.steps.is_empty() || to_us < self.begun_us {
-            return None;
-        }
-        let last = self.index(to_us).min(self.steps.len() - 1);
-        let inside = self.steps.get(self.index(from_us)..=last)?;
-        let (sum, count) = merged(inside);
-        (count > 0).then(|| sum / f64::from(count))
+    pub(super) fn spans(&self) -> &[Span] {
+        &self.spans
     }
 
-    /// The first value's moment, host monotonic microseconds; `None` without values.
-    pub fn begun_us(&self) -> Option<u64> {
-        (!self.steps.is_empty()).then_some(self.begun_us)
+    /// Mean of the values from `from_us` up to `to_us`, to the width of a span; `None` where there are none.
+    pub(super) fn mean(&self, from_us: u64, to_us: u64) -> Option<f64> {
+        let first = self.spans.partition_point(|span| span.to_us < from_us);
+        let inside = self.spans[first..].iter().take_while(|span| span.from_us <= to_us);
+        let (sum, count) = inside.fold((0.0, 0), |(sum, count), span| (sum + span.sum, count + span.count));
+        (count > 0).then(|| sum / count as f64)
     }
-
-    fn index(&self, t_us: u64) -> usize {
-        usize::try_from(t_us.saturating_sub(self.begun_us) / self.width_us.max(1)).unwrap_or(usize::MAX)
-    }
-}
-
-fn merged(steps: &[(f64, u32)]) -> (f64, u32) {
-    steps.iter().fold((0.0, 0), |(sum, count), step| (sum + step.0, count.saturating_add(step.1)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     #[test]
-    fn an_hour_at_twenty_hertz_is_bounded_and_whole() {
+    fn the_whole_course_stays_however_long_it_gets() {
         let mut history = History::default();
-        for i in 0..72_000u64 {
-            history.push(1_000_000 + i * 50_000, if i < 36_000 { 10.0 } else { 20.0 });
+        for t in 0..100_000u32 {
+            history.push(u64::from(t), f64::from(t));
         }
-        assert!(history.steps.len() <= STEPS && history.steps.len() > STEPS / 4);
-        let at = |minute: u64| history.mean(minute * 60_000_000, (minute + 1) * 60_000_000).unwrap();
-        assert_eq!((at(1), at(58)), (10.0, 20.0));
-        assert_eq!(history.begun_us(), Some(1_000_000));
-        assert_eq!((history.mean(0, 10), History::default().mean(0, 10)), (None, None));
-    }
-
-    proptest! {
-        #[test]
-        fn no_value_is_lost(values in proptest::collection::vec((0..10_000_000_000u64, -1e3..1e3f64), 1..200)) {
-            let mut history = History::default();
-            let mut values = values;
-            values.sort_by_key(|value| value.0);
-            for (t_us, value) in &values {
-                history.push(*t_us, *value);
-            }
-            let (sum, count) = merged(&history.steps);
-            prop_assert_eq!(count as usize, values.len());
-            prop_assert!((sum - values.iter().map(|value| value.1).sum::<f64>()).abs() < 1e-6);
-            prop_assert!(history.steps.len() <= STEPS);
+        let spans = history.spans();
+        assert!(spans.len() <= CAPACITY && spans.len() > CAPACITY / 4, "{}", spans.len());
+        assert_eq!((spans[0].from_us, spans[spans.len() - 1].to_us), (0, 99_999));
+        assert_eq!(spans.iter().map(|span| span.count).sum::<u64>(), 100_000);
+        assert!(spans.windows(2).all(|pair| pair[0].to_us < pair[1].from_us));
+        for span in spans {
+            assert!((span.mean() - f64::midpoint(span.min, span.max)).abs() < 1e-6, "{span:?}");
         }
     }
 }

@@ -11,7 +11,7 @@ mod pace;
 mod run;
 
 pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY, SamplerState};
-pub use history::History;
+pub use history::Span;
 pub use latency::{LatencyStats, PERCENTILES, Percentile};
 pub use ops::{OpStats, OpTable};
 pub use pace::PaceStats;

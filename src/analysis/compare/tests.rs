@@ -445,8 +445,13 @@ fn counters_are_those_of_the_runs_machine_while_it_was_measured() {
         apply(t_us, None, Event::Counters(CounterSample { set: 2, t_us, values }));
         apply(t_us, None, Event::Counters(CounterSample { set: 0, t_us, values: vec![Some(1.0)] }));
     }
-    let batch =
-        InferenceBatch { phase: Phase::Clean, first_index: 0, start_us: vec![90, 120], latency_ns: vec![20_000; 2] };
+    let batch = InferenceBatch {
+        phase: Phase::Clean,
+        first_index: 0,
+        start_us: vec![90, 120],
+        latency_ns: vec![20_000; 2],
+        late_ns: Vec::new(),
+    };
     apply(200, Some(0), Event::PhaseStarted { phase: Phase::Clean, budget: Budget::Iterations(2) });
     apply(200, Some(0), Event::Inferences(batch));
     let run = &store.runs()[0];

@@ -1,17 +1,14 @@
-//! Stores for tests of analyses, built through the stream as all stores are.
+//! A stream that a test sends event by event.
 
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small positive numbers of tests")]
 
+use super::made::{PHONE, silent_phone};
 use crate::backends::{Backend, ProfilingLevel};
-use crate::devices::Root;
 use crate::event::{
     Budget, Constraints, CounterInfo, CounterSample, CounterSet, DeviceFacts, DeviceInfo, DeviceKind, Driver, Event,
-    InferenceBatch, Mode, PaceReport, Phase, Record, RunId, RunPlan, RunStatus, SocFacts,
+    InferenceBatch, Mode, PaceReport, Phase, Record, RunId, RunPlan, RunStatus,
 };
 use crate::store::{Run, Store};
-
-/// Id of the phone.
-pub const PHONE: &str = "phone";
 
 /// A plain run on the phone.
 pub fn plan() -> RunPlan {
@@ -28,33 +25,6 @@ pub fn plan() -> RunPlan {
         energy_while_charging: false,
         mode: Mode::default(),
         constraints: Constraints::default(),
-    }
-}
-
-fn facts() -> DeviceFacts {
-    DeviceFacts {
-        id: PHONE.to_owned(),
-        model: None,
-        soc: SocFacts::default(),
-        os: String::new(),
-        build: None,
-        kernel: None,
-        abi: String::new(),
-        gpu: None,
-        clusters: Vec::new(),
-        shell_uid: None,
-        root: Root::None,
-        selinux: None,
-        free_bytes: None,
-        memory_bytes: None,
-        memory_available_bytes: None,
-        nodes: Vec::new(),
-        battery: None,
-        thermal_status: None,
-        hottest_celsius: None,
-        power_save: None,
-        screen_on: None,
-        busy_processes: Vec::new(),
     }
 }
 
@@ -78,7 +48,7 @@ impl Feed {
             ..crate::devices::local_device()
         };
         feed.send(None, Event::DeviceSeen(device));
-        let facts = DeviceFacts { hottest_celsius: celsius, ..facts() };
+        let facts = DeviceFacts { hottest_celsius: celsius, ..silent_phone() };
         feed.send(None, Event::DeviceDescribed(Box::new(facts)));
         feed.start(plan);
         feed
