@@ -10,6 +10,7 @@ pub mod cli;
 pub mod devices;
 pub mod diagnosis;
 pub mod event;
+pub mod facts;
 mod files;
 mod hints;
 pub mod models;
