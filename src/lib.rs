@@ -6,6 +6,7 @@
 pub mod analysis;
 pub mod app;
 pub mod backends;
+pub mod checks;
 pub mod cli;
 pub mod devices;
 pub mod diagnosis;

@@ -9,9 +9,9 @@ use qnnscope::app::{
 use qnnscope::app::{ColorDepth, Pane};
 use qnnscope::backends::{Backend, ProfilingLevel};
 use qnnscope::event::{
-    Budget, CounterInfo, CounterSample, DeviceInfo, DeviceKind, Event, Failure, InferenceBatch, LogLevel, LogLine,
-    LogSource, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record,
-    RunId, RunPlan, RunStatus, RuntimeInfo, SESSION_SCHEMA, SessionStarted, Stage,
+    Budget, CheckOutcome, CheckResult, CounterInfo, CounterSample, DeviceInfo, DeviceKind, Event, Failure,
+    InferenceBatch, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo, OpRow,
+    OpSample, OpUnit, Phase, Record, RunId, RunPlan, RunStatus, RuntimeInfo, SESSION_SCHEMA, SessionStarted, Stage,
 };
 use qnnscope::models::{DataType, Graph, ModelFormat, Op, Quantization, Tensor, TensorKind};
 use qnnscope::store::Store;
@@ -443,6 +443,22 @@ fn a_failure_says_what_why_and_next() {
     let session = failed();
     screen!(failed_80x24, session, live_view(), 80 x 24);
     screen!(failed_120x40, session, live_view(), 120 x 40);
+}
+
+#[test]
+fn a_confirmed_cause_comes_with_its_fix() {
+    let mut session = failed();
+    let result = CheckResult {
+        cause: "skel-wrong-arch".to_owned(),
+        check: "skel-files".to_owned(),
+        outcome: CheckOutcome::Confirms,
+        detail: "this DSP is v75 and there is only v73".to_owned(),
+    };
+    session.emit(Some(0), Event::CheckFinished(Box::new(result)));
+    let shown = text(&render(&session, &mut live_view(), 120, 40));
+    assert!(shown.contains("The skel that was pushed is for another Hexagon architecture (confirmed:"), "{shown}");
+    assert!(shown.contains("fix") && shown.contains("Push the pair libQnnHtpVNNStub.so"), "{shown}");
+    assert!(!shown.contains("quantise the model"), "a hint that only knew the failure gives way: {shown}");
 }
 
 #[test]

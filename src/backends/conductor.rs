@@ -1,13 +1,14 @@
 //! Runs one after another, and the orders that come in between.
 
 use super::device_runner::{DeviceRun, DeviceRunnerOptions};
-use super::local::{Ended, Limits, RunnerError, Supervisor};
+use super::local::{DSP_PATH, Ended, LIBRARY_PATH, Limits, RunnerError, Supervisor, search_path};
 use super::net_run::{NetRun, NetRunOptions};
 use super::qnn::runner::{RunTask, Task};
+use crate::checks::after_failure;
 use crate::devices::{Device, Root};
-use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, RunId, RunPlan, RunStatus, Stage};
+use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, Placement, RunId, RunPlan, RunStatus, Stage};
 use crate::probes::{CounterOptions, DeviceProbe};
-use crate::session::Source;
+use crate::session::{Source, Tape};
 use std::collections::{BTreeMap, VecDeque};
 use tokio::sync::{mpsc, watch};
 
@@ -77,25 +78,30 @@ impl Conductor {
     pub async fn run(&mut self, request: &RunRequest, stop: watch::Receiver<bool>) {
         let id = RunId(self.next_run);
         self.next_run += 1;
-        self.source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
+        // The facts and the log of the run are kept until its end: a failure is looked into at once.
+        let source = self.source.taped(Tape::new(id));
+        source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
         match &request.place {
             Place::Here { counters } => {
                 if let Some(counters) = counters {
                     self.sample_here(counters).await;
                 }
-                self.run_here(id, &request.task, stop).await;
+                let placement = Box::new(placement_here(&request.task));
+                source.send(Some(id), Event::RunPlaced(placement)).await;
+                self.run_here(&source, id, &request.task, stop.clone()).await;
+                after_failure(&source, id, &Device::local(), &stop).await;
             }
             Place::NetRun { device, options } => {
                 // Taken out while the run has it: a run may end in the middle of anything.
                 let mut probe = self.probes.remove(device.id());
-                let (limits, source) = (self.limits, &self.source);
+                let (limits, source) = (self.limits, &source);
                 let run = NetRun { device, options, task: &request.task, limits, source, run: id };
                 run.run(&mut probe, stop).await;
                 self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
             }
             Place::DeviceRunner { device, options } => {
                 let mut probe = self.probes.remove(device.id());
-                let (limits, source) = (self.limits, &self.source);
+                let (limits, source) = (self.limits, &source);
                 let run = DeviceRun { device, options, task: &request.task, limits, source, run: id };
                 run.run(&mut probe, stop).await;
                 self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
@@ -119,8 +125,8 @@ impl Conductor {
         }
     }
 
-    async fn run_here(&self, id: RunId, task: &RunTask, stop: watch::Receiver<bool>) {
-        let supervisor = Supervisor::new(Some((self.source.clone(), id)), self.limits);
+    async fn run_here(&self, source: &Source, id: RunId, task: &RunTask, stop: watch::Receiver<bool>) {
+        let supervisor = Supervisor::new(Some((source.clone(), id)), self.limits);
         match supervisor.run(&Task::Run(Box::new(task.clone())), stop).await {
             Ok(Ended::Done(_) | Ended::Failed(_)) => {}
             Err(error) => {
@@ -129,8 +135,8 @@ impl Conductor {
                     bad_input: matches!(error, RunnerError::Request { .. }),
                     ..Failure::new(Stage::Prepare, "spawn", &error.to_string())
                 };
-                self.source.send(Some(id), Event::Failed(Box::new(failure))).await;
-                self.source.send(Some(id), Event::RunFinished { status: RunStatus::Failed }).await;
+                source.send(Some(id), Event::Failed(Box::new(failure))).await;
+                source.send(Some(id), Event::RunFinished { status: RunStatus::Failed }).await;
             }
         }
     }
@@ -185,6 +191,17 @@ impl Conductor {
                 }
             }
         }
+    }
+}
+
+/// Where the runner on this machine finds libraries.
+fn placement_here(task: &RunTask) -> Placement {
+    let shown = |text: &std::ffi::OsStr| crate::event::clean_text(&text.to_string_lossy());
+    Placement {
+        folder: shown(task.runtime_dir.as_os_str()),
+        library_path: shown(&search_path(&task.runtime_dir, LIBRARY_PATH)),
+        dsp_path: shown(&search_path(&task.runtime_dir, DSP_PATH)),
+        files: Vec::new(),
     }
 }
 

@@ -100,7 +100,7 @@ pub fn main() -> ExitCode {
         Some(Command::Run(args)) => run::run(args, &cli.global),
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
-        Some(Command::Diagnose(args)) => diagnose::diagnose(args),
+        Some(Command::Diagnose(args)) => diagnose::diagnose(args, &cli.global),
         Some(Command::Explain(args)) => explain::explain(args),
         Some(Command::Devices(args)) => devices::devices(args, &cli.global),
         Some(Command::Connect(args)) => devices::connect(args, &cli.global),

@@ -1,6 +1,7 @@
 //! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
 
 use crate::analysis::{Finding, energy, findings};
+use crate::diagnosis::{CauseRow, diagnose_run};
 use crate::event::{
     Confound, DeviceInfo, Driver, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
 };
@@ -106,6 +107,13 @@ struct RunResult {
     backend_metrics: Vec<MetricResult>,
     outputs: Vec<String>,
     findings: Vec<Finding>,
+    diagnosis: Option<DiagnosisResult>,
+}
+
+/// Why a run failed: causes as in `qnnscope.diagnosis/1`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct DiagnosisResult {
+    causes: Vec<CauseRow>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -355,6 +363,8 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
             .collect(),
         outputs: run.outputs.clone(),
         findings: findings(store, run),
+        diagnosis: diagnose_run(store, run)
+            .map(|diagnosis| DiagnosisResult { causes: diagnosis.causes.iter().map(CauseRow::new).collect() }),
     }
 }
 
