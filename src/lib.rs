@@ -10,6 +10,7 @@ pub mod checks;
 pub mod cli;
 pub mod devices;
 pub mod diagnosis;
+pub mod doctor;
 pub mod event;
 pub mod facts;
 mod files;

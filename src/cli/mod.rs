@@ -5,6 +5,7 @@ mod counters;
 mod demo;
 mod devices;
 mod diagnose;
+mod doctor;
 mod error;
 mod explain;
 mod headless;
@@ -73,6 +74,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Find known failures in a log from anywhere: logcat, qnn-net-run, ONNX Runtime, ExecuTorch, LiteRT, AI Hub
     Diagnose(diagnose::DiagnoseArgs),
+    /// Look at the SDK, libraries, variables, adb and devices: what works, what does not, and what to do about it
+    Doctor(doctor::DoctorArgs),
     /// Explain error codes of QNN and FastRPC: what they mean and what usually stands behind them
     Explain(explain::ExplainArgs),
     /// List this machine and the devices behind adb: what they are, and what may disturb a run
@@ -101,6 +104,7 @@ pub fn main() -> ExitCode {
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Diagnose(args)) => diagnose::diagnose(args, &cli.global),
+        Some(Command::Doctor(args)) => doctor::doctor(args, &cli.global),
         Some(Command::Explain(args)) => explain::explain(args),
         Some(Command::Devices(args)) => devices::devices(args, &cli.global),
         Some(Command::Connect(args)) => devices::connect(args, &cli.global),

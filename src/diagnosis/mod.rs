@@ -21,4 +21,5 @@ pub use document::{CauseRow, DiagnosisDocument, ExplainDocument};
 pub use explain::{Answer, Explanation, Meaning, explain};
 pub use failure::{diagnose_failure, diagnose_run};
 pub use finding::{Diagnosis, Evidence, Finding};
+pub(crate) use text::wrapped;
 pub use text::{causes_text, diagnosis_text, explain_text};

@@ -2,6 +2,7 @@
 
 mod counters;
 mod devices;
+mod doctor;
 mod inspect;
 mod layout;
 mod numbers;
@@ -10,6 +11,7 @@ mod text;
 
 pub use counters::{CounterRow, CountersDocument, SamplingDocument, counters_text};
 pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
+pub use doctor::{DoctorDocument, doctor_text};
 pub use inspect::{InspectDocument, inspect_text};
 pub use numbers::{bytes as bytes_text, count as count_text, duration_us as duration_text};
 pub use result::{RESULT_SCHEMA, ResultDocument};
