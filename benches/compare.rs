@@ -54,7 +54,13 @@ fn store(seed: u64, renamed: bool) -> Store {
     }
     let latency_ns: Vec<u64> = (0..INFERENCES).map(|_| 1_000_000 + draw(100_000)).collect();
     let start_us = (0..INFERENCES).map(|index| index * 1_100).collect();
-    apply(Event::Inferences(InferenceBatch { phase: Phase::Clean, first_index: 0, start_us, latency_ns, late_ns: Vec::new() }));
+    apply(Event::Inferences(InferenceBatch {
+        phase: Phase::Clean,
+        first_index: 0,
+        start_us,
+        latency_ns,
+        late_ns: Vec::new(),
+    }));
     store
 }
 

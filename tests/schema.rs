@@ -8,24 +8,11 @@ mod support;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
+use support::schema::{self, fits};
 use support::{Qnnscope, context_binary, demo_float, demo_int8, model_library, repo, runtime_247, runtime_251};
 
-fn schema(name: &str) -> Validator {
-    let text = std::fs::read_to_string(repo("docs").join(name)).unwrap();
-    let schema: Value = serde_json::from_str(&text).unwrap();
-    jsonschema::draft202012::meta::validate(&schema).unwrap();
-    jsonschema::draft202012::new(&schema).unwrap()
-}
-
-static RESULT: LazyLock<Validator> = LazyLock::new(|| schema("result.schema.json"));
-static INSPECT: LazyLock<Validator> = LazyLock::new(|| schema("inspect.schema.json"));
-
-#[track_caller]
-fn fits(validator: &Validator, document: &Value) {
-    let errors: Vec<String> =
-        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(errors.is_empty(), "{errors:#?}");
-}
+static RESULT: LazyLock<Validator> = LazyLock::new(|| schema::read("result.schema.json"));
+static INSPECT: LazyLock<Validator> = LazyLock::new(|| schema::read("inspect.schema.json"));
 
 fn ok_document() -> Value {
     Qnnscope::on(&runtime_247())

@@ -9,9 +9,10 @@ use qnnscope::app::{
 use qnnscope::app::{ColorDepth, Pane};
 use qnnscope::backends::{Backend, ProfilingLevel};
 use qnnscope::event::{
-    Budget, CoolDown, CoolDownEnd, Cooling, CounterInfo, CounterSample, DeviceInfo, DeviceKind, Event, Failure,
-    InferenceBatch, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo, OpRow,
-    OpSample, OpUnit, Phase, Record, RunId, RunPlan, RunStatus, RuntimeInfo, SESSION_SCHEMA, SessionStarted, Stage,
+    Budget, CheckOutcome, CheckResult, CoolDown, CoolDownEnd, Cooling, CounterInfo, CounterSample, DeviceInfo,
+    DeviceKind, Event, Failure, InferenceBatch, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Metric,
+    MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record, RunId, RunPlan, RunStatus, RuntimeInfo,
+    SESSION_SCHEMA, SessionStarted, Stage,
 };
 use qnnscope::models::{DataType, Graph, ModelFormat, Op, Quantization, Tensor, TensorKind};
 use qnnscope::store::Store;
@@ -498,6 +499,22 @@ fn the_status_tells_a_pace_and_a_cool_down() {
     pause.end = Some(CoolDownEnd::Back);
     session.emit(Some(1), Event::CoolingDown(pause));
     assert!(!text(&render(&session, &mut live_view(), 80, 24)).contains("cooling down"));
+}
+
+#[test]
+fn a_confirmed_cause_comes_with_its_fix() {
+    let mut session = failed();
+    let result = CheckResult {
+        cause: "skel-wrong-arch".to_owned(),
+        check: "skel-files".to_owned(),
+        outcome: CheckOutcome::Confirms,
+        detail: "this DSP is v75 and there is only v73".to_owned(),
+    };
+    session.emit(Some(0), Event::CheckFinished(Box::new(result)));
+    let shown = text(&render(&session, &mut live_view(), 120, 40));
+    assert!(shown.contains("The skel that was pushed is for another Hexagon architecture (confirmed:"), "{shown}");
+    assert!(shown.contains("fix") && shown.contains("Push the pair libQnnHtpVNNStub.so"), "{shown}");
+    assert!(!shown.contains("quantise the model"), "a hint that only knew the failure gives way: {shown}");
 }
 
 #[test]

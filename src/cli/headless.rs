@@ -4,7 +4,7 @@ use super::options::OutputOptions;
 use super::{BAD_INPUT, CliError, FAILED, INTERRUPTED, MISSING, OK, say, setup};
 use crate::backends::local::Limits;
 use crate::backends::{Conductor, RunRequest};
-use crate::event::{Budget, CoolDown, Event, LogLevel, LogSource, Phase, Record, SettingOutcome};
+use crate::event::{Budget, CheckOutcome, CoolDown, Event, LogLevel, LogSource, Phase, Record, SettingOutcome};
 use crate::probes::HostProbe;
 use crate::report::{ResultDocument, cool_down_text, text_report};
 use crate::store::{Run, Store};
@@ -183,6 +183,9 @@ impl Progress {
                 if let Some(hint) = &failure.hint {
                     self.line(&format!("  next: {hint}"));
                 }
+            }
+            Event::CheckFinished(result) if result.outcome == CheckOutcome::Confirms => {
+                self.line(&format!("  confirmed: {}: {}", result.cause, result.detail));
             }
             _ => {}
         }

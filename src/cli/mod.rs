@@ -6,6 +6,7 @@ mod counters;
 mod demo;
 mod devices;
 mod diagnose;
+mod doctor;
 mod error;
 mod explain;
 mod headless;
@@ -80,6 +81,8 @@ enum Command {
     Recommend(recommend::RecommendArgs),
     /// Find known failures in a log from anywhere: logcat, qnn-net-run, ONNX Runtime, ExecuTorch, LiteRT, AI Hub
     Diagnose(diagnose::DiagnoseArgs),
+    /// Look at the SDK, libraries, variables, adb and devices: what works, what does not, and what to do about it
+    Doctor(doctor::DoctorArgs),
     /// Explain error codes of QNN and FastRPC: what they mean and what usually stands behind them
     Explain(explain::ExplainArgs),
     /// List this machine and the devices behind adb: what they are, and what may disturb a run
@@ -109,7 +112,8 @@ pub fn main() -> ExitCode {
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Compare(args)) => compare::compare(args),
         Some(Command::Recommend(args)) => recommend::recommend(args, &cli.global),
-        Some(Command::Diagnose(args)) => diagnose::diagnose(args),
+        Some(Command::Diagnose(args)) => diagnose::diagnose(args, &cli.global),
+        Some(Command::Doctor(args)) => doctor::doctor(args, &cli.global),
         Some(Command::Explain(args)) => explain::explain(args),
         Some(Command::Devices(args)) => devices::devices(args, &cli.global),
         Some(Command::Connect(args)) => devices::connect(args, &cli.global),

@@ -3,6 +3,7 @@
 //! Live view, recording, replay and reports all speak these types; a kind of event that cannot be written to a session
 //! file does not exist. This module does no I/O.
 
+mod check;
 mod clock;
 mod counters;
 mod device;
@@ -12,6 +13,7 @@ mod mode;
 mod run;
 mod sample;
 
+pub use check::{CheckOutcome, CheckResult, PlacedFile, Placement};
 pub use clock::{epoch_us, now_us};
 pub use counters::{ClockAligned, ClockStepped, CounterGap, CounterSet, Gap, SamplerEnded, SamplerReport};
 pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFacts, SocFacts, Transfer};
@@ -76,6 +78,8 @@ pub enum Event {
     DeviceChanged(DeviceChange),
     /// What was found out about a device.
     DeviceDescribed(Box<DeviceFacts>),
+    /// Where the files of a run are, and which paths its process searches.
+    RunPlaced(Box<Placement>),
     /// Files are being sent to a device.
     FilesSent(Transfer),
     /// What may disturb the figures of the run that follows.
@@ -184,6 +188,8 @@ pub enum Event {
     },
     /// A run failed. [`Event::RunFinished`] follows.
     Failed(Box<Failure>),
+    /// A check of a likely cause of the failure was made. On this machine checks come after [`Event::RunFinished`].
+    CheckFinished(Box<CheckResult>),
     /// A run ended.
     RunFinished {
         /// How it ended.

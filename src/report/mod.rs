@@ -3,6 +3,7 @@
 pub mod comparison;
 mod counters;
 mod devices;
+mod doctor;
 mod inspect;
 mod layout;
 mod mode_result;
@@ -15,6 +16,7 @@ mod verdicts;
 
 pub use counters::{CounterRow, CountersDocument, SamplingDocument, counters_text};
 pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
+pub use doctor::{DoctorDocument, doctor_text};
 pub use inspect::{InspectDocument, inspect_text};
 pub use modes::cool_down_text;
 pub use numbers::{bytes as bytes_text, count as count_text, duration_us as duration_text};

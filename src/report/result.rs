@@ -8,6 +8,7 @@ use crate::analysis::{
     Bound, Cadence, Finding, LikeReport, Rounds, Sustained, Verdicts, cadence, energy, findings, interleaved, like,
     summary, sustained, verdicts,
 };
+use crate::diagnosis::{CauseRow, diagnose_run};
 use crate::event::{
     Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome,
     Stage, SubStage, TensorData,
@@ -127,7 +128,14 @@ struct RunResult {
     bounds: BoundsResult,
     outliers: Option<OutliersResult>,
     findings: Vec<Finding>,
+    diagnosis: Option<DiagnosisResult>,
     summary: Option<String>,
+}
+
+/// Why a run failed: causes as in `qnnscope.diagnosis/1`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct DiagnosisResult {
+    causes: Vec<CauseRow>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -400,6 +408,8 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
         outliers: verdicts.outliers.as_ref().map(OutliersResult::new),
         summary: summary(run, &verdicts, &findings),
         findings,
+        diagnosis: diagnose_run(store, run)
+            .map(|diagnosis| DiagnosisResult { causes: diagnosis.causes.iter().map(CauseRow::new).collect() }),
     }
 }
 

@@ -5,7 +5,7 @@ use super::modes;
 use super::numbers::{bytes, count, duration_us};
 use super::verdicts::findings_text;
 use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
-use crate::diagnosis::diagnose_failure;
+use crate::diagnosis::{causes_text, diagnose_run};
 use crate::event::{RunStatus, SettingOutcome};
 use crate::store::{CounterSeries, PERCENTILES, Run, Store};
 use std::fmt::Write;
@@ -278,6 +278,8 @@ fn metrics(out: &mut String, run: &Run) {
 
 /// Causes that a failure's report names; the first is the likeliest.
 const CAUSES: usize = 3;
+/// Columns of its text.
+const WIDTH: usize = 80;
 
 fn failure(out: &mut String, store: &Store, run: &Run) {
     let Some(failure) = &run.failure else { return };
@@ -285,12 +287,8 @@ fn failure(out: &mut String, store: &Store, run: &Run) {
     if let Some(hint) = &failure.hint {
         let _ = writeln!(out, "  next: {hint}");
     }
-    let lines = store.logs().iter().filter(|line| line.run == Some(run.id));
-    let diagnosis = diagnose_failure(failure, (1..).zip(lines.map(|line| line.line.text.as_str())));
-    for finding in diagnosis.causes.iter().take(CAUSES) {
-        let cause = finding.cause();
-        let _ = writeln!(out, "  cause, {:.0} %: {} ({})", finding.confidence * 100.0, cause.title, cause.id);
-        let _ = writeln!(out, "    fix: {}", cause.fix);
+    if let Some(diagnosis) = diagnose_run(store, run) {
+        out.push_str(&causes_text(&diagnosis, CAUSES, 2, WIDTH));
     }
     if !failure.log_tail.is_empty() {
         let _ = writeln!(out, "  last log lines:");

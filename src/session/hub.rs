@@ -1,6 +1,7 @@
 //! The hub: the one place where events get their number, and where they are recorded.
 
 use super::recorder::{RecordError, Recorder};
+use super::tape::Tape;
 use crate::event::{Event, LogLevel, LogLine, LogSource, Record, RunId, now_us};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub struct Source {
     sender: mpsc::Sender<Incoming>,
     dropped: Arc<AtomicU64>,
     tap: Option<Arc<dyn Tap>>,
+    tape: Option<Tape>,
 }
 
 impl Source {
@@ -56,8 +58,22 @@ impl Source {
     /// As [`Source::send`], with the moment it happened.
     pub async fn send_at(&self, t_us: u64, run: Option<RunId>, event: Event) {
         self.look(&event);
+        if let Some(tape) = &self.tape {
+            tape.take(t_us, run, &event);
+        }
         // Fails only when the hub is gone, that is when the session is over.
         let _ = self.sender.send(Incoming { t_us, run, event }).await;
+    }
+
+    /// The same source, of which a tape keeps what is put with [`Source::send`].
+    #[must_use]
+    pub fn taped(&self, tape: Tape) -> Self {
+        Self { tape: Some(tape), ..self.clone() }
+    }
+
+    /// The tape, if there is one.
+    pub fn tape(&self) -> Option<&Tape> {
+        self.tape.as_ref()
     }
 
     /// Puts a sample that may be dropped when the hub is full; drops are counted and reported.
@@ -98,7 +114,7 @@ impl Hub {
             record_error: None,
             pending: VecDeque::new(),
         };
-        (hub, Source { sender, dropped, tap: None })
+        (hub, Source { sender, dropped, tap: None, tape: None })
     }
 
     /// The next record; `None` when every source is gone.

@@ -2,8 +2,8 @@
 
 use super::{LatencyStats, OpTable, PaceStats};
 use crate::event::{
-    Budget, Confound, CoolDown, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo, OpUnit,
-    Phase, RunId, RunPlan, RunStatus, RuntimeInfo, Setting, Stage, SubStage, TensorData, Transfer,
+    Budget, CheckResult, Confound, CoolDown, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo,
+    OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Setting, Stage, SubStage, TensorData, Transfer,
 };
 use crate::models::{Graph, Op};
 
@@ -156,6 +156,10 @@ pub struct Run {
     pub transfer: Option<Transfer>,
     /// Why it failed.
     pub failure: Option<Failure>,
+    /// Where its files are.
+    pub placement: Option<Placement>,
+    /// What the checks after a failure found, in the order in which they were made.
+    pub checks: Vec<CheckResult>,
     stage_rss: Option<u64>,
 }
 
@@ -195,6 +199,8 @@ impl Run {
             confounds: Vec::new(),
             transfer: None,
             failure: None,
+            placement: None,
+            checks: Vec::new(),
             stage_rss: None,
         }
     }
@@ -258,6 +264,8 @@ impl Run {
             Event::CpuUsed { cpu_us, wall_us } => self.cpu_used_us = Some((*cpu_us, *wall_us)),
             Event::OutputsSaved { files } => self.outputs.extend(files.iter().cloned()),
             Event::Failed(failure) => self.failure = Some((**failure).clone()),
+            Event::RunPlaced(placement) => self.placement = Some((**placement).clone()),
+            Event::CheckFinished(result) => self.checks.push((**result).clone()),
             Event::ConfoundsFound(confounds) => self.confounds.clone_from(confounds),
             Event::FilesSent(transfer) => self.transfer = Some(transfer.clone()),
             Event::RunFinished { status } => {

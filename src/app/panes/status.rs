@@ -43,11 +43,11 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     if !standing.failed {
         y += where_it_is(buf, below(rest, y), context, &standing);
     }
-    if let Some(failure) = run.failure.as_ref().filter(|_| standing.failed) {
+    if run.failure.is_some() && standing.failed {
         let gap = u16::from(rest.height > y + 6);
         let elapsed = format::duration(standing.elapsed_us(context.now_us) as f64, context.symbols());
         let after = format!("after {elapsed} and {}", plural(standing.inferences, "inference"));
-        failure::draw(buf, below(rest, y + gap), context, failure, &after);
+        failure::draw(buf, below(rest, y + gap), context, run, &after);
     } else if rest.height > y + 1 {
         stages(buf, below(rest, y + 1), context, run, &standing);
     }
