@@ -377,7 +377,8 @@ pub fn runtime(global: &Global) -> Result<RuntimeDir, CliError> {
     Ok(choose(global.runtime.as_deref(), &Env::from_process())?)
 }
 
-fn backend(text: &str) -> Result<Backend, String> {
+/// A backend by its name.
+pub fn backend(text: &str) -> Result<Backend, String> {
     text.parse()
 }
 
