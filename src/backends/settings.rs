@@ -134,6 +134,13 @@ fn canonical(key: &str) -> Option<&'static str> {
     KNOWN.iter().find(|(name, aliases)| *name == key || aliases.contains(&key)).map(|(name, _)| *name)
 }
 
+/// Canonical name of a setting by what its outcome is called after: `--vtcm-mb` and `htp_config.vtcm_size_mb` are
+/// `vtcm_mb`.
+pub fn name_of(origin: &str) -> String {
+    let key = origin.rsplit('.').next().unwrap_or(origin).trim_start_matches('-').replace('-', "_");
+    canonical(&key).map_or(key.clone(), str::to_owned)
+}
+
 /// Works out what the settings come to on `backend`. Later requests win over earlier ones of the same name (flags are
 /// put behind the file).
 pub fn resolve(requests: &[SettingRequest], backend: Backend) -> Result<Resolved, SettingError> {
@@ -384,6 +391,14 @@ mod tests {
         assert!(
             parse_config("[]").is_err() && parse_config("{\"dsp_config\":{}}").is_err() && parse_config("{").is_err()
         );
+    }
+
+    #[test]
+    fn outcomes_are_found_by_canonical_names() {
+        for origin in ["--vtcm-mb", "htp_config.vtcm_size_mb", "vtcm_mb"] {
+            assert_eq!(name_of(origin), "vtcm_mb");
+        }
+        assert_eq!((name_of("htp_config.O").as_str(), name_of("x.no_such").as_str()), ("optimization_level", "no_such"));
     }
 
     #[test]
