@@ -53,9 +53,12 @@ impl Property {
             Self::ByAConstant => constant(1),
             Self::OfTwoActivations => node.op.inputs.len() >= 2 && !constant(0) && !constant(1),
             Self::AlongTheLastAxis => {
-                // QNN's default axis is the last one.
                 let last = node.input().map(|tensor| tensor.shape.len().saturating_sub(1));
-                node.op.params.get("axis").is_none() || axis(node) == last
+                match numbers(node, "axes") {
+                    Some(axes) => last.is_some_and(|last| axes.contains(&(last as u64))),
+                    // QNN's default axis is the last one.
+                    None => node.op.params.get("axis").is_none() || axis(node) == last,
+                }
             }
             Self::OverTheWholeMap => over_the_whole_map(node),
             Self::Float => input(&DataType::is_float),

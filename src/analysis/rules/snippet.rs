@@ -6,34 +6,50 @@ use crate::event::clean_text;
 
 /// The text with its placeholders filled; `None` if one of them is not known.
 pub fn fill(text: &str, facts: &Facts<'_>, layers: &[usize]) -> Option<String> {
-    let plan = &facts.run.plan;
-    let mut out = text.to_owned();
-    let mut put = |name: &str, value: &dyn Fn() -> Option<String>| {
-        if out.contains(name) {
-            out = out.replace(name, &value()?);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    // In one pass: what is put in may look like a placeholder and is none.
+    while let Some(at) = rest.find('{') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let end = from.find('}').unwrap_or(0);
+        let name = from.get(1..end).unwrap_or("");
+        if !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
+            out.push_str(&value(name, facts, layers)?);
+            rest = &from[end + 1..];
+        } else {
+            out.push('{');
+            rest = &from[1..];
         }
-        Some(())
-    };
-    put("{model}", &|| Some(quote(&clean_text(&plan.model))))?;
-    put("{run}", &|| {
-        // What makes the run what it is, so that only the change differs.
-        let mut command = format!("qnnscope run {} -b {}", quote(&clean_text(&plan.model)), plan.backend);
-        if facts.is_on_a_device() {
-            command.push_str(&format!(" --device {}", quote(&clean_text(&plan.device))));
-        }
-        Some(command)
-    })?;
-    put("{graph}", &|| serde_json::to_string(&facts.run.graph()?.name).ok())?;
-    put("{soc_model}", &|| Some(facts.soc?.soc_model?.to_string()))?;
-    put("{arch}", &|| Some(serde_json::to_string(&facts.soc?.arch_name()?).ok()?))?;
-    put("{hvx_threads}", &|| Some(facts.soc?.hvx_threads?.to_string()))?;
-    put("{op}", &|| Some(facts.nodes.list.get(*layers.first()?)?.op.name.clone()))?;
-    put("{big_cores}", &|| {
-        let clusters = &facts.device()?.clusters;
-        let fastest = clusters.iter().max_by_key(|cluster| cluster.max_freq_hz)?;
-        // Above 64 cores a mask does not fit.
-        let mask = fastest.cpus.iter().try_fold(0u64, |mask, &cpu| Some(mask | 1u64.checked_shl(cpu)?))?;
-        Some(format!("{mask:x}"))
-    })?;
+    }
+    out.push_str(rest);
     Some(out)
+}
+
+/// What a placeholder stands for. Commands are quoted for a shell, names in JSON as JSON.
+fn value(name: &str, facts: &Facts<'_>, layers: &[usize]) -> Option<String> {
+    let plan = &facts.run.plan;
+    let model = || quote(&clean_text(&plan.model));
+    match name {
+        "model" => Some(model()),
+        "run" => {
+            let mut command = format!("qnnscope run {} -b {}", model(), plan.backend);
+            if facts.is_on_a_device() {
+                command.push_str(" --device ");
+                command.push_str(&quote(&clean_text(&plan.device)));
+            }
+            Some(command)
+        }
+        "graph" => serde_json::to_string(&facts.run.graph()?.name).ok(),
+        "soc_model" => Some(facts.soc?.soc_model?.to_string()),
+        "hvx_threads" => Some(facts.soc?.hvx_threads?.to_string()),
+        "op" => Some(facts.nodes.list.get(*layers.first()?)?.op.name.clone()),
+        "big_cores" => {
+            let fastest = facts.device()?.clusters.iter().max_by_key(|cluster| cluster.max_freq_hz)?;
+            // A mask holds 64 cores.
+            let mask = fastest.cpus.iter().try_fold(0u64, |mask, &cpu| Some(mask | 1u64.checked_shl(cpu)?))?;
+            Some(format!("{mask:x}"))
+        }
+        _ => None,
+    }
 }
