@@ -24,8 +24,7 @@ impl Range {
             && self.not_multiple_of.is_none_or(|unit| value % unit != 0.0)
     }
 
-    /// True if nothing is asked, which would be a mistake in a rule.
-    #[cfg(test)]
+    /// True if nothing is asked.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
