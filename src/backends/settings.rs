@@ -102,6 +102,19 @@ pub fn read_config(path: &std::path::Path) -> Result<Vec<SettingRequest>, Settin
     parse_config(&text).map_err(file)
 }
 
+/// Whether a configuration file with this text can be read and every key in it is known and has a good value.
+#[cfg(test)]
+pub(crate) fn check_config(text: &str) -> Result<(), String> {
+    for request in parse_config(text)? {
+        let backend = request.backend.unwrap_or(Backend::Htp);
+        let resolved = resolve(std::slice::from_ref(&request), backend).map_err(|error| error.to_string())?;
+        if let Some(setting) = resolved.settled.iter().find(|setting| setting.outcome != SettingOutcome::Applied) {
+            return Err(format!("{}: {:?}", setting.key, setting.outcome));
+        }
+    }
+    Ok(())
+}
+
 fn parse_config(text: &str) -> Result<Vec<SettingRequest>, String> {
     let value: Value = serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?;
     let Value::Object(sections) = value else {
@@ -398,7 +411,10 @@ mod tests {
         for origin in ["--vtcm-mb", "htp_config.vtcm_size_mb", "vtcm_mb"] {
             assert_eq!(name_of(origin), "vtcm_mb");
         }
-        assert_eq!((name_of("htp_config.O").as_str(), name_of("x.no_such").as_str()), ("optimization_level", "no_such"));
+        assert_eq!(
+            (name_of("htp_config.O").as_str(), name_of("x.no_such").as_str()),
+            ("optimization_level", "no_such")
+        );
     }
 
     #[test]

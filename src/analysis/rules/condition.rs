@@ -70,7 +70,10 @@ impl Condition {
             }
             Self::ProfiledWhileMeasured => {
                 let level = run.plan.clean_profiling();
-                is(level != ProfilingLevel::Off, &format!("the latencies were taken at profiling level {}", level.name()))
+                is(
+                    level != ProfilingLevel::Off,
+                    &format!("the latencies were taken at profiling level {}", level.name()),
+                )
             }
             Self::MadeByQnnNetRun => is(run.plan.driver == Driver::NetRun, ""),
             Self::OnADevice => is(facts.is_on_a_device(), ""),
@@ -89,7 +92,9 @@ impl Condition {
                 Some(profile) => Some(format!("the performance profile was {profile}")),
             },
             Self::Throttled => throttled(facts),
-            Self::FloatGraph => main(&DataType::is_float).map(|dtype| format!("most of the graph's tensors are {dtype}")),
+            Self::FloatGraph => {
+                main(&DataType::is_float).map(|dtype| format!("most of the graph's tensors are {dtype}"))
+            }
             Self::SixteenBitGraph => main(&|dtype| dtype.is_fixed_point() && dtype.bits() == Some(16))
                 .map(|dtype| format!("most of the graph's tensors are {dtype}")),
             Self::QuantizedGraph => {
@@ -109,7 +114,9 @@ impl Condition {
                 clocks.dedup();
                 let list: Vec<String> = clusters
                     .iter()
-                    .filter_map(|cluster| Some(format!("{} up to {:.1} GHz", cluster.cpus.len(), cluster.max_freq_hz? as f64 / 1e9)))
+                    .filter_map(|cluster| {
+                        Some(format!("{} up to {:.1} GHz", cluster.cpus.len(), cluster.max_freq_hz? as f64 / 1e9))
+                    })
                     .collect();
                 (clocks.len() > 1).then(|| format!("the cores differ: {}", list.join(", ")))
             }

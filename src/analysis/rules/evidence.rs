@@ -58,7 +58,11 @@ pub fn of_layers(rule: &Rule, facts: &Facts<'_>, layers: &[usize]) -> Vec<Eviden
 
 /// Other layers that a rule looks at: `the matrix ops (12) take 61 % of the op time`.
 pub fn others(others: &Others, facts: &Facts<'_>, count: usize, part: f64) -> String {
-    let number = if count == 1 { "1 layer".to_owned() } else { format!("{count} layers") };
+    let number = match count {
+        0 => return format!("there are no {}", others.called),
+        1 => "1 layer".to_owned(),
+        count => format!("{count} layers"),
+    };
     match facts.nodes.timed {
         true => format!("{}: {number}, {}", others.called, share(facts, part)),
         false => format!("{}: {number}", others.called),

@@ -98,7 +98,10 @@ const ALL: [Figure; 25] = [
 
 /// All figures that are known.
 pub fn all(facts: &Facts<'_>) -> BTreeMap<Figure, f64> {
-    ALL.into_iter().filter_map(|figure| Some((figure, figure.of(facts)?))).filter(|(_, value)| value.is_finite()).collect()
+    ALL.into_iter()
+        .filter_map(|figure| Some((figure, figure.of(facts)?)))
+        .filter(|(_, value)| value.is_finite())
+        .collect()
 }
 
 impl Figure {
@@ -122,7 +125,9 @@ impl Figure {
                 let call = metric("QNN (execute) time").filter(|_| run.plan.driver != Driver::NetRun);
                 Some((1.0 - rpc()? / call.or(run.clean.mean_us())?).max(0.0))
             }
-            Self::EffectiveMhz => Some(metric("Accelerator (execute) time (cycles)").filter(|c| *c > 0.0)? / accelerator()?),
+            Self::EffectiveMhz => {
+                Some(metric("Accelerator (execute) time (cycles)").filter(|c| *c > 0.0)? / accelerator()?)
+            }
             Self::VtcmWaitShare => Some(metric("Time for initial VTCM acquire")? / accelerator()?),
             Self::Yields => metric("Num times yield occured").or_else(|| metric("Num times yield occurred")),
             Self::SpillBytes => Some(metric("DDR spill")? + metric("DDR fill")?),
@@ -148,7 +153,9 @@ impl Figure {
             Self::IoBytes => {
                 let graph = run.graph()?;
                 let mut edges = graph.inputs.iter().chain(&graph.outputs);
-                edges.try_fold(0.0, |sum, tensor| Some(sum + Tensor::bytes(tensor)? as f64)).filter(|bytes| *bytes > 0.0)
+                edges
+                    .try_fold(0.0, |sum, tensor| Some(sum + Tensor::bytes(tensor)? as f64))
+                    .filter(|bytes| *bytes > 0.0)
             }
             Self::ModelBytes => Some(run.model.as_ref()?.bytes as f64),
             Self::SharedConstantBytes => shared_constant_bytes(facts),
@@ -166,13 +173,17 @@ impl Figure {
             Self::Inferences => format!("{value:.0} inferences were measured"),
             Self::SpanS => format!("inferences ran for {value:.0} s"),
             Self::FirstOverMedian => format!("the first inference took {value:.1} times the median"),
-            Self::Drift => format!("the last fifth of the inferences takes {:+.0} % against the first fifth", value * 100.0),
+            Self::Drift => {
+                format!("the last fifth of the inferences takes {:+.0} % against the first fifth", value * 100.0)
+            }
             Self::P95OverMedian => format!("the 95th percentile is {value:.1} times the median"),
             Self::TransportShare => format!("{} of the RPC time is not the accelerator's", percent(value)),
             Self::TransportUs => format!("{} of an RPC is not the accelerator's", time(value)),
             Self::HostShare => format!("{} of the call is spent on the processor, outside of the RPC", percent(value)),
             Self::EffectiveMhz => format!("the accelerator ran at an effective {value:.0} MHz"),
-            Self::VtcmWaitShare => format!("an inference waits for the VTCM for {} of the accelerator's time", percent(value)),
+            Self::VtcmWaitShare => {
+                format!("an inference waits for the VTCM for {} of the accelerator's time", percent(value))
+            }
             Self::Yields => format!("an inference gave way to other work {value:.1} times on average"),
             Self::SpillShare => format!("{} of the bytes moved to and from DDR are spills and fills", percent(value)),
             Self::SpillBytes => format!("{} are spilled and filled in an inference", bytes(value)),
@@ -183,7 +194,9 @@ impl Figure {
             Self::PrepareS => format!("composing and finalizing the graph took {value:.1} s"),
             Self::IoBytes => format!("inputs and outputs come to {}", bytes(value)),
             Self::ModelBytes => format!("the model file has {}", bytes(value)),
-            Self::SharedConstantBytes => format!("{} of constants stand in more than one graph of the model", bytes(value)),
+            Self::SharedConstantBytes => {
+                format!("{} of constants stand in more than one graph of the model", bytes(value))
+            }
             Self::HexagonArch => format!("the Hexagon is a v{value:.0}"),
             Self::Batch => format!("the graph takes {value:.0} input at a time"),
             Self::GpuClockShare => format!("the GPU ran at {} of the fastest clock that was seen", percent(value)),
@@ -263,7 +276,8 @@ fn gpu_clock_share(facts: &Facts<'_>) -> Option<f64> {
     let (from_us, to_us) = facts.run.clean.window_us()?;
     let counters = facts.store.device_counters().series();
     let of = |id: &str| {
-        let own = |known: &&crate::store::DeviceSeries| known.device == facts.run.plan.device && known.series.info.id == id;
+        let own =
+            |known: &&crate::store::DeviceSeries| known.device == facts.run.plan.device && known.series.info.id == id;
         counters.iter().find(own).map(|known| &known.series)
     };
     let clock = of("gpu.freq")?;

@@ -28,5 +28,5 @@ fn part(facts: &Facts<'_>, layers: &[usize], by: Option<super::measure::Measure>
         };
         Some(node.share? * weight)
     });
-    weighed.sum::<f64>().min(1.0)
+    weighed.fold(0.0, |sum, share| sum + share).min(1.0)
 }

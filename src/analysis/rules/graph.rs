@@ -74,8 +74,7 @@ impl<'a> Nodes<'a> {
         if kinds.is_empty() {
             return (0..self.list.len()).collect();
         }
-        let mut found: Vec<usize> =
-            kinds.iter().filter_map(|kind| self.by_kind.get(kind)).flatten().copied().collect();
+        let mut found: Vec<usize> = kinds.iter().filter_map(|kind| self.by_kind.get(kind)).flatten().copied().collect();
         found.sort_unstable();
         found.dedup();
         found
@@ -83,8 +82,7 @@ impl<'a> Nodes<'a> {
 
     /// Share of these ops in the op times, 0 to 1.
     pub fn share(&self, ops: &[usize]) -> f64 {
-        let sum: f64 = ops.iter().filter_map(|&index| self.list.get(index)?.share).sum();
-        sum.min(1.0)
+        ops.iter().filter_map(|&index| self.list.get(index)?.share).fold(0.0, |sum, share| sum + share).min(1.0)
     }
 }
 

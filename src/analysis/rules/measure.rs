@@ -61,7 +61,9 @@ impl Measure {
                 let (height, width) = map(node.output()?)?;
                 Some(1.0 - filled(height, TILE) * filled(width, TILE))
             }
-            Self::MapSize => tensors(node).filter_map(map).map(|(height, width)| (height * width) as f64).reduce(f64::max),
+            Self::MapSize => {
+                tensors(node).filter_map(map).map(|(height, width)| (height * width) as f64).reduce(f64::max)
+            }
             Self::Window => node.window().map(|elements| elements as f64),
             Self::Rank => tensors(node).map(|tensor| tensor.shape.len() as f64).reduce(f64::max),
             Self::AxisLength => {
@@ -90,7 +92,9 @@ impl Measure {
             Self::VtcmNeedMb => format!("needs about {value:.1} MiB of VTCM at once"),
             Self::AxisLength => format!("axis of length {value:.0}"),
             Self::Window => format!("window of {value:.0} elements"),
-            Self::Share | Self::Place | Self::ChannelsIn | Self::ChannelsOut | Self::MapSize | Self::Rank => return None,
+            Self::Share | Self::Place | Self::ChannelsIn | Self::ChannelsOut | Self::MapSize | Self::Rank => {
+                return None;
+            }
         })
     }
 

@@ -94,7 +94,9 @@ fn over_the_whole_map(node: &Node<'_>) -> bool {
 
 /// Unsigned fixed point is symmetric with its zero at half of the range, signed with its zero at 0.
 fn is_asymmetric(weights: &Tensor) -> bool {
-    let Some((low, high)) = weights.dtype.integer_range().filter(|_| weights.dtype.is_fixed_point()) else { return false };
+    let Some((low, high)) = weights.dtype.integer_range().filter(|_| weights.dtype.is_fixed_point()) else {
+        return false;
+    };
     let middle = -(low + high + 1) / 2;
     let off = |offset: i32| i64::from(offset) != middle;
     match &weights.quantization {

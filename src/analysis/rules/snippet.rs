@@ -37,6 +37,9 @@ fn value(name: &str, facts: &Facts<'_>, layers: &[usize]) -> Option<String> {
             if facts.is_on_a_device() {
                 command.push_str(" --device ");
                 command.push_str(&quote(&clean_text(&plan.device)));
+            } else if let Some(number) = facts.setting("soc_model") {
+                command.push_str(" --soc-model ");
+                command.push_str(&quote(&clean_text(number)));
             }
             Some(command)
         }

@@ -3,9 +3,9 @@
 use crate::backends::{Backend, ProfilingLevel};
 use crate::devices::Root;
 use crate::event::{
-    Budget, Cluster, Confound, CounterInfo, CounterSample, CounterSet, DeviceFacts, DeviceInfo, DeviceKind, Driver, Event,
-    Failure, InferenceBatch, Metric, MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record, RunId, RunPlan,
-    RunStatus, Setting, SettingOutcome, SocFacts, Stage,
+    Budget, Cluster, Confound, CounterInfo, CounterSample, CounterSet, DeviceFacts, DeviceInfo, DeviceKind, Driver,
+    Event, Failure, InferenceBatch, Metric, MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record, RunId,
+    RunPlan, RunStatus, Setting, SettingOutcome, SocFacts, Stage,
 };
 use crate::models::{
     ContextBinaryInfo, ContextGraphInfo, DataType, Graph, ModelFormat, Op, Quantization, Tensor, TensorKind,
@@ -180,7 +180,8 @@ impl Case {
         if let Some(duration_us) = self.finalize_us {
             events.push(Event::StageFinished { stage: Stage::Finalize, duration_us });
         }
-        let confound = |id: &String| Confound { id: id.clone(), observation: format!("seen: {id}"), advice: String::new() };
+        let confound =
+            |id: &String| Confound { id: id.clone(), observation: format!("seen: {id}"), advice: String::new() };
         events.push(Event::ConfoundsFound(self.confounds.iter().map(confound).collect()));
         events
     }
@@ -243,8 +244,13 @@ impl Case {
 
     fn metrics(&self) -> Event {
         let unit = |name: &str| if name.contains("cycles") { "cycles" } else { "us" };
-        let metric = |(name, value): (&String, &f64)| Metric { name: name.clone(), unit: unit(name).to_owned(), value: *value };
-        Event::Metrics(MetricSample { phase: Phase::Detailed, inference: 0, metrics: self.metrics.iter().map(metric).collect() })
+        let metric =
+            |(name, value): (&String, &f64)| Metric { name: name.clone(), unit: unit(name).to_owned(), value: *value };
+        Event::Metrics(MetricSample {
+            phase: Phase::Detailed,
+            inference: 0,
+            metrics: self.metrics.iter().map(metric).collect(),
+        })
     }
 
     fn counters(&self) -> Vec<Event> {
@@ -322,12 +328,15 @@ pub fn graph(name: &str, text: &str, dtype: &str) -> (Graph, Vec<u64>) {
         // Parameters are JSON, which has colons as well.
         let (head, body) = match line.split_once("}: ") {
             Some((head, body)) => (format!("{head}}}"), body),
-            None => line.split_once(": ").map(|(head, body)| (head.to_owned(), body)).unwrap_or_else(|| panic!("{line}")),
+            None => {
+                line.split_once(": ").map(|(head, body)| (head.to_owned(), body)).unwrap_or_else(|| panic!("{line}"))
+            }
         };
         let (head, params) = head.split_once(" {").map_or((&*head, "{}".to_owned()), |(h, p)| (h, format!("{{{p}")));
         let [time, op_type, op_name] = head.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{line}") };
         let (inputs, outputs) = body.split_once(" -> ").unwrap_or_else(|| panic!("no ` -> ` in {line}"));
-        let mut list = |text: &str| text.split(", ").map(|text| tensor(text.trim(), dtype, &mut known)).collect::<Vec<_>>();
+        let mut list =
+            |text: &str| text.split(", ").map(|text| tensor(text.trim(), dtype, &mut known)).collect::<Vec<_>>();
         let mut op = Op {
             index: u32::try_from(ops.len()).unwrap(),
             name: op_name.to_owned(),
@@ -364,8 +373,7 @@ pub fn graph(name: &str, text: &str, dtype: &str) -> (Graph, Vec<u64>) {
             }
         }
     }
-    let graph =
-        Graph { name: name.to_owned(), inputs: graph_inputs, outputs: graph_outputs, ops, parameter_bytes: 0 };
+    let graph = Graph { name: name.to_owned(), inputs: graph_inputs, outputs: graph_outputs, ops, parameter_bytes: 0 };
     (graph, times)
 }
 

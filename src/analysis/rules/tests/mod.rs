@@ -39,7 +39,11 @@ fn every_rule_fires_where_it_should_and_only_there() {
         }
         if own.is_some() != case.fires {
             let others: Vec<_> = found.iter().map(|finding| finding.id).collect();
-            wrong.push(format!("case {number}: {} must {}fire; {others:?} did", case.rule, if case.fires { "" } else { "not " }));
+            wrong.push(format!(
+                "case {number}: {} must {}fire; {others:?} did",
+                case.rule,
+                if case.fires { "" } else { "not " }
+            ));
         }
         if let (Some(names), Some(finding)) = (&case.names, own) {
             assert_eq!(names, &finding.ops, "case {number}: {}", case.rule);
@@ -64,12 +68,19 @@ fn check(finding: &Finding, store: &crate::store::Store) {
     let run = run(store);
     let id = finding.id;
     assert!(!finding.evidence.is_empty() && finding.evidence.iter().all(|seen| !seen.text.is_empty()), "{id}");
-    assert!(!finding.title.contains('{') && finding.source.is_some() && finding.suggestion.is_some(), "{id}: {}", finding.title);
+    assert!(
+        !finding.title.contains('{') && finding.source.is_some() && finding.suggestion.is_some(),
+        "{id}: {}",
+        finding.title
+    );
     let graph_ops = run.graph().map_or(&[][..], |graph| &graph.ops);
     let mut share = 0.0;
     for name in &finding.ops {
         assert!(graph_ops.iter().any(|op| op.name == *name), "{id}: no op {name}");
-        share += (0..run.ops.rows().len()).filter(|&row| run.ops.rows()[row].name == *name).map(|row| run.ops.share(row)).sum::<f64>();
+        share += (0..run.ops.rows().len())
+            .filter(|&row| run.ops.rows()[row].name == *name)
+            .map(|row| run.ops.share(row))
+            .sum::<f64>();
     }
     for seen in &finding.evidence {
         if let Some(crate::analysis::Place::Op(row)) = seen.at {
@@ -81,7 +92,10 @@ fn check(finding: &Finding, store: &crate::store::Store) {
         assert!(0.0 <= low && low <= high && high <= latency * (1.0 + 1e-9), "{id}: {low} to {high} of {latency}");
         assert!(high >= latency * WORTH_IT, "{id} is not worth it");
         let all_named = finding.ops.len() < super::MOST_NAMES;
-        assert!(finding.ops.is_empty() || !all_named || high <= latency * share * (1.0 + 1e-9), "{id}: more than its share");
+        assert!(
+            finding.ops.is_empty() || !all_named || high <= latency * share * (1.0 + 1e-9),
+            "{id}: more than its share"
+        );
     }
     if run.plan.simulated {
         assert_eq!(finding.severity, Severity::Info, "{id}");
@@ -98,13 +112,22 @@ fn snippets_can_be_used_as_they_are() {
         let rule = catalogue::rules().iter().find(|rule| rule.id == case.rule).unwrap();
         assert!(!advice.snippets.is_empty() || rule.snippets.is_empty(), "{}: all snippets were left out", case.rule);
         for snippet in advice.snippets {
-            let rest = snippet.replace("{}", "");
+            let command = match snippet.strip_prefix("echo '").and_then(|rest| rest.split_once("' > ")) {
+                Some((json, rest)) => {
+                    crate::backends::settings::check_config(json).unwrap_or_else(|error| panic!("{json}: {error}"));
+                    let (file, command) = rest.split_once(" && ").unwrap();
+                    assert!(command.ends_with(&format!("--config {file}")), "{snippet}");
+                    command
+                }
+                None => &snippet,
+            };
             if snippet.starts_with('{') {
-                serde_json::from_str::<serde_json::Value>(&snippet).unwrap_or_else(|error| panic!("{snippet}: {error}"));
-            } else if let Some(arguments) = snippet.strip_prefix("qnnscope ") {
+                serde_json::from_str::<serde_json::Value>(&snippet)
+                    .unwrap_or_else(|error| panic!("{snippet}: {error}"));
+            } else if let Some(arguments) = command.strip_prefix("qnnscope ") {
                 crate::cli::parses(&words(arguments)).unwrap_or_else(|error| panic!("{snippet}: {error}"));
             } else {
-                assert!(!rest.contains('{'), "{}: a placeholder is left in {snippet}", case.rule);
+                assert!(!snippet.contains('{'), "{}: a placeholder is left in {snippet}", case.rule);
             }
         }
     }
@@ -129,7 +152,13 @@ fn the_list_in_the_docs_is_that_of_the_rules() {
     let table: String = list()
         .iter()
         .map(|rule| {
-            let cells = [format!("`{}`", rule.id), rule.backends.join(", "), rule.title.clone(), rule.action.to_owned(), rule.source.to_owned()];
+            let cells = [
+                format!("`{}`", rule.id),
+                rule.backends.join(", "),
+                rule.title.clone(),
+                rule.action.to_owned(),
+                rule.source.to_owned(),
+            ];
             format!("| {} |\n", cells.join(" | "))
         })
         .collect();

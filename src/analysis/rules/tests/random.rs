@@ -11,16 +11,55 @@ use proptest::prelude::*;
 use serde_json::json;
 
 const TYPES: [&str; 34] = [
-    "Conv2d", "DepthWiseConv2d", "TransposeConv2d", "FullyConnected", "MatMul", "ElementWiseBinary", "ElementWiseNeuron",
-    "ElementWiseUnary", "Prelu", "Softmax", "LayerNorm", "InstanceNorm", "ReduceMean", "PoolAvg2d", "Transpose", "Reshape",
-    "Concat", "StridedSlice", "Split", "Quantize", "Dequantize", "Convert", "Cast", "TopK", "Argmax", "Gather",
-    "NonMaxSuppression", "Batchnorm", "ElementWiseDivide", "ElementWiseAdd", "Relu", "Gelu", "SpaceToDepth", "NoSuchOp",
+    "Conv2d",
+    "DepthWiseConv2d",
+    "TransposeConv2d",
+    "FullyConnected",
+    "MatMul",
+    "ElementWiseBinary",
+    "ElementWiseNeuron",
+    "ElementWiseUnary",
+    "Prelu",
+    "Softmax",
+    "LayerNorm",
+    "InstanceNorm",
+    "ReduceMean",
+    "PoolAvg2d",
+    "Transpose",
+    "Reshape",
+    "Concat",
+    "StridedSlice",
+    "Split",
+    "Quantize",
+    "Dequantize",
+    "Convert",
+    "Cast",
+    "TopK",
+    "Argmax",
+    "Gather",
+    "NonMaxSuppression",
+    "Batchnorm",
+    "ElementWiseDivide",
+    "ElementWiseAdd",
+    "Relu",
+    "Gelu",
+    "SpaceToDepth",
+    "NoSuchOp",
 ];
 const DTYPES: [u32; 8] = [0x0408, 0x0416, 0x0232, 0x0216, 0x0032, 0x0308, 0x0404, 0x0999];
 const METRICS: [&str; 12] = [
-    "Accelerator (execute) time", "QNN (execute) time", "RPC (execute) time", "Accelerator (execute) time (cycles)",
-    "Time for initial VTCM acquire", "Num times yield occured", "DDR spill", "DDR fill", "DDR read total",
-    "DDR write total", "Number of HVX threads used", "GRAPH_EXECUTE",
+    "Accelerator (execute) time",
+    "QNN (execute) time",
+    "RPC (execute) time",
+    "Accelerator (execute) time (cycles)",
+    "Time for initial VTCM acquire",
+    "Num times yield occured",
+    "DDR spill",
+    "DDR fill",
+    "DDR read total",
+    "DDR write total",
+    "Number of HVX threads used",
+    "GRAPH_EXECUTE",
 ];
 
 fn tensor() -> impl Strategy<Value = Tensor> {
@@ -50,9 +89,16 @@ fn op() -> impl Strategy<Value = Op> {
             package: "qti.aisw".to_owned(),
             inputs,
             outputs,
-            params: [("operation", json!(number)), ("axis", json!(number)), ("axes", json!({"values": [1, 2, number]})),
-                ("filter_size", json!({"values": [[number, 8]]})), ("transpose_in0", json!(number == 1))]
-                .into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+            params: [
+                ("operation", json!(number)),
+                ("axis", json!(number)),
+                ("axes", json!({"values": [1, 2, number]})),
+                ("filter_size", json!({"values": [[number, 8]]})),
+                ("transpose_in0", json!(number == 1)),
+            ]
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect(),
             macs: None,
             parameter_bytes,
             bytes_moved,
