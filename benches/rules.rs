@@ -40,7 +40,7 @@ fn graph() -> Graph {
         let input =
             |back: u32| tensor(format!("t{}", index.saturating_sub(back)), TensorKind::Native, &[1, 40, 40, 24]);
         let weights = tensor(format!("w{index}"), TensorKind::Static, &[3, 3, 24, 24]);
-        let inputs = if index % 2 == 0 { vec![input(0), weights] } else { vec![input(0), input(1)] };
+        let inputs = if index.is_multiple_of(2) { vec![input(0), weights] } else { vec![input(0), input(1)] };
         Op {
             index,
             name: format!("op_{index}"),

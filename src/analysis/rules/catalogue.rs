@@ -123,7 +123,7 @@ mod tests {
             }
             assert!(parts.iter().all(|when| when.figure.values().all(|range| !range.is_empty())), "{id} sets no limit");
             let observed = |when: &&When| !when.is.is_empty() || !when.figure.is_empty() || !when.layers.is_empty();
-            assert!(!rule.layers.is_empty() || parts.iter().any(|when| observed(&when)), "{id} observes nothing");
+            assert!(!rule.layers.is_empty() || parts.iter().any(observed), "{id} observes nothing");
             if let Some(gain) = rule.gain {
                 let [low, high] = gain.part;
                 assert!(0.0 <= low && low <= high && high <= 1.0, "{id}");

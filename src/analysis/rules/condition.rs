@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use crate::backends::ProfilingLevel;
-use crate::event::{DeviceKind, Driver, RunStatus, Stage};
+use crate::event::{RunStatus, Stage};
 use crate::models::DataType;
 use serde::Deserialize;
 
@@ -19,12 +19,8 @@ pub enum Condition {
     RefusedByTheBackend,
     /// The latencies were taken under profiling.
     ProfiledWhileMeasured,
-    /// It was made by qnn-net-run.
-    MadeByQnnNetRun,
     /// It was made on a phone or board.
     OnADevice,
-    /// It was made on this machine.
-    OnThisMachine,
     /// This machine's processor is of the x86 family.
     OnX86,
     /// Performance profile `burst`.
@@ -51,8 +47,6 @@ pub enum Condition {
     VtcmNotAtItsMost,
     /// The device has cores of different speed.
     MixedCores,
-    /// The SoC is known.
-    KnownSoc,
 }
 
 impl Condition {
@@ -75,12 +69,7 @@ impl Condition {
                     &format!("the latencies were taken at profiling level {}", level.name()),
                 )
             }
-            Self::MadeByQnnNetRun => is(run.plan.driver == Driver::NetRun, ""),
             Self::OnADevice => is(facts.is_on_a_device(), ""),
-            Self::OnThisMachine => {
-                let device = facts.store.device(&run.plan.device);
-                is(device.is_some_and(|device| device.kind == DeviceKind::Local), "")
-            }
             Self::OnX86 => {
                 let abi = &facts.store.device(&run.plan.device)?.abi;
                 is(abi.starts_with("x86") || abi.starts_with("i686"), &format!("the processor is an {abi}"))
@@ -120,7 +109,6 @@ impl Condition {
                     .collect();
                 (clocks.len() > 1).then(|| format!("the cores differ: {}", list.join(", ")))
             }
-            Self::KnownSoc => is(facts.soc.is_some(), ""),
         }
     }
 }

@@ -12,11 +12,13 @@ const DESCRIBED: usize = 3;
 
 /// The title with its figures.
 pub fn title(rule: &Rule, facts: &Facts<'_>, layers: &[usize]) -> String {
-    let worst = layers.first().and_then(|&index| facts.nodes.list.get(index));
     (rule.title)
         .replace("{share}", &share(facts, facts.nodes.share(layers)))
-        .replace("{count}", &layers.len().to_string())
-        .replace("{worst}", worst.map_or("", |node| node.op.name.as_str()))
+        .replace("{layers}", &number_of_layers(layers.len()))
+}
+
+fn number_of_layers(count: usize) -> String {
+    if count == 1 { "1 layer".to_owned() } else { format!("{count} layers") }
 }
 
 /// `23 % of the simulated cycles`.
@@ -58,39 +60,34 @@ pub fn of_layers(rule: &Rule, facts: &Facts<'_>, layers: &[usize]) -> Vec<Eviden
 
 /// Other layers that a rule looks at: `the matrix ops (12) take 61 % of the op time`.
 pub fn others(others: &Others, facts: &Facts<'_>, count: usize, part: f64) -> String {
-    let number = match count {
-        0 => return format!("there are no {}", others.called),
-        1 => "1 layer".to_owned(),
-        count => format!("{count} layers"),
-    };
-    match facts.nodes.timed {
-        true => format!("{}: {number}, {}", others.called, share(facts, part)),
-        false => format!("{}: {number}", others.called),
+    if count == 0 {
+        return format!("there are no {}", others.called);
+    }
+    let number = number_of_layers(count);
+    if facts.nodes.timed {
+        format!("{}: {number}, {}", others.called, share(facts, part))
+    } else {
+        format!("{}: {number}", others.called)
     }
 }
 
-/// `Conv2d, 1x64x64x32 to 1x64x64x64, ufixed8, window 3x3x32x64`.
+/// `Conv2d, 1x64x64x32 to 1x64x64x64, ufixed8, weights 3x3x32x64`.
 fn describe(node: &Node<'_>) -> String {
-    let mut text = match node.kind {
+    let mut parts = vec![match node.kind {
         Some(kind) if node.op.op_type.starts_with("ElementWise") => kind.name().to_owned(),
         _ => node.op.op_type.clone(),
+    }];
+    let mut change = |show: &dyn Fn(&Tensor) -> String| match (node.input().map(show), node.output().map(show)) {
+        (Some(input), Some(output)) if input != output => parts.push(format!("{input} to {output}")),
+        (_, Some(output)) => parts.push(output),
+        _ => {}
     };
-    let shape = |tensor: Option<&Tensor>| tensor.map(Tensor::shape_text);
-    match (shape(node.input()), shape(node.output())) {
-        (Some(input), Some(output)) if input != output => text.push_str(&format!(", {input} to {output}")),
-        (_, Some(output)) => text.push_str(&format!(", {output}")),
-        _ => {}
-    }
-    let dtype = |tensor: Option<&Tensor>| tensor.map(|tensor| tensor.dtype.name());
-    match (dtype(node.input()), dtype(node.output())) {
-        (Some(input), Some(output)) if input != output => text.push_str(&format!(", {input} to {output}")),
-        (_, Some(output)) => text.push_str(&format!(", {output}")),
-        _ => {}
-    }
+    change(&Tensor::shape_text);
+    change(&|tensor| tensor.dtype.name());
     if let Some(weights) = node.weights().filter(|_| node.window().is_some()) {
-        text.push_str(&format!(", weights {}", weights.shape_text()));
+        parts.push(format!("weights {}", weights.shape_text()));
     }
-    text
+    parts.join(", ")
 }
 
 /// What the rule measured of this op.

@@ -132,8 +132,7 @@ fn channels(node: &Node<'_>) -> Option<(u64, u64)> {
     let weights = node.op.inputs.get(1)?.shape.as_slice();
     let output = u64::from(*node.output()?.shape.last()?);
     let input = match (node.kind?.name(), weights) {
-        ("Conv" | "TransposeConv", [_, .., input, _]) => u64::from(*input),
-        ("FullyConnected", [.., input]) => u64::from(*input),
+        ("Conv" | "TransposeConv", [_, .., input, _]) | ("FullyConnected", [.., input]) => u64::from(*input),
         ("MatMul", _) => {
             let shape = &node.op.inputs.first()?.shape;
             let transposed = node.op.params.get("transpose_in0").is_some_and(is_true);

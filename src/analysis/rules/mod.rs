@@ -59,7 +59,7 @@ pub fn list() -> Vec<RuleSummary> {
     let summary = |rule: &'static Rule| RuleSummary {
         id: &rule.id,
         backends: rule.backends.iter().map(|backend| backend.name()).collect(),
-        title: rule.title.replace("{share}", "…").replace("{count}", "…").replace("{worst}", "…"),
+        title: rule.title.replace("{share}", "…").replace("{layers}", "… layers"),
         action: &rule.action,
         source: &rule.source,
     };
@@ -105,7 +105,7 @@ fn apply(rule: &'static Rule, facts: &Facts<'_>) -> Option<Finding> {
         action: rule.action.clone(),
         why: rule.why.clone(),
         effort: rule.effort,
-        snippets: rule.snippets.iter().filter_map(|text| snippet::fill(text, facts, &layers)).collect(),
+        snippets: rule.snippets.iter().filter_map(|text| snippet::fill(text, facts)).collect(),
     });
     finding.expected_gain_us = gain;
     finding.ops = layers.iter().take(MOST_NAMES).map(|&index| facts.nodes.list[index].op.name.clone()).collect();
@@ -137,6 +137,8 @@ fn when(when: &When, facts: &Facts<'_>, seen: &mut Vec<Evidence>) -> Option<()> 
         }
         seen.push(Evidence::new(evidence::others(others, facts, found.len(), share)));
     }
+    let told = when.tell.iter().filter_map(|figure| Some(figure.sentence(facts.figure(*figure)?)));
+    seen.extend(told.map(Evidence::new));
     if when.any.is_empty() {
         return Some(());
     }

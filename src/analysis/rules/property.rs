@@ -15,8 +15,6 @@ pub enum Property {
     AtTheOutput,
     /// Its second input is constant.
     ByAConstant,
-    /// Neither of its first two inputs is constant.
-    OfTwoActivations,
     /// It works along the last axis.
     AlongTheLastAxis,
     /// It works over all of a map's rows and columns.
@@ -51,7 +49,6 @@ impl Property {
                 node.op.outputs.iter().any(|tensor| is_output(tensor.kind))
             }
             Self::ByAConstant => constant(1),
-            Self::OfTwoActivations => node.op.inputs.len() >= 2 && !constant(0) && !constant(1),
             Self::AlongTheLastAxis => {
                 let last = node.input().map(|tensor| tensor.shape.len().saturating_sub(1));
                 match numbers(node, "axes") {

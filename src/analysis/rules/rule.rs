@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub struct Rule {
     /// Name that stays the same over versions.
     pub id: String,
-    /// One sentence; `{share}`, `{count}` and `{worst}` stand for what was found.
+    /// One sentence; `{share}` and `{layers}` stand for what was found.
     pub title: String,
     /// Backends it is about.
     pub backends: Vec<Backend>,
@@ -74,6 +74,9 @@ pub struct When {
     /// At least one of these.
     #[serde(default)]
     pub any: Vec<When>,
+    /// Figures that are told where they are known.
+    #[serde(default)]
+    pub tell: Vec<Figure>,
 }
 
 /// Layers that a rule is not about, but that must be there, or few.

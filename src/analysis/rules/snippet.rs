@@ -5,7 +5,7 @@ use crate::devices::quote;
 use crate::event::clean_text;
 
 /// The text with its placeholders filled; `None` if one of them is not known.
-pub fn fill(text: &str, facts: &Facts<'_>, layers: &[usize]) -> Option<String> {
+pub fn fill(text: &str, facts: &Facts<'_>) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     // In one pass: what is put in may look like a placeholder and is none.
@@ -15,7 +15,7 @@ pub fn fill(text: &str, facts: &Facts<'_>, layers: &[usize]) -> Option<String> {
         let end = from.find('}').unwrap_or(0);
         let name = from.get(1..end).unwrap_or("");
         if !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
-            out.push_str(&value(name, facts, layers)?);
+            out.push_str(&value(name, facts)?);
             rest = &from[end + 1..];
         } else {
             out.push('{');
@@ -27,7 +27,7 @@ pub fn fill(text: &str, facts: &Facts<'_>, layers: &[usize]) -> Option<String> {
 }
 
 /// What a placeholder stands for. Commands are quoted for a shell, names in JSON as JSON.
-fn value(name: &str, facts: &Facts<'_>, layers: &[usize]) -> Option<String> {
+fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
     let plan = &facts.run.plan;
     let model = || quote(&clean_text(&plan.model));
     match name {
@@ -46,7 +46,6 @@ fn value(name: &str, facts: &Facts<'_>, layers: &[usize]) -> Option<String> {
         "graph" => serde_json::to_string(&facts.run.graph()?.name).ok(),
         "soc_model" => Some(facts.soc?.soc_model?.to_string()),
         "hvx_threads" => Some(facts.soc?.hvx_threads?.to_string()),
-        "op" => Some(facts.nodes.list.get(*layers.first()?)?.op.name.clone()),
         "big_cores" => {
             let fastest = facts.device()?.clusters.iter().max_by_key(|cluster| cluster.max_freq_hz)?;
             // A mask holds 64 cores.

@@ -1,5 +1,6 @@
 //! A run in a few words: what a rule is tried on.
 
+use super::graph_text::graph;
 use crate::backends::{Backend, ProfilingLevel};
 use crate::devices::Root;
 use crate::event::{
@@ -7,9 +8,7 @@ use crate::event::{
     Event, Failure, InferenceBatch, Metric, MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record, RunId,
     RunPlan, RunStatus, Setting, SettingOutcome, SocFacts, Stage,
 };
-use crate::models::{
-    ContextBinaryInfo, ContextGraphInfo, DataType, Graph, ModelFormat, Op, Quantization, Tensor, TensorKind,
-};
+use crate::models::{ContextBinaryInfo, ContextGraphInfo, Graph, ModelFormat};
 use crate::store::{Run, Store};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -17,6 +16,7 @@ use std::collections::BTreeMap;
 const ID: RunId = RunId(0);
 
 /// One case of a rule.
+#[expect(clippy::struct_excessive_bools, reason = "each is a word of its own in the file")]
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Case {
@@ -100,13 +100,13 @@ impl Case {
     pub fn store(&self) -> Store {
         let mut events = vec![self.plan(), self.device()];
         events.extend(self.before());
-        let (graph, times) = graph("first", &self.graph, &self.dtype);
-        let rows = rows(&graph, if self.backend == Backend::Htp { OpUnit::Cycles } else { OpUnit::Us });
-        if !graph.ops.is_empty() {
-            events.push(Event::GraphComposed(Box::new(graph)));
+        let (first, times) = graph("first", &self.graph, &self.dtype);
+        let rows = rows(&first, if self.backend == Backend::Htp { OpUnit::Cycles } else { OpUnit::Us });
+        if !first.ops.is_empty() {
+            events.push(Event::GraphComposed(Box::new(first)));
         }
         if !self.second_graph.is_empty() {
-            events.push(Event::GraphComposed(Box::new(self::graph("second", &self.second_graph, &self.dtype).0)));
+            events.push(Event::GraphComposed(Box::new(graph("second", &self.second_graph, &self.dtype).0)));
         }
         if let Some(stage) = &self.failed_at {
             let stage = Stage::ALL.into_iter().find(|known| known.name() == stage).unwrap();
@@ -317,94 +317,4 @@ pub fn run(store: &Store) -> &Run {
 /// A row per op.
 pub fn rows(graph: &Graph, unit: OpUnit) -> Vec<OpRow> {
     graph.ops.iter().map(|op| OpRow { name: op.name.clone(), op: Some(op.index), unit }).collect()
-}
-
-/// A graph and the time of each op from its lines.
-pub fn graph(name: &str, text: &str, dtype: &str) -> (Graph, Vec<u64>) {
-    let mut known: BTreeMap<String, Tensor> = BTreeMap::new();
-    let mut ops: Vec<Op> = Vec::new();
-    let mut times = Vec::new();
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        // Parameters are JSON, which has colons as well.
-        let (head, body) = match line.split_once("}: ") {
-            Some((head, body)) => (format!("{head}}}"), body),
-            None => {
-                line.split_once(": ").map(|(head, body)| (head.to_owned(), body)).unwrap_or_else(|| panic!("{line}"))
-            }
-        };
-        let (head, params) = head.split_once(" {").map_or((&*head, "{}".to_owned()), |(h, p)| (h, format!("{{{p}")));
-        let [time, op_type, op_name] = head.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{line}") };
-        let (inputs, outputs) = body.split_once(" -> ").unwrap_or_else(|| panic!("no ` -> ` in {line}"));
-        let mut list =
-            |text: &str| text.split(", ").map(|text| tensor(text.trim(), dtype, &mut known)).collect::<Vec<_>>();
-        let mut op = Op {
-            index: u32::try_from(ops.len()).unwrap(),
-            name: op_name.to_owned(),
-            op_type: op_type.to_owned(),
-            package: "qti.aisw".to_owned(),
-            inputs: list(inputs),
-            outputs: list(outputs),
-            params: serde_json::from_str(&params).unwrap_or_else(|error| panic!("{params}: {error}")),
-            macs: None,
-            parameter_bytes: 0,
-            bytes_moved: None,
-        };
-        let constants = op.inputs.iter().filter(|tensor| tensor.kind == TensorKind::Static);
-        op.parameter_bytes = constants.filter_map(Tensor::bytes).sum();
-        op.bytes_moved = Some(op.inputs.iter().chain(&op.outputs).filter_map(Tensor::bytes).sum());
-        times.push(time.parse().unwrap());
-        ops.push(op);
-    }
-    // What nobody writes is an input of the graph, what nobody reads an output.
-    let written: Vec<String> = ops.iter().flat_map(|op| &op.outputs).map(|tensor| tensor.name.clone()).collect();
-    let read: Vec<String> = ops.iter().flat_map(|op| &op.inputs).map(|tensor| tensor.name.clone()).collect();
-    let (mut graph_inputs, mut graph_outputs) = (Vec::new(), Vec::new());
-    for op in &mut ops {
-        for tensor in op.inputs.iter_mut().filter(|tensor| tensor.kind == TensorKind::Native) {
-            if !written.contains(&tensor.name) {
-                tensor.kind = TensorKind::Input;
-                graph_inputs.push(tensor.clone());
-            }
-        }
-        for tensor in &mut op.outputs {
-            if !read.contains(&tensor.name) {
-                tensor.kind = TensorKind::Output;
-                graph_outputs.push(tensor.clone());
-            }
-        }
-    }
-    let graph = Graph { name: name.to_owned(), inputs: graph_inputs, outputs: graph_outputs, ops, parameter_bytes: 0 };
-    (graph, times)
-}
-
-/// `NAME SHAPE:TYPE` is a tensor, `NAME=SHAPE:TYPE@OFFSET` a constant; type and offset may be left out, and all but the
-/// name of a tensor that was seen before.
-fn tensor(text: &str, dtype: &str, known: &mut BTreeMap<String, Tensor>) -> Tensor {
-    if let Some(tensor) = known.get(text) {
-        return tensor.clone();
-    }
-    let (name, rest, kind) = match text.split_once('=') {
-        Some((name, rest)) => (name, rest, TensorKind::Static),
-        None => {
-            let (name, rest) = text.split_once(' ').unwrap_or_else(|| panic!("unknown tensor {text}"));
-            (name, rest, TensorKind::Native)
-        }
-    };
-    let (rest, offset) = rest.split_once('@').map_or((rest, None), |(rest, offset)| (rest, Some(offset)));
-    let (shape, dtype) = rest.split_once(':').unwrap_or((rest, dtype));
-    let dtype: DataType = serde_json::from_value(dtype.into()).unwrap();
-    let tensor = Tensor {
-        name: name.to_owned(),
-        dtype,
-        shape: shape.split('x').map(|d| d.parse().unwrap()).collect(),
-        quantization: dtype.is_fixed_point().then(|| Quantization::ScaleOffset {
-            scale: 0.5,
-            // The middle of an unsigned type unless another is given.
-            offset: offset.map_or(if dtype.name() == "ufixed8" { -128 } else { 0 }, |offset| offset.parse().unwrap()),
-            bitwidth: None,
-        }),
-        kind,
-    };
-    known.insert(name.to_owned(), tensor.clone());
-    tensor
 }
