@@ -78,7 +78,7 @@ fn what_was_planted_is_named_on_the_simulated_htp() {
         ("five", "g14-rank", "windows"),
         ("shallow", "g2-space-to-depth", "stem"),
     ] {
-        let run = planted(pattern, "--backend htp --soc-model 57 -n 2 --warmup 0 --profiling-iterations 2");
+        let run = planted(pattern, "--backend htp --soc-model 57 -n 2 --warmup 0 --profiling-iterations 1");
         let finding = suggestion(&run, id);
         assert_eq!(finding["ops"], serde_json::json!([op]), "{finding}");
         for finding in suggestions(&run) {

@@ -74,7 +74,8 @@ static uint32_t add(const char *label, const char *type, uint32_t in_count, tens
 }
 
 static uint32_t conv(const char *label, tensor_rec in, uint32_t *weight_dims, tensor_rec *out) {
-  static uint32_t two[] = {2}, two_two[] = {2, 2}, stride[] = {1, 1}, pads[] = {1, 1, 1, 1};
+  static uint32_t two[] = {2}, two_two[] = {2, 2}, stride[] = {1, 1}, pads[4];
+  pads[0] = pads[1] = pads[2] = pads[3] = weight_dims[0] / 2;
   tensor_rec w = make(NULL, CONSTANT, 4, weight_dims);
   TRY(declare(&w));
   option_rec options[] = {numbers("stride", 1, two, stride, 2), numbers("pad_amount", 2, two_two, pads, 4)};
@@ -145,7 +146,7 @@ static uint32_t five(tensor_rec *x, tensor_rec *y) {
 }
 
 static uint32_t shallow(tensor_rec *x, tensor_rec *y) {
-  static uint32_t image[] = {1, 264, 264, 3}, map[] = {1, 264, 264, 32}, shape[] = {3, 3, 3, 32};
+  static uint32_t image[] = {1, 264, 264, 3}, map[] = {1, 264, 264, 32}, shape[] = {1, 1, 3, 32};
   *x = make("x", APP_WRITES, 4, image);
   TRY(declare(x));
   *y = make("y", APP_READS, 4, map);

@@ -41,10 +41,10 @@ pub enum Condition {
     SocWithoutFp16,
     /// The graph is compiled when it is loaded.
     CompiledWhenLoaded,
-    /// DLBC was not asked for.
-    WithoutDlbc,
-    /// Not all of the VTCM was asked for.
-    VtcmNotAtItsMost,
+    /// DLBC was asked for.
+    WithDlbc,
+    /// All of the VTCM was asked for.
+    WithAllVtcm,
     /// The device has cores of different speed.
     MixedCores,
 }
@@ -95,8 +95,8 @@ impl Condition {
                 Some(format!("the HTP of {} does not compute in float16", soc.part))
             }
             Self::CompiledWhenLoaded => is(facts.is_compiled_online(), ""),
-            Self::WithoutDlbc => is(!matches!(facts.setting("dlbc"), Some("true" | "1")), ""),
-            Self::VtcmNotAtItsMost => is(facts.setting("vtcm_mb") != Some("0"), ""),
+            Self::WithDlbc => is(matches!(facts.setting("dlbc"), Some("true" | "1")), ""),
+            Self::WithAllVtcm => is(facts.setting("vtcm_mb") == Some("0"), ""),
             Self::MixedCores => {
                 let clusters = &facts.device()?.clusters;
                 let mut clocks: Vec<u64> = clusters.iter().filter_map(|cluster| cluster.max_freq_hz).collect();

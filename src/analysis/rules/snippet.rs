@@ -33,16 +33,14 @@ fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
     match name {
         "model" => Some(model()),
         "run" => {
-            let mut command = format!("qnnscope run {} -b {}", model(), plan.backend);
-            if facts.is_on_a_device() {
-                command.push_str(" --device ");
-                command.push_str(&quote(&clean_text(&plan.device)));
-            } else if let Some(number) = facts.setting("soc_model") {
+            let mut command = format!("qnnscope run {} -b {}{}", model(), plan.backend, device(facts));
+            if let Some(number) = facts.setting("soc_model") {
                 command.push_str(" --soc-model ");
                 command.push_str(&quote(&clean_text(number)));
             }
             Some(command)
         }
+        "device" => Some(device(facts)),
         "graph" => serde_json::to_string(&facts.run.graph()?.name).ok(),
         "soc_model" => Some(facts.soc?.soc_model?.to_string()),
         "hvx_threads" => Some(facts.soc?.hvx_threads?.to_string()),
@@ -54,4 +52,10 @@ fn value(name: &str, facts: &Facts<'_>) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The flag that names the device, with a blank before it; nothing for this machine.
+fn device(facts: &Facts<'_>) -> String {
+    let id = || quote(&clean_text(&facts.run.plan.device));
+    if facts.is_on_a_device() { format!(" --device {}", id()) } else { String::new() }
 }

@@ -4,11 +4,16 @@ use super::case::{rows, run, store};
 use super::check;
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{
-    Budget, Event, InferenceBatch, Metric, MetricSample, OpSample, OpUnit, Phase, RunPlan, Setting, SettingOutcome,
+    Budget, Driver, Event, InferenceBatch, Metric, MetricSample, OpSample, OpUnit, Phase, RunPlan, Setting,
+    SettingOutcome,
 };
 use crate::models::{DataType, Graph, Op, Quantization, Tensor, TensorKind};
+use crate::store::Store;
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use serde_json::json;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 const TYPES: [&str; 34] = [
     "Conv2d",
@@ -106,53 +111,84 @@ fn op() -> impl Strategy<Value = Op> {
     )
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+/// A run of random ops, times, latencies, figures and settings.
+type Random = (Vec<Op>, Vec<u64>, Vec<u64>, Vec<f64>, Backend, bool, &'static str, &'static str);
 
-    #[test]
-    fn nothing_is_promised_that_is_not_there(
-        mut ops in prop::collection::vec(op(), 0..40),
-        times in prop::collection::vec(prop_oneof![Just(0u64), 1u64..1_000_000, Just(u64::MAX / 64)], 40),
-        latencies in prop::collection::vec(1u64..10_000_000_000, 0..80),
-        metrics in prop::collection::vec(prop_oneof![Just(0.0f64), 0.0..1e9, Just(f64::NAN), Just(-5.0)], 12),
-        backend in prop::sample::select(&Backend::ALL[..]),
-        simulated in any::<bool>(),
-        soc in prop::sample::select(&["57", "30", "68", "0", "x"][..]),
-        vtcm in prop::sample::select(&["0", "8", "999999", "-"][..]),
-    ) {
-        for (index, op) in (0..).zip(&mut ops) {
-            (op.index, op.name) = (index, format!("op{index}"));
-        }
-        let edge = |kind: TensorKind| ops.iter().flat_map(|op| op.inputs.iter().chain(&op.outputs)).filter(|t| t.kind == kind).cloned().collect();
-        let graph = Graph {
-            name: "g\"{}".to_owned(), inputs: edge(TensorKind::Input), outputs: edge(TensorKind::Output), parameter_bytes: 0, ops: ops.clone(),
-        };
-        let applied = |key: &str, value: &str| Event::SettingApplied(Setting {
-            key: key.to_owned(), value: value.to_owned(), outcome: SettingOutcome::Applied,
-        });
-        let values = times[..ops.len()].to_vec();
-        let metrics = METRICS.iter().zip(&metrics).map(|(name, value)| Metric { name: (*name).to_owned(), unit: "us".to_owned(), value: *value });
-        let store = store(vec![
-            Event::RunStarted(Box::new(RunPlan {
-                device: "local".to_owned(), backend, model: "m'odel {run}\u{1b}".to_owned(), warmup: 0, budget: Budget::Iterations(1),
-                profiling: ProfilingLevel::Detailed, profiling_budget: None, simulated, driver: crate::event::Driver::Runner,
-                energy_while_charging: false,
-            })),
-            applied("--soc-model", soc),
-            applied("htp_config.vtcm_mb", vtcm),
-            Event::GraphComposed(Box::new(graph.clone())),
-            Event::GraphComposed(Box::new(graph.clone())),
-            Event::Inferences(InferenceBatch {
-                phase: Phase::Clean, first_index: 0, start_us: (0..latencies.len() as u64).map(|i| i * 10_000_000).collect(), latency_ns: latencies,
-            }),
-            Event::OpsDeclared(rows(&graph, OpUnit::Cycles)),
-            Event::OpTimes(OpSample { inference: 0, values }),
-            Event::Metrics(MetricSample { phase: Phase::Detailed, inference: 0, metrics: metrics.collect() }),
-        ]);
+fn random() -> impl Strategy<Value = Random> {
+    (
+        prop::collection::vec(op(), 0..40),
+        prop::collection::vec(prop_oneof![Just(0u64), 1u64..1_000_000, Just(u64::MAX / 64)], 40),
+        prop::collection::vec(1u64..10_000_000_000, 0..80),
+        prop::collection::vec(prop_oneof![Just(0.0f64), 0.0..1e9, Just(f64::NAN), Just(-5.0)], METRICS.len()),
+        prop::sample::select(&Backend::ALL[..]),
+        any::<bool>(),
+        prop::sample::select(&["57", "30", "68", "0", "x"][..]),
+        prop::sample::select(&["0", "8", "999999", "-"][..]),
+    )
+}
+
+fn random_store((mut ops, times, latency_ns, metrics, backend, simulated, soc, vtcm): Random) -> Store {
+    for (index, op) in (0..).zip(&mut ops) {
+        (op.index, op.name) = (index, format!("op{index}"));
+    }
+    let tensors = ops.iter().flat_map(|op| op.inputs.iter().chain(&op.outputs));
+    let edge = |kind: TensorKind| tensors.clone().filter(|tensor| tensor.kind == kind).cloned().collect();
+    let graph = Graph {
+        name: "g\"{}".to_owned(),
+        inputs: edge(TensorKind::Input),
+        outputs: edge(TensorKind::Output),
+        ops: ops.clone(),
+        parameter_bytes: 0,
+    };
+    let applied = |key: &str, value: &str| {
+        let outcome = SettingOutcome::Applied;
+        Event::SettingApplied(Setting { key: key.to_owned(), value: value.to_owned(), outcome })
+    };
+    let metric =
+        |(name, value): (&&str, &f64)| Metric { name: (*name).to_owned(), unit: "us".to_owned(), value: *value };
+    let start_us = (0..latency_ns.len() as u64).map(|i| i * 10_000_000).collect();
+    store(vec![
+        Event::RunStarted(Box::new(RunPlan {
+            device: "local".to_owned(),
+            backend,
+            model: "m'odel {run}\u{1b}".to_owned(),
+            warmup: 0,
+            budget: Budget::Iterations(1),
+            profiling: ProfilingLevel::Detailed,
+            profiling_budget: None,
+            simulated,
+            driver: Driver::Runner,
+            energy_while_charging: false,
+        })),
+        applied("--soc-model", soc),
+        applied("htp_config.vtcm_mb", vtcm),
+        Event::GraphComposed(Box::new(graph.clone())),
+        Event::GraphComposed(Box::new(graph.clone())),
+        Event::Inferences(InferenceBatch { phase: Phase::Clean, first_index: 0, start_us, latency_ns }),
+        Event::OpsDeclared(rows(&graph, OpUnit::Cycles)),
+        Event::OpTimes(OpSample { inference: 0, values: times[..ops.len()].to_vec() }),
+        Event::Metrics(MetricSample {
+            phase: Phase::Detailed,
+            inference: 0,
+            metrics: METRICS.iter().zip(&metrics).map(metric).collect(),
+        }),
+    ])
+}
+
+#[test]
+fn nothing_is_promised_that_is_not_there() {
+    let mut runner = TestRunner::new(ProptestConfig { cases: 256, ..ProptestConfig::default() });
+    let spoke = RefCell::new(BTreeSet::new());
+    let result = runner.run(&random(), |random| {
+        let store = random_store(random);
         for finding in super::findings(&store, run(&store)) {
             check(&finding, &store);
             let snippets = finding.suggestion.unwrap().snippets;
             prop_assert!(!snippets.iter().any(|snippet| snippet.contains(char::is_control)));
+            spoke.borrow_mut().insert(finding.id);
         }
-    }
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{error}"));
+    assert!(spoke.borrow().len() >= 8, "random runs hardly show anything: {spoke:?}");
 }
