@@ -39,9 +39,12 @@ fn is_sound(run: &Value, finding: &Value) {
     let share: f64 = finding["ops"].as_array().unwrap().iter().map(|name| number(&named(name)["share"])).sum();
     let evidence = finding["evidence"].as_array().unwrap();
     assert!(!evidence.is_empty(), "{id}");
-    for seen in evidence.iter().filter(|seen| seen["at"].is_object()) {
-        let row = &ops[seen["at"]["op"].as_u64().unwrap() as usize];
-        assert!(seen["text"].as_str().unwrap().contains(row["name"].as_str().unwrap()), "{id}: {seen} is not at {row}");
+    for seen in evidence.iter().filter(|seen| seen["at"]["op"].is_number()) {
+        let text = seen["text"].as_str().unwrap();
+        assert!(
+            ops.iter().any(|op| text.starts_with(&format!("`{}` (", op["name"].as_str().unwrap()))),
+            "{id}: {seen}"
+        );
     }
     if let [low, high] = finding["expected_gain_us"].as_array().map_or(&[][..], |gain| gain) {
         let (low, high) = (number(low), number(high));
@@ -58,7 +61,7 @@ fn is_sound(run: &Value, finding: &Value) {
 
 #[test]
 fn a_storm_of_transposes_is_found_in_the_times_of_the_cpu() {
-    let run = planted("storm", "--backend cpu -n 20 --profiling-iterations 5");
+    let run = planted("storm", "--backend cpu -n 10 --profiling-iterations 5");
     let storm = suggestion(&run, "g9-data-movers");
     let names = storm["ops"].as_array().unwrap();
     assert_eq!(names.len(), 6, "{storm}");
@@ -95,8 +98,8 @@ fn what_was_planted_is_named_on_the_simulated_htp() {
 #[test]
 fn healthy_models_get_no_more_than_hints() {
     for (model, flags) in [
-        (demo_float(), "--backend cpu -n 100 --profiling-iterations 5"),
-        (demo_int8(), "--backend htp -n 5 --profiling-iterations 3"),
+        (demo_float(), "--backend cpu -n 5 --profiling-iterations 2"),
+        (demo_int8(), "--backend htp -n 3 --profiling-iterations 2"),
     ] {
         let run = Qnnscope::on(&runtime_247()).run_json(&model, flags).expect(0).json()["runs"][0].clone();
         for finding in suggestions(&run) {

@@ -91,7 +91,8 @@ static uint32_t transpose(const char *label, tensor_rec in, uint32_t *perm, tens
   return add(label, "Transpose", 1, &in, out, 1, &option);
 }
 
-static uint32_t small[] = {1, 32, 32, 32}, turned[] = {1, 32, 32, 32}, square[] = {3, 3, 32, 32}, one[] = {1, 1, 1, 32};
+static uint32_t small[] = {1, 32, 32, 32};
+static uint32_t square[] = {3, 3, 32, 32}, point[] = {1, 1, 32, 32}, one[] = {1, 1, 1, 32};
 
 static uint32_t storm(tensor_rec *x, tensor_rec *y) {
   static uint32_t last[] = {1, 96, 128, 32}, first[] = {1, 32, 96, 128}, to_first[] = {0, 3, 1, 2}, to_last[] = {0, 2, 3, 1};
@@ -113,7 +114,7 @@ static uint32_t divide(tensor_rec *x, tensor_rec *y) {
   *x = make("x", APP_WRITES, 4, small);
   TRY(declare(x));
   tensor_rec c = make(NULL, BETWEEN, 4, small), by = make(NULL, CONSTANT, 4, one);
-  TRY(conv("conv", *x, square, &c));
+  TRY(conv("conv", *x, point, &c));
   TRY(declare(&by));
   *y = make("y", APP_READS, 4, small);
   tensor_rec pair[] = {c, by};
@@ -125,7 +126,7 @@ static uint32_t prelu(tensor_rec *x, tensor_rec *y) {
   *x = make("x", APP_WRITES, 4, small);
   TRY(declare(x));
   tensor_rec c = make(NULL, BETWEEN, 4, small), slope = make(NULL, CONSTANT, 4, one), bent = make(NULL, BETWEEN, 4, small);
-  TRY(conv("conv", *x, square, &c));
+  TRY(conv("conv", *x, point, &c));
   TRY(declare(&slope));
   tensor_rec pair[] = {c, slope};
   TRY(add("bend", "Prelu", 2, pair, &bent, 0, NULL));
@@ -156,7 +157,7 @@ static uint32_t shallow(tensor_rec *x, tensor_rec *y) {
 static uint32_t healthy(tensor_rec *x, tensor_rec *y) {
   *x = make("x", APP_WRITES, 4, small);
   TRY(declare(x));
-  tensor_rec c = make(NULL, BETWEEN, 4, turned);
+  tensor_rec c = make(NULL, BETWEEN, 4, small);
   TRY(conv("first", *x, square, &c));
   *y = make("y", APP_READS, 4, small);
   return conv("second", c, square, y);
