@@ -4,8 +4,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use qnnscope::analysis::{findings, summary, verdicts};
 use qnnscope::backends::{Backend, ProfilingLevel};
 use qnnscope::event::{
-    Budget, CounterInfo, CounterSample, Driver, Event, InferenceBatch, LogLevel, LogLine, LogSource, Metric,
-    MetricSample, OpRow, OpSample, OpUnit, Phase, Record, RunId, RunPlan, RunStatus,
+    Budget, Constraints, CounterInfo, CounterSample, Driver, Event, InferenceBatch, LogLevel, LogLine, LogSource,
+    Metric, MetricSample, Mode, OpRow, OpSample, OpUnit, Phase, Record, RunId, RunPlan, RunStatus,
 };
 use qnnscope::models::{DataType, Graph, Op, Tensor, TensorKind};
 use qnnscope::store::Store;
@@ -55,6 +55,8 @@ fn store() -> Store {
         simulated: false,
         driver: Driver::default(),
         energy_while_charging: false,
+        mode: Mode::default(),
+        constraints: Constraints::default(),
     };
     apply(&mut store, 0, Event::RunStarted(Box::new(plan)));
     let graph = Graph {
@@ -87,7 +89,7 @@ fn store() -> Store {
         latency_ns.push(latency);
         now_us += latency / 1000;
     }
-    let batch = InferenceBatch { phase: Phase::Clean, first_index: 0, start_us, latency_ns };
+    let batch = InferenceBatch { phase: Phase::Clean, first_index: 0, start_us, latency_ns, late_ns: Vec::new() };
     apply(&mut store, now_us, Event::Inferences(batch));
     for t_us in (0..now_us).step_by(20_000) {
         let share = t_us as f64 / now_us as f64;

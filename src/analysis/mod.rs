@@ -15,6 +15,7 @@ mod outliers;
 pub mod recommend;
 mod roofline;
 mod rounds;
+pub mod rules;
 mod summary;
 mod sustained;
 #[cfg(test)]
@@ -41,10 +42,10 @@ use crate::store::{Run, Store};
 
 /// Everything that can be said about a run, what matters most first.
 pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
-    // One line per part: `findings.extend(trust::findings(store, run));`
     let mut findings = Vec::new();
     findings.extend(constraints::findings(store, run));
     findings.extend(verdicts(store, run).findings());
+    findings.extend(rules::findings(store, run));
     finding::rank(&mut findings);
     findings
 }

@@ -105,6 +105,12 @@ enum Command {
     Runner,
 }
 
+/// Whether these arguments, without the program's name, are understood; for commands that are suggested.
+#[cfg(test)]
+pub(crate) fn parses(arguments: &[String]) -> Result<(), clap::Error> {
+    Cli::try_parse_from(std::iter::once("qnnscope").chain(arguments.iter().map(String::as_str))).map(drop)
+}
+
 /// Parses the command line and carries it out.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
