@@ -11,12 +11,18 @@ use qnnscope::store::Store;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::time::Duration;
 use support::device::{Bench, Recording};
 use support::virtual_device::{Scene, Snapshot};
 use support::{Done, Qnnscope, demo_float, demo_int8, number, runtime_247};
 
+/// The program, with time enough for machines that are busy with other tests.
+fn qnnscope() -> Qnnscope {
+    Qnnscope::on(&runtime_247()).within(Duration::from_secs(180))
+}
+
 fn run(flags: &str) -> Done {
-    Qnnscope::on(&runtime_247()).run_json(&demo_float(), &format!("-b cpu --profiling off --record s.jsonl {flags}"))
+    qnnscope().run_json(&demo_float(), &format!("-b cpu --profiling off --record s.jsonl {flags}"))
 }
 
 /// Payloads of all events of a kind in the session that a run recorded.
@@ -79,9 +85,9 @@ fn same_in_replay(done: &Done) {
 #[test]
 fn a_model_slower_than_its_rate_waits_longer_and_longer() {
     // A period of 100 µs is less than any inference takes.
-    let done = run("--rate 10000 -n 40 --warmup 1").expect(0);
+    let done = run("--rate 10000 -n 12 --warmup 1").expect(0);
     let rows = clean(&done);
-    assert_eq!(rows.len(), 40);
+    assert_eq!(rows.len(), 12);
     for pair in rows.windows(2) {
         let [(_, service, late), (_, _, next_late)] = pair else { unreachable!() };
         assert!(next_late > late, "each waits longer than the one before it");
@@ -89,10 +95,10 @@ fn a_model_slower_than_its_rate_waits_longer_and_longer() {
     }
     let result = done.first_run();
     let pace = &result["pace"];
-    assert_eq!((count(&pace["planned"]), count(&pace["done"]), count(&pace["unstarted"])), (40, 40, 0));
-    assert_eq!(count(&pace["on_time"]) + count(&pace["missed"]), 40);
-    assert_eq!((&pace["overloaded"], count(&pace["missed"])), (&json!(true), 40));
-    let (first, last) = (rows[0], rows[39]);
+    assert_eq!((count(&pace["planned"]), count(&pace["done"]), count(&pace["unstarted"])), (12, 12, 0));
+    assert_eq!(count(&pace["on_time"]) + count(&pace["missed"]), 12);
+    assert_eq!((&pace["overloaded"], count(&pace["missed"])), (&json!(true), 12));
+    let (first, last) = (rows[0], rows[11]);
     assert!(
         number(&result["latency_us"]["max"]) * 1000.0 >= (last.1 + last.2) as f64 - 1000.0,
         "from the planned start"
@@ -104,7 +110,7 @@ fn a_model_slower_than_its_rate_waits_longer_and_longer() {
     );
     assert!(first.2 < last.2);
     same_in_replay(&done);
-    let text = Qnnscope::on(&runtime_247())
+    let text = qnnscope()
         .arg("run")
         .arg(demo_float())
         .flags("-b cpu --headless --profiling off --rate 10000 -n 5 --warmup 0")
@@ -147,7 +153,7 @@ fn what_a_time_leaves_waiting_is_counted() {
 
 #[test]
 fn a_stop_ends_a_wait_for_a_planned_start() {
-    let call = Qnnscope::on(&runtime_247());
+    let call = qnnscope();
     let session = call.home().join("s.jsonl");
     let mut running = call
         .arg("run")
@@ -199,7 +205,7 @@ fn a_sustained_run_is_told_window_by_window() {
 
 #[test]
 fn single_stream_says_what_a_stopped_run_lacks() {
-    let call = Qnnscope::on(&runtime_247());
+    let call = qnnscope();
     let session = call.home().join("s.jsonl");
     let mut running =
         call.arg("run").arg(demo_float()).flags("--json -b cpu --profiling off --like mlperf --record s.jsonl").start();
@@ -225,7 +231,7 @@ fn single_stream_says_what_a_stopped_run_lacks() {
 
 #[test]
 fn a_profile_job_brings_its_settings_and_explains_a_gap() {
-    let done = Qnnscope::on(&runtime_247())
+    let done = qnnscope()
         .run_json(&demo_int8(), "-b htp --profiling off --warmup 1 --like aihub --published-ms 0.001")
         .expect(0);
     let result = done.first_run();
@@ -256,14 +262,14 @@ fn flags_that_contradict_each_other_are_refused_with_their_reason() {
         ("--interleave 1", "2..=100"),
         ("--latency-percentile 99", "--latency-budget-ms"),
     ] {
-        let done = Qnnscope::on(&runtime_247()).run_json(&demo_float(), flags).expect(2);
+        let done = qnnscope().run_json(&demo_float(), flags).expect(2);
         assert!(done.stderr.contains(words), "{flags}: no `{words}` in {}", done.stderr);
     }
 }
 
 #[test]
 fn backends_take_turns_and_their_rounds_go_together() {
-    let done = Qnnscope::on(&runtime_247())
+    let done = qnnscope()
         .run_json(&demo_int8(), "-b cpu,htp --profiling off -n 4 --warmup 0 --interleave 2 --record s.jsonl")
         .expect(0);
     let order: Vec<(Value, Value)> = events(&done, "run_started")
@@ -288,7 +294,7 @@ fn backends_take_turns_and_their_rounds_go_together() {
 
 #[test]
 fn constraints_have_a_verdict_each_and_do_not_change_the_exit_status() {
-    let done = run("-n 120 --warmup 1 --latency-budget-ms 0.001 --max-memory-mb 100000 --power-critical").expect(0);
+    let done = run("-n 20 --warmup 1 --latency-budget-ms 0.001 --max-memory-mb 100000 --power-critical").expect(0);
     let result = done.first_run();
     assert_eq!(result["constraints"]["power_critical"], true);
     let finding = |id: &str| {
@@ -297,7 +303,7 @@ fn constraints_have_a_verdict_each_and_do_not_change_the_exit_status() {
     };
     let latency = finding("constraint.latency");
     assert_eq!((&latency["kind"], &latency["severity"]), (&json!("constraint"), &json!("problem")), "{latency:#}");
-    assert!(latency["title"].as_str().unwrap().contains("p99: missed"), "{latency:#}");
+    assert!(latency["title"].as_str().unwrap().contains("p95: missed"), "{latency:#}");
     assert_eq!(finding("constraint.memory")["severity"], "info");
 }
 

@@ -9,6 +9,8 @@ use crate::event::{Budget, Constraints, Like, Member, Mode};
 
 /// Planned starts a second that make sense: once in 100 s, to what a clock of microseconds can still tell apart.
 const RATES_HZ: (f64, f64) = (0.01, 10_000.0);
+/// Heading of these options in the help.
+const MODES: &str = "Ways of measuring";
 /// Inferences of an AI Hub profile job.
 const AIHUB_ITERATIONS: u64 = 100;
 /// Samples and seconds of `MLPerf`'s single-stream scenario.
@@ -18,28 +20,27 @@ const DETAILED_SECONDS: f64 = 10.0;
 
 /// How to measure.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Ways of measuring")]
 pub struct ModeOptions {
     /// Start this many inferences a second, as a camera would; latency counts from the planned start
-    #[arg(long, value_name = "HZ", value_parser = pace)]
+    #[arg(long, value_name = "HZ", value_parser = pace, help_heading = MODES)]
     pub rate: Option<f64>,
     /// A run at each of these rates, such as 1,5,15,30,max (max: one right after the other); shows what waking up costs
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = pace_or_max, conflicts_with_all = ["rate", "interleave", "like"])]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = pace_or_max, conflicts_with_all = ["rate", "interleave", "like"], help_heading = MODES)]
     pub rate_sweep: Vec<Option<f64>>,
     /// Measure for so long (30s, 10m, 1h) and tell percentiles over time, when it throttles, and the steady state
-    #[arg(long, value_name = "TIME", value_parser = seconds, conflicts_with_all = ["iterations", "duration", "like"])]
+    #[arg(long, value_name = "TIME", value_parser = seconds, conflicts_with_all = ["iterations", "duration", "like"], help_heading = MODES)]
     pub sustained: Option<f64>,
     /// Measure as a published figure was: aihub (100 inferences, burst, fp16) or mlperf (1,024 samples and 60 s)
-    #[arg(long, value_name = "WHOM", value_parser = like, conflicts_with = "rate")]
+    #[arg(long, value_name = "WHOM", value_parser = like, conflicts_with = "rate", help_heading = MODES)]
     pub like: Option<Like>,
     /// The published latency; the report says what may explain the gap
-    #[arg(long, value_name = "MS", value_parser = positive, requires = "like")]
+    #[arg(long, value_name = "MS", value_parser = positive, requires = "like", help_heading = MODES)]
     pub published_ms: Option<f64>,
     /// Make each run N times, in turns (A B A B ...), so that heat and clock drift favour none
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100), help_heading = MODES)]
     pub interleave: Option<u32>,
     /// Before each run but the first, wait until temperatures and clock limits are back, but no longer than this
-    #[arg(long, value_name = "TIME", value_parser = seconds, num_args = 0..=1, require_equals = true, default_missing_value = "5m")]
+    #[arg(long, value_name = "TIME", value_parser = seconds, num_args = 0..=1, require_equals = true, default_missing_value = "5m", help_heading = MODES)]
     pub cool_down: Option<f64>,
     /// Longest latency; the report says whether the run keeps it
     #[arg(long, value_name = "MS", value_parser = positive, help_heading = "Constraints")]

@@ -24,7 +24,7 @@ pub(super) fn pace(out: &mut String, run: &Run) {
     if let Some(report) = &pace.report {
         let _ = writeln!(
             out,
-            "    {} planned, {} on time, {} late (not done at the next start), {} never begun",
+            "    {} planned, {} on time, {} late (not done by the next), {} never begun",
             report.planned,
             pace.service.count() - pace.missed,
             pace.missed,
@@ -44,7 +44,7 @@ pub(super) fn pace(out: &mut String, run: &Run) {
         let mean = or_dash(service.mean_us());
         let _ = writeln!(
             out,
-            "    too slow for this rate: an inference takes {mean}, a period {}; the queue grew as long as\n    the run \
+            "    too slow for this rate: an inference takes {mean}, a period {};\n    the queue grew as long as the run \
              lasted, so the latencies say how long it was",
             duration_us(pace.period_us())
         );
@@ -52,7 +52,7 @@ pub(super) fn pace(out: &mut String, run: &Run) {
     if let Some(report) = pace.report.filter(|report| report.waited_us > 0.0) {
         let _ = writeln!(
             out,
-            "    waiting on time cost {:.1} % of one CPU core; idle, it started at most {} after plan",
+            "    waiting cost {:.1} % of one CPU core; the worst start when idle was {} late",
             100.0 * report.wait_cpu_us / report.wall_us.max(1.0),
             duration_us(report.worst_start_us)
         );
@@ -157,8 +157,8 @@ fn rates(out: &mut String, sweep: &Cadence) {
     }
     let _ = writeln!(
         out,
-        "  p50 and p99 count from the planned start, alone is the inference itself; wake-up: its median\n  against the quickest \
-         rate's (~ within the 95 % intervals, which may be chance); slow: longer than a period"
+        "  p50 and p99 count from the planned start; alone is the inference itself\n  wake-up: its median against the \
+         quickest rate's (~ within the 95 % intervals)\n  slow: an inference takes longer than a period"
     );
 }
 
