@@ -8,6 +8,7 @@ mod support;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use support::{Done, Qnnscope, demo_float, demo_int8, model_library, number, repo, runtime_247};
 
 fn schema(name: &str) -> Validator {
@@ -34,6 +35,8 @@ fn run(dir: &Path, name: &str, model: &Path, flags: &str) -> (PathBuf, PathBuf) 
         .arg(&session)
         .flags("--json --warmup 1 --profiling-iterations 5")
         .flags(flags)
+        // The CPU backend spins on every core: on a loaded machine an inference may take a second.
+        .within(Duration::from_secs(240))
         .finish();
     assert!(done.code() <= 1, "{}", done.stderr);
     let result = dir.join(format!("{name}.json"));
@@ -71,7 +74,7 @@ fn is_text(done: &Done) -> String {
 fn float_against_quantised_by_sessions_and_by_results() {
     let dir = tempfile::tempdir().unwrap();
     let input = format!("--input image={}", repo("demo/reference/input-1x64x64x3-f32.raw").display());
-    let out = |name: &str| format!("{input} -n 30 --save-outputs {}", dir.path().join(name).display());
+    let out = |name: &str| format!("{input} -n 20 --save-outputs {}", dir.path().join(name).display());
     let (float, float_session) = run(dir.path(), "float", &demo_float(), &out("out-float"));
     let (quantised, quantised_session) = run(dir.path(), "int8", &demo_int8(), &out("out-int8"));
     let document = compared(&[&float, &quantised], "");
@@ -80,11 +83,22 @@ fn float_against_quantised_by_sessions_and_by_results() {
         document["mismatches"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["model"]);
 
-    // The quantised demo takes many times as long on the CPU backend; the interval lies on that side.
-    let p50 = &row(&document, "p50_us")["cells"][1]["difference"];
-    assert_eq!(p50["verdict"], "worse", "{p50}");
-    assert!(number(&p50["ci95"][0]) > 0.0 && number(&p50["ci95"][0]) <= number(&p50["ci95"][1]));
-    assert_eq!(row(&document, "p50_us")["cells"][0]["best"], true);
+    // Which one is quicker depends on the machine and its load; verdict, interval and mark go together on any.
+    for (id, lower_is_better) in [("p50_us", true), ("throughput_ips", false), ("jitter_us", true)] {
+        let cells = &row(&document, id)["cells"];
+        let difference = &cells[1]["difference"];
+        let (low, high) = (number(&difference["ci95"][0]), number(&difference["ci95"][1]));
+        let relative = number(&cells[1]["value"]) / number(&cells[0]["value"]) - 1.0;
+        assert!(low <= high && (number(&difference["relative"]) - relative).abs() < 1e-9, "{id} {difference}");
+        let expected = match (low > 0.0, high < 0.0) {
+            (false, false) => "within_noise",
+            (more, _) if more == lower_is_better => "worse",
+            _ => "better",
+        };
+        assert_eq!(difference["verdict"], expected, "{id} {difference}");
+        let best = [&cells[0]["best"], &cells[1]["best"]].map(|best| best.as_bool().unwrap());
+        assert_eq!(best, [expected == "worse", expected == "better"], "{id} {cells}");
+    }
     assert_eq!(row(&document, "load_us")["cells"][1]["difference"]["verdict"], "unknown");
 
     let accuracy = &document["columns"][1]["accuracy"];
@@ -128,9 +142,12 @@ fn float_against_quantised_by_sessions_and_by_results() {
     }
     is_text(&compare(&[&float, &quantised, &float_session, &quantised_session, &float], "--layers 3").expect(0));
     let turned = compared(&[&float, &quantised], "--baseline 2 --layers 4 --sort winners");
-    assert_eq!(row(&turned, "p50_us")["cells"][0]["difference"]["verdict"], "better");
+    let absolute =
+        |document: &Value, column: usize| number(&row(document, "p50_us")["cells"][column]["difference"]["absolute"]);
+    assert!((absolute(&turned, 0) + absolute(&document, 1)).abs() < 1e-6);
     assert_eq!(turned["layers"].as_array().unwrap().len(), 4);
-    assert!(number(&turned["layers"][0]["cells"][0]["difference_us"]) < 0.0);
+    let gain = |layer: usize| number(&turned["layers"][layer]["cells"][0]["difference_us"]);
+    assert!(gain(0) <= gain(1) && gain(1) <= gain(2) && gain(2) <= gain(3));
 
     // Without its files there is no accuracy, and it is said why.
     std::fs::remove_dir_all(dir.path().join("out-int8")).unwrap();
@@ -159,7 +176,7 @@ fn float_against_quantised_by_sessions_and_by_results() {
 #[test]
 fn two_backends_in_one_file_and_a_simulated_one_never_wins() {
     let dir = tempfile::tempdir().unwrap();
-    let flags = format!("-b htp,cpu,gpu -n 25 --save-outputs {}", dir.path().join("out").display());
+    let flags = format!("-b htp,cpu,gpu -n 20 --save-outputs {}", dir.path().join("out").display());
     let (result, session) = run(dir.path(), "both", &demo_float(), &flags);
     for file in [&result, &session] {
         let document = compared(&[file], "");
@@ -218,6 +235,7 @@ fn two_backends_in_one_file_and_a_simulated_one_never_wins() {
     std::fs::write(&cut, &whole[..whole.len() - 5]).unwrap();
     let document = compared(&[&cut, &result], "");
     assert!(document["columns"][2]["notes"].to_string().contains("cut off"), "{}", document["columns"]);
+    assert_eq!(document["columns"][2]["status"], "failed", "a run without an end");
     let mut damaged = lines.clone();
     let at = lines.len() * 9 / 10;
     damaged[at] = "{\"seq\": oops\n".to_owned();

@@ -37,7 +37,10 @@ fn one(base: &Side, side: &Side, own: &mut Option<Result<Vec<OutputValues>, Stri
     }
     let note = same_inputs(base, side)?;
     if side.outputs.iter().any(|file| base.outputs.contains(file)) && base.origin != side.origin {
-        return Err("both runs wrote to the same files, so the first one's outputs are gone".to_owned());
+        return Err(
+            "both name the same files: they are one run, or the later one wrote over the outputs of the earlier one"
+                .to_owned(),
+        );
     }
     let reference = own.get_or_insert_with(|| read(base)).as_ref().map_err(Clone::clone)?;
     let mut accuracy = accuracy(reference, &read(side)?)?;
