@@ -6,6 +6,7 @@ pub mod errors;
 mod kind;
 pub mod local;
 pub mod net_run;
+mod preflight;
 pub mod profile_log;
 pub mod qnn;
 pub mod runtime;
@@ -13,3 +14,4 @@ pub mod settings;
 
 pub use conductor::{Conductor, Order, Place, RunRequest};
 pub use kind::{Backend, ProfilingLevel};
+pub use preflight::Preflight;

@@ -8,6 +8,7 @@ mod facts;
 mod failure;
 mod finding;
 mod numbers;
+pub mod preflight;
 mod repeats;
 mod rules;
 mod score;

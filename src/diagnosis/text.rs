@@ -126,7 +126,7 @@ fn known(out: &mut String, asked: &str, explanation: &Explanation, width: usize)
 }
 
 /// Words of `text` after `title`, further lines below the first word.
-fn wrapped(out: &mut String, title: &str, text: &str, width: usize) {
+pub(super) fn wrapped(out: &mut String, title: &str, text: &str, width: usize) {
     let indent = title.width();
     out.push_str(title);
     let mut column = indent;
