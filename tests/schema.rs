@@ -87,9 +87,12 @@ fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Places whose keys are free: op parameters, and the maps by stage.
+/// Places whose keys are free: op parameters, and the maps by stage and by backend.
 fn is_free(pointer: &str) -> bool {
-    pointer.contains("/params") || pointer.ends_with("/stages_us") || pointer.ends_with("/stage_rss_delta_bytes")
+    pointer.contains("/params")
+        || pointer.ends_with("/results")
+        || pointer.ends_with("/stages_us")
+        || pointer.ends_with("/stage_rss_delta_bytes")
 }
 
 /// No object may lack a key or have one more.
@@ -181,8 +184,39 @@ fn inspections_fit_their_schema() {
 }
 
 #[test]
+fn the_check_schema_refuses_other_documents() {
+    let dir = tempfile::tempdir().unwrap();
+    let odd = model_library(dir.path(), "odd_graph.c", &["RANK6", "ENCODINGS"]);
+    let binary = dir.path().join("binary");
+    std::fs::write(&binary, context_binary("2.7.0", "htp", &demo_int8(), Some(57))).unwrap();
+    let validator = schema("check.schema.json");
+    for (model, flags) in [(&odd, "--backend htp,gpu"), (&demo_int8(), "--backend cpu,htp"), (&binary, "")] {
+        let status = if flags.contains("cpu") { 0 } else { 1 };
+        let done = Qnnscope::on(&runtime_247()).args(["check", "--json"]).arg(model).flags(flags).finish();
+        let document = done.expect(status).json();
+        fits(&validator, &document);
+        keys_are_fixed(&validator, &document);
+        for (pointer, value) in [
+            ("/schema", json!("qnnscope.check/2")),
+            ("/ok", json!("yes")),
+            ("/backends/0/state", json!("maybe")),
+            ("/compile/0/ok", json!("yes")),
+            ("/compile/0/vtcm_bytes", json!(-1)),
+        ] {
+            assert!(!validator.is_valid(&changed(&document, pointer, Some(value.clone()))), "{pointer} = {value}");
+        }
+        if let Some(op) = document["ops"].get(0) {
+            let ok = op["results"]["htp"]["ok"].as_bool().unwrap();
+            let other = changed(&document, "/ops/0/results/htp/ok", Some(json!(!ok)));
+            assert!(!validator.is_valid(&other), "a refusal has a reason, and nothing else has");
+            assert!(!validator.is_valid(&changed(&document, "/ops/0/results/dsp", Some(json!({})))));
+        }
+    }
+}
+
+#[test]
 fn every_property_is_described_and_every_object_closed() {
-    for name in ["result.schema.json", "inspect.schema.json"] {
+    for name in ["result.schema.json", "inspect.schema.json", "check.schema.json"] {
         let schema: Value = serde_json::from_slice(&std::fs::read(repo("docs").join(name)).unwrap()).unwrap();
         let mut places = Vec::new();
         every_schema(&schema, "", &mut places);

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
+mod check;
 mod clean;
 mod counters;
 mod demo;
@@ -69,6 +70,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Show what a model is made of, without running it
     Inspect(inspect::InspectArgs),
+    /// Find what backends refuse in a model, whether HTP compiles it, and doubtful encodings; with no phone
+    Check(check::CheckArgs),
     /// Profile the bundled model on cpu and htp
     Demo(demo::DemoArgs),
     /// Find known failures in a log from anywhere: logcat, qnn-net-run, ONNX Runtime, ExecuTorch, LiteRT, AI Hub
@@ -99,6 +102,7 @@ pub fn main() -> ExitCode {
         None => start::start(&cli.global),
         Some(Command::Run(args)) => run::run(args, &cli.global),
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
+        Some(Command::Check(args)) => check::check(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Diagnose(args)) => diagnose::diagnose(args),
         Some(Command::Explain(args)) => explain::explain(args),

@@ -313,7 +313,8 @@ pub fn runtime(global: &Global) -> Result<RuntimeDir, CliError> {
     Ok(choose(global.runtime.as_deref(), &Env::from_process())?)
 }
 
-fn backend(text: &str) -> Result<Backend, String> {
+/// A backend by its name.
+pub fn backend(text: &str) -> Result<Backend, String> {
     text.parse()
 }
 
@@ -328,7 +329,7 @@ fn input(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 /// Seconds, or a number with `ms`, `s`, `m` or `h`.
-fn seconds(text: &str) -> Result<f64, String> {
+pub fn seconds(text: &str) -> Result<f64, String> {
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
     let (number, factor) = found.unwrap_or((text, 1.0));
