@@ -395,6 +395,9 @@ macro_rules! screen {
     };
 }
 
+#[path = "screens/pages.rs"]
+mod pages;
+
 fn start_view() -> View {
     let recent = ["/home/ada/models/mobilenet_v2.dlc", "/home/ada/models/libyolo_nas_s.so"].map(PathBuf::from);
     View::start(recent.to_vec(), backends())
@@ -441,8 +444,11 @@ fn two_runs_and_a_switch() {
 #[test]
 fn a_failure_says_what_why_and_next() {
     let session = failed();
-    screen!(failed_80x24, session, live_view(), 80 x 24);
-    screen!(failed_120x40, session, live_view(), 120 x 40);
+    let mut view = live_view();
+    // The diagnosis opens by itself; this is what is behind it.
+    press(&session, &mut view, &[KeyAction::Redraw, KeyAction::Back]);
+    screen!(failed_80x24, session, view, 80 x 24);
+    screen!(failed_120x40, session, view, 120 x 40);
 }
 
 #[test]
@@ -640,6 +646,9 @@ fn every_size_is_survived() {
         vec![KeyAction::SwitchBackend],
         vec![KeyAction::NewRun],
         vec![KeyAction::NewRun, KeyAction::Browse],
+        vec![KeyAction::Diagnosis],
+        vec![KeyAction::Findings],
+        vec![KeyAction::Findings, KeyAction::Open, KeyAction::Zoom],
     ];
     for session in &sessions {
         for keys in &opened {

@@ -1,6 +1,7 @@
 //! Keys to state: the only place where the view changes.
 
 use super::action::{Action, KeyAction};
+use super::looking::{copy, diagnosis, leave_page, look, step_entry, toggle_page};
 use super::movement::{focus, page, show, step, step_run};
 use super::picker::{Choice, Picker};
 use super::rows::{Column, Sort};
@@ -71,7 +72,15 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
         KeyAction::PreviousRun => step_run(view, store, -1),
         KeyAction::FocusNext => focus(view, store, true),
         KeyAction::FocusPrevious => focus(view, store, false),
-        KeyAction::Zoom => view.zoomed = !view.zoomed,
+        KeyAction::Zoom => match view.page.browser() {
+            Some(index) => view.browsers[index].zoomed = !view.browsers[index].zoomed,
+            None => view.zoomed = !view.zoomed,
+        },
+        KeyAction::Diagnosis => diagnosis(view, store),
+        KeyAction::Findings => toggle_page(view, Page::Findings),
+        KeyAction::NextEntry => step_entry(view, store, 1),
+        KeyAction::PreviousEntry => step_entry(view, store, -1),
+        KeyAction::Copy => copy(view, store),
         KeyAction::Up => step(view, store, -1),
         KeyAction::Down => step(view, store, 1),
         KeyAction::PageUp => step(view, store, -page(view)),
@@ -136,6 +145,8 @@ fn back(view: &mut View, store: &Store) {
         if !store.runs().is_empty() {
             view.page = Page::Live;
         }
+    } else if view.page != Page::Live {
+        leave_page(view);
     } else if !view.filter.is_empty() {
         view.filter.clear();
     } else if view.zoomed {
@@ -143,7 +154,7 @@ fn back(view: &mut View, store: &Store) {
     } else if view.log_back > 0 && view.focus == Pane::Log {
         view.log_back = 0;
     } else {
-        view.selected = None;
+        (view.selected, view.counter, view.moment) = (None, None, None);
     }
 }
 
@@ -200,6 +211,7 @@ fn ask_run(view: &mut View, store: &Store, what: String) {
     // The new run is what the user wants to see.
     view.run = None;
     view.paused = None;
+    view.page = Page::Live;
 }
 
 fn open_backends(view: &mut View, store: &Store) {
@@ -234,6 +246,7 @@ fn open(view: &mut View, store: &Store) -> Option<Request> {
             return switch(view, store, selected);
         }
         (None, Page::Start) => return toggle(view, store),
+        (None, Page::Diagnosis | Page::Findings) => look(view, store),
         (None, Page::Live) if view.focus == Pane::Layers && !view.shown.layers.order.is_empty() => {
             // From now on the details stay with this op, however the order changes.
             let position = view.position();
@@ -293,7 +306,6 @@ fn start(view: &mut View, store: &Store) -> Option<Request> {
                 let model = crate::event::clean_text(&model.to_string_lossy());
                 ask_run(view, store, starting(&model, backends));
             }
-            view.page = Page::Live;
             Some(request)
         }
         Err(missing) => {

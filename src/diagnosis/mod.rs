@@ -20,4 +20,4 @@ pub use document::{DiagnosisDocument, ExplainDocument};
 pub use explain::{Answer, Explanation, Meaning, explain};
 pub use failure::diagnose_failure;
 pub use finding::{Diagnosis, Evidence, Finding};
-pub use text::{diagnosis_text, explain_text};
+pub use text::{confidence_text, diagnosis_text, explain_text};

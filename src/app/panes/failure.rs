@@ -1,6 +1,7 @@
 //! Why a run failed and what to do next.
 
 use super::Context;
+use crate::app::pages::what_failed;
 use crate::app::theme::Meaning;
 use crate::app::widgets::{put, width, wrap};
 use crate::event::{Failure, clean_text};
@@ -51,13 +52,7 @@ fn lines(failure: &Failure, columns: u16) -> Vec<Line> {
         }
     };
     add("failed", &format!("failed in {}", failure.stage), Meaning::Alert);
-    let what = match (failure.code, &failure.symbol) {
-        (Some(code), Some(symbol)) => format!("{} returned {code} ({code:#x}), {symbol}", failure.call),
-        (Some(code), None) => format!("{} returned {code} ({code:#x})", failure.call),
-        (None, Some(symbol)) => format!("{}: {symbol}", failure.call),
-        (None, None) => failure.call.clone(),
-    };
-    add("what", &what, Meaning::Title);
+    add("what", &what_failed(failure), Meaning::Title);
     add("why", &failure.message, Meaning::Text);
     match &failure.hint {
         Some(hint) => add("next", hint, Meaning::Accent),

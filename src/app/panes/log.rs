@@ -31,8 +31,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let back = context.view.log_back.min(end.saturating_sub(height));
     let bottom = end - back;
     let top = bottom.saturating_sub(height);
-    for (y, entry) in (0..inner.height).zip(logs.range(top..bottom)) {
-        entry_row(buf, inner, context, y, entry);
+    // The line that the user was sent to: the first one at that moment or after it.
+    let moment = context.view.moment.map(|t_us| logs.partition_point(|line| line.t_us < t_us));
+    for (y, (at, entry)) in (0..inner.height).zip(logs.range(top..bottom).enumerate()) {
+        marked_row(buf, inner, context, y, entry, moment == Some(top + at));
     }
     if !context.rules {
         scroll_marks(buf, inner, top, back, context.theme);
@@ -53,6 +55,16 @@ pub fn line(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         None => {
             put(buf, area, 1, 0, "nothing was logged yet", context.style(Meaning::Muted));
         }
+    }
+}
+
+/// A line that may be marked as the one that tells something.
+pub fn marked_row(buf: &mut Buffer, area: Rect, context: &Context<'_>, y: u16, entry: &StoredLine, marked: bool) {
+    entry_row(buf, area, context, y, entry);
+    if marked {
+        let row = Rect { y: area.y + y, height: 1, ..area };
+        buf.set_style(row, context.style(Meaning::Accent));
+        put(buf, area, 0, y, context.symbols().marker, context.style(Meaning::Accent));
     }
 }
 
