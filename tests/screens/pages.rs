@@ -335,3 +335,22 @@ fn pages_are_left_before_the_program() {
     press(&session, &mut view, &[KeyAction::Findings]);
     assert_eq!(view.keymap.action(q, &context(&view)), Some(KeyAction::Back));
 }
+
+#[test]
+fn runs_that_were_refused_are_numbered_as_the_others() {
+    // Runs that could not even be asked for have ids of their own, far from those of the others.
+    let mut session = finished_htp();
+    for id in [u32::MAX - 1, u32::MAX] {
+        session.load(id, Backend::Cpu, 4);
+        session.log(id, LogLevel::Error, "no such file");
+        let failure = Failure::new(Stage::Prepare, "prepare", "no such file");
+        session.emit(Some(id), Event::Failed(Box::new(failure)));
+        session.emit(Some(id), Event::RunFinished { status: RunStatus::Failed });
+    }
+    let mut view = live_view();
+    find(&render(&session, &mut view, 80, 24), "run 3 on cpu");
+    press(&session, &mut view, &[KeyAction::Back]);
+    let buffer = render(&session, &mut view, 120, 40);
+    find(&buffer, "3 cpu ✗ failed");
+    find(&buffer, "error  3 backend  no such file");
+}

@@ -88,7 +88,10 @@ fn entry_row(buf: &mut Buffer, area: Rect, context: &Context<'_>, y: u16, entry:
             LogSource::Runner => "runner",
             LogSource::Qnnscope => "qnnscope",
         };
-        let run = entry.run.map_or_else(String::new, |run| (run.0 + 1).to_string());
+        let run = entry
+            .run
+            .and_then(|run| context.store.run_number(run))
+            .map_or_else(String::new, |number| number.to_string());
         x = put(buf, area, x, y, &format!("{run:>2} {source:<8} "), muted);
     }
     let room = area.width.saturating_sub(x + 1);

@@ -148,8 +148,8 @@ fn run_title(context: &Context<'_>) -> Vec<(String, Style)> {
     let Some(run) = context.run else { return Vec::new() };
     let muted = context.style(Meaning::Muted);
     let mut pieces = Vec::new();
-    if let Some(number) = context.store.runs().iter().position(|known| known.id == run.id) {
-        pieces.push((format!("run {} on {}", number + 1, run.plan.backend.name()), context.style(Meaning::Accent)));
+    if let Some(number) = context.store.run_number(run.id) {
+        pieces.push((format!("run {number} on {}", run.plan.backend.name()), context.style(Meaning::Accent)));
     }
     if context.simulated() {
         pieces.push(("simulated".to_owned(), context.style(Meaning::Simulated)));
