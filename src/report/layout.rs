@@ -37,6 +37,32 @@ pub fn list(out: &mut String, title: &str, items: &[String]) {
     out.push('\n');
 }
 
+/// Width of running text: a terminal's usual one.
+const TEXT_WIDTH: usize = 80;
+
+/// Writes running text with its first line indented by `first` and the others by `rest` blanks.
+pub fn paragraph(out: &mut String, text: &str, rest: usize, first: usize) {
+    let mut column = first;
+    let _ = write!(out, "{:first$}", "");
+    // A mark of blanks at the beginning stays.
+    let lead = text.chars().take_while(|c| *c == ' ').count();
+    let _ = write!(out, "{:lead$}", "");
+    column += lead;
+    for (index, word) in text.split_whitespace().enumerate() {
+        let length = word.chars().count();
+        if index > 0 && column + 1 + length > TEXT_WIDTH {
+            let _ = write!(out, "\n{:rest$}", "");
+            column = rest;
+        } else if index > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out.push('\n');
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +72,18 @@ mod tests {
         assert_eq!(shortened("block1/conv", 20), "block1/conv");
         assert_eq!(shortened("a/very/long/name/conv_7", 8), "…/conv_7");
         assert_eq!(shortened("äöü", 2), "…ü");
+    }
+
+    #[test]
+    fn paragraphs_wrap_at_a_terminals_width() {
+        let mut out = String::new();
+        paragraph(&mut out, &format!(" ! {}", "word and ".repeat(30)), 5, 2);
+        assert!(out.lines().count() > 3 && out.lines().all(|line| line.chars().count() <= TEXT_WIDTH), "{out}");
+        assert!(
+            out.starts_with("   ! word and")
+                && out.lines().skip(1).all(|line| line.starts_with("     w") || line.starts_with("     a")),
+            "{out}"
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod layout;
 mod numbers;
 mod result;
 mod text;
+mod verdicts;
 
 pub use counters::{CounterRow, CountersDocument, SamplingDocument, counters_text};
 pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};

@@ -1,10 +1,11 @@
 //! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
 
-use crate::analysis::{Finding, energy, findings};
+use super::verdicts::{BoundsResult, OutliersResult, TrustResult};
+use crate::analysis::{Bound, Finding, Verdicts, energy, findings, summary, verdicts};
 use crate::event::{
     Confound, DeviceInfo, Driver, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
 };
-use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
+use crate::models::{ContextBinaryInfo, ModelFormat, Op, Tensor};
 use crate::store::{LatencyStats, OpStats, PERCENTILES, Run, Store};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -105,7 +106,11 @@ struct RunResult {
     ops: Vec<OpResult>,
     backend_metrics: Vec<MetricResult>,
     outputs: Vec<String>,
+    trust: Option<TrustResult>,
+    bounds: BoundsResult,
+    outliers: Option<OutliersResult>,
     findings: Vec<Finding>,
+    summary: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -171,11 +176,16 @@ struct OpResult {
     #[serde(rename = "type")]
     op_type: Option<String>,
     macs: Option<u64>,
+    bytes_moved: Option<u64>,
     time_us: Option<OpTime>,
     time_derived: bool,
     scaled_us: Option<f64>,
     cycles: Option<OpCycles>,
     share: Option<f64>,
+    gmac_per_s: Option<f64>,
+    gb_per_s: Option<f64>,
+    of_best: Option<f64>,
+    bound: Option<Bound>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -301,6 +311,8 @@ fn energy_result(store: &Store, run: &Run) -> EnergyResult {
 }
 
 fn run_result(store: &Store, run: &Run) -> RunResult {
+    let verdicts = verdicts(store, run);
+    let findings = findings(store, run);
     let reported = || run.stages.iter().filter(|time| time.stage.is_reported());
     RunResult {
         device: store.device(&run.plan.device).cloned(),
@@ -340,7 +352,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
             overhead_factor: run.overhead_factor(),
             mismatched_iterations: run.ops.mismatched(),
         },
-        ops: ops(run),
+        ops: ops(run, &verdicts),
         backend_metrics: run
             .metrics
             .iter()
@@ -354,7 +366,11 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
             })
             .collect(),
         outputs: run.outputs.clone(),
-        findings: findings(store, run),
+        trust: verdicts.trust.as_ref().map(TrustResult::new),
+        bounds: BoundsResult::new(&verdicts),
+        outliers: verdicts.outliers.as_ref().map(OutliersResult::new),
+        summary: summary(run, &verdicts, &findings),
+        findings,
     }
 }
 
@@ -416,22 +432,28 @@ fn latency(clean: &LatencyStats, warmup: &LatencyStats) -> Latency {
 }
 
 /// The graph's ops in order, then the rows the backend made itself (HTP's input and output).
-fn ops(run: &Run) -> Vec<OpResult> {
+fn ops(run: &Run, verdicts: &Verdicts) -> Vec<OpResult> {
     let factor = run.us_per_op_unit();
     let derived = run.op_time_is_derived();
     let measured = run.ops.inferences() > 0;
-    let row = |index: usize, row: Option<usize>, name: &str, op_type: Option<&str>, macs: Option<u64>| {
+    let row = |index: usize, row: Option<usize>, name: &str, op: Option<&Op>| {
+        let achieved = row.and_then(|row| verdicts.roofline.rows.get(row).copied().flatten());
         let stats = row.and_then(|row| run.ops.stats().get(row)).filter(|stats| stats.count() > 0);
         OpResult {
             index,
             name: name.to_owned(),
-            op_type: op_type.map(ToOwned::to_owned),
-            macs,
+            op_type: op.map(|op| op.op_type.clone()),
+            macs: op.and_then(|op| op.macs),
+            bytes_moved: op.and_then(|op| op.bytes_moved),
             time_us: stats.zip(factor).map(|(stats, factor)| op_time(stats, factor)),
             time_derived: derived && stats.is_some(),
             scaled_us: row.filter(|_| stats.is_some()).and_then(|row| run.scaled_op_us(row)),
             cycles: stats.filter(|_| run.ops.unit() == Some(OpUnit::Cycles)).map(op_cycles),
             share: measured.then(|| row.map_or(0.0, |row| run.ops.share(row))),
+            gmac_per_s: achieved.and_then(|achieved| achieved.gmac_per_s),
+            gb_per_s: achieved.and_then(|achieved| achieved.gb_per_s),
+            of_best: achieved.and_then(|achieved| achieved.of_best),
+            bound: row.and_then(|row| verdicts.bounds.layers.get(row).copied().flatten()),
         }
     };
     let rows = run.ops.rows();
@@ -440,11 +462,11 @@ fn ops(run: &Run) -> Vec<OpResult> {
     let mut result: Vec<OpResult> = graph_ops
         .iter()
         .enumerate()
-        .map(|(index, op)| row(index, row_of_op.get(&op.index).copied(), &op.name, Some(op.op_type.as_str()), op.macs))
+        .map(|(index, op)| row(index, row_of_op.get(&op.index).copied(), &op.name, Some(op)))
         .collect();
     for (at, extra) in rows.iter().enumerate().filter(|(_, row)| row.op.is_none()) {
         let index = result.len();
-        result.push(row(index, Some(at), &extra.name, None, None));
+        result.push(row(index, Some(at), &extra.name, None));
     }
     result
 }

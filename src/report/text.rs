@@ -1,8 +1,9 @@
 //! The text report.
 
-use super::layout::{list, shortened};
+use super::layout::{list, paragraph, shortened};
 use super::numbers::{bytes, count, duration_us};
-use crate::analysis::{NoEnergy, energy};
+use super::verdicts::findings_text;
+use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
 use crate::diagnosis::diagnose_failure;
 use crate::event::{RunStatus, SettingOutcome};
 use crate::store::{CounterSeries, PERCENTILES, Run, Store};
@@ -30,6 +31,12 @@ pub fn text_report(store: &Store) -> String {
         layers(&mut out, run);
         metrics(&mut out, run);
         failure(&mut out, store, run);
+        let found = findings(store, run);
+        findings_text(&mut out, run, &found);
+        if let Some(text) = summary(run, &verdicts(store, run), &found) {
+            out.push('\n');
+            paragraph(&mut out, &text, 0, 0);
+        }
     }
     device_counters(&mut out, store);
     counters(&mut out, store);
@@ -309,7 +316,7 @@ fn device_counters(out: &mut String, store: &Store) {
     devices.dedup();
     for device in devices {
         let of_device = || all.series().iter().filter(|series| series.device == device);
-        let rows: Vec<String> = of_device().filter_map(|series| summary(&series.series)).collect();
+        let rows: Vec<String> = of_device().filter_map(|series| counter_summary(&series.series)).collect();
         let _ = writeln!(out, "\ncounters of {device}");
         list(out, "  sampled", &rows);
         let refused = of_device().filter(|series| series.series.info.unavailable.is_some()).count();
@@ -331,7 +338,7 @@ fn device_counters(out: &mut String, store: &Store) {
 }
 
 fn counters(out: &mut String, store: &Store) {
-    let rows: Vec<String> = store.counters().iter().filter_map(summary).collect();
+    let rows: Vec<String> = store.counters().iter().filter_map(counter_summary).collect();
     if !rows.is_empty() {
         out.push('\n');
         list(out, "host", &rows);
@@ -342,7 +349,7 @@ fn counters(out: &mut String, store: &Store) {
 }
 
 /// Mean and largest value of a counter.
-fn summary(series: &CounterSeries) -> Option<String> {
+fn counter_summary(series: &CounterSeries) -> Option<String> {
     let (mean, _, max) = series.summary()?;
     let show = |value: f64| match series.info.unit.as_str() {
         "bytes" => bytes(value),

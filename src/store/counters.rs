@@ -1,5 +1,6 @@
 //! Time series of counters, bounded by age.
 
+use super::history::{History, Span};
 use crate::event::{
     ClockAligned, CounterGap, CounterInfo, CounterSample, CounterSet, Gap, SamplerEnded, SamplerReport,
 };
@@ -14,6 +15,8 @@ pub struct CounterSeries {
     /// What it is.
     pub info: CounterInfo,
     points: VecDeque<(u64, Option<f64>)>,
+    dropped: u64,
+    history: History,
     count: u64,
     sum: f64,
     min: f64,
@@ -23,13 +26,23 @@ pub struct CounterSeries {
 impl CounterSeries {
     /// An empty series.
     pub fn new(info: CounterInfo) -> Self {
-        Self { info, points: VecDeque::new(), count: 0, sum: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY }
+        Self {
+            info,
+            points: VecDeque::new(),
+            dropped: 0,
+            history: History::default(),
+            count: 0,
+            sum: 0.0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+        }
     }
 
     /// Adds a tick; `None` is a gap.
     pub fn push(&mut self, t_us: u64, value: Option<f64>) {
         if self.points.len() == SERIES_CAPACITY {
             self.points.pop_front();
+            self.dropped += 1;
         }
         let value = value.filter(|v| v.is_finite());
         self.points.push_back((t_us, value));
@@ -38,12 +51,23 @@ impl CounterSeries {
             self.sum += value;
             self.min = self.min.min(value);
             self.max = self.max.max(value);
+            self.history.push(t_us, value);
         }
     }
 
     /// Recent points, oldest first: (host monotonic microseconds, value).
     pub fn points(&self) -> &VecDeque<(u64, Option<f64>)> {
         &self.points
+    }
+
+    /// Points that no longer fit; only [`Self::history`] tells of them.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The whole course since the session began, in stretches that grow with it.
+    pub fn history(&self) -> &[Span] {
+        self.history.spans()
     }
 
     /// Newest value; `None` if the newest tick is a gap.

@@ -4,11 +4,13 @@
 //! keeps every latency (4 bytes each) and a histogram per op, but no raw op samples: those are in the session file.
 
 mod counters;
+mod history;
 mod latency;
 mod ops;
 mod run;
 
 pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY, SamplerState};
+pub use history::Span;
 pub use latency::{LatencyStats, PERCENTILES, Percentile};
 pub use ops::{OpStats, OpTable};
 pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};

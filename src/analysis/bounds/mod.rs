@@ -1,0 +1,108 @@
+//! What bounds a run, and its layers.
+
+mod account;
+mod conditions;
+mod layers;
+
+pub use account::Share;
+
+use super::Finding;
+use super::course::{blocks, step, trend};
+use super::heat::HeldBack;
+use super::roofline::Roofline;
+use crate::store::{Run, Store};
+use serde::Serialize;
+
+/// What time goes into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// Multiplying.
+    Compute,
+    /// Moving bytes.
+    MemoryBandwidth,
+    /// Neither: starting ops, synchronising, ops that suit the backend badly.
+    OpOverhead,
+    /// Conversions of types and layouts.
+    Conversions,
+    /// The call into the accelerator: transport, queue, wake-up.
+    CallOverhead,
+    /// Work of the processor before and after the accelerator's.
+    HostProcessing,
+    /// What the backend does not tell apart.
+    Unknown,
+}
+
+impl Bound {
+    /// Words for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Compute => "computing",
+            Self::MemoryBandwidth => "moving data",
+            Self::OpOverhead => "overhead of single ops",
+            Self::Conversions => "conversions of types and layouts",
+            Self::CallOverhead => "the call into the accelerator",
+            Self::HostProcessing => "the processor's part before and after",
+            Self::Unknown => "not told apart",
+        }
+    }
+}
+
+/// What bounds a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bounds {
+    /// What takes most of an inference; `None` where nothing stands out or the data cannot tell.
+    pub main: Option<Bound>,
+    /// Parts of an inference's time, largest first. Empty where nothing is known.
+    pub shares: Vec<Share>,
+    /// What would tell more.
+    pub would_tell: Vec<String>,
+    /// By row of the op table; `None` where it cannot be told.
+    pub layers: Vec<Option<Bound>>,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+/// What bounds a run; nothing is known before its first figures.
+pub fn bounds(store: &Store, run: &Run, roofline: &Roofline) -> Bounds {
+    let layers = layers::classified(run, roofline);
+    let (shares, would_tell) = account::account(run, &layers);
+    let main = account::main(&shares);
+    let mut findings = Vec::new();
+    findings.extend(account::finding(run, &shares, main));
+    findings.extend(account::conversions(run, &layers, main));
+    findings.extend(account::ddr(store, run));
+    findings.extend(layers::hottest(run, roofline, &layers));
+    let blocks = blocks(&run.clean);
+    let slower = trend(&blocks).is_some_and(|trend| trend.change >= 0.05)
+        || step(&blocks).is_some_and(|step| step.after_us >= step.before_us * 1.05);
+    findings.extend(conditions::heat(store, run, &blocks, slower));
+    findings.extend(conditions::clocks(store, run));
+    findings.extend(conditions::contention(store, run));
+    findings.extend(conditions::cold_start(run));
+    findings.extend(conditions::fallback(store, run));
+    Bounds { main, shares, would_tell, layers, findings }
+}
+
+/// How a device was held back, in one sentence.
+pub(super) fn held_back_text(run: &Run, held: &HeldBack<'_>) -> String {
+    let label = &held.counter.info().label;
+    let unit = match held.counter.info().unit.as_str() {
+        "" => String::new(),
+        unit => format!(" {unit}"),
+    };
+    let of = held.counter.info().maximum.map_or_else(String::new, |maximum| format!(" of {maximum:.0}"));
+    if held.from_start {
+        return format!(
+            "{label} was at {:.0}{of}{unit} when measuring began, {:.0} at its highest",
+            held.before, held.after
+        );
+    }
+    let start_us = run.clean.window_us().map_or(run.started_us, |(from_us, _)| from_us);
+    let when = if held.since_us >= start_us {
+        format!("{:.1} s into the clean phase", (held.since_us - start_us) as f64 / 1e6)
+    } else {
+        "before the clean phase".to_owned()
+    };
+    format!("{label} went from {:.0} to {:.0}{of}{unit}, beginning {when}", held.before, held.after)
+}

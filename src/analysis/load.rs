@@ -1,0 +1,108 @@
+//! What other processes took from the processor while a run was measured.
+
+use super::window::{Watched, counter};
+use crate::store::{Run, Store};
+
+/// A reading of processor use tells about the time since the one before, at most this long, microseconds.
+const READING_US: u64 = 250_000;
+/// Readings that a figure rests on, at least.
+const MIN_READINGS: usize = 3;
+
+/// Processor use during the clean phase.
+pub struct Load<'a> {
+    /// Cores kept busy by everything.
+    pub busy_cores: f64,
+    /// Cores kept busy by the process that ran the model.
+    pub own_cores: f64,
+    /// Cores there are.
+    pub cores: f64,
+    /// Readings it rests on.
+    pub readings: usize,
+    /// The counter.
+    pub busy: Watched<'a>,
+}
+
+impl Load<'_> {
+    /// Cores kept busy by others.
+    pub fn others(&self) -> f64 {
+        (self.busy_cores - self.own_cores).max(0.0)
+    }
+
+    /// Part of the machine that others took, 0 to 1.
+    pub fn share(&self) -> f64 {
+        self.others() / self.cores.max(1.0)
+    }
+}
+
+/// The load during the clean phase, or why it cannot be told.
+pub fn load<'a>(store: &'a Store, run: &'a Run) -> Result<Load<'a>, String> {
+    let local = run.plan.device == "local";
+    let id = if local { "host.cpu.busy" } else { "cpu.busy" };
+    let busy = counter(store, run, id).ok_or_else(|| format!("the counter {id} was not sampled"))?;
+    let cores = if local {
+        counter(store, run, "host.load.1m").and_then(|load| load.info().maximum)
+    } else {
+        cores_of(store, run)
+    };
+    let cores = cores.ok_or("the number of processor cores is unknown")?;
+    let (from_us, to_us) = run.clean.window_us().ok_or("nothing was measured")?;
+    // A reading that began before the phase tells about loading, too.
+    let values = busy.values(from_us + READING_US, to_us);
+    if values.len() < MIN_READINGS {
+        let measured = (to_us - from_us) as f64 / 1e6;
+        return Err(format!(
+            "only {} readings of the processor's use fell into the {measured:.1} s of the clean phase",
+            values.len()
+        ));
+    }
+    let percent = values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64;
+    let own = match run.cpu_utilization_percent() {
+        Some(own) => Some(own),
+        None => counter(store, run, "proc.cpu").and_then(|own| own.mean(from_us, to_us)),
+    };
+    let own_cores = own.ok_or("the processor time of the run's own process is unknown")? / 100.0;
+    Ok(Load { busy_cores: percent / 100.0 * cores, own_cores, cores, readings: values.len(), busy })
+}
+
+fn cores_of(store: &Store, run: &Run) -> Option<f64> {
+    let clusters = &store.device_facts(&run.plan.device)?.clusters;
+    let cores: usize = clusters.iter().map(|cluster| cluster.cpus.len()).sum();
+    (cores > 0).then_some(cores as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::testing::{Made, only, steady};
+    use crate::backends::Backend;
+
+    fn made(busy: f64, own_cores: f64, inferences: usize) -> Store {
+        Made::local(Backend::Cpu)
+            .clean(steady(10_000.0, 5.0, inferences))
+            .runner_cores(own_cores)
+            .host_counter("host.cpu.busy", Some(100.0), move |_| busy)
+            .host_counter("host.load.1m", Some(8.0), |_| 1.0)
+            .store()
+    }
+
+    #[test]
+    fn a_backend_that_spins_on_all_cores_is_no_load_of_others() {
+        let store = made(99.0, 7.9, 200);
+        let load = load(&store, only(&store)).unwrap();
+        assert!(load.others() < 0.1 && load.readings >= 5, "{}", load.others());
+    }
+
+    #[test]
+    fn load_of_others_is_what_the_run_does_not_use_itself() {
+        let store = made(75.0, 1.0, 200);
+        let load = load(&store, only(&store)).unwrap();
+        assert!((load.others() - 5.0).abs() < 0.01 && (load.share() - 0.625).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_short_phase_says_that_nothing_is_known() {
+        let store = made(75.0, 1.0, 20);
+        let why = load(&store, only(&store)).err().unwrap();
+        assert!(why.contains("readings") && why.contains("0.2 s"), "{why}");
+    }
+}

@@ -1,0 +1,280 @@
+//! Inferences far from the others, with what the counters and the log said around them.
+
+use super::window::watched;
+use super::{Evidence, Finding, FindingKind, Place, Severity};
+use crate::event::LogLevel;
+use crate::report::duration_text;
+use crate::store::{Run, Store};
+use serde::Serialize;
+
+/// Times of the median beyond which an inference is an outlier.
+const FACTOR: f64 = 2.0;
+/// Inferences below which no median is sure enough to call one an outlier.
+const MIN_SAMPLES: u64 = 20;
+/// Outliers that are kept, slowest first; all are counted.
+const KEPT: usize = 20;
+/// Time before and after an outlier that its surroundings are taken from, microseconds.
+const AROUND_US: u64 = 500_000;
+/// Log lines kept with an outlier.
+const LINES: usize = 20;
+/// Part of all inferences from which outliers are no rarity.
+const MANY: f64 = 0.01;
+/// A counter moved if it changed by this part of its range in the session.
+const MOVED: f64 = 0.25;
+
+/// A counter around an outlier.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Around {
+    /// Device id; `None`: this machine.
+    pub device: Option<String>,
+    /// Counter id.
+    pub id: String,
+    /// Label for people.
+    pub label: String,
+    /// Unit of the values.
+    pub unit: String,
+    /// Mean over the half second before.
+    pub before: Option<f64>,
+    /// Mean from its start to half a second after its end: counters tell about the time before a reading.
+    pub during: Option<f64>,
+    /// The change as a part of the counter's range in the session, 0 to 1.
+    pub change: f64,
+}
+
+/// A line of the log around an outlier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LineAround {
+    /// Host monotonic microseconds.
+    pub t_us: u64,
+    /// Severity.
+    pub level: LogLevel,
+    /// The text.
+    pub text: String,
+}
+
+/// An inference that took far longer than the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outlier {
+    /// Index in the clean phase, from 0.
+    pub index: u64,
+    /// Start, host monotonic microseconds.
+    pub start_us: u64,
+    /// Latency, microseconds.
+    pub latency_us: f64,
+    /// Counters around it, the ones that changed most first.
+    pub counters: Vec<Around>,
+    /// Log lines around it, oldest first.
+    pub logs: Vec<LineAround>,
+    /// True if single readings or lines of that time are no longer in memory; the session file has them.
+    pub surroundings_gone: bool,
+}
+
+/// All outliers of the clean phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outliers {
+    /// Latency beyond which an inference is one, microseconds.
+    pub limit_us: f64,
+    /// How many there are.
+    pub count: u64,
+    /// The slowest of them, slowest first.
+    pub kept: Vec<Outlier>,
+}
+
+impl Around {
+    /// True if the counter changed enough to be worth telling.
+    pub fn moved(&self) -> bool {
+        self.change >= MOVED
+    }
+}
+
+/// Inferences of the clean phase that took more than twice the median; `None` while there are too few to tell.
+pub fn outliers(store: &Store, run: &Run) -> Option<Outliers> {
+    if run.clean.count() < MIN_SAMPLES {
+        return None;
+    }
+    let limit_us = FACTOR * run.clean.percentile_us(50.0)?;
+    let mut count = 0;
+    let mut slowest: Vec<(u64, u64, f64)> = Vec::with_capacity(KEPT + 1);
+    for ((start_us, latency_us), index) in run.clean.timed().zip(0u64..) {
+        let latency_us = f64::from(latency_us);
+        if latency_us <= limit_us {
+            continue;
+        }
+        count += 1;
+        let at = slowest.partition_point(|slower| slower.2 >= latency_us);
+        if at < KEPT {
+            slowest.insert(at, (index, start_us, latency_us));
+            slowest.truncate(KEPT);
+        }
+    }
+    let kept = slowest.into_iter().map(|(index, start_us, latency_us)| one(store, run, index, start_us, latency_us));
+    Some(Outliers { limit_us, count, kept: kept.collect() })
+}
+
+fn one(store: &Store, run: &Run, index: u64, start_us: u64, latency_us: f64) -> Outlier {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a latency, far below 2^63")]
+    let end_us = start_us + latency_us as u64;
+    let (from_us, to_us) = (start_us.saturating_sub(AROUND_US), end_us + AROUND_US);
+    let mut gone = false;
+    let mut counters = Vec::new();
+    for counter in watched(store, run) {
+        let Some((_, min, max)) = counter.series.summary() else { continue };
+        if !counter.has_points_from(from_us) {
+            gone = true;
+            continue;
+        }
+        let (before, during) = (counter.mean(from_us, start_us.saturating_sub(1)), counter.mean(start_us, to_us));
+        if before.is_none() && during.is_none() {
+            continue;
+        }
+        let range = max - min;
+        let change = before.zip(during).filter(|_| range > 0.0).map_or(0.0, |(a, b)| (b - a).abs() / range);
+        counters.push(Around {
+            device: counter.device.map(ToOwned::to_owned),
+            id: counter.info().id.clone(),
+            label: counter.info().label.clone(),
+            unit: counter.info().unit.clone(),
+            before,
+            during,
+            change,
+        });
+    }
+    counters.sort_by(|a, b| b.change.total_cmp(&a.change));
+    let lines = store.logs();
+    gone |= store.logs_dropped() > 0 && lines.front().is_some_and(|oldest| oldest.t_us > from_us);
+    let within = |t_us: u64| (from_us..=to_us).contains(&t_us);
+    let logs = lines.iter().filter(|line| within(line.t_us) && line.run.is_none_or(|id| id == run.id));
+    let logs = logs.take(LINES).map(|line| LineAround {
+        t_us: line.t_us,
+        level: line.line.level,
+        text: line.line.text.clone(),
+    });
+    Outlier { index, start_us, latency_us, counters, logs: logs.collect(), surroundings_gone: gone }
+}
+
+/// The finding about outliers. Those of an emulation are nobody's.
+pub(super) fn finding(run: &Run, outliers: &Outliers) -> Option<Finding> {
+    let worst = outliers.kept.first().filter(|_| !run.plan.simulated)?;
+    let share = outliers.count as f64 / run.clean.count() as f64;
+    let severity = if share > MANY { Severity::Warning } else { Severity::Info };
+    let mut evidence = vec![Evidence::at(
+        format!("the slowest is inference {} with {}", worst.index, duration_text(worst.latency_us)),
+        Place::Moment(worst.start_us),
+    )];
+    evidence.extend(common(outliers));
+    let with_lines = outliers.kept.iter().filter(|outlier| !outlier.logs.is_empty()).count();
+    if with_lines > 0 {
+        evidence.push(Evidence::new(format!(
+            "{with_lines} of the slowest {} have log lines around them",
+            outliers.kept.len()
+        )));
+    }
+    if outliers.kept.iter().any(|outlier| outlier.surroundings_gone) {
+        evidence
+            .push(Evidence::new("counters around some of them are no longer in memory; a recorded session has them"));
+    }
+    let title = format!(
+        "{} of {} inferences ({:.1} %) took more than {} (2 x p50)",
+        outliers.count,
+        run.clean.count(),
+        share * 100.0,
+        duration_text(outliers.limit_us)
+    );
+    Some(Finding::new("outlier.slow-inferences", FindingKind::Outlier, severity, title, evidence))
+}
+
+/// The counter that changed with most of the outliers in the same way, if one did with at least half of three or more.
+fn common(outliers: &Outliers) -> Option<Evidence> {
+    let mut moved: Vec<(&Around, i32, usize)> = Vec::new();
+    for around in outliers.kept.iter().flat_map(|outlier| &outlier.counters).filter(|around| around.moved()) {
+        let way = if around.during > around.before { 1 } else { -1 };
+        match moved
+            .iter_mut()
+            .find(|(known, known_way, _)| (&known.id, &known.device, *known_way) == (&around.id, &around.device, way))
+        {
+            Some(known) => known.2 += 1,
+            None => moved.push((around, way, 1)),
+        }
+    }
+    let (around, way, count) = moved.into_iter().max_by_key(|moved| moved.2)?;
+    if outliers.kept.len() < 3 || count * 2 < outliers.kept.len() {
+        return None;
+    }
+    let text = format!(
+        "{} {} with {count} of the slowest {}",
+        around.label,
+        if way > 0 { "rises" } else { "falls" },
+        outliers.kept.len()
+    );
+    Some(Evidence::at(text, Place::Counter { device: around.device.clone(), id: around.id.clone() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::testing::{Made, moment, only, steady};
+    use crate::backends::Backend;
+    use crate::store::SERIES_CAPACITY;
+
+    fn with_slow(count: usize, slow: &[usize]) -> Vec<f64> {
+        let mut latencies = steady(10_000.0, 5.0, count);
+        slow.iter().zip(0u32..).for_each(|(at, more)| latencies[*at] = 50_000.0 + 1000.0 * f64::from(more));
+        latencies
+    }
+
+    #[test]
+    fn the_slowest_are_kept_with_what_happened_around_them() {
+        // Inference 200 starts 2 s into the phase.
+        let store = Made::local(Backend::Cpu)
+            .clean(with_slow(500, &[200]))
+            .host_counter("host.cpu.busy", Some(100.0), |t_s| if (2.0..2.5).contains(&t_s) { 95.0 } else { 20.0 })
+            .host_counter("host.cpu.freq", None, |_| 2600.0)
+            .log(2.1, "something else began")
+            .log(4.0, "later")
+            .store();
+        let found = outliers(&store, only(&store)).unwrap();
+        assert_eq!((found.count, found.kept.len(), found.kept[0].index), (1, 1, 200));
+        let kept = &found.kept[0];
+        assert!(kept.start_us.abs_diff(moment(2.0)) < 20_000 && !kept.surroundings_gone);
+        assert_eq!((kept.counters[0].id.as_str(), kept.counters[0].before), ("host.cpu.busy", Some(20.0)));
+        assert!(kept.counters[0].moved() && !kept.counters[1].moved());
+        assert_eq!(kept.logs.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["something else began"]);
+        let finding = finding(only(&store), &found).unwrap();
+        assert_eq!(finding.severity, Severity::Info, "one of 500");
+    }
+
+    #[test]
+    fn all_are_counted_and_the_slowest_come_first() {
+        let slow: Vec<usize> = (0..40).map(|i| i * 12).collect();
+        let store = Made::local(Backend::Cpu).clean(with_slow(500, &slow)).store();
+        let found = outliers(&store, only(&store)).unwrap();
+        assert_eq!((found.count, found.kept.len()), (40, KEPT));
+        assert!(found.kept.is_sorted_by(|a, b| a.latency_us >= b.latency_us));
+        assert_eq!(found.kept[0].index, 39 * 12);
+        assert_eq!(finding(only(&store), &found).unwrap().severity, Severity::Warning, "eight in a hundred");
+    }
+
+    #[test]
+    fn even_runs_and_short_ones_have_none() {
+        let store = Made::local(Backend::Cpu).clean(steady(1000.0, 50.0, 500)).store();
+        let found = outliers(&store, only(&store)).unwrap();
+        assert_eq!((found.count, finding(only(&store), &found)), (0, None));
+        let store = Made::local(Backend::Cpu).clean(with_slow(19, &[3])).store();
+        assert_eq!(outliers(&store, only(&store)), None);
+    }
+
+    #[test]
+    fn surroundings_that_have_gone_are_told() {
+        // Ten readings a second: the first ones of a long run are gone at its end.
+        let seconds = SERIES_CAPACITY / 10 + 60;
+        let store = Made::on_phone(Backend::Htp)
+            .clean(with_slow(seconds * 100, &[500, seconds * 100 - 500]))
+            .phone_counter("cpu.busy", Some(100.0), |_| 20.0)
+            .store();
+        let found = outliers(&store, only(&store)).unwrap();
+        let gone: Vec<bool> = found.kept.iter().map(|outlier| outlier.surroundings_gone).collect();
+        assert_eq!(gone, [false, true]);
+        let finding = finding(only(&store), &found).unwrap();
+        assert!(finding.evidence.iter().any(|evidence| evidence.text.contains("no longer in memory")));
+    }
+}

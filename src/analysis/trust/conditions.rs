@@ -1,0 +1,223 @@
+//! Under what conditions a run was measured.
+
+use super::super::Evidence;
+use super::{Reason, Seen, Verdict};
+use crate::backends::Backend;
+use crate::backends::ProfilingLevel;
+use crate::event::{Driver, RunStatus};
+use crate::report::duration_text;
+use crate::store::Run;
+
+/// Part of the machine taken by others that matters.
+const LOAD_MATTERS: f64 = 0.1;
+/// Part from which a run on the processor says more about others than about itself.
+const LOAD_TOO_MUCH: f64 = 0.3;
+/// Tracing that makes an inference this many times as long changes what layers look like.
+const TRACING_MATTERS: f64 = 1.25;
+
+/// What holds for a simulated run: nothing about a device.
+pub(super) fn simulated(run: &Run) -> Reason {
+    let text = format!("{} ran in the emulation of this machine's {} library", run.plan.backend, run.plan.backend);
+    let title = "simulated: the times are those of the emulation and tell nothing about a device".to_owned();
+    let mut reason = Reason::new(Verdict::Not, "trust.simulated", title, vec![Evidence::new(text)]);
+    // It was asked for, and it is said wherever a figure is shown.
+    reason.finding.severity = super::Severity::Info;
+    reason
+}
+
+/// Conditions that change times.
+pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut Vec<String>) {
+    match &seen.load {
+        Ok(_) => reasons.extend(background(seen)),
+        Err(why) => not_judged.push(format!("load by other processes: {why}")),
+    }
+    reasons.extend(throttled(seen));
+    reasons.extend(seen.run.confounds.iter().filter_map(|confound| {
+        let (weight, id) = weight_of(&confound.id)?;
+        Some(Reason::new(
+            weight,
+            id,
+            confound.observation.clone(),
+            vec![Evidence::new(format!("seen before the run; {}", confound.advice))],
+        ))
+    }));
+    reasons.extend(tracing(seen.run));
+    reasons.extend(shell(seen.run));
+}
+
+/// What is true of any run, simulated or not.
+pub(super) fn whole(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
+    let run = seen.run;
+    if let Some(failure) = run.failure.as_ref().filter(|_| run.status() == Some(RunStatus::Failed)) {
+        let text = format!("failed in stage {}: {}", failure.stage, failure.message);
+        let title = format!("the run failed after {} inferences: the figures are of a part of it", run.clean.count());
+        reasons.push(Reason::new(Verdict::WithCare, "trust.failed", title, vec![Evidence::new(text)]));
+    }
+    let lost = seen.store.lost();
+    if lost > 0 {
+        let text = format!("{lost} items were lost on their way, see the log");
+        let title = "data of this session was lost: counters or figures have gaps".to_owned();
+        reasons.push(Reason::new(Verdict::WithCare, "trust.lost-data", title, vec![Evidence::new(text)]));
+    }
+    let (mixed, told) = (run.ops.mismatched(), run.ops.inferences());
+    if mixed > 0 {
+        let text = format!("{mixed} of {} detailed inferences told other ops than the first one", mixed + told);
+        let title = "the ops of inferences differ: layer times leave some of them out".to_owned();
+        reasons.push(Reason::new(Verdict::WithCare, "trust.mixed-ops", title, vec![Evidence::new(text)]));
+    }
+}
+
+fn background(seen: &Seen<'_>) -> Option<Reason> {
+    let load = seen.load.as_ref().ok().filter(|load| load.share() >= LOAD_MATTERS)?;
+    let text = format!(
+        "of {:.0} cores {:.1} were busy, {:.1} of them with this run ({} readings)",
+        load.cores, load.busy_cores, load.own_cores, load.readings
+    );
+    let title = format!(
+        "other processes kept {:.1} of {:.0} cores busy meanwhile ({:.0} %)",
+        load.others(),
+        load.cores,
+        load.share() * 100.0
+    );
+    let too_much = seen.run.plan.backend == Backend::Cpu && load.share() >= LOAD_TOO_MUCH;
+    let weight = if too_much { Verdict::Not } else { Verdict::WithCare };
+    Some(Reason::new(weight, "trust.background-load", title, vec![Evidence::at(text, load.busy.place())]))
+}
+
+fn throttled(seen: &Seen<'_>) -> Option<Reason> {
+    let held: Vec<_> = seen.held_back.iter().filter(|held| held.concerns_backend).collect();
+    let first = held.first()?;
+    let evidence = held
+        .iter()
+        .take(3)
+        .map(|held| Evidence::at(super::super::bounds::held_back_text(seen.run, held), held.counter.place()));
+    let title = if first.from_start {
+        "the device was held back already when measuring began".to_owned()
+    } else {
+        "the device was held back while it was measured".to_owned()
+    };
+    Some(Reason::new(Verdict::WithCare, "trust.throttled", title, evidence.collect()))
+}
+
+/// What a disturbance seen before the run means for its figures.
+fn weight_of(confound: &str) -> Option<(Verdict, &'static str)> {
+    Some(match confound {
+        "thermal_status" => (Verdict::WithCare, "trust.thermal-status"),
+        "start_temperature" => (Verdict::WithCare, "trust.start-temperature"),
+        "power_save" => (Verdict::WithCare, "trust.power-save"),
+        "battery_low" => (Verdict::WithCare, "trust.battery-low"),
+        "busy_process" => (Verdict::WithCare, "trust.busy-process"),
+        // A tethered phone is charged as a rule; it warms, which shows elsewhere if it matters.
+        "charging" => (Verdict::Trusted, "trust.charging"),
+        "screen_on" => (Verdict::Trusted, "trust.screen-on"),
+        _ => return None,
+    })
+}
+
+/// The latencies are of the clean phase, so tracing touches the layers only.
+fn tracing(run: &Run) -> Option<Reason> {
+    if let Some(factor) = run.overhead_factor().filter(|factor| *factor >= TRACING_MATTERS) {
+        let clean = run.clean.mean_us().map_or_else(String::new, duration_text);
+        let detailed = run.detailed.mean_us().map_or_else(String::new, duration_text);
+        let text = format!("mean {detailed} while layers are timed, {clean} without");
+        let title = format!(
+            "timing layers makes an inference {factor:.2} times as long: small layers look larger than they are"
+        );
+        return Some(Reason::new(Verdict::Trusted, "trust.tracing-cost", title, vec![Evidence::new(text)]));
+    }
+    None
+}
+
+fn shell(run: &Run) -> Option<Reason> {
+    let driver = run.plan.driver;
+    if driver == Driver::Runner {
+        return None;
+    }
+    let profiled = if run.plan.clean_profiling() == ProfilingLevel::Basic { ", with basic profiling" } else { "" };
+    let text = format!("started by {} from the adb shell{profiled}", driver.label());
+    let title = "measured in a process of the shell: an app in the foreground has another scheduling class".to_owned();
+    let mut reason = Reason::new(Verdict::Trusted, "trust.scheduler-class", title, vec![Evidence::new(text)]);
+    reason.finding.source = Some("AI Hub FAQ: up to 58 % apart, 5 % in the median");
+    Some(reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analysis::testing::{Made, only, steady};
+    use crate::analysis::trust::{Verdict, trust};
+    use crate::backends::Backend;
+    use crate::event::{Event, OpUnit, RunStatus};
+    use crate::store::Store;
+
+    fn found(store: &Store) -> Vec<(&'static str, Verdict)> {
+        let trust = trust(store, only(store)).unwrap();
+        trust.reasons.iter().map(|reason| (reason.finding.id, reason.weight)).collect()
+    }
+
+    fn quiet(backend: Backend) -> Made {
+        Made::local(backend).clean(steady(10_000.0, 5.0, 500))
+    }
+
+    #[test]
+    fn a_simulated_run_is_only_told_to_be_that() {
+        let mut latencies = steady(10_000.0, 5.0, 500);
+        latencies[250..].iter_mut().for_each(|us| *us *= 3.0);
+        let store = Made::local(Backend::Htp).simulated().clean(latencies).store();
+        assert_eq!(found(&store), [("trust.simulated", Verdict::Not)]);
+        let run = only(&store);
+        assert_eq!(trust(&store, run).unwrap().reasons[0].finding.severity, crate::analysis::Severity::Info);
+    }
+
+    #[test]
+    fn load_of_others_weighs_by_its_part_and_the_backend() {
+        let loaded = |backend, busy: f64| {
+            let made = quiet(backend).runner_cores(1.0).host_counter("host.cpu.busy", Some(100.0), move |_| busy);
+            found(&made.host_counter("host.load.1m", Some(4.0), |_| 1.0).store())
+        };
+        assert_eq!(loaded(Backend::Cpu, 30.0), []);
+        assert_eq!(loaded(Backend::Cpu, 45.0), [("trust.background-load", Verdict::WithCare)]);
+        assert_eq!(loaded(Backend::Cpu, 90.0), [("trust.background-load", Verdict::Not)]);
+        assert_eq!(loaded(Backend::Gpu, 90.0), [("trust.background-load", Verdict::WithCare)]);
+    }
+
+    #[test]
+    fn tracing_and_the_shell_are_told_and_weigh_nothing() {
+        let store = quiet(Backend::Cpu).detailed(&steady(17_000.0, 5.0, 50)).store();
+        assert_eq!(found(&store), [("trust.tracing-cost", Verdict::Trusted)]);
+        assert_eq!(found(&quiet(Backend::Cpu).detailed(&steady(11_000.0, 5.0, 50)).store()), []);
+        let phone = Made::on_phone(Backend::Htp).clean(steady(10_000.0, 5.0, 500)).store();
+        assert_eq!(found(&phone), [("trust.scheduler-class", Verdict::Trusted)]);
+    }
+
+    #[test]
+    fn what_disturbs_a_device_weighs_by_what_it_does() {
+        let store = |id: &str| found(&quiet(Backend::Cpu).confound(id, "seen").store());
+        assert_eq!(store("charging"), [("trust.charging", Verdict::Trusted)]);
+        assert_eq!(store("power_save"), [("trust.power-save", Verdict::WithCare)]);
+        assert_eq!(store("busy_process"), [("trust.busy-process", Verdict::WithCare)]);
+        assert_eq!(store("something_new"), []);
+    }
+
+    #[test]
+    fn throttling_of_what_the_backend_uses_is_a_reason_and_other_cooling_is_none() {
+        let on_phone = |id: &str| {
+            let made = Made::on_phone(Backend::Htp).clean(steady(10_000.0, 5.0, 500));
+            found(&made.phone_counter(id, Some(5.0), |t_s| if t_s < 2.0 { 0.0 } else { 1.0 }).store())
+        };
+        assert_eq!(on_phone("cooling.cdsp")[0], ("trust.throttled", Verdict::WithCare));
+        assert_eq!(on_phone("cooling.gpu"), [("trust.scheduler-class", Verdict::Trusted)]);
+    }
+
+    #[test]
+    fn lost_data_mixed_ops_and_failures_are_told() {
+        let lost = Event::Lost { source: "test".to_owned(), reason: "-".to_owned(), count: 3 };
+        assert_eq!(found(&quiet(Backend::Cpu).event(lost).store()), [("trust.lost-data", Verdict::WithCare)]);
+        let mixed = quiet(Backend::Cpu)
+            .op_times(OpUnit::Us, &[5, 6])
+            .event(Event::OpTimes(crate::event::OpSample { inference: 10, values: vec![1] }));
+        assert_eq!(found(&mixed.store()), [("trust.mixed-ops", Verdict::WithCare)]);
+        let failure = crate::event::Failure::new(crate::event::Stage::Execute, "graphExecute", "it broke");
+        let failed = quiet(Backend::Cpu).event(Event::Failed(Box::new(failure))).ended(RunStatus::Failed);
+        assert_eq!(found(&failed.store()), [("trust.failed", Verdict::WithCare)]);
+    }
+}

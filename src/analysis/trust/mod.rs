@@ -1,0 +1,144 @@
+//! Whether the figures of a run can be trusted, and why not.
+
+mod conditions;
+mod samples;
+mod steadiness;
+
+use super::course::{Block, blocks};
+use super::heat::{HeldBack, held_back};
+use super::load::{Load, load};
+use super::{Evidence, Finding, FindingKind, Severity};
+use crate::store::{Run, Store};
+use serde::Serialize;
+
+/// How far the latencies of a run can be trusted; also what a single reason does to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing speaks against them.
+    Trusted,
+    /// They hold, with the reasons in mind.
+    WithCare,
+    /// They do not describe what was asked.
+    Not,
+}
+
+/// Why figures are less sure than they look, or what to know about them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reason {
+    /// What it does to the verdict.
+    pub weight: Verdict,
+    /// What was found.
+    pub finding: Finding,
+}
+
+/// A verdict with its reasons.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trust {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Its reasons, the weightiest first.
+    pub reasons: Vec<Reason>,
+    /// What could not be judged, each with the reason why.
+    pub not_judged: Vec<String>,
+}
+
+impl Verdict {
+    /// Words for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Trusted => "trusted",
+            Self::WithCare => "with care",
+            Self::Not => "not as they are",
+        }
+    }
+}
+
+impl Reason {
+    /// A reason; its severity follows from its weight.
+    fn new(weight: Verdict, id: &'static str, title: String, evidence: Vec<Evidence>) -> Self {
+        let severity = match weight {
+            Verdict::Trusted => Severity::Info,
+            Verdict::WithCare => Severity::Warning,
+            Verdict::Not => Severity::Problem,
+        };
+        Self { weight, finding: Finding::new(id, FindingKind::Trust, severity, title, evidence) }
+    }
+}
+
+/// What the reasons are found in; worked out once for all of them.
+struct Seen<'a> {
+    store: &'a Store,
+    run: &'a Run,
+    blocks: Vec<Block>,
+    held_back: Vec<HeldBack<'a>>,
+    load: Result<Load<'a>, String>,
+    dependence: Option<f64>,
+}
+
+/// The verdict on a run's latencies; `None` while there is none of the clean phase.
+pub fn trust(store: &Store, run: &Run) -> Option<Trust> {
+    if run.clean.is_empty() {
+        return None;
+    }
+    let seen = Seen {
+        store,
+        run,
+        blocks: blocks(&run.clean),
+        held_back: held_back(store, run),
+        load: load(store, run),
+        dependence: super::course::dependence(&run.clean),
+    };
+    let mut reasons = Vec::new();
+    let mut not_judged = Vec::new();
+    if run.plan.simulated {
+        // How even the emulation runs says nothing about a device.
+        reasons.push(conditions::simulated(run));
+    } else {
+        steadiness::judge(&seen, &mut reasons, &mut not_judged);
+        samples::judge(&seen, &mut reasons);
+        conditions::judge(&seen, &mut reasons, &mut not_judged);
+    }
+    conditions::whole(&seen, &mut reasons);
+    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.weight));
+    let verdict = reasons.iter().map(|reason| reason.weight).max().unwrap_or(Verdict::Trusted);
+    Some(Trust { verdict, reasons, not_judged })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::testing::{Made, only, steady};
+    use crate::backends::Backend;
+
+    #[test]
+    fn a_steady_run_on_a_quiet_machine_is_trusted_without_a_word() {
+        let store = Made::local(Backend::Cpu)
+            .first(1500.0)
+            .clean(steady(10_000.0, 5.0, 500))
+            .runner_cores(1.0)
+            .host_counter("host.cpu.busy", Some(100.0), |_| 14.0)
+            .host_counter("host.load.1m", Some(8.0), |_| 1.0)
+            .store();
+        let trust = trust(&store, only(&store)).unwrap();
+        assert_eq!(trust, Trust { verdict: Verdict::Trusted, reasons: Vec::new(), not_judged: Vec::new() });
+    }
+
+    #[test]
+    fn nothing_measured_has_no_verdict() {
+        let store = Made::local(Backend::Cpu).first(10.0).store();
+        assert_eq!(trust(&store, only(&store)), None);
+    }
+
+    #[test]
+    fn the_weightiest_reason_decides_and_comes_first() {
+        let mut latencies = steady(1000.0, 5.0, 200);
+        latencies[100..].iter_mut().for_each(|us| *us *= 2.0);
+        let store = Made::local(Backend::Cpu).clean(latencies).confound("screen_on", "the screen is on").store();
+        let trust = trust(&store, only(&store)).unwrap();
+        assert_eq!(trust.verdict, Verdict::Not);
+        let weights: Vec<Verdict> = trust.reasons.iter().map(|reason| reason.weight).collect();
+        assert!(weights.len() >= 2 && weights.is_sorted_by(|a, b| a >= b), "{weights:?}");
+        assert_eq!(trust.reasons[0].finding.severity, Severity::Problem);
+    }
+}

@@ -1,0 +1,151 @@
+//! Whether there are enough inferences for the figures that are told.
+
+use super::super::Evidence;
+use super::{Reason, Seen, Verdict};
+use crate::report::duration_text;
+use crate::store::PERCENTILES;
+
+/// Half of the median's interval as a part of it, from which it is not sharp.
+const SHARP: f64 = 0.05;
+/// Inferences that count as one, from which neighbours are called alike.
+const ALIKE: f64 = 4.0;
+/// Independent inferences below which a median is not sure.
+const ENOUGH: f64 = 30.0;
+/// Inferences below which no interval holds the median.
+const NO_INTERVAL: u64 = 6;
+
+pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
+    let clean = &seen.run.clean;
+    let count = clean.count();
+    if count < NO_INTERVAL {
+        let text = format!("{count} measured after {} for warm-up", seen.run.warmup.count());
+        let title = format!("{count} inferences give no interval for any figure: measure at least 30");
+        reasons.push(Reason::new(Verdict::Not, "trust.few-samples", title, vec![Evidence::new(text)]));
+        return;
+    }
+    // A run that changes as it goes has neighbours that are alike; that has been said better.
+    let changes = reasons.iter().any(|r| ["trust.drift", "trust.level-shift", "trust.warm-up"].contains(&r.finding.id));
+    let dependence = seen.dependence.filter(|_| !changes).unwrap_or(1.0);
+    reasons.extend(median(seen, dependence));
+    if dependence >= ALIKE {
+        reasons.push(alike(count, dependence));
+    }
+    reasons.extend(tail(seen));
+}
+
+fn median(seen: &Seen<'_>, dependence: f64) -> Option<Reason> {
+    let clean = &seen.run.clean;
+    let p50 = clean.percentile(50.0);
+    let (value, low, high) = (p50.value_us?, p50.ci95_us.0?, p50.ci95_us.1?);
+    let wider = if dependence >= ALIKE { dependence.sqrt() } else { 1.0 };
+    let off = (high - low) / 2.0 / value * wider;
+    if off <= SHARP {
+        return None;
+    }
+    let count = clean.count();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of inferences, rounded up")]
+    let needed = ((count as f64 * (off / SHARP).powi(2) / 10.0).ceil() as u64) * 10;
+    let text = format!(
+        "p50 {} with a 95 % interval from {} to {} ({count} inferences)",
+        duration_text(value),
+        duration_text(low),
+        duration_text(high)
+    );
+    let title = format!(
+        "the median is only known to ±{:.0} %: about {} more inferences would make it ±{:.0} % (-n {needed})",
+        off * 100.0,
+        needed.saturating_sub(count),
+        SHARP * 100.0
+    );
+    Some(Reason::new(Verdict::WithCare, "trust.few-samples", title, vec![Evidence::new(text)]))
+}
+
+fn alike(count: u64, dependence: f64) -> Reason {
+    let independent = count as f64 / dependence;
+    let weight = if independent < ENOUGH { Verdict::WithCare } else { Verdict::Trusted };
+    let text =
+        format!("means of 25 batches scatter {:.1} times as much as independent inferences would", dependence.sqrt());
+    let title = format!(
+        "neighbouring inferences are alike: {count} count as about {independent:.0}, so intervals are {:.1} times as wide as shown",
+        dependence.sqrt()
+    );
+    Reason::new(weight, "trust.dependent-samples", title, vec![Evidence::new(text)])
+}
+
+/// The highest percentile that is shown, if nothing bounds it from above.
+fn tail(seen: &Seen<'_>) -> Option<Reason> {
+    let clean = &seen.run.clean;
+    let shown =
+        PERCENTILES.into_iter().rev().map(|percent| clean.percentile(percent)).find(|p| p.value_us.is_some())?;
+    if shown.ci95_us.1.is_some() {
+        return None;
+    }
+    // The largest of n samples is an upper bound once quantile^n is at most 2.5 %.
+    let quantile = shown.percent / 100.0;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most a few thousand")]
+    let needed = (0.025f64.ln() / quantile.ln()).ceil() as u64;
+    let beyond = clean.count() as f64 * (1.0 - quantile);
+    let text = format!("about {beyond:.0} of {} inferences lie beyond p{}", clean.count(), shown.percent);
+    let title = format!(
+        "p{} has no upper bound: it takes {needed} inferences, {} more",
+        shown.percent,
+        needed.saturating_sub(clean.count())
+    );
+    Some(Reason::new(Verdict::Trusted, "trust.tail", title, vec![Evidence::new(text)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analysis::testing::{Made, only, steady};
+    use crate::analysis::trust::{Trust, Verdict, trust};
+    use crate::backends::Backend;
+
+    fn judged(latencies: Vec<f64>) -> Trust {
+        let store = Made::local(Backend::Cpu).clean(latencies).store();
+        trust(&store, only(&store)).unwrap()
+    }
+
+    fn reason(trust: &Trust, id: &str) -> Option<(Verdict, String)> {
+        let reason = trust.reasons.iter().find(|reason| reason.finding.id == id)?;
+        Some((reason.weight, reason.finding.title.clone()))
+    }
+
+    #[test]
+    fn a_handful_is_no_figure() {
+        assert_eq!(reason(&judged(steady(100.0, 5.0, 5)), "trust.few-samples").unwrap().0, Verdict::Not);
+        assert_eq!(reason(&judged(steady(100.0, 5.0, 30)), "trust.few-samples"), None);
+    }
+
+    #[test]
+    fn a_wide_median_says_how_many_more_are_needed() {
+        let (weight, title) = reason(&judged(steady(1000.0, 90.0, 60)), "trust.few-samples").unwrap();
+        assert!(weight == Verdict::WithCare && title.contains("more inferences") && title.contains("-n "), "{title}");
+        assert_eq!(reason(&judged(steady(1000.0, 90.0, 2000)), "trust.few-samples"), None);
+    }
+
+    #[test]
+    fn a_tail_without_a_bound_names_the_number_that_bounds_it() {
+        let (weight, title) = reason(&judged(steady(1000.0, 5.0, 300)), "trust.tail").unwrap();
+        assert_eq!(
+            (weight, title.as_str()),
+            (Verdict::Trusted, "p99 has no upper bound: it takes 368 inferences, 68 more")
+        );
+        assert_eq!(reason(&judged(steady(1000.0, 5.0, 368)), "trust.tail"), None);
+        assert!(reason(&judged(steady(1000.0, 5.0, 1000)), "trust.tail").unwrap().1.contains("3688"));
+    }
+
+    #[test]
+    fn dependent_neighbours_count_less() {
+        let mut level = 0.0;
+        let noise = steady(1.0, 100.0, 400);
+        let walk: Vec<f64> = noise
+            .iter()
+            .map(|us| {
+                level = 0.9 * level + (us - 1.0);
+                1000.0 + 30.0 * level
+            })
+            .collect();
+        assert!(reason(&judged(walk), "trust.dependent-samples").is_some());
+        assert_eq!(reason(&judged(steady(1000.0, 50.0, 400)), "trust.dependent-samples"), None);
+    }
+}

@@ -1,0 +1,164 @@
+//! Whether a run measured one state: no warm-up left, no drift, no two levels.
+
+use super::super::course::{MIN_SAMPLES, Step, Trend, is_rather_a_step, step, trend, two_levels};
+use super::super::{Evidence, Place};
+use super::{Reason, Seen, Verdict};
+use crate::report::duration_text;
+
+/// A change of the level that matters, as a part of it.
+const MATTERS: f64 = 0.05;
+/// A change from which the figures describe no state at all.
+const TOO_MUCH: f64 = 0.3;
+/// A step in this first part of a phase that ends a slower time is warm-up.
+const WARM_UP_PART: f64 = 0.34;
+
+pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut Vec<String>) {
+    let clean = &seen.run.clean;
+    if seen.blocks.is_empty() {
+        not_judged.push(format!(
+            "steady state and drift: {} inferences are too few, at least {MIN_SAMPLES} are needed",
+            clean.count()
+        ));
+        return;
+    }
+    let step = step(&seen.blocks).filter(|step| (step.after_us / step.before_us - 1.0).abs() >= MATTERS);
+    let trend = trend(&seen.blocks).filter(|trend| trend.change.abs() >= MATTERS);
+    let changed = match (step, trend) {
+        (Some(step), Some(trend)) if !is_rather_a_step(&seen.blocks, &step, &trend) => Some(drifting(seen, &trend)),
+        (Some(step), _) => Some(stepped(seen, &step)),
+        (None, Some(trend)) => Some(drifting(seen, &trend)),
+        (None, None) => None,
+    };
+    let steady = changed.is_none();
+    reasons.extend(changed);
+    // Two states one after the other are two levels, too; that has been said.
+    if let Some(levels) = two_levels(clean).filter(|_| steady) {
+        let text = format!(
+            "{:.0} % of the inferences take about {}, the others about {}; few lie in between",
+            levels.high_share * 100.0,
+            duration_text(levels.high_us),
+            duration_text(levels.low_us)
+        );
+        let title = format!(
+            "inferences take one of two times, {} or {}: mean and median describe neither",
+            duration_text(levels.low_us),
+            duration_text(levels.high_us)
+        );
+        reasons.push(Reason::new(Verdict::WithCare, "trust.two-levels", title, vec![Evidence::new(text)]));
+    }
+}
+
+fn weight(change: f64) -> Verdict {
+    if change.abs() >= TOO_MUCH { Verdict::Not } else { Verdict::WithCare }
+}
+
+fn drifting(seen: &Seen<'_>, trend: &Trend) -> Reason {
+    let way = if trend.change > 0.0 { "slower" } else { "faster" };
+    let title =
+        format!("the run drifts: inferences get {:.0} % {way} from its start to its end", trend.change.abs() * 100.0);
+    let text = format!(
+        "median of the first {} inferences {}, of the last ones {}; trend {:+.0} % (99 % interval {:+.0} to {:+.0} %)",
+        seen.blocks.get(1).map_or(0, |block| block.first),
+        duration_text(seen.blocks.first().map_or(0.0, |block| block.median_us)),
+        duration_text(seen.blocks.last().map_or(0.0, |block| block.median_us)),
+        trend.change * 100.0,
+        trend.interval.0 * 100.0,
+        trend.interval.1 * 100.0
+    );
+    Reason::new(weight(trend.change), "trust.drift", title, vec![Evidence::new(text)])
+}
+
+fn stepped(seen: &Seen<'_>, step: &Step) -> Reason {
+    let count = seen.run.clean.count();
+    let change = step.after_us / step.before_us - 1.0;
+    let evidence = vec![Evidence::at(
+        format!(
+            "median {} before inference {} of {count}, {} from there on ({:+.0} %)",
+            duration_text(step.before_us),
+            step.index,
+            duration_text(step.after_us),
+            change * 100.0
+        ),
+        Place::Moment(step.at_us),
+    )];
+    if change < 0.0 && (step.index as f64) < WARM_UP_PART * count as f64 {
+        let title = format!(
+            "steady only from inference {} of {count} on: before it inferences take {:.0} % longer; measure with --warmup {}",
+            step.index,
+            (step.before_us / step.after_us - 1.0) * 100.0,
+            seen.run.warmup.count() + step.index as u64
+        );
+        return Reason::new(weight(change), "trust.warm-up", title, evidence);
+    }
+    let way = if change > 0.0 { "slower" } else { "faster" };
+    let title = format!(
+        "the level changes once: from inference {} of {count} on they are {:.0} % {way}",
+        step.index,
+        change.abs() * 100.0
+    );
+    Reason::new(weight(change), "trust.level-shift", title, evidence)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analysis::Place;
+    use crate::analysis::testing::{Made, moment, only, steady};
+    use crate::analysis::trust::{Reason, Verdict, trust};
+    use crate::backends::Backend;
+
+    fn reasons(latencies: Vec<f64>) -> Vec<Reason> {
+        let store = Made::local(Backend::Cpu).clean(latencies).store();
+        trust(&store, only(&store)).unwrap().reasons
+    }
+
+    fn ids(reasons: &[Reason]) -> Vec<&str> {
+        reasons.iter().map(|reason| reason.finding.id).collect()
+    }
+
+    #[test]
+    fn warm_up_that_reaches_into_the_figures_is_told_with_the_setting_against_it() {
+        let mut latencies = steady(1000.0, 4.0, 500);
+        latencies[..100].iter_mut().for_each(|us| *us *= 1.2);
+        let found = reasons(latencies);
+        assert_eq!((found[0].finding.id, found[0].weight), ("trust.warm-up", Verdict::WithCare));
+        assert!(found[0].finding.title.contains("measure with --warmup "), "{}", found[0].finding.title);
+    }
+
+    #[test]
+    fn a_change_of_level_names_its_moment() {
+        let mut latencies = steady(10_000.0, 4.0, 500);
+        latencies[250..].iter_mut().for_each(|us| *us *= 1.5);
+        let found = reasons(latencies);
+        assert_eq!((found[0].finding.id, found[0].weight), ("trust.level-shift", Verdict::Not));
+        let Some(Place::Moment(at_us)) = found[0].finding.evidence[0].at else { panic!("{found:?}") };
+        assert!(at_us.abs_diff(moment(2.5)) < 200_000, "{at_us}");
+    }
+
+    #[test]
+    fn a_drift_is_told_with_its_size_and_interval() {
+        let rising: Vec<f64> =
+            steady(1000.0, 5.0, 500).iter().enumerate().map(|(i, us)| us * (1.0 + i as f64 / 4000.0)).collect();
+        let found = reasons(rising);
+        assert_eq!(ids(&found)[0], "trust.drift");
+        assert!(found[0].finding.evidence[0].text.contains("99 % interval"), "{found:?}");
+    }
+
+    #[test]
+    fn two_levels_are_told_once_and_only_while_steady() {
+        let mut mixed = steady(1000.0, 5.0, 500);
+        mixed.iter_mut().enumerate().filter(|(i, _)| i * 7919 % 100 < 30).for_each(|(_, us)| *us *= 1.6);
+        assert_eq!(ids(&reasons(mixed)), ["trust.two-levels"]);
+        let mut halves = steady(1000.0, 5.0, 500);
+        halves[250..].iter_mut().for_each(|us| *us *= 1.6);
+        assert!(!ids(&reasons(halves)).contains(&"trust.two-levels"));
+    }
+
+    #[test]
+    fn small_changes_and_noise_are_no_reason() {
+        let slight: Vec<f64> =
+            steady(1000.0, 5.0, 500).iter().enumerate().map(|(i, us)| us * (1.0 + i as f64 / 50_000.0)).collect();
+        for latencies in [slight, steady(1000.0, 20.0, 500), steady(1000.0, 5.0, 400)] {
+            assert!(ids(&reasons(latencies)).is_empty());
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Counters over a stretch of time: those of this machine and of the run's device in one list.
+
+use super::Place;
+use crate::event::CounterInfo;
+use crate::store::{CounterSeries, Run, Store};
+
+/// A counter that may tell about a run.
+#[derive(Clone, Copy)]
+pub struct Watched<'a> {
+    /// Id of its device; `None`: this machine.
+    pub device: Option<&'a str>,
+    /// The series.
+    pub series: &'a CounterSeries,
+}
+
+impl<'a> Watched<'a> {
+    /// What it is.
+    pub fn info(&self) -> &'a CounterInfo {
+        &self.series.info
+    }
+
+    /// Where to see it.
+    pub fn place(&self) -> Place {
+        Place::Counter { device: self.device.map(ToOwned::to_owned), id: self.info().id.clone() }
+    }
+
+    /// Label for people; that of a device's counter is told apart by the views.
+    pub fn label(&self) -> &'a str {
+        &self.info().label
+    }
+
+    /// Values from `from_us` to `to_us`, oldest first: single points where they are still there, else means of spans.
+    pub fn values(&self, from_us: u64, to_us: u64) -> Vec<(u64, f64)> {
+        if self.has_points_from(from_us) {
+            let points = self.series.points();
+            let first = points.partition_point(|(t_us, _)| *t_us < from_us);
+            let within = points.range(first..).take_while(|(t_us, _)| *t_us <= to_us);
+            return within.filter_map(|(t_us, value)| Some((*t_us, (*value)?))).collect();
+        }
+        let spans = self.series.history().iter().filter(|span| span.to_us >= from_us && span.from_us <= to_us);
+        spans.map(|span| (u64::midpoint(span.from_us, span.to_us), span.mean())).collect()
+    }
+
+    /// Mean of the values from `from_us` to `to_us`.
+    pub fn mean(&self, from_us: u64, to_us: u64) -> Option<f64> {
+        let values = self.values(from_us, to_us);
+        (!values.is_empty()).then(|| values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64)
+    }
+
+    /// True if no point from `from_us` on has gone.
+    pub fn has_points_from(&self, from_us: u64) -> bool {
+        self.series.dropped() == 0 || self.series.points().front().is_some_and(|(oldest_us, _)| *oldest_us <= from_us)
+    }
+}
+
+/// Counters of the machine that made the run: this machine's own for local runs, the device's for others.
+pub fn watched<'a>(store: &'a Store, run: &'a Run) -> impl Iterator<Item = Watched<'a>> {
+    let device = run.plan.device.as_str();
+    let local = device == "local";
+    let host = store.counters().iter().filter(move |_| local).map(|series| Watched { device: None, series });
+    let of_device = store.device_counters().series().iter().filter(move |series| series.device == device);
+    host.chain(of_device.map(|known| Watched { device: Some(known.device.as_str()), series: &known.series }))
+}
+
+/// The counter of that machine with this id.
+pub fn counter<'a>(store: &'a Store, run: &'a Run, id: &str) -> Option<Watched<'a>> {
+    watched(store, run).find(|counter| counter.info().id == id)
+}

@@ -1,0 +1,139 @@
+//! Verdicts on a run: their part of the result document, and of the text report.
+
+use super::layout::paragraph;
+use super::numbers::duration_us;
+use crate::analysis::{
+    Around, Bound, Finding, FindingKind, LineAround, Outliers, Severity, Share, Trust, Verdict, Verdicts,
+};
+use crate::store::Run;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Counters of an outlier that the document tells: those that changed most.
+const COUNTERS: usize = 8;
+/// Findings that the text lists in full.
+const LISTED: usize = 6;
+/// Observations that the text gives with a finding.
+const OBSERVATIONS: usize = 2;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct TrustResult {
+    verdict: Verdict,
+    reasons: Vec<TrustReason>,
+    not_judged: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct TrustReason {
+    id: &'static str,
+    weight: Verdict,
+    title: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct BoundsResult {
+    main: Option<Bound>,
+    shares: Vec<Share>,
+    best_gmac_per_s: Option<f64>,
+    best_gb_per_s: Option<f64>,
+    would_tell: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct OutliersResult {
+    limit_us: f64,
+    count: u64,
+    slowest: Vec<OutlierResult>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct OutlierResult {
+    index: u64,
+    start_us: u64,
+    latency_us: f64,
+    counters: Vec<Around>,
+    logs: Vec<LineAround>,
+    surroundings_gone: bool,
+}
+
+impl TrustResult {
+    pub(super) fn new(trust: &Trust) -> Self {
+        let reason = |reason: &crate::analysis::Reason| TrustReason {
+            id: reason.finding.id,
+            weight: reason.weight,
+            title: reason.finding.title.clone(),
+        };
+        let reasons = trust.reasons.iter().map(reason).collect();
+        Self { verdict: trust.verdict, reasons, not_judged: trust.not_judged.clone() }
+    }
+}
+
+impl BoundsResult {
+    pub(super) fn new(verdicts: &Verdicts) -> Self {
+        Self {
+            main: verdicts.bounds.main,
+            shares: verdicts.bounds.shares.clone(),
+            best_gmac_per_s: verdicts.roofline.best_gmac_per_s,
+            best_gb_per_s: verdicts.roofline.best_gb_per_s,
+            would_tell: verdicts.bounds.would_tell.clone(),
+        }
+    }
+}
+
+impl OutliersResult {
+    pub(super) fn new(outliers: &Outliers) -> Self {
+        let one = |outlier: &crate::analysis::Outlier| OutlierResult {
+            index: outlier.index,
+            start_us: outlier.start_us,
+            latency_us: outlier.latency_us,
+            counters: outlier.counters.iter().take(COUNTERS).cloned().collect(),
+            logs: outlier.logs.clone(),
+            surroundings_gone: outlier.surroundings_gone,
+        };
+        let slowest = outliers.kept.iter().map(one).collect();
+        Self { limit_us: outliers.limit_us, count: outliers.count, slowest }
+    }
+}
+
+/// The findings of a run as text: those that matter with what they rest on, the others by their title.
+pub(super) fn findings_text(out: &mut String, run: &Run, findings: &[Finding]) {
+    // That a run is simulated stands in its heading.
+    let shown: Vec<&Finding> = findings.iter().filter(|finding| finding.id != "trust.simulated").collect();
+    if shown.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nfindings");
+    for (number, finding) in shown.iter().enumerate() {
+        if number >= LISTED && finding.severity == Severity::Info {
+            continue;
+        }
+        let mark = match finding.severity {
+            Severity::Problem => "!!",
+            Severity::Warning => " !",
+            Severity::Info => "  ",
+        };
+        paragraph(out, &format!("{mark} {}", finding.title), 3, 2);
+        let notable = finding.severity > Severity::Info || finding.kind == FindingKind::Suggestion;
+        for evidence in finding.evidence.iter().take(if notable { OBSERVATIONS } else { 0 }) {
+            paragraph(out, &format!("- {}", evidence.text), 7, 5);
+        }
+        advice(out, run, finding);
+    }
+    let left = shown.iter().skip(LISTED).filter(|finding| finding.severity == Severity::Info).count();
+    if left > 0 {
+        let _ = writeln!(out, "   and {left} more of lesser weight, see --json");
+    }
+}
+
+fn advice(out: &mut String, run: &Run, finding: &Finding) {
+    let Some(advice) = &finding.suggestion else { return };
+    let gain = finding.expected_gain_us.map_or_else(String::new, |[low, high]| {
+        let percent = run.clean.mean_us().filter(|mean| *mean > 0.0).map(|mean| 100.0 * high / mean);
+        let percent = percent.map_or_else(String::new, |percent| format!(", up to {percent:.0} %"));
+        format!(" (may save {} to {}{percent})", duration_us(low), duration_us(high))
+    });
+    paragraph(out, &format!("> {}{gain}", advice.action), 7, 5);
+    for snippet in advice.snippets.iter().flat_map(|snippet| snippet.lines()) {
+        let _ = writeln!(out, "         {snippet}");
+    }
+}
