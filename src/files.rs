@@ -39,11 +39,16 @@ pub fn sha256_hex(mut source: impl Read) -> io::Result<(String, u64)> {
             }
         }
     }
-    let mut hex = String::with_capacity(64);
-    for byte in hasher.finalize() {
+    Ok((hex(&hasher.finalize()), length))
+}
+
+/// Bytes as lower-case hex.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut hex = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
         let _ = write!(hex, "{byte:02x}");
     }
-    Ok((hex, length))
+    hex
 }
 
 /// True for a pipe or a device, such as `/dev/null`: it is written to, never replaced by a file.

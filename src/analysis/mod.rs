@@ -1,12 +1,14 @@
 //! What the figures mean: pure functions of the store.
 
 mod bounds;
+pub mod compare;
 mod course;
 mod energy;
 mod finding;
 mod heat;
 mod load;
 mod outliers;
+pub mod recommend;
 mod roofline;
 mod summary;
 #[cfg(test)]

@@ -134,6 +134,14 @@ fn canonical(key: &str) -> Option<&'static str> {
     KNOWN.iter().find(|(name, aliases)| *name == key || aliases.contains(&key)).map(|(name, _)| *name)
 }
 
+/// The name of a setting by the key of a report: `perf_profile` for `--perf-profile` and `htp_config.performance_mode`.
+pub fn setting_name(key: &str) -> String {
+    let name = key
+        .strip_prefix("--")
+        .map_or_else(|| key.rsplit_once('.').map_or(key, |(_, name)| name).to_owned(), |flag| flag.replace('-', "_"));
+    canonical(&name).map_or(name, ToOwned::to_owned)
+}
+
 /// Works out what the settings come to on `backend`. Later requests win over earlier ones of the same name (flags are
 /// put behind the file).
 pub fn resolve(requests: &[SettingRequest], backend: Backend) -> Result<Resolved, SettingError> {

@@ -12,6 +12,7 @@ use crate::devices::DeviceError;
 use crate::event::{Failure, clean_text};
 use crate::models::FormatError;
 use crate::probes::CustomError;
+use crate::report::comparison::LoadError;
 use crate::session::RecordError;
 use std::fmt::Write;
 use thiserror::Error;
@@ -42,6 +43,8 @@ pub enum CliError {
     DeviceRunner(#[from] DeviceRunnerError),
     #[error(transparent)]
     Counters(#[from] CustomError),
+    #[error(transparent)]
+    Compare(#[from] LoadError),
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -71,6 +74,7 @@ impl CliError {
             }
             | Self::Record(_)
             | Self::Counters(_)
+            | Self::Compare(_)
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,

@@ -5,9 +5,10 @@ use super::{CliError, Global, OK, options, setup, target};
 use crate::backends::device_runner;
 use crate::backends::local::{Ended, Limits, ask};
 use crate::backends::qnn::runner::{Frame, InspectTask, Task};
-use crate::models::identify;
+use crate::event::ModelInfo;
+use crate::models::{Graph, identify};
 use crate::report::{InspectDocument, inspect_text};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `qnnscope inspect`.
 #[derive(Debug, clap::Args)]
@@ -22,16 +23,7 @@ pub struct InspectArgs {
 
 /// Reads the model in a runner, here or on the device, and prints what it is made of.
 pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
-    // A device that only a variable names is for runs: an inspection there needs a runner, and one here does not.
-    let asked = global.device.is_some() || global.runner.is_some();
-    let device = if asked { target::named(global) } else { target::LOCAL.to_owned() };
-    target::refuse_runner_here(&device, global)?;
-    let ended = if device == target::LOCAL { here(args, global) } else { there(args, &device, global) };
-    let (model, graphs) = match ended? {
-        Ended::Done(Some(Frame::Inspected { model, graphs })) => (model, graphs),
-        Ended::Failed(failure) => return Err(CliError::Failure(failure)),
-        Ended::Done(_) => return Err(CliError::Usage("the runner gave no answer".to_owned())),
-    };
+    let (model, graphs) = read(&args.model, global)?;
     let document = InspectDocument::new(&model, graphs);
     if args.json {
         print_json(&document)?;
@@ -41,24 +33,38 @@ pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
     Ok(OK)
 }
 
-fn here(args: &InspectArgs, global: &Global) -> Result<Ended, CliError> {
-    identify(&args.model)?;
-    let task = Task::Inspect(task(args, options::runtime(global)?.path, global));
+/// What a runner, here or on the device that is named, reads of a model.
+pub fn read(model: &Path, global: &Global) -> Result<(Box<ModelInfo>, Vec<Graph>), CliError> {
+    // A device that only a variable names is for runs: an inspection there needs a runner, and one here does not.
+    let asked = global.device.is_some() || global.runner.is_some();
+    let device = if asked { target::named(global) } else { target::LOCAL.to_owned() };
+    target::refuse_runner_here(&device, global)?;
+    let ended = if device == target::LOCAL { here(model, global) } else { there(model, &device, global) };
+    match ended? {
+        Ended::Done(Some(Frame::Inspected { model, graphs })) => Ok((model, graphs)),
+        Ended::Failed(failure) => Err(CliError::Failure(failure)),
+        Ended::Done(_) => Err(CliError::Usage("the runner gave no answer".to_owned())),
+    }
+}
+
+fn here(model: &Path, global: &Global) -> Result<Ended, CliError> {
+    identify(model)?;
+    let task = Task::Inspect(task(model, options::runtime(global)?.path, global));
     let limits = Limits { memory_bytes: options::free_memory_share(), ..Limits::default() };
     Ok(setup::block_on(ask(&task, limits))??)
 }
 
 /// Only a runner can inspect: the SDK's tools have nothing for it.
-fn there(args: &InspectArgs, device: &str, global: &Global) -> Result<Ended, CliError> {
+fn there(model: &Path, device: &str, global: &Global) -> Result<Ended, CliError> {
     setup::block_on(async {
         let device = target::find(device, global).await?;
         let facts = device.describe().await?;
         let options = target::runner(&device, &facts, true, global).await?;
-        let task = task(args, PathBuf::new(), global);
+        let task = task(model, PathBuf::new(), global);
         Ok(device_runner::inspect(&device, &facts, &options, &task, Limits::default()).await?)
     })?
 }
 
-fn task(args: &InspectArgs, runtime_dir: PathBuf, global: &Global) -> InspectTask {
-    InspectTask { runtime_dir, model: args.model.clone(), allow_unknown_runtime: global.allow_unknown_runtime }
+fn task(model: &Path, runtime_dir: PathBuf, global: &Global) -> InspectTask {
+    InspectTask { runtime_dir, model: model.to_owned(), allow_unknown_runtime: global.allow_unknown_runtime }
 }

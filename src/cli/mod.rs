@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
 mod clean;
+mod compare;
 mod counters;
 mod demo;
 mod devices;
@@ -12,6 +13,7 @@ mod inspect;
 mod live;
 mod options;
 mod profile_log;
+mod recommend;
 mod run;
 mod runtime;
 mod runtime_list;
@@ -71,6 +73,10 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Profile the bundled model on cpu and htp
     Demo(demo::DemoArgs),
+    /// Put runs of session and result files side by side: figures, layers, accuracy, which backend
+    Compare(compare::CompareArgs),
+    /// Say which backend a model's graph speaks for, without running it
+    Recommend(recommend::RecommendArgs),
     /// Find known failures in a log from anywhere: logcat, qnn-net-run, ONNX Runtime, ExecuTorch, LiteRT, AI Hub
     Diagnose(diagnose::DiagnoseArgs),
     /// Explain error codes of QNN and FastRPC: what they mean and what usually stands behind them
@@ -100,6 +106,8 @@ pub fn main() -> ExitCode {
         Some(Command::Run(args)) => run::run(args, &cli.global),
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
+        Some(Command::Compare(args)) => compare::compare(args),
+        Some(Command::Recommend(args)) => recommend::recommend(args, &cli.global),
         Some(Command::Diagnose(args)) => diagnose::diagnose(args),
         Some(Command::Explain(args)) => explain::explain(args),
         Some(Command::Devices(args)) => devices::devices(args, &cli.global),

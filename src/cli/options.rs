@@ -2,6 +2,7 @@
 
 use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};
+use crate::analysis::recommend::Constraints;
 use crate::backends::local::Limits;
 use crate::backends::qnn::runner::{InputFile, RunTask};
 use crate::backends::runtime::{Env, RuntimeDir, choose};
@@ -121,6 +122,43 @@ pub struct OutputOptions {
     /// Write the session, as it happens, to this file
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+}
+
+/// What a choice of backends is to go by.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(next_help_heading = "Options of the recommendation")]
+pub struct Wishes {
+    /// Longest latency that is allowed, milliseconds
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    latency_budget_ms: Option<f64>,
+    /// Most memory that is allowed, MB
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
+    max_memory_mb: Option<u64>,
+    /// Energy matters more than time
+    #[arg(long, conflicts_with = "latency_critical")]
+    power_critical: bool,
+    /// The slowest inferences matter, not the usual one
+    #[arg(long)]
+    latency_critical: bool,
+}
+
+impl Wishes {
+    /// The same for the analysis.
+    pub fn constraints(&self) -> Constraints {
+        Constraints {
+            latency_budget_ms: self.latency_budget_ms,
+            max_memory_mb: self.max_memory_mb,
+            power_critical: self.power_critical,
+            latency_critical: self.latency_critical,
+        }
+    }
+}
+
+fn milliseconds(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
+        _ => Err("expected milliseconds above 0".to_owned()),
+    }
 }
 
 impl OutputOptions {

@@ -221,6 +221,10 @@ pub struct TensorData {
     pub bytes: u64,
     /// Encoding used to quantise float data, if any.
     pub quantization: Option<Quantization>,
+    /// SHA-256 over this input's files of all inferences, in order, lower-case hex; `None` for random data, and in
+    /// sessions of versions that did not keep it.
+    #[serde(default)]
+    pub sha256: Option<String>,
 }
 
 /// How a run ended.

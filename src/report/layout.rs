@@ -63,6 +63,32 @@ pub fn paragraph(out: &mut String, text: &str, rest: usize, first: usize) {
     out.push('\n');
 }
 
+/// Text in lines of at most `width` columns, the first behind `first`, the others behind `rest`. Words longer than a line
+/// stay whole.
+pub fn wrapped(first: &str, rest: &str, text: &str, width: usize) -> String {
+    let mut out = first.to_owned();
+    let mut column = first.chars().count();
+    let mut fresh = true;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if !fresh && column + 1 + length > width {
+            out.push('\n');
+            out.push_str(rest);
+            column = rest.chars().count();
+            fresh = true;
+        }
+        if !fresh {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+        fresh = false;
+    }
+    out.push('\n');
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,8 @@
 //! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
 
 use super::verdicts::{BoundsResult, OutliersResult, TrustResult};
+use crate::analysis::compare::{Series, SideCounter, counters, producers};
+use crate::analysis::recommend::Recommendation;
 use crate::analysis::{Bound, Finding, Verdicts, energy, findings, summary, verdicts};
 use crate::event::{
     Confound, DeviceInfo, Driver, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
@@ -24,6 +26,7 @@ pub struct ResultDocument {
     host_counters: Vec<Counter>,
     device_counters: Vec<DeviceCounters>,
     runs: Vec<RunResult>,
+    recommendation: Option<Recommendation>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -109,6 +112,7 @@ struct RunResult {
     trust: Option<TrustResult>,
     bounds: BoundsResult,
     outliers: Option<OutliersResult>,
+    counters: Vec<SideCounter>,
     findings: Vec<Finding>,
     summary: Option<String>,
 }
@@ -148,6 +152,7 @@ struct Latency {
     samples: u64,
     ci95: BTreeMap<&'static str, [Option<f64>; 2]>,
     warmup_mean: Option<f64>,
+    series: Series,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -186,6 +191,7 @@ struct OpResult {
     gb_per_s: Option<f64>,
     of_best: Option<f64>,
     bound: Option<Bound>,
+    producer: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -228,6 +234,7 @@ impl ResultDocument {
             host_counters: store.counters().iter().map(counter).collect(),
             device_counters: device_counters(store),
             runs: runs.iter().map(|run| run_result(store, run)).collect(),
+            recommendation: super::recommendation(store),
         }
     }
 }
@@ -366,6 +373,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
             })
             .collect(),
         outputs: run.outputs.clone(),
+        counters: counters(store, run),
         trust: verdicts.trust.as_ref().map(TrustResult::new),
         bounds: BoundsResult::new(&verdicts),
         outliers: verdicts.outliers.as_ref().map(OutliersResult::new),
@@ -428,6 +436,7 @@ fn latency(clean: &LatencyStats, warmup: &LatencyStats) -> Latency {
         samples: clean.count(),
         ci95: NAMES.into_iter().zip(percentiles).map(|(name, p)| (name, [p.ci95_us.0, p.ci95_us.1])).collect(),
         warmup_mean: warmup.mean_us(),
+        series: Series::thinned(clean.samples_us()),
     }
 }
 
@@ -436,6 +445,7 @@ fn ops(run: &Run, verdicts: &Verdicts) -> Vec<OpResult> {
     let factor = run.us_per_op_unit();
     let derived = run.op_time_is_derived();
     let measured = run.ops.inferences() > 0;
+    let producers = run.graph().map(producers).unwrap_or_default();
     let row = |index: usize, row: Option<usize>, name: &str, op: Option<&Op>| {
         let achieved = row.and_then(|row| verdicts.roofline.rows.get(row).copied().flatten());
         let stats = row.and_then(|row| run.ops.stats().get(row)).filter(|stats| stats.count() > 0);
@@ -454,6 +464,7 @@ fn ops(run: &Run, verdicts: &Verdicts) -> Vec<OpResult> {
             gb_per_s: achieved.and_then(|achieved| achieved.gb_per_s),
             of_best: achieved.and_then(|achieved| achieved.of_best),
             bound: row.and_then(|row| verdicts.bounds.layers.get(row).copied().flatten()),
+            producer: producers.get(index).copied().flatten(),
         }
     };
     let rows = run.ops.rows();

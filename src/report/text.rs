@@ -40,6 +40,10 @@ pub fn text_report(store: &Store) -> String {
     }
     device_counters(&mut out, store);
     counters(&mut out, store);
+    if let Some(recommendation) = super::recommendation(store) {
+        out.push('\n');
+        out.push_str(&super::recommendation_text(&recommendation));
+    }
     out
 }
 

@@ -168,6 +168,7 @@ fn as_given(task: &RunTask, why: Option<&String>) -> Result<Inputs, NetRunError>
                     source: clean_text(&path.to_string_lossy()),
                     bytes,
                     quantization: None,
+                    sha256: None,
                 });
             }
         }

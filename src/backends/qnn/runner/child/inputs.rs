@@ -2,11 +2,12 @@
 
 use crate::backends::qnn::runner::protocol::{InputFile, RunTask};
 use crate::event::{TensorData, clean_text};
-use crate::files::{read_at_most, read_text_at_most};
+use crate::files::{hex, read_at_most, read_text_at_most};
 use crate::models::{Quantization, Tensor};
 use npyz::NpyFile;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -47,11 +48,12 @@ pub fn prepare(task: &RunTask, inputs: &[Tensor]) -> Result<(Vec<InputSet>, Vec<
     };
     let mut sets = Vec::with_capacity(lines.len());
     let mut origin = Vec::new();
+    let mut hashes = vec![None; inputs.len()];
     for line in &lines {
         let mut set = Vec::with_capacity(inputs.len());
         for (index, (tensor, file)) in inputs.iter().zip(line).enumerate() {
             let data = match file {
-                Some(path) => read_file(path, tensor, task.native_input)?,
+                Some(path) => read_file(path, tensor, task.native_input, hashes[index].get_or_insert_default())?,
                 None => random(tensor, task.seed, index)?,
             };
             if sets.is_empty() {
@@ -60,11 +62,15 @@ pub fn prepare(task: &RunTask, inputs: &[Tensor]) -> Result<(Vec<InputSet>, Vec<
                     source: file.as_ref().map_or_else(|| "random".to_owned(), |p| clean_text(&p.to_string_lossy())),
                     bytes: data.len() as u64,
                     quantization: tensor.quantization.clone(),
+                    sha256: None,
                 });
             }
             set.push(data);
         }
         sets.push(set);
+    }
+    for (origin, hash) in origin.iter_mut().zip(hashes) {
+        origin.sha256 = hash.map(|hash: Sha256| hex(&hash.finalize()));
     }
     Ok((sets, origin))
 }
@@ -131,7 +137,7 @@ fn read_list(path: &Path, inputs: &[Tensor]) -> Result<Vec<Line>, InputError> {
     Ok(lines)
 }
 
-fn read_file(path: &Path, tensor: &Tensor, native: bool) -> Result<Vec<u8>, InputError> {
+fn read_file(path: &Path, tensor: &Tensor, native: bool, hash: &mut Sha256) -> Result<Vec<u8>, InputError> {
     let size = |found: String, expected: String| InputError::Size {
         path: path.to_owned(),
         name: tensor.name.clone(),
@@ -145,6 +151,7 @@ fn read_file(path: &Path, tensor: &Tensor, native: bool) -> Result<Vec<u8>, Inpu
     let limit = (elements as u64).saturating_mul(16).saturating_add(1 << 20);
     let bytes =
         read_at_most(path, limit).map_err(|e| InputError::File { path: path.to_owned(), reason: e.to_string() })?;
+    hash.update(&bytes);
     if bytes.starts_with(b"\x93NUMPY") {
         let (shape, values) = read_npy(&bytes).map_err(|reason| InputError::File { path: path.to_owned(), reason })?;
         if values.len() != elements {
@@ -339,12 +346,12 @@ mod tests {
         let path = dir.path().join("in.raw");
         std::fs::write(&path, [0u8; 6]).unwrap();
         let t = tensor(0x0408, &[1, 6], Some(scale(1.0, 0)));
-        let error = read_file(&path, &t, false).unwrap_err().to_string();
+        let error = read_file(&path, &t, false, &mut Sha256::new()).unwrap_err().to_string();
         assert!(
             error.contains("24 bytes of float32") && error.contains("1x6") && error.contains("--native-input"),
             "{error}"
         );
-        assert_eq!(read_file(&path, &t, true).unwrap().len(), 6);
+        assert_eq!(read_file(&path, &t, true, &mut Sha256::new()).unwrap().len(), 6);
     }
 
     proptest! {

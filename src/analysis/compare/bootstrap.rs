@@ -1,0 +1,181 @@
+//! Intervals for differences of latency figures.
+//!
+//! Latencies that follow each other are alike (clocks, caches, other load), so single values must not be drawn one by one: that
+//! gives intervals that are too narrow. Blocks of neighbours are drawn instead, from a ring (the circular block bootstrap
+//! of Politis and Romano, 1992), so that every value is as likely as any other. The length of a block follows the correlation
+//! of neighbours by the rule for first-order autoregression (Carlstein, 1986), on ranks, so that outliers do not decide it.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+/// Resamples of each run.
+pub const RESAMPLES: usize = 1_000;
+/// Values below this number give no interval.
+pub const MIN_VALUES: usize = 20;
+/// Values that must be expected beyond a percentile for an interval of it.
+const MIN_BEYOND: f64 = 5.0;
+/// Tail on each side of the 95 % interval.
+const TAIL: f64 = 0.025;
+/// The same on every machine and in every release, so that a comparison can be repeated.
+const SEED: u64 = 0x716e_6e73_636f_7065;
+
+/// Figures of latencies that are resampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistic {
+    /// Median.
+    P50,
+    /// 95th percentile.
+    P95,
+    /// 99th percentile.
+    P99,
+    /// Mean.
+    Mean,
+    /// Standard deviation.
+    Stddev,
+}
+
+impl Statistic {
+    const ALL: [Self; 5] = [Self::P50, Self::P95, Self::P99, Self::Mean, Self::Stddev];
+
+    /// Values that an interval takes.
+    pub fn values_needed(self) -> usize {
+        let quantile = match self {
+            Self::P95 => 0.95,
+            Self::P99 => 0.99,
+            Self::P50 | Self::Mean | Self::Stddev => return MIN_VALUES,
+        };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few hundred")]
+        let needed = (MIN_BEYOND / (1.0 - quantile)).round() as usize;
+        needed
+    }
+}
+
+/// The figures of every resample of one run.
+#[derive(Debug, Clone)]
+pub struct Resampled {
+    /// Values that were drawn from.
+    pub values: usize,
+    /// Neighbours drawn together.
+    pub block: usize,
+    own: [f64; 5],
+    drawn: Vec<[f64; 5]>,
+}
+
+impl Resampled {
+    /// Draws resamples; `stream` sets the draws of one run apart from those of another. `None` below [`MIN_VALUES`].
+    pub fn new(values: &[f64], resamples: usize, stream: u64) -> Option<Self> {
+        let count = values.len();
+        if count < MIN_VALUES || values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        // Each value by its rank: a resample is then a count per rank, and all figures come from one pass.
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+        let sorted: Vec<f64> = order.iter().map(|at| values[*at]).collect();
+        let mut ranks = vec![0; count];
+        for (rank, at) in order.into_iter().enumerate() {
+            ranks[at] = rank;
+        }
+        let block = block_length(&ranks);
+        let mut rng = ChaCha8Rng::seed_from_u64(SEED ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut times = vec![0u32; count];
+        let mut drawn = Vec::with_capacity(resamples);
+        for _ in 0..resamples {
+            times.fill(0);
+            let mut left = count;
+            while left > 0 {
+                let start = below(&mut rng, count);
+                let length = block.min(left);
+                let end = (start + length).min(count);
+                ranks[start..end].iter().for_each(|rank| times[*rank] += 1);
+                ranks[..length - (end - start)].iter().for_each(|rank| times[*rank] += 1);
+                left -= length;
+            }
+            drawn.push(figures(&sorted, &times));
+        }
+        Some(Self { values: count, block, own: figures(&sorted, &vec![1; count]), drawn })
+    }
+
+    /// True if an interval of this figure has enough values to rest on.
+    pub fn supports(&self, statistic: Statistic) -> bool {
+        self.values >= statistic.values_needed()
+    }
+}
+
+/// 95 % interval of `other / base - 1`. The figures are those of the whole runs; resamples of thinned latencies are moved to
+/// them.
+pub fn relative_interval(
+    statistic: Statistic,
+    (base, base_figure): (&Resampled, f64),
+    (other, other_figure): (&Resampled, f64),
+) -> Option<[f64; 2]> {
+    if !base.supports(statistic) || !other.supports(statistic) {
+        return None;
+    }
+    let at = Statistic::ALL.iter().position(|known| *known == statistic)?;
+    let (base_shift, other_shift) = (base_figure - base.own[at], other_figure - other.own[at]);
+    let mut ratios: Vec<f64> = base
+        .drawn
+        .iter()
+        .zip(&other.drawn)
+        .map(|(base, other)| (other[at] + other_shift) / (base[at] + base_shift) - 1.0)
+        .filter(|ratio| ratio.is_finite())
+        .collect();
+    if ratios.len() < MIN_VALUES {
+        return None;
+    }
+    ratios.sort_by(f64::total_cmp);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index within the resamples")]
+    let cut = (TAIL * ratios.len() as f64) as usize;
+    Some([ratios[cut], ratios[ratios.len() - 1 - cut]])
+}
+
+/// All figures of sorted values that are there so many times.
+fn figures(sorted: &[f64], times: &[u32]) -> [f64; 5] {
+    let count = sorted.len();
+    let rank = |quantile: f64| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and count")]
+        let rank = (count as f64 * quantile - 1e-9).ceil() as usize;
+        rank.clamp(1, count)
+    };
+    let ranks = [rank(0.5), rank(0.95), rank(0.99)];
+    let mut percentiles = [0.0; 3];
+    let (mut next, mut seen, mut sum, mut squares) = (0, 0, 0.0, 0.0);
+    // Differences from a middle value keep the squares small.
+    let origin = sorted[count / 2];
+    for (value, &times) in sorted.iter().zip(times) {
+        seen += times as usize;
+        while next < 3 && seen >= ranks[next] {
+            percentiles[next] = *value;
+            next += 1;
+        }
+        let (weight, delta) = (f64::from(times), value - origin);
+        sum += weight * delta;
+        squares += weight * delta * delta;
+    }
+    let n = count as f64;
+    let variance = (squares - sum * sum / n) / (n - 1.0);
+    [percentiles[0], percentiles[1], percentiles[2], origin + sum / n, variance.max(0.0).sqrt()]
+}
+
+/// Neighbours to draw together.
+fn block_length(ranks: &[usize]) -> usize {
+    let n = ranks.len() as f64;
+    let mean = (n - 1.0) / 2.0;
+    let deviation = |rank: usize| rank as f64 - mean;
+    let variance: f64 = ranks.iter().map(|rank| deviation(*rank).powi(2)).sum();
+    let products: f64 = ranks.windows(2).map(|pair| deviation(pair[0]) * deviation(pair[1])).sum();
+    let correlation = (products / variance).clamp(0.0, 0.98);
+    let rule = ((2.0 * correlation / (1.0 - correlation * correlation)).powi(2) * n).cbrt();
+    // A few neighbours in any case: correlation may lie further away than the next value.
+    let length = rule.max(n.powf(0.25)).min(n / 8.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and the number of values")]
+    let length = length.round() as usize;
+    length.max(1)
+}
+
+/// A number below `bound`; the bias of the product is below one in a million for any series that is kept.
+fn below(rng: &mut ChaCha8Rng, bound: usize) -> usize {
+    let product = u64::from(rng.next_u32()) * bound as u64;
+    usize::try_from(product >> 32).unwrap_or(0)
+}

@@ -1,0 +1,108 @@
+//! Runs side by side: figures with intervals, layers, and what sets the runs apart. Pure functions; a [`Side`] is made of a
+//! run in the store, or by [`crate::report::comparison`] of a result file.
+
+mod accuracy;
+mod align;
+mod bootstrap;
+mod layers;
+mod mismatch;
+mod precision;
+mod rows;
+mod side;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use accuracy::{Accuracy, OutputAccuracy, OutputValues, accuracy, same_inputs};
+pub use align::{Key, Matched, align, without_numbers};
+pub use bootstrap::{MIN_VALUES, RESAMPLES, Resampled, Statistic, relative_interval};
+pub use layers::{LayerCell, LayerRow, LayerSort, TypeCell, TypeRow, layers, sort_layers, type_totals};
+pub use mismatch::{Mismatch, mismatches};
+pub use precision::{Arithmetic, GraphFacts, graph_facts};
+pub use rows::{Better, Cell, Difference, Row, Verdict};
+pub use side::{
+    SERIES_POINTS, Series, Side, SideCounter, SideFailure, SideLatency, SideOp, SideSetting, counters, producers,
+    refused_op,
+};
+
+use serde::Serialize;
+
+/// What a comparison is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct CompareOptions {
+    /// Column that differences are taken from; `None`: the first with latencies.
+    pub baseline: Option<usize>,
+    /// Order of the layers.
+    pub sort: LayerSort,
+    /// Likeness of each column's outputs to those of the reference, where it could be told.
+    pub accuracy: Vec<Option<Accuracy>>,
+}
+
+/// An op that a backend refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusedOp {
+    /// Column of the run that failed, from 0.
+    pub column: usize,
+    /// Name of the op.
+    pub op: String,
+    /// Its type, where another run tells it.
+    #[serde(rename = "type")]
+    pub op_type: Option<String>,
+}
+
+/// Several runs side by side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Column that differences are taken from, from 0.
+    pub baseline: usize,
+    /// Figures.
+    pub rows: Vec<Row>,
+    /// Layers in the order asked for.
+    pub layers: Vec<LayerRow>,
+    /// Totals by op type.
+    pub op_types: Vec<TypeRow>,
+    /// Ops that backends refused.
+    pub refused: Vec<RefusedOp>,
+    /// What sets the runs apart beside what is compared.
+    pub mismatches: Vec<Mismatch>,
+    /// Latencies drawn together in the bootstrap, per column.
+    pub blocks: Vec<Option<usize>>,
+}
+
+/// Compares runs. The result depends on nothing but the arguments.
+pub fn compare(sides: &[Side], options: &CompareOptions) -> Comparison {
+    let measured = || sides.iter().position(Side::is_measured).unwrap_or(0);
+    let baseline = options.baseline.filter(|baseline| *baseline < sides.len()).unwrap_or_else(measured);
+    let resampled: Vec<Option<Resampled>> = (0u64..)
+        .zip(sides)
+        .map(|(stream, side)| {
+            let series = side.latency.as_ref()?.series.as_ref()?;
+            Resampled::new(&series.values, RESAMPLES, stream)
+        })
+        .collect();
+    let blocks = resampled.iter().map(|resampled| resampled.as_ref().map(|resampled| resampled.block)).collect();
+    let rows = rows::Rows { sides, baseline, resampled }.all(&options.accuracy);
+    let mut layers = layers(sides, baseline);
+    let op_types = type_totals(sides, &layers);
+    sort_layers(&mut layers, options.sort);
+    Comparison {
+        baseline,
+        rows,
+        layers,
+        op_types,
+        refused: refused(sides),
+        mismatches: mismatches(sides, baseline),
+        blocks,
+    }
+}
+
+fn refused(sides: &[Side]) -> Vec<RefusedOp> {
+    let op_type = |name: &str| {
+        let mut ops = sides.iter().flat_map(|side| &side.ops);
+        ops.find(|op| op.name == name).and_then(|op| op.op_type.clone())
+    };
+    let of = |(column, side): (usize, &Side)| {
+        let op = side.failure.as_ref()?.op.clone()?;
+        Some(RefusedOp { column, op_type: op_type(&op), op })
+    };
+    sides.iter().enumerate().filter_map(of).collect()
+}

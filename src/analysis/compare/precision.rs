@@ -1,0 +1,98 @@
+//! What a graph is made of, as far as the choice of a backend depends on it.
+
+use crate::models::{Graph, Tensor, TensorKind};
+use serde::Serialize;
+
+/// Arithmetic of a graph, by the types of its activations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arithmetic {
+    /// Fixed point of at most 8 bits.
+    Int8,
+    /// Fixed point, some of it of 16 bits.
+    Int16,
+    /// Fixed point and float.
+    Mixed,
+    /// Float.
+    Float,
+    /// None of these.
+    Other,
+}
+
+impl Arithmetic {
+    /// Words for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Int8 => "8-bit fixed point",
+            Self::Int16 => "16-bit fixed point",
+            Self::Mixed => "fixed point and float mixed",
+            Self::Float => "float",
+            Self::Other => "neither fixed point nor float",
+        }
+    }
+}
+
+/// Facts of a graph.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GraphFacts {
+    /// Ops.
+    pub ops: usize,
+    /// Multiply-accumulates whose count is known.
+    pub macs: u64,
+    /// Bytes of all constants.
+    pub parameter_bytes: u64,
+    /// Bytes of the largest tensor between ops; 0 if no size is known.
+    pub largest_activation_bytes: u64,
+    /// Arithmetic of the activations.
+    pub arithmetic: Arithmetic,
+    /// Largest rank of a tensor.
+    pub rank: usize,
+    /// Ops that only move or convert data.
+    pub movers: usize,
+}
+
+/// Op types that only move or convert data.
+const MOVERS: [&str; 12] = [
+    "Transpose",
+    "Reshape",
+    "Concat",
+    "StridedSlice",
+    "Split",
+    "Cast",
+    "Convert",
+    "Quantize",
+    "Dequantize",
+    "Pack",
+    "SpaceToDepth",
+    "DepthToSpace",
+];
+
+/// Reads the facts off a graph.
+pub fn graph_facts(graph: &Graph) -> GraphFacts {
+    let activations = || {
+        let tensors = graph.ops.iter().flat_map(|op| op.outputs.iter()).chain(&graph.inputs);
+        tensors.filter(|tensor| !matches!(tensor.kind, TensorKind::Static | TensorKind::Null))
+    };
+    let count = |wanted: &dyn Fn(&Tensor) -> bool| activations().filter(|tensor| wanted(tensor)).count();
+    let fixed = count(&|tensor| tensor.dtype.is_fixed_point());
+    let wide = count(&|tensor| tensor.dtype.is_fixed_point() && tensor.dtype.bits().is_some_and(|bits| bits > 8));
+    let float = count(&|tensor| tensor.dtype.is_float());
+    // Float inputs and outputs of a quantised graph are its edges, not its arithmetic.
+    let edges = graph.inputs.iter().chain(&graph.outputs).filter(|tensor| tensor.dtype.is_float()).count();
+    let arithmetic = match (fixed, float) {
+        (0, 0) => Arithmetic::Other,
+        (0, _) => Arithmetic::Float,
+        (_, float) if float > edges => Arithmetic::Mixed,
+        _ if wide > 0 => Arithmetic::Int16,
+        _ => Arithmetic::Int8,
+    };
+    GraphFacts {
+        ops: graph.ops.len(),
+        macs: graph.macs(),
+        parameter_bytes: graph.parameter_bytes,
+        largest_activation_bytes: activations().filter_map(Tensor::bytes).max().unwrap_or(0),
+        arithmetic,
+        rank: activations().map(|tensor| tensor.shape.len()).max().unwrap_or(0),
+        movers: graph.ops.iter().filter(|op| MOVERS.contains(&op.op_type.as_str())).count(),
+    }
+}

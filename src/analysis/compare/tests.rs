@@ -1,0 +1,394 @@
+//! Runs made up with known differences.
+
+use super::*;
+use crate::backends::{Backend, ProfilingLevel};
+use crate::event::{Driver, Stage, TensorData};
+
+/// A generator of even numbers in 0..1 that is the same everywhere.
+pub struct Draws(u64);
+
+impl Draws {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1)
+    }
+
+    pub fn even(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) as f64 / u64::MAX as f64
+    }
+
+    /// Nearly normal, mean 0, deviation 1.
+    pub fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.even()).sum::<f64>() - 6.0
+    }
+}
+
+/// Latencies around `mean_us` with 5 % noise; each takes `correlation` of the deviation before it.
+pub fn latencies(seed: u64, count: usize, mean_us: f64, correlation: f64) -> Vec<f64> {
+    let mut draws = Draws::new(seed);
+    let mut deviation = draws.normal();
+    (0..count)
+        .map(|_| {
+            deviation = correlation * deviation + (1.0 - correlation * correlation).sqrt() * draws.normal();
+            mean_us * (1.0 + 0.05 * deviation)
+        })
+        .collect()
+}
+
+/// A run that measured these latencies.
+pub fn side(backend: Backend, latencies_us: &[f64]) -> Side {
+    let count = latencies_us.len();
+    let mut sorted = latencies_us.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |quantile: f64| {
+        let supported = count as f64 * (1.0 - quantile) >= 1.0 - 1e-9;
+        let rank = (count as f64 * quantile - 1e-9).ceil() as usize;
+        supported.then(|| sorted[rank.clamp(1, count) - 1])
+    };
+    let mean = latencies_us.iter().sum::<f64>() / count as f64;
+    let variance = latencies_us.iter().map(|us| (us - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
+    Side {
+        origin: "made up".to_owned(),
+        backend,
+        device: "local".to_owned(),
+        device_model: None,
+        simulated: false,
+        driver: Driver::Runner,
+        clean_level: ProfilingLevel::Off,
+        model: Some("model.dlc".to_owned()),
+        model_sha256: Some("a".repeat(64)),
+        build_id: Some("v2.47".to_owned()),
+        settings: Vec::new(),
+        warmup: 5,
+        seed: Some(1),
+        inputs: vec![TensorData {
+            name: "x".to_owned(),
+            source: "random".to_owned(),
+            bytes: 4,
+            quantization: None,
+            sha256: None,
+        }],
+        failure: None,
+        stages_us: vec![(Stage::Compose, 1000.0), (Stage::Finalize, 2000.0)],
+        first_us: Some(3.0 * mean),
+        latency: Some(SideLatency {
+            count: count as u64,
+            mean: Some(mean),
+            stddev: Some(variance.sqrt()),
+            p50: at(0.5),
+            p95: at(0.95),
+            p99: at(0.99),
+            max: sorted.last().copied(),
+            series: Some(Series { stride: 1, values: latencies_us.to_vec() }),
+        }),
+        throughput_ips: Some(1e6 / mean / 1.01),
+        memory_peak: Some(1e8),
+        memory_delta: Some(5e7),
+        cpu_percent: Some(99.0),
+        energy_mj: None,
+        power_w: None,
+        counters: Vec::new(),
+        ops: Vec::new(),
+        op_time_derived: false,
+        outputs: Vec::new(),
+        facts: None,
+        notes: Vec::new(),
+    }
+}
+
+fn op(name: &str, op_type: &str, time_us: Option<f64>, producer: Option<usize>) -> SideOp {
+    SideOp { name: name.to_owned(), op_type: Some(op_type.to_owned()), macs: None, time_us, producer }
+}
+
+fn row<'a>(comparison: &'a Comparison, id: &str) -> &'a Row {
+    comparison.rows.iter().find(|row| row.id == id).unwrap()
+}
+
+fn difference<'a>(comparison: &'a Comparison, id: &str, column: usize) -> &'a Difference {
+    row(comparison, id).cells[column].difference.as_ref().unwrap()
+}
+
+fn two(a: &[f64], b: &[f64]) -> Comparison {
+    compare(&[side(Backend::Cpu, a), side(Backend::Cpu, b)], &CompareOptions::default())
+}
+
+/// How many of `seeds` pairs have an interval that holds `truth`.
+fn covered(seeds: u64, count: usize, factor: f64, correlation: f64, statistic: Statistic) -> u64 {
+    let holds = |seed: &u64| {
+        let a = latencies(2 * seed + 1, count, 1000.0, correlation);
+        let b = latencies(2 * seed + 2, count, 1000.0 * factor, correlation);
+        let (one, two) = (Resampled::new(&a, 300, 0).unwrap(), Resampled::new(&b, 300, 1).unwrap());
+        let figure = |values: &[f64]| {
+            let mut sorted = values.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            match statistic {
+                Statistic::Mean => values.iter().sum::<f64>() / values.len() as f64,
+                Statistic::P95 => sorted[(values.len() as f64 * 0.95 - 1e-9).ceil() as usize - 1],
+                _ => sorted[(values.len() as f64 * 0.5 - 1e-9).ceil() as usize - 1],
+            }
+        };
+        let [low, high] = relative_interval(statistic, (&one, figure(&a)), (&two, figure(&b))).unwrap();
+        low <= factor - 1.0 && factor - 1.0 <= high
+    };
+    (0..seeds).filter(holds).count() as u64
+}
+
+#[test]
+fn intervals_hold_the_truth_for_independent_latencies() {
+    for (statistic, factor) in
+        [(Statistic::P50, 1.0), (Statistic::P50, 1.1), (Statistic::Mean, 0.8), (Statistic::P95, 1.0)]
+    {
+        let covered = covered(100, 300, factor, 0.0, statistic);
+        assert!((87..=100).contains(&covered), "{statistic:?} {factor}: {covered} of 100");
+    }
+}
+
+#[test]
+fn intervals_hold_the_truth_for_latencies_that_follow_each_other() {
+    // Single draws would hold it in about 70 of 100 pairs here.
+    let covered = covered(100, 600, 1.0, 0.7, Statistic::Mean);
+    assert!(covered >= 85, "{covered} of 100");
+}
+
+#[test]
+fn a_clear_difference_is_told_and_its_interval_is_narrow() {
+    let comparison = two(&latencies(1, 500, 1000.0, 0.3), &latencies(2, 500, 1100.0, 0.3));
+    for id in ["p50_us", "p95_us", "throughput_ips"] {
+        let difference = difference(&comparison, id, 1);
+        assert_eq!(difference.verdict, Verdict::Worse, "{id} {difference:?}");
+        assert_eq!(difference.no_interval, None);
+        assert!(row(&comparison, id).cells[0].best && !row(&comparison, id).cells[1].best);
+    }
+    let [low, high] = difference(&comparison, "p50_us", 1).ci95.unwrap();
+    assert!(0.08 < low && low < 0.1 && 0.1 < high && high < 0.12, "{low} {high}");
+    let [low, high] = difference(&comparison, "throughput_ips", 1).ci95.unwrap();
+    let truth = 1000.0 / 1100.0 - 1.0;
+    assert!(low < truth && truth < high && high < 0.0, "{low} {high}");
+    // The other way round it is better.
+    let comparison = two(&latencies(2, 500, 1100.0, 0.3), &latencies(1, 500, 1000.0, 0.3));
+    assert_eq!(difference(&comparison, "p50_us", 1).verdict, Verdict::Better);
+    assert_eq!(difference(&comparison, "throughput_ips", 1).verdict, Verdict::Better);
+}
+
+#[test]
+fn equal_runs_are_within_noise_and_none_is_best() {
+    let values = latencies(1, 500, 1000.0, 0.3);
+    let comparison = two(&values, &values);
+    for id in ["p50_us", "p95_us", "p99_us", "jitter_us", "throughput_ips"] {
+        assert_eq!(difference(&comparison, id, 1).verdict, Verdict::WithinNoise, "{id}");
+        assert!(row(&comparison, id).cells.iter().all(|cell| !cell.best), "{id}");
+    }
+}
+
+#[test]
+fn comparing_twice_gives_the_same() {
+    let (a, b) = (latencies(1, 200, 1000.0, 0.5), latencies(2, 200, 1005.0, 0.5));
+    assert_eq!(two(&a, &b), two(&a, &b));
+}
+
+#[test]
+fn figures_without_an_interval_say_why() {
+    let mut old = side(Backend::Cpu, &latencies(1, 200, 1000.0, 0.0));
+    old.latency.as_mut().unwrap().series = None;
+    let few = side(Backend::Cpu, &latencies(2, 10, 1000.0, 0.0));
+    let new = side(Backend::Cpu, &latencies(3, 200, 1000.0, 0.0));
+    let comparison = compare(&[new, old, few], &CompareOptions::default());
+    for (id, column, part) in [
+        ("p50_us", 1, "older version"),
+        ("p50_us", 2, "needs 20"),
+        ("load_us", 1, "once a run"),
+        ("max_us", 1, "grows"),
+        ("p99_us", 1, "needs 500"),
+    ] {
+        let difference = difference(&comparison, id, column);
+        assert_eq!((difference.verdict, difference.ci95), (Verdict::Unknown, None));
+        let reason = difference.no_interval.as_ref().unwrap();
+        assert!(reason.contains(part), "{id}: {reason}");
+    }
+    let comparison = two(&latencies(1, 200, 1000.0, 0.0), &latencies(2, 200, 1000.0, 0.0));
+    let reason = difference(&comparison, "p99_us", 1).no_interval.as_ref().unwrap();
+    assert!(reason.contains("needs 500"), "{reason}");
+}
+
+#[test]
+fn paused_inferences_do_not_tell_the_throughput() {
+    let mut paced = side(Backend::Cpu, &latencies(1, 200, 1000.0, 0.0));
+    paced.throughput_ips = Some(30.0);
+    let comparison = compare(&[paced.clone(), paced], &CompareOptions::default());
+    let reason = difference(&comparison, "throughput_ips", 1).no_interval.as_ref().unwrap();
+    assert!(reason.contains("did not follow"), "{reason}");
+}
+
+#[test]
+fn simulated_runs_win_nothing_by_their_times() {
+    let mut simulated = side(Backend::Htp, &latencies(1, 200, 10.0, 0.0));
+    simulated.simulated = true;
+    simulated.memory_peak = Some(1.0);
+    let real = side(Backend::Cpu, &latencies(2, 200, 1000.0, 0.0));
+    let slower = side(Backend::Gpu, &latencies(3, 200, 2000.0, 0.0));
+    let comparison = compare(&[simulated.clone(), real, slower], &CompareOptions::default());
+    for id in ["p50_us", "throughput_ips", "memory_peak_bytes"] {
+        assert!(!row(&comparison, id).cells[0].best, "{id}");
+    }
+    assert!(row(&comparison, "p50_us").cells[1].best);
+    assert_eq!(comparison.mismatches.iter().filter(|found| found.id == "simulated").count(), 2);
+    // Among simulated runs the quicker one is marked.
+    let mut other = simulated.clone();
+    other.latency = side(Backend::Htp, &latencies(4, 200, 20.0, 0.0)).latency;
+    assert!(row(&compare(&[simulated, other], &CompareOptions::default()), "p50_us").cells[0].best);
+}
+
+#[test]
+fn thinned_latencies_are_moved_to_the_figures_of_all() {
+    let all: Vec<f32> = latencies(1, 20_000, 1000.0, 0.0).iter().map(|us| *us as f32).collect();
+    let series = Series::thinned(&all);
+    assert_eq!((series.stride, series.values.len()), (5, 4000));
+    assert_eq!(Series::thinned(&all[..4000]).stride, 1);
+    assert!(Series::thinned(&[]).values.is_empty());
+    let thinned = Resampled::new(&series.values, 300, 0).unwrap();
+    let [low, high] = relative_interval(Statistic::P50, (&thinned, 1000.0), (&thinned, 1010.0)).unwrap();
+    assert!(low < 0.01 && 0.01 < high && low > 0.005 && high < 0.015, "{low} {high}");
+}
+
+#[test]
+fn settings_that_differ_are_named() {
+    let setting =
+        |key: &str, value: &str, applied| SideSetting { key: key.to_owned(), value: value.to_owned(), applied };
+    let base = side(Backend::Htp, &latencies(1, 100, 1000.0, 0.0));
+    let mut other = base.clone();
+    other.settings = vec![
+        setting("--perf-profile", "burst", true),
+        setting("htp_config.O", "3", true),
+        setting("--vtcm-mb", "8", false),
+    ];
+    other.driver = Driver::NetRun;
+    other.clean_level = ProfilingLevel::Basic;
+    other.build_id = Some("v2.51".to_owned());
+    let found = mismatches(&[base.clone(), other.clone()], 0);
+    let ids: Vec<&str> = found.iter().map(|found| found.id.as_str()).collect();
+    assert_eq!(ids, ["driver", "profiling", "sdk_build", "setting.optimization_level", "setting.perf_profile"]);
+    assert!(found[4].text.contains("burst in 2, not set in 1"), "{}", found[4].text);
+    // The same setting under another key is the same; another backend has other settings.
+    let mut same = base.clone();
+    same.settings = vec![setting("htp_config.performance_mode", "burst", true)];
+    let mut flag = base.clone();
+    flag.settings = vec![setting("--perf-profile", "burst", true)];
+    assert_eq!(mismatches(&[same, flag], 0), []);
+    other = Side { backend: Backend::Cpu, driver: Driver::Runner, clean_level: ProfilingLevel::Off, ..other };
+    other.build_id.clone_from(&base.build_id);
+    assert_eq!(mismatches(&[base, other], 0), []);
+}
+
+/// A convolution and its activation: one backend times both, one times them as the convolution, one as the activation.
+fn fused_three_ways() -> Vec<Side> {
+    let times = [[Some(80.0), Some(20.0)], [Some(150.0), None], [None, Some(50.0)]];
+    times
+        .into_iter()
+        .map(|[conv, relu]| {
+            let mut side = side(Backend::Cpu, &latencies(1, 100, 1000.0, 0.0));
+            side.ops = vec![
+                op("first", "Conv2d", Some(10.0), None),
+                op("conv_token_7", "Conv2d", conv, Some(0)),
+                op("relu", "ElementWiseNeuron", relu, Some(1)),
+                op("add", "ElementWiseBinary", Some(5.0), Some(2)),
+            ];
+            side
+        })
+        .collect()
+}
+
+#[test]
+fn fused_ops_are_one_layer_in_all_columns() {
+    let sides = fused_three_ways();
+    let rows = layers(&sides, 0);
+    let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["first", "conv_token_7", "add"]);
+    let times: Vec<Option<f64>> = rows[1].cells.iter().map(|cell| cell.time_us).collect();
+    assert_eq!(times, [Some(100.0), Some(150.0), Some(50.0)]);
+    assert_eq!(rows[1].fused, ["relu"]);
+    assert_eq!(rows[1].cells[1].difference_us, Some(50.0));
+    let totals = type_totals(&sides, &rows);
+    let conv = totals.iter().find(|row| row.op_type == "Conv2d").unwrap();
+    assert_eq!(conv.cells[2], TypeCell { ops: 2, time_us: Some(60.0) });
+    let neuron = totals.iter().find(|row| row.op_type == "ElementWiseNeuron").unwrap();
+    assert_eq!(neuron.cells[0], TypeCell { ops: 1, time_us: None });
+}
+
+#[test]
+fn no_time_is_lost_or_counted_twice() {
+    let sides = fused_three_ways();
+    let rows = layers(&sides, 0);
+    for (column, side) in sides.iter().enumerate() {
+        let own: f64 = side.ops.iter().filter_map(|op| op.time_us).sum();
+        let shown: f64 = rows.iter().filter_map(|row| row.cells[column].time_us).sum();
+        assert!((own - shown).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn layers_are_sorted_by_what_is_asked() {
+    let mut sides = fused_three_ways();
+    sides.truncate(2);
+    sides[1].ops[3].time_us = Some(1.0);
+    let sorted = |sort| {
+        let mut rows = layers(&sides, 0);
+        sort_layers(&mut rows, sort);
+        rows.into_iter().map(|row| row.name).collect::<Vec<_>>()
+    };
+    assert_eq!(sorted(LayerSort::Difference), ["conv_token_7", "add", "first"]);
+    assert_eq!(sorted(LayerSort::Winners), ["add", "first", "conv_token_7"]);
+    assert_eq!(sorted(LayerSort::Losers), ["conv_token_7", "first", "add"]);
+    assert_eq!(sorted(LayerSort::Order), ["first", "conv_token_7", "add"]);
+    assert_eq!(sorted(LayerSort::Time), ["conv_token_7", "first", "add"]);
+    assert_eq!(sorted(LayerSort::Name), ["add", "conv_token_7", "first"]);
+}
+
+#[test]
+fn refused_ops_are_named() {
+    let mut failed = side(Backend::Htp, &latencies(1, 100, 1000.0, 0.0));
+    failed.latency = None;
+    let message = "op `bad` (Conv2d) was refused by backendValidateOpConfig with 3110; then composing failed";
+    failed.failure = Some(SideFailure {
+        stage: Stage::Compose,
+        call: "backendValidateOpConfig".to_owned(),
+        code: Some(3110),
+        message: message.to_owned(),
+        op: refused_op(message),
+    });
+    let mut good = side(Backend::Cpu, &latencies(2, 100, 1000.0, 0.0));
+    good.ops = vec![op("bad", "Conv2d", Some(1.0), None)];
+    let comparison = compare(&[failed, good], &CompareOptions::default());
+    assert_eq!(comparison.baseline, 1, "a run without figures is no baseline");
+    assert_eq!(comparison.refused.len(), 1);
+    assert_eq!((comparison.refused[0].op.as_str(), comparison.refused[0].op_type.as_deref()), ("bad", Some("Conv2d")));
+    assert_eq!(refused_op("the op `x` failed"), None);
+}
+
+#[test]
+fn inputs_must_have_been_the_same() {
+    let base = side(Backend::Cpu, &latencies(1, 100, 1000.0, 0.0));
+    assert_eq!(same_inputs(&base, &base), Ok(None));
+    let with = |change: &dyn Fn(&mut Side)| {
+        let mut other = base.clone();
+        change(&mut other);
+        other
+    };
+    let from = |source: &str, sha256: Option<&str>| {
+        with(&|side| {
+            source.clone_into(&mut side.inputs[0].source);
+            side.inputs[0].sha256 = sha256.map(ToOwned::to_owned);
+        })
+    };
+    let reason = |other: &Side| same_inputs(&base, other).unwrap_err();
+    assert!(reason(&with(&|side| side.seed = Some(2))).contains("seeds"));
+    assert!(reason(&with(&|side| side.inputs[0].bytes = 1)).contains("--input"));
+    assert!(reason(&with(&|side| side.inputs.clear())).contains("not known"));
+    assert!(reason(&from("a.raw", None)).contains("in the other"));
+    assert_eq!(same_inputs(&from("a.raw", Some("1")), &from("b.raw", Some("1"))), Ok(None));
+    assert!(same_inputs(&from("a.raw", Some("1")), &from("a.raw", Some("2"))).is_err());
+    assert!(same_inputs(&from("a.raw", None), &from("b.raw", None)).is_err());
+    assert!(same_inputs(&from("a.raw", None), &from("a.raw", None)).unwrap().is_some());
+}

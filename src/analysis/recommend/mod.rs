@@ -1,0 +1,138 @@
+//! Which backend to use: from measurements where there are some, else from the graph and what is known of the SoC.
+//!
+//! Scores order the backends of one answer; they are no predictions, and scores of measured and unmeasured backends are never
+//! mixed. A simulated run never wins by its time.
+
+mod expected;
+mod measured;
+#[cfg(test)]
+mod tests;
+
+pub use expected::expected;
+pub use measured::measured;
+
+use super::compare::Arithmetic;
+use crate::backends::Backend;
+use crate::devices::Soc;
+use serde::Serialize;
+
+/// What the user asks of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Constraints {
+    /// Longest latency, milliseconds; the 95th percentile counts, or the median where there are too few inferences.
+    pub latency_budget_ms: Option<f64>,
+    /// Most memory, MB (1024 x 1024 bytes): the highest resident set of the process.
+    pub max_memory_mb: Option<u64>,
+    /// Energy matters more than time.
+    pub power_critical: bool,
+    /// The slowest inferences matter, not the usual one.
+    pub latency_critical: bool,
+}
+
+/// What an answer rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Runs on real hardware.
+    Measured,
+    /// The graph and the catalogue of SoCs.
+    Graph,
+}
+
+/// Whether a constraint is met.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConstraintCheck {
+    /// `latency_budget_ms` or `max_memory_mb`.
+    pub constraint: &'static str,
+    /// The limit, in the unit of the name.
+    pub limit: f64,
+    /// What was measured; `None` where nothing was.
+    pub value: Option<f64>,
+    /// `None` where that cannot be told.
+    pub met: Option<bool>,
+    /// What was measured, or what is missing.
+    pub text: String,
+}
+
+/// One possible answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Candidate {
+    /// Backend.
+    pub backend: Backend,
+    /// Column of the comparison, from 0; `None` for a backend that was not run.
+    pub column: Option<usize>,
+    /// True where the run was simulated.
+    pub simulated: bool,
+    /// 0 to 100; `None` where it cannot be scored.
+    pub score: Option<f64>,
+    /// False where it cannot be used: it failed, or misses a constraint.
+    pub eligible: bool,
+    /// Why, the weightiest first.
+    pub reasons: Vec<String>,
+    /// Constraints.
+    pub constraints: Vec<ConstraintCheck>,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Recommendation {
+    /// What it rests on.
+    pub basis: Basis,
+    /// The backend; `None` where none can be named.
+    pub backend: Option<Backend>,
+    /// Its column of the comparison, from 0.
+    pub column: Option<usize>,
+    /// One sentence.
+    pub summary: String,
+    /// All candidates, the best first.
+    pub candidates: Vec<Candidate>,
+    /// What would change the answer.
+    pub would_change: Vec<String>,
+    /// What must be measured to be sure.
+    pub to_measure: Vec<String>,
+}
+
+/// What pre-flight validation said of a backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Support {
+    /// Backend.
+    pub backend: Backend,
+    /// Ops asked about.
+    pub asked: usize,
+    /// Names of those that it refuses.
+    pub refused: Vec<String>,
+}
+
+/// Where a model is to run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Target<'a> {
+    /// The SoC, if it is known.
+    pub soc: Option<&'a Soc>,
+}
+
+impl Target<'_> {
+    fn name(&self) -> &str {
+        self.soc.map_or("the SoC", |soc| soc.part)
+    }
+
+    /// Whether float graphs run on its HTP.
+    fn fp16(&self) -> Option<bool> {
+        self.soc.and_then(|soc| soc.fp16)
+    }
+
+    fn has_htp(&self) -> Option<bool> {
+        self.soc.and_then(Soc::has_htp)
+    }
+}
+
+fn is_fixed_point(arithmetic: Arithmetic) -> bool {
+    matches!(arithmetic, Arithmetic::Int8 | Arithmetic::Int16)
+}
+
+/// The best first: those that can be used by their score, then the others.
+fn rank(candidates: &mut [Candidate]) {
+    candidates.sort_by(|a, b| {
+        let score = |candidate: &Candidate| candidate.score.unwrap_or(-1.0);
+        b.eligible.cmp(&a.eligible).then(score(b).total_cmp(&score(a)))
+    });
+}

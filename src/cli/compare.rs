@@ -1,0 +1,81 @@
+//! `qnnscope compare`.
+
+use super::headless::{print, print_json};
+use super::options::Wishes;
+use super::{CliError, OK};
+use crate::analysis::compare::LayerSort;
+use crate::report::comparison::{Asked, CompareDocument, ComparisonReport, comparison_text, load};
+use std::path::PathBuf;
+
+/// Layers of the text where nothing is said.
+const LAYERS: usize = 15;
+
+/// Arguments of `qnnscope compare`.
+#[derive(Debug, clap::Args)]
+pub struct CompareArgs {
+    /// Session and result files; FILE#2 or FILE#htp picks runs of one, else all of its runs are compared
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Run that differences are taken from, by its number in the comparison [default: the first with latencies]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    baseline: Option<u16>,
+    /// Run whose saved outputs the others' are held against [default: the baseline]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    reference: Option<u16>,
+    /// Order of the layers: difference, winners, losers, time, order or name
+    #[arg(long, value_name = "BY", default_value = "difference", value_parser = sort)]
+    sort: LayerSort,
+    /// Layers to list [default: 15, and all with --json]
+    #[arg(long, value_name = "N")]
+    layers: Option<usize>,
+    #[command(flatten)]
+    wishes: Wishes,
+    /// Print the document as JSON on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// Compares the runs of files.
+pub fn compare(args: &CompareArgs) -> Result<u8, CliError> {
+    let mut sides = Vec::new();
+    for file in &args.files {
+        sides.extend(load(file)?);
+    }
+    if sides.len() < 2 {
+        return Err(CliError::Usage(
+            "one run alone cannot be compared: name another file, or one with several runs".to_owned(),
+        ));
+    }
+    let column = |flag: &str, number: Option<u16>| match number.map(usize::from) {
+        Some(number) if number > sides.len() => {
+            Err(CliError::Usage(format!("{flag} {number}: there are {} runs", sides.len())))
+        }
+        number => Ok(number.map(|number| number - 1)),
+    };
+    let asked = Asked {
+        baseline: column("--baseline", args.baseline)?,
+        reference: column("--reference", args.reference)?,
+        sort: args.sort,
+        layers: args.layers.or((!args.json).then_some(LAYERS)),
+        constraints: args.wishes.constraints(),
+    };
+    let report = ComparisonReport::new(sides, &asked);
+    if args.json {
+        print_json(&CompareDocument::new(&report))?;
+    } else {
+        print(&comparison_text(&report))?;
+    }
+    Ok(OK)
+}
+
+fn sort(text: &str) -> Result<LayerSort, String> {
+    match text {
+        "difference" => Ok(LayerSort::Difference),
+        "winners" => Ok(LayerSort::Winners),
+        "losers" => Ok(LayerSort::Losers),
+        "time" => Ok(LayerSort::Time),
+        "order" => Ok(LayerSort::Order),
+        "name" => Ok(LayerSort::Name),
+        _ => Err("known orders are difference, winners, losers, time, order, name".to_owned()),
+    }
+}

@@ -1,0 +1,73 @@
+//! `qnnscope recommend`.
+
+use super::headless::{print, print_json};
+use super::options::Wishes;
+use super::{CliError, Global, OK, inspect};
+use crate::analysis::compare::graph_facts;
+use crate::analysis::recommend::{Target, expected};
+use crate::devices::{Soc, soc_by_part, socs_by_model};
+use crate::report::{RecommendDocument, recommend_text};
+use std::path::PathBuf;
+
+/// Arguments of `qnnscope recommend`.
+#[derive(Debug, clap::Args)]
+pub struct RecommendArgs {
+    /// DLC or model library (.so)
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// Graph, where the model has several
+    #[arg(long, value_name = "NAME")]
+    graph: Option<String>,
+    /// SoC that it is for: a part such as SM8650, or QNN's number of it
+    #[arg(long, value_name = "SOC", value_parser = soc)]
+    soc: Option<&'static str>,
+    #[command(flatten)]
+    wishes: Wishes,
+    /// Print the document as JSON on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// Says which backend the graph and the SoC speak for. Nothing is run.
+pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> {
+    let (model, graphs) = inspect::read(&args.model, global)?;
+    let graph = match &args.graph {
+        Some(name) => graphs.iter().find(|graph| graph.name == *name),
+        None => graphs.first(),
+    };
+    let graph = graph.ok_or_else(|| {
+        let names: Vec<&str> = graphs.iter().map(|graph| graph.name.as_str()).collect();
+        CliError::Usage(format!("the model has no such graph; its graphs are {}", names.join(", ")))
+    })?;
+    if graph.ops.is_empty() {
+        return Err(CliError::Usage(format!(
+            "{} does not tell its ops, so nothing can be said of backends; a context binary runs on the one it was made for",
+            model.path
+        )));
+    }
+    let soc = args.soc.and_then(soc_by_part);
+    let facts = graph_facts(graph);
+    let recommendation = expected(&facts, Target { soc }, &[], &args.wishes.constraints());
+    let document = RecommendDocument::new(&model.path, facts, soc.map(|soc| soc.part), recommendation);
+    if args.json {
+        print_json(&document)?;
+    } else {
+        print(&recommend_text(&document))?;
+    }
+    Ok(OK)
+}
+
+fn soc(text: &str) -> Result<&'static str, String> {
+    if let Ok(number) = text.parse::<u32>() {
+        let found: Vec<&Soc> = socs_by_model(number).collect();
+        return match found.as_slice() {
+            [soc] => Ok(soc.part),
+            [] => Err(format!("no part with the number {number} is known")),
+            many => {
+                let names: Vec<&str> = many.iter().map(|soc| soc.part).collect();
+                Err(format!("several parts have the number {number}: {}; give one of them", names.join(", ")))
+            }
+        };
+    }
+    soc_by_part(text).map(|soc| soc.part).ok_or_else(|| "unknown part; known are names such as SM8650".to_owned())
+}

@@ -1,0 +1,66 @@
+//! `qnnscope compare`: runs from session and result files side by side.
+
+mod document;
+mod file;
+mod load;
+mod outputs;
+mod tables;
+mod text;
+
+pub use document::{COMPARE_SCHEMA, CompareDocument};
+pub use load::{LoadError, load};
+pub use outputs::accuracies;
+pub use text::comparison_text;
+
+use crate::analysis::compare::{CompareOptions, Comparison, LayerSort, Side, compare};
+use crate::analysis::recommend::{Constraints, Recommendation, Target, measured};
+use crate::devices::soc_by_part;
+
+/// What a comparison is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// Column that differences are taken from, from 0.
+    pub baseline: Option<usize>,
+    /// Column whose outputs the others' are held against, from 0; `None`: the baseline.
+    pub reference: Option<usize>,
+    /// Order of the layers.
+    pub sort: LayerSort,
+    /// Layers to show; `None`: all.
+    pub layers: Option<usize>,
+    /// What the user asks of a run.
+    pub constraints: Constraints,
+}
+
+/// Everything that is told of some runs.
+#[derive(Debug, Clone)]
+pub struct ComparisonReport {
+    /// The runs.
+    pub sides: Vec<Side>,
+    /// Their comparison.
+    pub comparison: Comparison,
+    /// Column that outputs were held against.
+    pub reference: usize,
+    /// Likeness of outputs, or why there is none; `None` where there is nothing to say.
+    pub accuracy: Vec<Option<outputs::Known>>,
+    /// Which backend.
+    pub recommendation: Option<Recommendation>,
+    /// Layers to show.
+    pub shown_layers: usize,
+}
+
+impl ComparisonReport {
+    /// Compares runs; reads the outputs that they saved, where those are still there.
+    pub fn new(sides: Vec<Side>, asked: &Asked) -> Self {
+        let mut options = CompareOptions { baseline: asked.baseline, sort: asked.sort, accuracy: Vec::new() };
+        let measured_first = sides.iter().position(Side::is_measured).unwrap_or(0);
+        let reference = asked.reference.or(asked.baseline).unwrap_or(measured_first);
+        let accuracy = accuracies(&sides, reference);
+        options.accuracy =
+            accuracy.iter().map(|known| known.as_ref().and_then(|known| known.as_ref().ok()).cloned()).collect();
+        let comparison = compare(&sides, &options);
+        let soc = sides.iter().find_map(|side| soc_by_part(side.device_model.as_deref()?));
+        let recommendation = measured(&sides, &comparison, Target { soc }, &asked.constraints);
+        let shown_layers = asked.layers.unwrap_or(comparison.layers.len());
+        Self { sides, comparison, reference, accuracy, recommendation, shown_layers }
+    }
+}

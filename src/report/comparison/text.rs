@@ -1,0 +1,202 @@
+//! A comparison for people, 80 columns wide: three runs beside each other, more in several tables.
+
+use super::ComparisonReport;
+use super::tables::{self, Block};
+use crate::analysis::compare::{Difference, Side, Verdict};
+use crate::event::clean_text;
+use crate::report::layout::wrapped;
+use crate::report::recommendation_text;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Width of the text.
+pub const WIDTH: usize = 80;
+
+/// The report for people.
+pub fn comparison_text(report: &ComparisonReport) -> String {
+    let mut out = String::new();
+    head(&mut out, report);
+    for block in blocks(report) {
+        tables::figures(&mut out, report, &block);
+    }
+    let _ = writeln!(out, "  * best   ≈ within noise   ? not tested: no interval (below, or measured once)");
+    intervals(&mut out, report);
+    accuracy(&mut out, report);
+    tables::layers(&mut out, report, &blocks(report));
+    tables::op_types(&mut out, report, &blocks(report));
+    refused(&mut out, report);
+    if let Some(recommendation) = &report.recommendation {
+        out.push('\n');
+        out.push_str(&recommendation_text(recommendation));
+    }
+    out.lines().map(|line| clean_text(line.trim_end()) + "\n").collect()
+}
+
+/// Columns of each table: the baseline, and two others beside it.
+fn blocks(report: &ComparisonReport) -> Vec<Block> {
+    let baseline = report.comparison.baseline;
+    let others: Vec<usize> = (0..report.sides.len()).filter(|column| *column != baseline).collect();
+    let block = |others: &[usize]| {
+        let mut columns = others.to_vec();
+        columns.push(baseline);
+        // In the order given, where one table holds all.
+        columns.sort_unstable_by_key(|column| (report.sides.len() > 3 && *column != baseline, *column));
+        Block { columns }
+    };
+    others.chunks(2).map(block).collect()
+}
+
+fn head(out: &mut String, report: &ComparisonReport) {
+    let baseline = report.comparison.baseline + 1;
+    let _ = writeln!(out, "{} runs; differences are against {baseline}", report.sides.len());
+    for (number, side) in (1..).zip(&report.sides) {
+        let name = if side.failure.is_some() { format!("{} FAILED", side.name()) } else { side.name() };
+        out.push_str(&wrapped(&format!("  {number}  {name:<15}  "), &" ".repeat(22), &about(side), WIDTH));
+        for note in &side.notes {
+            out.push_str(&wrapped("     note: ", "           ", note, WIDTH));
+        }
+        if let Some(failure) = &side.failure {
+            let text = format!("stage {}: {}", failure.stage, failure.message);
+            out.push_str(&wrapped("     failed in ", "       ", &text, WIDTH));
+        }
+    }
+    if report.sides.iter().any(|side| side.simulated) {
+        let text = "simulated: these are not figures of a device";
+        out.push_str(&wrapped("     ", "     ", text, WIDTH));
+    }
+    for mismatch in &report.comparison.mismatches {
+        out.push_str(&wrapped("  !  ", "     ", &mismatch.text, WIDTH));
+    }
+}
+
+fn about(side: &Side) -> String {
+    let model = side.model.as_deref().map(Path::new).and_then(Path::file_name).map(|name| name.to_string_lossy());
+    let build = side.build_id.as_deref().unwrap_or("unknown build");
+    let count = side.latency.as_ref().map_or(0, |latency| latency.count);
+    let kept = match side.latency.as_ref().and_then(|latency| latency.series.as_ref()) {
+        Some(series) if series.stride > 1 => format!(" (1 in {} kept)", series.stride),
+        _ => String::new(),
+    };
+    let model = model.as_deref().unwrap_or("unknown model");
+    format!("{}: {model} on {}, {build}, {count} inferences{kept}", side.origin, side.device)
+}
+
+/// Relative differences as people read them.
+pub fn percent(part: f64) -> String {
+    match (part * 100.0).abs() {
+        size if size >= 999.5 => format!("x{}", significant(part + 1.0)),
+        size if size >= 99.95 => format!("{:+.0}%", part * 100.0),
+        _ => format!("{:+.1}%", part * 100.0),
+    }
+}
+
+fn significant(value: f64) -> String {
+    match value.abs() {
+        size if size >= 99.5 => format!("{value:.0}"),
+        _ => format!("{value:.1}"),
+    }
+}
+
+/// A difference in a table.
+pub fn short(difference: Option<&Difference>) -> String {
+    let Some(difference) = difference else { return String::new() };
+    let Some(relative) = difference.relative else { return String::new() };
+    match difference.verdict {
+        Verdict::WithinNoise => "≈".to_owned(),
+        Verdict::Unknown if relative.abs() < 0.0005 => "=".to_owned(),
+        Verdict::Unknown => format!("{}?", percent(relative)),
+        Verdict::Better | Verdict::Worse => percent(relative),
+    }
+}
+
+/// Intervals of the differences, and why others have none.
+fn intervals(out: &mut String, report: &ComparisonReport) {
+    let comparison = &report.comparison;
+    let tested = |difference: &Difference| difference.ci95.is_some();
+    let has_interval =
+        comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.difference.as_ref().is_some_and(tested));
+    if has_interval {
+        let _ = writeln!(out, "\ndifferences from {}, 95 % intervals (block bootstrap)", comparison.baseline + 1);
+    }
+    for row in &comparison.rows {
+        let mut items = Vec::new();
+        for (column, cell) in row.cells.iter().enumerate() {
+            let Some(difference) = &cell.difference else { continue };
+            let Some([low, high]) = difference.ci95 else { continue };
+            let range = format!("{} to {}", percent(low), percent(high));
+            let word = match difference.verdict {
+                Verdict::WithinNoise => "within noise",
+                Verdict::Better => "better",
+                _ => "worse",
+            };
+            items.push(format!("{}: {word}, {range}", column + 1));
+        }
+        if !items.is_empty() {
+            out.push_str(&wrapped(&format!("  {:<17} ", row.label), &" ".repeat(20), &items.join(";  "), WIDTH));
+        }
+    }
+    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
+    for row in comparison.rows.iter().filter(|row| row.id.starts_with('p') || row.id == "throughput_ips") {
+        for difference in row.cells.iter().filter_map(|cell| cell.difference.as_ref()) {
+            let Some(reason) = difference.no_interval.as_ref().filter(|_| row.unit == "us" || row.unit == "ips") else {
+                continue;
+            };
+            match reasons.iter_mut().find(|(known, _)| known == reason) {
+                Some((_, rows)) if rows.contains(&row.label.as_str()) => {}
+                Some((_, rows)) => rows.push(&row.label),
+                None => reasons.push((reason.clone(), vec![&row.label])),
+            }
+        }
+    }
+    for (reason, rows) in reasons {
+        out.push_str(&wrapped(&format!("  no interval of {}: ", rows.join(", ")), "    ", &reason, WIDTH));
+    }
+    if has_interval {
+        let text = "Intervals hold for the noise within these runs. Heat and clocks between runs add to it: interleave \
+                    runs, or repeat them, before small differences are believed.";
+        out.push_str(&wrapped("  ", "  ", text, WIDTH));
+    }
+}
+
+fn accuracy(out: &mut String, report: &ComparisonReport) {
+    let known: Vec<(usize, &Result<_, String>)> =
+        report.accuracy.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?))).collect();
+    if known.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\noutputs against those of {}", report.reference + 1);
+    for (at, known) in known {
+        let text = match known {
+            Ok(accuracy) => {
+                let figure = |name: &str, value: Option<f64>, unit: &str, digits: usize| {
+                    value.map(|value| format!("{name} {value:.digits$}{unit}"))
+                };
+                let parts = [
+                    accuracy.identical.then(|| "identical".to_owned()),
+                    figure("cosine similarity", accuracy.cosine, "", 6),
+                    figure("SQNR", accuracy.sqnr_db, " dB", 1),
+                    Some(format!("max abs error {:.3e}", accuracy.max_abs_error)),
+                    figure("top-1 agreement", accuracy.top1.map(|part| part * 100.0), " %", 0),
+                    figure("top-5 agreement", accuracy.top5.map(|part| part * 100.0), " %", 0),
+                    accuracy.note.clone(),
+                ];
+                let outputs = &accuracy.outputs;
+                let inferences = outputs.first().map_or(0, |output| output.inferences);
+                let parts: Vec<String> = parts.into_iter().flatten().collect();
+                let of = format!("({} x {inferences})", outputs.len());
+                format!("{} {of}", parts.join(", "))
+            }
+            Err(reason) => format!("no figure: {reason}"),
+        };
+        out.push_str(&wrapped(&format!("  {}  ", at + 1), "     ", &text, WIDTH));
+    }
+}
+
+fn refused(out: &mut String, report: &ComparisonReport) {
+    for refused in &report.comparison.refused {
+        let kind = refused.op_type.as_ref().map_or_else(String::new, |kind| format!(" ({kind})"));
+        let name = report.sides[refused.column].name();
+        let text = format!("{} ({name}) cannot run op `{}`{kind}", refused.column + 1, refused.op);
+        out.push_str(&wrapped("\nrefused  ", "  ", &text, WIDTH));
+    }
+}

@@ -1,0 +1,91 @@
+//! Which backend: the end of a report on several runs, and the `qnnscope.recommend/1` document.
+
+use super::layout::wrapped;
+use crate::analysis::compare::{CompareOptions, GraphFacts, Side, compare};
+use crate::analysis::recommend::{Constraints, Recommendation, Target, measured};
+use crate::devices::soc_by_part;
+use crate::event::clean_text;
+use crate::store::Store;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Width of the text.
+const WIDTH: usize = 80;
+
+/// The recommendation of a session with several runs; `None` with one, or while a run goes on.
+pub fn recommendation(store: &Store) -> Option<Recommendation> {
+    let runs = store.runs();
+    if runs.len() < 2 || runs.iter().any(|run| !run.is_ended()) {
+        return None;
+    }
+    let sides: Vec<Side> = runs.iter().map(|run| Side::of(store, run)).collect();
+    let part = runs.iter().find_map(|run| store.device(&run.plan.device)?.soc.as_deref());
+    let target = Target { soc: part.and_then(soc_by_part) };
+    measured(&sides, &compare(&sides, &CompareOptions::default()), target, &Constraints::default())
+}
+
+/// What `qnnscope recommend` says of a model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RecommendDocument {
+    schema: &'static str,
+    model: String,
+    graph: GraphFacts,
+    soc: Option<String>,
+    recommendation: Recommendation,
+}
+
+impl RecommendDocument {
+    /// The document.
+    pub fn new(model: &str, graph: GraphFacts, soc: Option<&str>, recommendation: Recommendation) -> Self {
+        Self {
+            schema: "qnnscope.recommend/1",
+            model: clean_text(model),
+            graph,
+            soc: soc.map(ToOwned::to_owned),
+            recommendation,
+        }
+    }
+}
+
+/// The document for people.
+pub fn recommend_text(document: &RecommendDocument) -> String {
+    let facts = &document.graph;
+    let mut out = String::new();
+    let _ = writeln!(out, "{}", document.model);
+    let _ = writeln!(
+        out,
+        "  {} ops, {} MACs, {} of constants, {}; for {}\n",
+        facts.ops,
+        super::count_text(facts.macs as f64),
+        super::bytes_text(facts.parameter_bytes as f64),
+        facts.arithmetic.label(),
+        document.soc.as_deref().unwrap_or("an unknown SoC")
+    );
+    out.push_str(&recommendation_text(&document.recommendation));
+    out
+}
+
+/// A recommendation for people, 80 columns wide.
+pub fn recommendation_text(recommendation: &Recommendation) -> String {
+    let mut out = String::new();
+    let mut put = |indent: &str, text: &str| {
+        out.push_str(&wrapped(indent, &" ".repeat(indent.chars().count()), &clean_text(text), WIDTH));
+    };
+    put("which backend?  ", &recommendation.summary);
+    for candidate in &recommendation.candidates {
+        let column = candidate.column.map_or_else(String::new, |column| format!("{} ", column + 1));
+        let score = match (candidate.eligible, candidate.score) {
+            (false, _) => "  no".to_owned(),
+            (true, Some(score)) => format!("{score:>4.0}"),
+            (true, None) => "   –".to_owned(),
+        };
+        put(&format!("  {column}{:<4}{score}  ", candidate.backend.name()), &candidate.reasons.join("; "));
+    }
+    for change in &recommendation.would_change {
+        put("  would change it: ", change);
+    }
+    for wanted in &recommendation.to_measure {
+        put("  to be measured:  ", wanted);
+    }
+    out
+}
