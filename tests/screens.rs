@@ -646,9 +646,6 @@ fn every_size_is_survived() {
         vec![KeyAction::SwitchBackend],
         vec![KeyAction::NewRun],
         vec![KeyAction::NewRun, KeyAction::Browse],
-        vec![KeyAction::Diagnosis],
-        vec![KeyAction::Findings],
-        vec![KeyAction::Findings, KeyAction::Open, KeyAction::Zoom],
     ];
     for session in &sessions {
         for keys in &opened {
@@ -658,6 +655,13 @@ fn every_size_is_survived() {
                 for height in (1..16).chain([23, 29, 30, 31, 38]) {
                     render(session, &mut view, width, height);
                 }
+            }
+        }
+        for keys in pages::WAYS {
+            let mut view = live_view();
+            press(session, &mut view, keys);
+            for (width, height) in pages::SIZES {
+                render(session, &mut view, width, height);
             }
         }
         for pane in Pane::ALL {

@@ -64,6 +64,9 @@ key_actions! {
     Zoom "zoom" "zoom" "Show the focused pane alone, or all panes again";
     Diagnosis "diagnosis" "diagnosis" "Why a run failed; again: the live view";
     Findings "findings" "findings" "What the figures mean; again: the live view";
+    Outliers "outliers" "outliers" "Inferences far slower than the others; again: the live view";
+    Compare "compare" "compare" "Runs side by side; again: the live view";
+    Baseline "baseline" "baseline" "Take differences from the selected run";
     NextEntry "next-entry" "next" "Next entry of the list, wherever the focus is";
     PreviousEntry "previous-entry" "previous" "Previous entry of the list, wherever the focus is";
     Copy "copy" "copy" "Send the selected text to the terminal's clipboard";

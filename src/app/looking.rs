@@ -1,7 +1,7 @@
 //! Opening and leaving the pages with lists, and going from what they say to where it can be seen.
 
 use super::movement::show;
-use super::pages::{self, Content, Section, Target};
+use super::pages::{self, Content, Part, Section, Target};
 use super::panes;
 use super::symbols::UNICODE;
 use super::view::{Page, Pane, View};
@@ -46,6 +46,9 @@ pub(super) fn diagnosis(view: &mut View, store: &Store) {
 
 /// Selects another entry of the page's list.
 pub(super) fn step_entry(view: &mut View, store: &Store, step: isize) {
+    if view.page == Page::Compare {
+        return view.comparing.step_run(store, step);
+    }
     let Some(content) = pages::content(view, store, &UNICODE) else { return };
     if let Some(browser) = view.page.browser().and_then(|index| view.browsers.get_mut(index)) {
         browser.step_entry(&content.entries, step);
@@ -87,9 +90,30 @@ fn target(content: &Content, browser: &pages::Browser) -> Option<Target> {
     browser.item(entry)?.target.clone()
 }
 
+/// The outlier that begins at a moment.
+fn outlier_at(view: &View, t_us: u64) -> Option<usize> {
+    view.known.outliers.as_ref()?.kept.iter().position(|outlier| outlier.start_us == t_us)
+}
+
+/// Shows the selected layer of the comparison among the layers of the selected run.
+pub(super) fn look_at_layer(view: &mut View, store: &Store) {
+    if view.comparing.part == Part::Figures {
+        view.comparing.part = Part::Layers;
+        return;
+    }
+    let Some((run, row)) = view.comparing.selected_op(store) else {
+        view.notice = Some("the selected run has no time of this layer".to_owned());
+        return;
+    };
+    view.run = (store.runs().last().map(|last| last.id) != Some(run)).then_some(run);
+    go(view, store, &Place::Op(row));
+    // The table of that run is shown from the next frame on; until then nothing may take the selection away.
+    view.keep_selection = view.shown.run != Some(run);
+}
+
 /// Shows a place in the live view.
 fn go(view: &mut View, store: &Store, place: &Place) {
-    view.page = Page::Live;
+    let came_from = std::mem::replace(&mut view.page, Page::Live);
     view.opened_for = None;
     view.zoomed = false;
     match place {
@@ -109,6 +133,14 @@ fn go(view: &mut View, store: &Store, place: &Place) {
                 // With a little of what is above.
                 Some(position) => view.scroll[2] = position.saturating_sub(2),
                 None => view.notice = Some(format!("the counter {id} is not known in this session")),
+            }
+        }
+        // A slow inference has a page of its own, with what happened around it.
+        Place::Moment(t_us) if came_from != Page::Outliers && outlier_at(view, *t_us).is_some() => {
+            view.page = Page::Outliers;
+            let (content, at) = (pages::content(view, store, &UNICODE), outlier_at(view, *t_us));
+            if let (Some(content), Some(at)) = (content, at) {
+                view.browsers[2].show(view.shown.run, &content.entries, at);
             }
         }
         Place::Moment(t_us) => {

@@ -25,7 +25,7 @@ mod widgets;
 pub use action::{Action, KeyAction};
 pub use keymap::{KeyContext, Keymap, KeymapError, default_path as default_keymap_path};
 pub use keys::Chord;
-pub use pages::{Browser, Known, Section};
+pub use pages::{Browser, Comparing, Known, Part, Section};
 pub use picker::{Entry, EntryKind, Listing, Picker};
 pub use rows::{Column, Sort};
 pub use terminal::{ColorChoice, ColorDepth};

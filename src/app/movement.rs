@@ -1,6 +1,6 @@
 //! Moving around: focus, selections, scrolling, the run that is shown.
 
-use super::pages;
+use super::pages::{self, Part};
 use super::symbols::UNICODE;
 use super::view::{Overlay, Page, Pane, View};
 use crate::store::Store;
@@ -9,6 +9,7 @@ use crate::store::Store;
 pub(super) fn page(view: &View) -> isize {
     let rows = match view.page.browser().filter(|_| view.overlays.is_empty()) {
         Some(index) => view.browsers[index].page_rows(),
+        None if view.page == Page::Compare => view.comparing.page_rows(),
         None => view.page_rows,
     };
     isize::try_from(rows.max(2) - 1).unwrap_or(1)
@@ -28,6 +29,10 @@ pub(super) fn step_run(view: &mut View, store: &Store, step: isize) {
 pub(super) fn focus(view: &mut View, store: &Store, forward: bool) {
     match (view.overlays.last(), view.page) {
         (None, Page::Start) => view.start.step_section(store, forward),
+        (None, Page::Compare) => {
+            let part = if view.comparing.part == Part::Figures { Part::Layers } else { Part::Figures };
+            view.comparing.part = part;
+        }
         (None, page) if page.browser().is_some() => {
             let log = pages::content(view, store, &UNICODE).is_some_and(|content| content.log);
             if let Some(browser) = page.browser().and_then(|index| view.browsers.get_mut(index)) {
@@ -66,6 +71,7 @@ pub(super) fn step(view: &mut View, store: &Store, step: isize) {
             *scroll = moved(*scroll).min(MAX_SCROLL);
         }
         (None, Page::Start) => view.start.step(store, step),
+        (None, Page::Compare) => view.comparing.step(step),
         (None, page) if page.browser().is_some() => step_page(view, store, step),
         // With the details open, single steps go from layer to layer.
         (Some(Overlay::Details { scroll }), _) => {

@@ -2,7 +2,7 @@
 
 use super::keymap::{KeyContext, Keymap};
 use super::layout::{self, Layout, LayoutWishes};
-use super::pages::{self, Browser, Known, PageLayout, PageWishes};
+use super::pages::{self, Browser, Comparing, Known, PageLayout, PageWishes};
 use super::panes;
 use super::picker::Picker;
 use super::rows::Sort;
@@ -71,6 +71,10 @@ pub enum Page {
     Diagnosis,
     /// What the figures mean.
     Findings,
+    /// Inferences far from the others.
+    Outliers,
+    /// Runs side by side.
+    Compare,
 }
 
 impl Page {
@@ -81,15 +85,18 @@ impl Page {
             Self::Live => "live",
             Self::Diagnosis => "diagnosis",
             Self::Findings => "findings",
+            Self::Outliers => "outliers",
+            Self::Compare => "compare",
         }
     }
 
     /// Place of its list in [`View::browsers`]; `None` for pages without one.
     pub fn browser(self) -> Option<usize> {
         match self {
-            Self::Start | Self::Live => None,
+            Self::Start | Self::Live | Self::Compare => None,
             Self::Diagnosis => Some(0),
             Self::Findings => Some(1),
+            Self::Outliers => Some(2),
         }
     }
 }
@@ -162,6 +169,8 @@ pub struct View {
     pub filter: String,
     /// Selected row of the op table; `None` is the first one shown, whichever that is.
     pub selected: Option<u32>,
+    /// The selection was made for the run that is shown next.
+    pub keep_selection: bool,
     /// First layer shown.
     pub layers_top: usize,
     /// Log lines below the last one shown; 0 follows the end.
@@ -175,9 +184,11 @@ pub struct View {
     /// The moment that the user was sent to, host monotonic microseconds.
     pub moment: Option<u64>,
     /// What is selected on the pages with a list.
-    pub browsers: [Browser; 2],
+    pub browsers: [Browser; 3],
     /// What was found out about the shown run.
     pub known: Known,
+    /// Runs side by side.
+    pub comparing: Comparing,
     /// A run that the diagnosis was opened for; leaving it shows the newest run again.
     pub opened_for: Option<RunId>,
     /// Text on its way to the terminal's clipboard.
@@ -213,6 +224,7 @@ impl View {
             sort: Sort::default(),
             filter: String::new(),
             selected: None,
+            keep_selection: false,
             layers_top: 0,
             log_back: 0,
             scroll: [0; 3],
@@ -221,6 +233,7 @@ impl View {
             moment: None,
             browsers: Default::default(),
             known: Known::default(),
+            comparing: Comparing::default(),
             opened_for: None,
             copied: None,
             failures_told: 0,
@@ -313,7 +326,9 @@ impl View {
         let run = self.run_of(store).map(|run| run.id);
         if run != self.shown.run {
             (self.counter, self.moment) = (None, None);
-            self.selected = None;
+            if !std::mem::take(&mut self.keep_selection) {
+                self.selected = None;
+            }
             self.layers_top = 0;
             self.scroll = [0; 3];
         }
@@ -329,6 +344,11 @@ impl View {
         let more = self.shown.refresh(store, wishes, now_us);
         self.known.refresh(store, self.run_of(store), self.paused.is_some(), now_us);
         self.settle_page(store, area);
+        if self.page == Page::Compare {
+            self.comparing.refresh(store, self.paused.is_some(), now_us);
+            let layout = panes::compare_layout(self, store, area);
+            self.comparing.settle(store, &layout);
+        }
         // A failure may just have appeared and changed the layout.
         let layout = self.layout(store, area);
         let rows = panes::layer_rows(layout.inside(layout.layers));

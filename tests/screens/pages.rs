@@ -5,6 +5,37 @@ use qnnscope::analysis::{Advice, Effort, Evidence, Finding, FindingKind, Place, 
 use qnnscope::app::{Overlay, Page, Section};
 use qnnscope::store::Run;
 
+/// Keys that lead to the pages, and into them.
+pub const WAYS: [&[KeyAction]; 7] = [
+    &[KeyAction::Redraw, KeyAction::Diagnosis],
+    &[KeyAction::Findings],
+    &[KeyAction::Findings, KeyAction::Open, KeyAction::Zoom],
+    &[KeyAction::Outliers, KeyAction::Open],
+    &[KeyAction::Compare],
+    &[KeyAction::Compare, KeyAction::Open],
+    &[KeyAction::Compare, KeyAction::Open, KeyAction::Zoom],
+];
+
+/// Sizes at which something begins or ends to fit.
+pub const SIZES: [(u16, u16); 16] = [
+    (1, 1),
+    (2, 2),
+    (3, 3),
+    (5, 4),
+    (9, 1),
+    (1, 9),
+    (12, 2),
+    (2, 12),
+    (17, 8),
+    (19, 14),
+    (24, 40),
+    (40, 10),
+    (79, 23),
+    (110, 30),
+    (149, 29),
+    (150, 50),
+];
+
 /// A run that failed for a reason that the catalogue knows, with a log around it.
 fn known_failure() -> Session {
     let mut session = Session::new();
@@ -249,7 +280,7 @@ fn findings_that_need_attention_are_counted_in_the_live_view() {
     let session = finished_htp();
     let mut view = view_with_findings();
     let buffer = render(&session, &mut view, 80, 24);
-    assert_eq!(find(&buffer, "1 problem, 1 warning").1, 23);
+    assert_eq!(find(&buffer, "f 1 problem, 1 warning").1, 23);
     let alert = theme().style(Meaning::Alert);
     assert_eq!(Some(buffer[find(&buffer, "1 problem")].fg), alert.fg);
 }
@@ -353,4 +384,153 @@ fn runs_that_were_refused_are_numbered_as_the_others() {
     let buffer = render(&session, &mut view, 120, 40);
     find(&buffer, "3 cpu ✗ failed");
     find(&buffer, "error  3 backend  no such file");
+}
+
+/// A run in which three inferences took far longer than the others; with the slowest the CPU clock fell.
+fn with_outliers() -> Session {
+    let mut session = Session::new();
+    session.counters(40);
+    session.load(0, Backend::Cpu, 60);
+    session.finalize(0);
+    session.execute(0, 7_300, 300);
+    session.inferences(0, Phase::Clean, 300, 1, 22_000);
+    session.inferences(0, Phase::Clean, 301, 100, 7_300);
+    let tick = |session: &mut Session, busy: f64, clock: f64| {
+        let (t_us, values) = (session.t_us, vec![Some(busy), Some(5e9), Some(clock), None]);
+        session.emit(None, Event::Counters(CounterSample { set: 0, t_us, values }));
+    };
+    for i in 0..60 {
+        tick(&mut session, 40.0, 2_600.0);
+        session.inferences(0, Phase::Clean, 401 + i, 1, 7_300);
+    }
+    session.log(0, LogLevel::Warning, "thermal: the limit is now 1200 MHz");
+    session.inferences(0, Phase::Clean, 461, 1, 61_000);
+    for i in 0..60 {
+        tick(&mut session, 95.0, 1_200.0);
+        session.inferences(0, Phase::Clean, 462 + i, 1, 7_300);
+    }
+    session.inferences(0, Phase::Clean, 522, 1, 24_000);
+    session.detailed(0, 60, OpUnit::Us, 50, 8_000);
+    session.finish(0, RunStatus::Ok);
+    session
+}
+
+#[test]
+fn outliers() {
+    let session = with_outliers();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Outliers]);
+    screen!(outliers_80x24, session, view, 80 x 24);
+    screen!(outliers_120x40, session, view, 120 x 40);
+    let screen = text(&render_with(&session, &mut view, 80, 24, &ascii()));
+    only_ascii(&screen);
+    insta::assert_snapshot!("outliers_ascii_80x24", screen);
+    press(&session, &mut view, &[KeyAction::NextEntry]);
+    find(&render(&session, &mut view, 80, 24), "2 of 4");
+}
+
+#[test]
+fn outliers_lead_to_their_moment_and_their_counters() {
+    let session = with_outliers();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Outliers, KeyAction::Open, KeyAction::Down, KeyAction::Open]);
+    let start_us = view.known.outliers.as_ref().unwrap().kept[0].start_us;
+    assert_eq!((view.page, view.focus, view.moment), (Page::Live, Pane::Log, Some(start_us)));
+    let to_counter = [KeyAction::Outliers, KeyAction::Down, KeyAction::Open];
+    press(&session, &mut view, &to_counter);
+    assert_eq!((view.page, view.focus), (Page::Live, Pane::Host));
+    let counter = view.known.outliers.as_ref().unwrap().kept[0].counters[0].id.clone();
+    assert_eq!(view.counter, Some((None, counter)));
+}
+
+#[test]
+fn a_finding_about_an_outlier_leads_to_its_page() {
+    let session = with_outliers();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Findings]);
+    let at = view.known.findings.iter().position(|finding| finding.kind == FindingKind::Outlier).unwrap();
+    press(&session, &mut view, &[KeyAction::Down].repeat(at));
+    press(&session, &mut view, &[KeyAction::Open, KeyAction::Down, KeyAction::Open]);
+    assert_eq!(view.page, Page::Outliers);
+    find(&render(&session, &mut view, 80, 24), "1 of 4");
+}
+
+#[test]
+fn even_runs_have_no_outliers() {
+    let session = finished_htp();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Outliers]);
+    find(&render(&session, &mut view, 80, 24), "no inference took more than");
+}
+
+fn two_runs() -> Session {
+    let mut session = finished_htp();
+    session.whole_run(1, Backend::Cpu, 60);
+    session
+}
+
+#[test]
+fn compare() {
+    let session = two_runs();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Compare]);
+    screen!(compare_80x24, session, view, 80 x 24);
+    screen!(compare_120x40, session, view, 120 x 40);
+    screen!(compare_200x60, session, view, 200 x 60);
+    let screen = text(&render_with(&session, &mut view, 80, 24, &ascii()));
+    only_ascii(&screen);
+    insta::assert_snapshot!("compare_ascii_80x24", screen);
+    press(&session, &mut view, &[KeyAction::FocusNext, KeyAction::SortNext, KeyAction::Zoom, KeyAction::Down]);
+    screen!(compare_layers_80x24, session, view, 80 x 24);
+}
+
+#[test]
+fn runs_are_taken_out_of_the_comparison_and_one_is_its_baseline() {
+    let mut session = two_runs();
+    session.whole_run(2, Backend::Cpu, 60);
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Compare]);
+    let columns = |view: &View| view.comparing.columns.iter().map(|id| id.0).collect::<Vec<_>>();
+    let baseline = |view: &View| view.comparing.comparison.as_ref().unwrap().baseline;
+    assert_eq!((columns(&view), baseline(&view)), (vec![0, 1, 2], 0));
+    press(&session, &mut view, &[KeyAction::Baseline]);
+    assert_eq!(baseline(&view), 2, "the newest run has the cursor at first");
+    press(&session, &mut view, &[KeyAction::PreviousEntry, KeyAction::Toggle]);
+    assert_eq!((columns(&view), baseline(&view)), (vec![0, 2], 1));
+    press(&session, &mut view, &[KeyAction::NextEntry, KeyAction::Toggle, KeyAction::PreviousEntry]);
+    press(&session, &mut view, &[KeyAction::PreviousEntry, KeyAction::Toggle]);
+    find(&render(&session, &mut view, 80, 24), "no run is chosen");
+    press(&session, &mut view, &[KeyAction::Baseline]);
+    assert_eq!((columns(&view), baseline(&view)), (vec![0], 0), "a baseline is compared");
+}
+
+#[test]
+fn a_layer_of_the_comparison_leads_to_the_layers_of_the_run() {
+    let session = two_runs();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Compare, KeyAction::PreviousEntry, KeyAction::Open, KeyAction::Down]);
+    let name = view.comparing.comparison.as_ref().unwrap().layers[1].name.clone();
+    press(&session, &mut view, &[KeyAction::Open]);
+    assert_eq!((view.page, view.focus, view.shown.run), (Page::Live, Pane::Layers, Some(RunId(0))));
+    let row = view.selected_row().unwrap();
+    assert_eq!(session.store.runs()[0].op(row).unwrap().name, name);
+}
+
+#[test]
+fn many_runs_are_scrolled_through_and_failed_ones_say_so() {
+    let mut session = two_runs();
+    for run in 2..7 {
+        session.whole_run(run, Backend::Cpu, 20);
+    }
+    session.load(7, Backend::Htp, 60);
+    session.emit(Some(7), Event::Failed(Box::new(Failure::new(Stage::Finalize, "graphFinalize", "no"))));
+    session.emit(Some(7), Event::RunFinished { status: RunStatus::Failed });
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Redraw, KeyAction::Compare]);
+    let buffer = render(&session, &mut view, 80, 24);
+    find(&buffer, "8 of 8 runs");
+    find(&buffer, "8 htp failed");
+    press(&session, &mut view, &[KeyAction::PreviousEntry; 9]);
+    let (_, y) = find(&render(&session, &mut view, 80, 24), "= 1 htp simulated");
+    assert!(y > 3, "the header of the figures");
 }

@@ -73,6 +73,14 @@ impl Browser {
         self.selected = entries.get(index).map(|entry| (entry.key.clone(), index));
     }
 
+    /// Selects an entry of a run before the page is drawn for the first time.
+    pub fn show(&mut self, run: Option<RunId>, entries: &[Entry], index: usize) {
+        if self.run != run {
+            *self = Self { run, ..Self::default() };
+        }
+        self.select(entries, index);
+    }
+
     /// Selects another entry, whatever has the focus.
     pub fn step_entry(&mut self, entries: &[Entry], step: isize) {
         self.select(entries, self.position(entries).saturating_add_signed(step));

@@ -1,6 +1,6 @@
 //! What the figures mean: findings, what matters most first, with evidence and what to change.
 
-use super::{Content, Entry, FIX, Item, SNIPPET, Sign, Target};
+use super::{Content, Entry, FIX, Item, Known, SNIPPET, Sign, Target};
 use crate::analysis::{Advice, Effort, Finding, FindingKind, Severity};
 use crate::app::format::TimeScale;
 use crate::app::symbols::Symbols;
@@ -9,7 +9,8 @@ use crate::event::clean_text;
 use crate::store::Run;
 
 /// What the page shows of a run's findings.
-pub fn content(run: Option<&Run>, findings: &[Finding], symbols: &Symbols) -> Content {
+pub fn content(run: Option<&Run>, known: &Known, symbols: &Symbols) -> Content {
+    let findings = &known.findings;
     let Some(run) = run else {
         return Content { empty: "no run yet".to_owned(), ..Content::default() };
     };
@@ -26,10 +27,10 @@ pub fn content(run: Option<&Run>, findings: &[Finding], symbols: &Symbols) -> Co
         (false, true) => "nothing stands out: no finding",
         (false, false) => "nothing stands out so far; the run goes on",
     };
-    Content { head: head(findings, run), entries, empty: empty.to_owned(), log: false }
+    Content { head: head(findings, known.summary.as_deref(), run), entries, empty: empty.to_owned(), log: false }
 }
 
-fn head(findings: &[Finding], run: &Run) -> Vec<(String, Meaning)> {
+fn head(findings: &[Finding], summary: Option<&str>, run: &Run) -> Vec<(String, Meaning)> {
     let counts = Counts::of(findings);
     let mut words = Vec::new();
     for (count, word) in [(counts.problems, "problem"), (counts.warnings, "warning"), (counts.notes, "note")] {
@@ -38,10 +39,12 @@ fn head(findings: &[Finding], run: &Run) -> Vec<(String, Meaning)> {
         }
     }
     let so_far = if run.is_ended() { "" } else { ", so far" };
-    if words.is_empty() {
-        return Vec::new();
+    let mut head = Vec::new();
+    if !words.is_empty() {
+        head.push((format!("{}{so_far}", words.join(", ")), counts.meaning()));
     }
-    vec![(format!("{}{so_far}", words.join(", ")), counts.meaning())]
+    head.extend(summary.map(|text| (clean_text(text), Meaning::Text)));
+    head
 }
 
 /// How many findings there are of each severity.

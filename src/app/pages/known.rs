@@ -1,6 +1,6 @@
 //! What was found out about the shown run, kept: it costs more than a frame may take.
 
-use crate::analysis::{Finding, findings};
+use crate::analysis::{Finding, Outliers, findings, outliers, summary, verdicts};
 use crate::diagnosis::{Diagnosis, diagnose_failure};
 use crate::event::RunId;
 use crate::store::{Run, Store};
@@ -16,6 +16,10 @@ const SHARE: u64 = 20;
 pub struct Known {
     /// Findings, what matters most first.
     pub findings: Vec<Finding>,
+    /// The run in one paragraph of plain words.
+    pub summary: Option<String>,
+    /// Inferences far from the others; `None` while there are too few to tell.
+    pub outliers: Option<Outliers>,
     /// Causes of its failure, once they were looked for. Lines are counted from the begin of the session's log.
     pub diagnosis: Option<Diagnosis>,
     /// How findings are found.
@@ -37,7 +41,15 @@ struct Taken {
 
 impl Default for Known {
     fn default() -> Self {
-        Self { findings: Vec::new(), diagnosis: None, find: findings, found: None, diagnosed: None }
+        Self {
+            findings: Vec::new(),
+            summary: None,
+            outliers: None,
+            diagnosis: None,
+            find: findings,
+            found: None,
+            diagnosed: None,
+        }
     }
 }
 
@@ -51,6 +63,8 @@ impl Known {
         if self.is_due(store, run, frozen, now_us) {
             let begun = Instant::now();
             self.findings = (self.find)(store, run);
+            self.outliers = outliers(store, run);
+            self.summary = summary(run, &verdicts(store, run), &self.findings);
             let cost_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
             let records = store.records();
             self.found = Some(Taken { run: run.id, ended: ended(store), records, at_us: now_us, cost_us });

@@ -75,7 +75,7 @@ fn sections(layout: &mut PageLayout, body: Rect, wishes: PageWishes) {
     let head = match body.height {
         0..=8 => 0,
         9..=22 => rows(wishes.head_rows.min(2)) + frame,
-        _ => rows(wishes.head_rows).min(body.height / 5) + frame,
+        _ => rows(wishes.head_rows).min(body.height / if wishes.log.is_some() { 5 } else { 4 }) + frame,
     };
     let (head, rest) = split_top(body, head);
     layout.head = head;

@@ -2,12 +2,15 @@
 //! made by pure functions of the store; what is selected and scrolled is here.
 
 mod browser;
+mod compare;
 mod diagnosis;
 mod findings;
 mod known;
 mod layout;
+mod outliers;
 
 pub use browser::{Browser, LABEL, Section, detail_rows, paragraph_rows};
+pub use compare::{CompareLayout, Comparing, Part};
 pub use diagnosis::what_failed;
 pub use findings::Counts;
 pub use known::{Known, log_of};
@@ -122,9 +125,26 @@ const SNIPPET: &str = "copy";
 /// What the page that is open shows; `None` on pages without a list.
 pub fn content(view: &View, store: &Store, symbols: &Symbols) -> Option<Content> {
     let run = view.run_of(store);
-    match view.page {
-        Page::Diagnosis => Some(diagnosis::content(store, run, view.known.diagnosis.as_ref())),
-        Page::Findings => Some(findings::content(run, &view.known.findings, symbols)),
-        Page::Start | Page::Live => None,
+    let content = match view.page {
+        Page::Diagnosis => diagnosis::content(store, run, view.known.diagnosis.as_ref()),
+        Page::Findings => findings::content(run, &view.known, symbols),
+        Page::Outliers => outliers::content(run, view.known.outliers.as_ref(), symbols),
+        Page::Start | Page::Live | Page::Compare => return None,
+    };
+    Some(content.in_symbols(symbols))
+}
+
+impl Content {
+    /// The same with its sentences in these characters. What is copied and shown as it is stays.
+    fn in_symbols(mut self, symbols: &Symbols) -> Self {
+        let change = |text: &mut String| *text = symbols.sentence(std::mem::take(text));
+        self.head.iter_mut().for_each(|(text, _)| change(text));
+        change(&mut self.empty);
+        for entry in &mut self.entries {
+            change(&mut entry.title);
+            change(&mut entry.note.0);
+            entry.items.iter_mut().for_each(|item| change(&mut item.text));
+        }
+        self
     }
 }

@@ -130,7 +130,7 @@ fn counter(
     }
     let points = shown(series, context.view.shown.at_us);
     let latest = points.last().copied().flatten();
-    let value = latest.map_or_else(|| symbols.missing.to_owned(), |value| value_text(value, &series.info.unit));
+    let value = latest.map_or_else(|| symbols.missing.to_owned(), |value| format::with_unit(value, &series.info.unit));
     let style = context.style(if latest.is_some() { Meaning::Text } else { Meaning::Muted });
     put_right(buf, inner, x + VALUE_ROOM, VALUE_ROOM, y, &value, style, "");
     let chart = Rect {
@@ -164,14 +164,4 @@ fn range(values: &[Option<f64>], maximum: Option<f64>) -> (f64, f64) {
     }
     let air = ((high - low) * 0.2).max(high.abs() * 0.05);
     (low - air, high + air)
-}
-
-fn value_text(value: f64, unit: &str) -> String {
-    match unit {
-        "bytes" => format::signed_bytes(value),
-        "%" => format!("{value:.1} %"),
-        "MHz" => format!("{value:.0} MHz"),
-        "" => format::three_digits(value),
-        unit => format!("{} {}", format::three_digits(value), clean_text(unit)),
-    }
 }

@@ -52,9 +52,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     } else if view.over {
         right.push((" ended ".to_owned(), context.style(Meaning::Muted)));
     }
-    if let Some(found) = findings(context, &key_context) {
-        right.extend(found);
-    }
+    let found = findings(context, &key_context);
+    let counted = found.is_some();
+    right.extend(found);
     let mut end = area.width;
     for (text, style) in right.iter().rev() {
         put_right(buf, area, end, area.width, 0, text, *style, symbols.ellipsis);
@@ -67,14 +67,18 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         put(buf, room, 1, 0, &text, context.style(Meaning::Warn));
         return;
     }
-    let on_a_list = view.page.browser().is_some() && view.overlays.is_empty();
+    let on_a_list = !matches!(view.page, Page::Start | Page::Live) && view.overlays.is_empty();
     let mut x = 1;
     for (action, keys) in view.keymap.reachable(&key_context) {
-        let said = !UNSAID.contains(&action)
+        let said = (!UNSAID.contains(&action) || (action == KeyAction::Toggle && key_context.screen == "compare"))
             && (action != KeyAction::NextRun || view.shown.runs.len() > 1)
             && (action != KeyAction::FocusNext || matches!(key_context.screen, "live" | "start") || on_a_list)
             && (action != KeyAction::Diagnosis || (view.page != Page::Diagnosis && any_failed(context)))
-            && (action != KeyAction::Findings || (view.page != Page::Findings && !view.known.findings.is_empty()))
+            && (action != KeyAction::Outliers
+                || (view.page != Page::Outliers && view.known.outliers.as_ref().is_some_and(|found| found.count > 0)))
+            && (action != KeyAction::Compare || (view.page != Page::Compare && context.store.runs().len() > 1))
+            && (action != KeyAction::Findings
+                || (view.page != Page::Findings && !view.known.findings.is_empty() && !counted))
             && (action != KeyAction::Back || key_context.screen != "start" || !context.store.runs().is_empty());
         let Some(key) = keys.first().filter(|_| said) else { continue };
         let key = key.to_string();
@@ -92,7 +96,7 @@ fn any_failed(context: &Context<'_>) -> bool {
 }
 
 /// How many findings need attention; shown on the live view, where they are not.
-fn findings(context: &Context<'_>, key_context: &KeyContext) -> Option<Vec<(String, Style)>> {
+fn findings(context: &Context<'_>, key_context: &KeyContext) -> Option<(String, Style)> {
     let counts = Counts::of(&context.view.known.findings);
     let mut words = Vec::new();
     for (count, word) in [(counts.problems, "problem"), (counts.warnings, "warning")] {
@@ -101,7 +105,10 @@ fn findings(context: &Context<'_>, key_context: &KeyContext) -> Option<Vec<(Stri
         }
     }
     let shown = matches!(key_context.screen, "live" | "details") && !words.is_empty();
-    shown.then(|| vec![(format!(" {} ", words.join(", ")), context.style(counts.meaning()))])
+    let reachable = context.view.keymap.reachable(key_context);
+    let key = reachable.iter().find(|(action, _)| *action == KeyAction::Findings).and_then(|(_, keys)| keys.first());
+    let key = key.map_or_else(String::new, |key| format!("{key} "));
+    shown.then(|| (format!("{key}{} ", words.join(", ")), context.style(counts.meaning())))
 }
 
 fn word(action: KeyAction, screen: &str, paused: bool) -> &'static str {
@@ -110,7 +117,10 @@ fn word(action: KeyAction, screen: &str, paused: bool) -> &'static str {
         (KeyAction::Open, "filter") => "keep",
         (KeyAction::Back, "filter") => "clear",
         (KeyAction::Open, "start") => "choose",
-        (KeyAction::Open, "diagnosis" | "findings") => "look there",
+        (KeyAction::Open, "compare") => "look at layer",
+        (KeyAction::NextEntry, "compare") => "next run",
+        (KeyAction::Toggle, "compare") => "in or out",
+        (KeyAction::Open, "diagnosis" | "findings" | "outliers") => "look there",
         (KeyAction::FocusNext, "start") => "next section",
         (KeyAction::Pause, _) if paused => "go on",
         _ => action.short(),

@@ -55,7 +55,7 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
     let mut screens = vec![here];
     // The pages with a list have most keys in common; one of them stands for all.
     let page = view.page.browser().map_or("findings", |_| here);
-    screens.extend(["live", page, "start", "picker", "filter"].into_iter().filter(|screen| *screen != here));
+    screens.extend(["live", page, "compare", "start", "picker", "filter"].into_iter().filter(|screen| *screen != here));
     let mut said: Vec<(KeyAction, String)> = Vec::new();
     let mut lines = Vec::new();
     for screen in screens {
@@ -63,7 +63,9 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
             "live" => ("Live view", false),
             "diagnosis" => ("Diagnosis of a failed run", false),
             "findings" if here == screen => ("Findings", false),
-            "findings" => ("Diagnosis, findings", false),
+            "outliers" => ("Outliers", false),
+            "compare" => ("Compare", false),
+            "findings" => ("Diagnosis, findings, outliers", false),
             "start" => ("Start screen", false),
             "picker" => ("Choosing a file (type to filter, or a path)", true),
             _ => ("Typing a filter", true),
@@ -74,7 +76,7 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
         lines.push((String::new(), heading.to_owned()));
         for (action, keys) in all(view, KeyContext { screen, text_input, ..base }) {
             // What is the same in the live view and on its pages is said once.
-            if matches!(screen, "live" | "diagnosis" | "findings") {
+            if matches!(screen, "live" | "diagnosis" | "findings" | "outliers" | "compare") {
                 if said.contains(&(action, keys.clone())) {
                     continue;
                 }

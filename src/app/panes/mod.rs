@@ -1,6 +1,7 @@
 //! The panes. Each draws from the store, the view, the theme and an area into a buffer, and changes nothing else.
 
 mod backends;
+mod compare;
 mod counters;
 mod details;
 mod failure;
@@ -15,6 +16,7 @@ mod pages;
 mod start;
 mod status;
 
+pub(super) use compare::layout as compare_layout;
 pub(super) use counters::{count as counter_count, position as counter_position};
 pub(super) use details::last_scroll as last_details_scroll;
 pub(super) use failure::rows as failure_rows;
@@ -123,6 +125,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, store: &Store, view: &View, the
     let context = Context { store, view, theme, run: view.run_of(store), now_us, rules: layout.rules };
     match &page {
         Some((layout, said)) => pages::draw(buf, layout, said, &context),
+        None if view.page == Page::Compare => compare::draw(buf, area, &context),
         None if view.page == Page::Start => start::draw(buf, area, &context),
         None => live(buf, &layout, &context),
     }
