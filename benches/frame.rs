@@ -34,7 +34,13 @@ impl Feed {
         let i = self.seq;
         self.t_us += 33_000;
         let latency = vec![5_000_000 + noise(i) * 1000];
-        let batch = |phase| InferenceBatch { phase, first_index: i, start_us: vec![i], latency_ns: latency.clone() };
+        let batch = |phase| InferenceBatch {
+            phase,
+            first_index: i,
+            start_us: vec![i],
+            latency_ns: latency.clone(),
+            late_ns: Vec::new(),
+        };
         let batches = [batch(Phase::Clean), batch(Phase::Detailed)];
         for batch in batches {
             self.emit(Event::Inferences(batch));
@@ -68,6 +74,8 @@ fn feed(ops: u64, inferences: u64) -> Feed {
         simulated: false,
         driver: qnnscope::event::Driver::default(),
         energy_while_charging: false,
+        mode: qnnscope::event::Mode::default(),
+        constraints: qnnscope::event::Constraints::default(),
     })));
     let index = |i: u64| u32::try_from(i).unwrap_or(u32::MAX);
     let graph_ops = (0..ops).map(|i| Op {

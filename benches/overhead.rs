@@ -59,7 +59,7 @@ fn measured(execution: &mut Execution, emitter: &Emitter, inferences: u64) -> Du
     let stop = AtomicBool::new(false);
     let sets = [];
     let begun = Instant::now();
-    Loop { emitter, execution, sets: &sets, stop: &stop }
+    Loop { emitter, execution, sets: &sets, stop: &stop, rate_hz: None }
         .run(Phase::Clean, 0, Budget::Iterations(inferences), None, |_, _| {})
         .expect("it runs");
     begun.elapsed()

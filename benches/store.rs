@@ -26,6 +26,8 @@ fn store_with(ops: usize) -> Store {
         simulated: false,
         driver: qnnscope::event::Driver::default(),
         energy_while_charging: false,
+        mode: qnnscope::event::Mode::default(),
+        constraints: qnnscope::event::Constraints::default(),
     }))));
     let rows = (0..ops).map(|i| OpRow { name: format!("layer_{i}/conv"), op: None, unit: OpUnit::Cycles }).collect();
     store.apply(&record(Event::OpsDeclared(rows)));

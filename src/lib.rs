@@ -6,10 +6,13 @@
 pub mod analysis;
 pub mod app;
 pub mod backends;
+pub mod checks;
 pub mod cli;
 pub mod devices;
 pub mod diagnosis;
+pub mod doctor;
 pub mod event;
+pub mod facts;
 mod files;
 mod hints;
 pub mod models;

@@ -159,7 +159,7 @@ fn a_second_run_sends_nothing_and_clean_removes_all_of_ours() {
         let text = std::fs::read_to_string(&session).unwrap();
         let events: Vec<Value> =
             text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].clone()).collect();
-        let recorded = Recorded { done, events };
+        let recorded = Recorded { done, events, session };
         let source = &recorded.all("inputs_prepared")[0]["inputs"][0]["source"];
         assert_eq!(source, input.to_str().unwrap(), "the user's name of the file");
         let log = recorded.log();
@@ -442,4 +442,42 @@ fn a_slow_link_changes_no_figure_but_the_time_it_takes() {
     let bench = bench_with(Options { delay: Duration::from_millis(30), ..Options::default() });
     let run = run(&bench, &demo_int8(), "-b cpu -n 50 --warmup 0 --profiling basic");
     assert_eq!(ok(&run)["latency_us"]["samples"], 50);
+}
+
+#[test]
+fn a_runner_on_a_device_keeps_a_schedule() {
+    let bench = bench();
+    let run = run(&bench, &demo_int8(), "-b cpu --rate 5000 -n 12 --warmup 0 --profiling off");
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    let pace = &run.result()["pace"];
+    assert_eq!(
+        (&pace["planned"], &pace["done"], &pace["overloaded"]),
+        (&12.into(), &12.into(), &true.into()),
+        "{pace:#}"
+    );
+    let late: Vec<u64> = run
+        .all("inferences")
+        .iter()
+        .flat_map(|batch| batch["late_ns"].as_array().cloned().unwrap_or_default())
+        .map(|late| late.as_u64().unwrap())
+        .collect();
+    assert!(late.len() == 12 && late.is_sorted(), "{late:?}");
+    nothing_is_left(&bench);
+}
+
+#[test]
+fn a_failed_run_is_checked_before_its_files_are_removed() {
+    let bench = bench();
+    let folder = tempfile::tempdir().unwrap();
+    let library = model_library(folder.path(), "small_graph.c", &["BEHAVIOUR=no_transport"]);
+    let run = run(&bench, &library, "-b htp -n 1 --warmup 0");
+    assert_eq!(run.done.code(), 1, "{}", run.done.stderr);
+    let causes = run.result()["diagnosis"]["causes"].clone();
+    // The stub is none that a library for this processor could need: nobody sent one.
+    let stub = causes.as_array().unwrap().iter().find(|cause| cause["id"] == "stub-not-found").unwrap();
+    assert_eq!(stub["confirmed"], true, "{causes:#}");
+    let at = |kind: &str| run.events.iter().position(|event| event.get(kind).is_some()).unwrap();
+    assert!(at("failed") < at("check_finished") && at("check_finished") < at("run_finished"));
+    assert!(!bench.shell("ls /data/local/tmp/qnnscope").contains("run-"));
+    nothing_is_left(&bench);
 }

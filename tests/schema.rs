@@ -8,24 +8,11 @@ mod support;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
+use support::schema::{self, fits};
 use support::{Qnnscope, context_binary, demo_float, demo_int8, model_library, repo, runtime_247, runtime_251};
 
-fn schema(name: &str) -> Validator {
-    let text = std::fs::read_to_string(repo("docs").join(name)).unwrap();
-    let schema: Value = serde_json::from_str(&text).unwrap();
-    jsonschema::draft202012::meta::validate(&schema).unwrap();
-    jsonschema::draft202012::new(&schema).unwrap()
-}
-
-static RESULT: LazyLock<Validator> = LazyLock::new(|| schema("result.schema.json"));
-static INSPECT: LazyLock<Validator> = LazyLock::new(|| schema("inspect.schema.json"));
-
-#[track_caller]
-fn fits(validator: &Validator, document: &Value) {
-    let errors: Vec<String> =
-        validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(errors.is_empty(), "{errors:#?}");
-}
+static RESULT: LazyLock<Validator> = LazyLock::new(|| schema::read("result.schema.json"));
+static INSPECT: LazyLock<Validator> = LazyLock::new(|| schema::read("inspect.schema.json"));
 
 fn ok_document() -> Value {
     Qnnscope::on(&runtime_247())
@@ -55,6 +42,28 @@ fn results_fit_their_schema() {
         &RESULT,
         &Qnnscope::on(&runtime_247()).run_json(&demo_float(), "-n 1 --warmup 0 --save-outputs out").expect(0).json(),
     );
+}
+
+/// Documents of the ways of measuring, which are absent from a plain run's.
+fn documents_of_modes() -> [Value; 2] {
+    let run = |flags: &str| Qnnscope::on(&runtime_247()).run_json(&demo_int8(), flags).expect(0).json();
+    [
+        run("-b cpu --profiling off --warmup 0 --rate 50 --sustained 1s --latency-budget-ms 5 --max-memory-mb 500"),
+        run("-b htp --profiling off --warmup 0 --interleave 2 --like aihub --published-ms 1 --cool-down=100ms"),
+    ]
+}
+
+#[test]
+fn ways_of_measuring_fit_the_schema_and_their_objects_are_closed() {
+    for document in documents_of_modes() {
+        fits(&RESULT, &document);
+        keys_are_fixed(&RESULT, &document);
+    }
+    let sweep =
+        Qnnscope::on(&runtime_247()).run_json(&demo_float(), "-b cpu --profiling off -n 4 --rate-sweep 100,max");
+    let sweep = sweep.expect(0).json();
+    fits(&RESULT, &sweep);
+    keys_are_fixed(&RESULT, &sweep);
 }
 
 /// The document with the value at a JSON pointer replaced, or removed with `None`.
@@ -87,9 +96,13 @@ fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Places whose keys are free: op parameters, and the maps by stage.
+/// Places whose keys are free: op parameters, and the maps by stage and by backend.
 fn is_free(pointer: &str) -> bool {
-    pointer.contains("/params") || pointer.ends_with("/stages_us") || pointer.ends_with("/stage_rss_delta_bytes")
+    pointer.contains("/params")
+        || pointer.ends_with("/clocks_mhz")
+        || pointer.ends_with("/results")
+        || pointer.ends_with("/stages_us")
+        || pointer.ends_with("/stage_rss_delta_bytes")
 }
 
 /// No object may lack a key or have one more.
@@ -181,12 +194,49 @@ fn inspections_fit_their_schema() {
 }
 
 #[test]
+fn the_check_schema_refuses_other_documents() {
+    let dir = tempfile::tempdir().unwrap();
+    let odd = model_library(dir.path(), "odd_graph.c", &["RANK6", "ENCODINGS"]);
+    let binary = dir.path().join("binary");
+    std::fs::write(&binary, context_binary("2.7.0", "htp", &demo_int8(), Some(57))).unwrap();
+    let validator = schema("check.schema.json");
+    for (model, flags) in [(&odd, "--backend htp,gpu"), (&demo_int8(), "--backend cpu,htp"), (&binary, "")] {
+        let status = if flags.contains("cpu") { 0 } else { 1 };
+        let done = Qnnscope::on(&runtime_247()).args(["check", "--json"]).arg(model).flags(flags).finish();
+        let document = done.expect(status).json();
+        fits(&validator, &document);
+        keys_are_fixed(&validator, &document);
+        for (pointer, value) in [
+            ("/schema", json!("qnnscope.check/2")),
+            ("/ok", json!("yes")),
+            ("/backends/0/state", json!("maybe")),
+            ("/compile/0/ok", json!("yes")),
+            ("/compile/0/vtcm_bytes", json!(-1)),
+        ] {
+            assert!(!validator.is_valid(&changed(&document, pointer, Some(value.clone()))), "{pointer} = {value}");
+        }
+        if let Some(op) = document["ops"].get(0) {
+            let ok = op["results"]["htp"]["ok"].as_bool().unwrap();
+            let other = changed(&document, "/ops/0/results/htp/ok", Some(json!(!ok)));
+            assert!(!validator.is_valid(&other), "a refusal has a reason, and nothing else has");
+            assert!(!validator.is_valid(&changed(&document, "/ops/0/results/dsp", Some(json!({})))));
+        }
+    }
+}
+
+#[test]
 fn every_property_is_described_and_every_object_closed() {
-    for name in ["result.schema.json", "inspect.schema.json"] {
+    for name in [
+        "result.schema.json",
+        "inspect.schema.json",
+        "check.schema.json",
+        "compare.schema.json",
+        "recommend.schema.json",
+    ] {
         let schema: Value = serde_json::from_slice(&std::fs::read(repo("docs").join(name)).unwrap()).unwrap();
         let mut places = Vec::new();
         every_schema(&schema, "", &mut places);
-        assert!(places.len() > 50);
+        assert!(places.len() > 20);
         for (at, schema) in places {
             let text = schema["description"].as_str().unwrap_or_default();
             assert!(text.ends_with('.') && text.len() > 4, "{name} {at} has no description");

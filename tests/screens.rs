@@ -9,9 +9,10 @@ use qnnscope::app::{
 use qnnscope::app::{ColorDepth, Pane};
 use qnnscope::backends::{Backend, ProfilingLevel};
 use qnnscope::event::{
-    Budget, CounterInfo, CounterSample, DeviceInfo, DeviceKind, Event, Failure, InferenceBatch, LogLevel, LogLine,
-    LogSource, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record,
-    RunId, RunPlan, RunStatus, RuntimeInfo, SESSION_SCHEMA, SessionStarted, Stage,
+    Budget, CheckOutcome, CheckResult, CoolDown, CoolDownEnd, Cooling, CounterInfo, CounterSample, DeviceInfo,
+    DeviceKind, Event, Failure, InferenceBatch, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Metric,
+    MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record, RunId, RunPlan, RunStatus, RuntimeInfo,
+    SESSION_SCHEMA, SessionStarted, Stage,
 };
 use qnnscope::models::{DataType, Graph, ModelFormat, Op, Quantization, Tensor, TensorKind};
 use qnnscope::store::Store;
@@ -111,22 +112,11 @@ impl Session {
 
     /// A run up to the point where it could execute.
     fn load(&mut self, run: u32, backend: Backend, ops: u32) {
-        let simulated = backend == Backend::Htp;
-        self.emit(
-            Some(run),
-            Event::RunStarted(Box::new(RunPlan {
-                device: "local".to_owned(),
-                backend,
-                model: "/home/ada/models/mobilenet_v2.dlc".to_owned(),
-                warmup: 10,
-                budget: Budget::Iterations(1000),
-                profiling: ProfilingLevel::Detailed,
-                profiling_budget: Some(Budget::Iterations(200)),
-                simulated,
-                driver: qnnscope::event::Driver::default(),
-                energy_while_charging: false,
-            })),
-        );
+        self.emit(Some(run), Event::RunStarted(Box::new(plan(backend))));
+        self.ready(run, backend, ops);
+    }
+
+    fn ready(&mut self, run: u32, backend: Backend, ops: u32) {
         self.stage(run, Stage::Prepare, 3_100.0);
         self.emit(
             Some(run),
@@ -173,6 +163,7 @@ impl Session {
                 first_index: i,
                 start_us: vec![self.t_us],
                 latency_ns: vec![latency_us * 1000],
+                late_ns: Vec::new(),
             };
             self.t_us += latency_us + 20;
             self.emit(Some(run), Event::Inferences(batch));
@@ -231,6 +222,23 @@ impl Session {
 }
 
 /// A wave between -1 and 1.
+fn plan(backend: Backend) -> RunPlan {
+    RunPlan {
+        device: "local".to_owned(),
+        backend,
+        model: "/home/ada/models/mobilenet_v2.dlc".to_owned(),
+        warmup: 10,
+        budget: Budget::Iterations(1000),
+        profiling: ProfilingLevel::Detailed,
+        profiling_budget: Some(Budget::Iterations(200)),
+        simulated: backend == Backend::Htp,
+        driver: qnnscope::event::Driver::default(),
+        energy_while_charging: false,
+        mode: qnnscope::event::Mode::default(),
+        constraints: qnnscope::event::Constraints::default(),
+    }
+}
+
 fn wave(i: u64, period: u64) -> f64 {
     (i as f64 * std::f64::consts::TAU / period as f64).sin()
 }
@@ -449,6 +457,70 @@ fn a_failure_says_what_why_and_next() {
     press(&session, &mut view, &[KeyAction::Redraw, KeyAction::Back]);
     screen!(failed_80x24, session, view, 80 x 24);
     screen!(failed_120x40, session, view, 120 x 40);
+}
+
+#[test]
+fn the_status_tells_a_pace_and_a_cool_down() {
+    let mut session = Session::new();
+    let mut paced = plan(Backend::Cpu);
+    paced.mode.rate_hz = Some(30.0);
+    session.emit(Some(0), Event::RunStarted(Box::new(paced)));
+    session.ready(0, Backend::Cpu, 60);
+    session.finalize(0);
+    session.emit(Some(0), Event::StageStarted { stage: Stage::Execute });
+    session.emit(Some(0), Event::PhaseStarted { phase: Phase::Clean, budget: Budget::Iterations(1000) });
+    for (first_index, late_ms) in [(0, 0), (1, 0), (2, 60)] {
+        let batch = InferenceBatch {
+            phase: Phase::Clean,
+            first_index,
+            start_us: vec![session.t_us],
+            latency_ns: vec![5_000_000],
+            late_ns: vec![late_ms * 1_000_000],
+        };
+        session.emit(Some(0), Event::Inferences(batch));
+        session.t_us += 33_333;
+    }
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let screen = text(&render(&session, &mut live_view(), width, height));
+        assert!(screen.contains("3/1,000  30/s planned, 1 late"), "{screen}");
+    }
+    session.emit(Some(0), Event::RunFinished { status: RunStatus::Ok });
+    let screen = text(&render(&session, &mut live_view(), 80, 24));
+    assert!(screen.contains("30/s planned, 1 late"), "{screen}");
+
+    session.emit(Some(1), Event::RunStarted(Box::new(plan(Backend::Cpu))));
+    let mut pause = CoolDown {
+        device: "local".to_owned(),
+        waited_us: 12_000_000,
+        limit_us: 300_000_000,
+        watched: 4,
+        waiting_for: vec![Cooling { id: "thermal.npu".to_owned(), unit: "°C".to_owned(), value: 61.8, target: 45.2 }],
+        end: None,
+    };
+    session.emit(Some(1), Event::CoolingDown(pause.clone()));
+    for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+        let screen = text(&render(&session, &mut live_view(), width, height));
+        assert!(screen.contains("cooling down  thermal.npu 62 to 45 °C"), "{screen}");
+    }
+    pause.end = Some(CoolDownEnd::Back);
+    session.emit(Some(1), Event::CoolingDown(pause));
+    assert!(!text(&render(&session, &mut live_view(), 80, 24)).contains("cooling down"));
+}
+
+#[test]
+fn a_confirmed_cause_comes_with_its_fix() {
+    let mut session = failed();
+    let result = CheckResult {
+        cause: "skel-wrong-arch".to_owned(),
+        check: "skel-files".to_owned(),
+        outcome: CheckOutcome::Confirms,
+        detail: "this DSP is v75 and there is only v73".to_owned(),
+    };
+    session.emit(Some(0), Event::CheckFinished(Box::new(result)));
+    let shown = text(&render(&session, &mut live_view(), 120, 40));
+    assert!(shown.contains("The skel that was pushed is for another Hexagon architecture (confirmed:"), "{shown}");
+    assert!(shown.contains("fix") && shown.contains("Push the pair libQnnHtpVNNStub.so"), "{shown}");
+    assert!(!shown.contains("quantise the model"), "a hint that only knew the failure gives way: {shown}");
 }
 
 #[test]
@@ -688,6 +760,8 @@ fn text_from_outside_cannot_control_the_terminal() {
         simulated: false,
         driver: qnnscope::event::Driver::default(),
         energy_while_charging: false,
+        mode: qnnscope::event::Mode::default(),
+        constraints: qnnscope::event::Constraints::default(),
     };
     session.emit(Some(0), Event::RunStarted(Box::new(plan)));
     let rows = vec![OpRow { name: "a\x1b[2Jb".to_owned(), op: None, unit: OpUnit::Us }];

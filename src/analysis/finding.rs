@@ -1,6 +1,6 @@
 //! What an analysis says: one finding with the observations it rests on.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a finding is about; also the order in which findings are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -19,7 +19,7 @@ pub enum FindingKind {
 }
 
 /// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Good to know, or all is well.
@@ -36,7 +36,6 @@ pub struct Evidence {
     /// One sentence with its figures and their units.
     pub text: String,
     /// Where to see it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Place>,
 }
 
@@ -71,7 +70,7 @@ pub struct Advice {
 }
 
 /// What a change takes; also the order in which equal gains are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
     /// A flag or a setting of the run.

@@ -1,16 +1,23 @@
 //! What the figures mean: pure functions of the store.
 
 mod bounds;
+mod cadence;
 pub mod compare;
+mod constraints;
 mod course;
 mod energy;
+mod figures;
 mod finding;
 mod heat;
+mod like;
 mod load;
 mod outliers;
 pub mod recommend;
 mod roofline;
+mod rounds;
+pub mod rules;
 mod summary;
+mod sustained;
 #[cfg(test)]
 pub(crate) mod testing;
 mod trust;
@@ -18,11 +25,16 @@ mod verdicts;
 mod window;
 
 pub use bounds::{Bound, Bounds, Share};
+pub use cadence::{Cadence, CadencePoint, cadence};
 pub use energy::{Energy, NoEnergy, energy};
+pub use figures::Figures;
 pub use finding::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};
+pub use like::{Condition, Gap, LikeReport, State as ConditionState, like};
 pub use outliers::{Around, LineAround, Outlier, Outliers, outliers};
 pub use roofline::{Achieved, Roofline, roofline};
+pub use rounds::{Round, Rounds, clean_of_all_rounds, interleaved};
 pub use summary::summary;
+pub use sustained::{Cause, Slowdown, Steady, Sustained, Window, sustained};
 pub use trust::{Reason, Trust, Verdict, trust};
 pub use verdicts::{Verdicts, verdicts};
 
@@ -30,9 +42,17 @@ use crate::store::{Run, Store};
 
 /// Everything that can be said about a run, what matters most first.
 pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
-    // One line per part: `findings.extend(trust::findings(store, run));`
     let mut findings = Vec::new();
+    findings.extend(constraints::findings(store, run));
     findings.extend(verdicts(store, run).findings());
+    findings.extend(rules::findings(store, run));
     finding::rank(&mut findings);
     findings
+}
+
+/// True for counters of temperatures that follow the work: not the battery's and the modem's, which have their own.
+pub fn is_heat(id: &str) -> bool {
+    let parts =
+        ["thermal.npu", "thermal.cpu", "thermal.gpu", "thermal.memory", "thermal.skin", "gpu.temp", "host.temp.max"];
+    parts.into_iter().any(|part| id.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }

@@ -115,7 +115,7 @@ mod tests {
         assert!((dense.gb_per_s.unwrap() - 4_008_000.0 / 400.0 / 1000.0).abs() < 1e-9);
         assert!(dense.of_best.unwrap() > 0.99, "the best at moving data");
         let relu = roofline.rows[2].unwrap();
-        assert_eq!((relu.gmac_per_s, relu.gb_per_s.map(|gb| gb.round())), (None, Some(8.0)));
+        assert_eq!((relu.gmac_per_s, relu.gb_per_s.map(f64::round)), (None, Some(8.0)));
         assert!((roofline.rows[3].unwrap().of_best.unwrap() - 0.5).abs() < 1e-9);
     }
 

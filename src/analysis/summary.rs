@@ -55,14 +55,27 @@ fn trimmed(text: &str) -> &str {
 
 fn bound(text: &mut String, verdicts: &Verdicts) {
     let bounds = &verdicts.bounds;
-    if let (Some(main), Some(share)) = (bounds.main, bounds.shares.first()) {
-        let _ = write!(text, " Most of that is {} ({:.0} %).", main.text(), share.share * 100.0);
-    } else if let [first, second, ..] = bounds.shares.as_slice() {
-        let part = |share: &super::Share| format!("{} {:.0} %", share.bound.text(), share.share * 100.0);
-        let _ = write!(text, " Nothing bounds it alone: {}, {}.", part(first), part(second));
+    let part = |share: &super::Share| format!("{} ({:.0} %)", share.bound.text(), share.share * 100.0);
+    match (bounds.main, bounds.shares.as_slice()) {
+        (Some(main), [first, ..]) if first.bound == main => {
+            let _ = write!(text, " Most of that is {}.", part(first));
+        }
+        (None, [first, second, ..]) => {
+            let _ = write!(text, " Nothing bounds it alone: {}, {}.", part(first), part(second));
+        }
+        _ => {}
     }
+    // What lessens trust is told with it.
+    let reason = verdicts.trust.as_ref().and_then(|trust| trust.reasons.first()).map(|reason| reason.finding.id);
+    let with_trust = |id: &str| match id {
+        "bound.contention" => reason == Some("trust.background-load"),
+        "bound.thermal-throttling" => reason == Some("trust.throttled"),
+        _ => false,
+    };
+    // What is the most of it has been said.
+    let said = |id: &str| ["bound.call-overhead", "bound.host-processing"].contains(&id);
     let outside = bounds.findings.iter().filter(|finding| finding.severity > Severity::Info);
-    for finding in outside.take(2) {
+    for finding in outside.filter(|finding| !with_trust(finding.id) && !said(finding.id)).take(2) {
         let _ = write!(text, " {}.", capital(&finding.title));
     }
 }

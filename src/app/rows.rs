@@ -168,7 +168,7 @@ impl LayerRows {
             return (TimeBasis::Nothing, 1.0);
         }
         let total = run.ops.mean_total().filter(|total| *total > 0.0);
-        match (run.clean.mean_us(), total, run.us_per_op_unit()) {
+        match (run.service().mean_us(), total, run.us_per_op_unit()) {
             (Some(clean), Some(total), _) => (TimeBasis::Scaled, clean / total),
             (_, _, Some(measured)) => (TimeBasis::Measured, measured),
             _ => (TimeBasis::Cycles, 1.0),

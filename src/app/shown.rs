@@ -51,6 +51,8 @@ pub struct Standing {
     pub pace_us: Option<f64>,
     /// Inferences of all phases.
     pub inferences: u64,
+    /// Planned starts a second, and inferences that were not done at the next one.
+    pub paced: Option<(f64, u64)>,
 }
 
 /// How far the phase is.
@@ -67,7 +69,14 @@ impl Standing {
         let phase = run.phase;
         let done = phase.map_or(0, |(phase, ..)| run.latency(phase).count());
         let pace_us = phase
-            .and_then(|(phase, ..)| recent_mean(run.latency(phase).samples_us()))
+            .and_then(|(phase, ..)| match &run.pace {
+                // A paced inference takes its period, unless it takes longer.
+                Some(pace) if phase == Phase::Clean => {
+                    let service_us = recent_mean(pace.service.samples_us()).unwrap_or(0.0);
+                    Some(service_us.max(pace.period_us()))
+                }
+                _ => recent_mean(run.latency(phase).samples_us()),
+            })
             .or_else(|| [&run.warmup, &run.first].into_iter().find_map(LatencyStats::mean_us));
         Self {
             state: run.state,
@@ -80,14 +89,23 @@ impl Standing {
             later_us: phase.and_then(|(phase, ..)| later_us(run, phase, pace_us)),
             pace_us,
             inferences: run.inferences(),
+            paced: run.pace.as_ref().map(|pace| (pace.rate_hz, pace.missed)),
         }
     }
 
     /// Progress of the phase at a moment; `None` before the first phase and after the last.
     pub fn progress(&self, now_us: u64) -> Option<Progress> {
-        let (_, budget, since_us) = self.phase?;
+        self.phase?;
+        let (fraction, left_us) = self.fraction(now_us);
+        let eta_us = left_us.zip(self.later_us).map(|(left, later)| left + later);
+        Some(Progress { fraction: fraction.clamp(0.0, 1.0), eta_us })
+    }
+
+    /// Part of the phase that is done, and the time that it still takes, microseconds.
+    fn fraction(&self, now_us: u64) -> (f64, Option<f64>) {
+        let Some((phase, budget, since_us)) = self.phase else { return (0.0, None) };
         let elapsed = now_us.saturating_sub(since_us) as f64;
-        let (fraction, left_us) = match budget {
+        match budget {
             Budget::Iterations(0) => (1.0, Some(0.0)),
             Budget::Iterations(n) => {
                 let left = n.saturating_sub(self.done) as f64;
@@ -97,9 +115,13 @@ impl Standing {
                 (elapsed / (seconds * 1e6), Some((seconds * 1e6 - elapsed).max(0.0)))
             }
             Budget::Seconds(_) => (1.0, Some(0.0)),
-        };
-        let eta_us = left_us.zip(self.later_us).map(|(left, later)| left + later);
-        Some(Progress { fraction: fraction.clamp(0.0, 1.0), eta_us })
+            // The one that is further off decides.
+            Budget::AtLeast { iterations, seconds } => {
+                let of = |budget| Self { phase: Some((phase, budget, since_us)), ..*self }.fraction(now_us);
+                let (a, b) = (of(Budget::Iterations(iterations)), of(Budget::Seconds(seconds)));
+                (a.0.min(b.0), a.1.zip(b.1).map(|(a, b)| a.max(b)))
+            }
+        }
     }
 
     /// Time since the start, or the whole time of an ended run.
@@ -118,6 +140,7 @@ fn later_us(run: &Run, phase: Phase, pace_us: Option<f64>) -> Option<f64> {
     let cost = |budget: Budget| match budget {
         Budget::Iterations(n) => pace_us.map(|pace| pace * n as f64),
         Budget::Seconds(seconds) => Some(seconds * 1e6),
+        Budget::AtLeast { iterations, seconds } => pace_us.map(|pace| (pace * iterations as f64).max(seconds * 1e6)),
     };
     let detailed = || run.plan.profiling_budget.map_or(Some(0.0), cost);
     match phase {
@@ -190,7 +213,8 @@ impl LatencyFigures {
         if !unchanged {
             self.count = stats.samples_us().len();
             (self.mean, self.min, self.max) = (stats.mean_us(), stats.min_us(), stats.max_us());
-            (self.stddev, self.throughput) = (stats.stddev_us(), stats.throughput_ips());
+            self.stddev = stats.stddev_us();
+            self.throughput = if phase == Phase::Clean { run.throughput_ips() } else { stats.throughput_ips() };
             self.take_now(stats.samples_us());
             let due = self.taken.is_none_or(|(_, at)| now_us.saturating_sub(at) >= REFRESH_US);
             if due || count < MANY || run.is_ended() {

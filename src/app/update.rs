@@ -345,6 +345,8 @@ mod tests {
             simulated: false,
             driver: crate::event::Driver::default(),
             energy_while_charging: false,
+            mode: crate::event::Mode::default(),
+            constraints: crate::event::Constraints::default(),
         };
         apply(store, run, Event::RunStarted(Box::new(plan)));
     }

@@ -1,14 +1,18 @@
 //! Runs one after another, and the orders that come in between.
 
+use super::cool_down::{HeatWatch, Pause};
 use super::device_runner::{DeviceRun, DeviceRunnerOptions};
-use super::local::{Ended, Limits, RunnerError, Supervisor};
+use super::local::{DSP_PATH, Ended, LIBRARY_PATH, Limits, RunnerError, Supervisor, search_path};
 use super::net_run::{NetRun, NetRunOptions};
 use super::qnn::runner::{RunTask, Task};
+use crate::checks::after_failure;
 use crate::devices::{Device, Root};
-use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, RunId, RunPlan, RunStatus, Stage};
-use crate::probes::{CounterOptions, DeviceProbe};
-use crate::session::Source;
+use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, Placement, RunId, RunPlan, RunStatus, Stage};
+use crate::probes::{CounterOptions, DeviceProbe, hottest_celsius};
+use crate::session::{Source, Tape};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 /// A run to be made: what is told on the stream, what is to be done, and where.
@@ -65,42 +69,74 @@ pub struct Conductor {
     next_run: u32,
     /// Counters of devices that runs were made on, by device.
     probes: BTreeMap<String, DeviceProbe>,
+    /// What their counters tell of heat.
+    heat: Arc<HeatWatch>,
+    /// This machine's hottest sensor before the first run, °C.
+    host_celsius: Option<f64>,
 }
 
 impl Conductor {
     /// A conductor whose events go to `source`.
     pub fn new(source: Source, limits: Limits) -> Self {
-        Self { source, limits, next_run: 0, probes: BTreeMap::new() }
+        let heat = Arc::new(HeatWatch::default());
+        let source = source.tapped(heat.clone());
+        Self { source, limits, next_run: 0, probes: BTreeMap::new(), heat, host_celsius: None }
     }
 
     /// Makes one run. Failures of any kind are on the stream.
-    pub async fn run(&mut self, request: &RunRequest, stop: watch::Receiver<bool>) {
+    pub async fn run(&mut self, request: &RunRequest, mut stop: watch::Receiver<bool>) {
         let id = RunId(self.next_run);
         self.next_run += 1;
-        self.source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
+        // The facts and the log of the run are kept until its end: a failure is looked into at once.
+        let source = self.source.taped(Tape::new(id));
+        source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
+        if id.0 == 0 && request.plan.mode.cool_down_s.is_some() {
+            self.host_celsius = hottest_celsius();
+        }
+        if !self.cool_down(id, request, &mut stop).await {
+            return source.send(Some(id), Event::RunFinished { status: RunStatus::Stopped }).await;
+        }
         match &request.place {
             Place::Here { counters } => {
                 if let Some(counters) = counters {
                     self.sample_here(counters).await;
                 }
-                self.run_here(id, &request.task, stop).await;
+                let placement = Box::new(placement_here(&request.task));
+                source.send(Some(id), Event::RunPlaced(placement)).await;
+                self.run_here(&source, id, &request.task, stop.clone()).await;
+                after_failure(&source, id, &Device::local(), &stop).await;
             }
             Place::NetRun { device, options } => {
                 // Taken out while the run has it: a run may end in the middle of anything.
                 let mut probe = self.probes.remove(device.id());
-                let (limits, source) = (self.limits, &self.source);
+                let (limits, source) = (self.limits, &source);
                 let run = NetRun { device, options, task: &request.task, limits, source, run: id };
                 run.run(&mut probe, stop).await;
                 self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
             }
             Place::DeviceRunner { device, options } => {
                 let mut probe = self.probes.remove(device.id());
-                let (limits, source) = (self.limits, &self.source);
+                let (limits, source) = (self.limits, &source);
                 let run = DeviceRun { device, options, task: &request.task, limits, source, run: id };
                 run.run(&mut probe, stop).await;
                 self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
             }
         }
+    }
+
+    /// Waits until the device of a run is as cool as before the first one, if that is asked for. False if the user ended the
+    /// run meanwhile.
+    async fn cool_down(&self, id: RunId, request: &RunRequest, stop: &mut watch::Receiver<bool>) -> bool {
+        let Some(limit_s) = request.plan.mode.cool_down_s.filter(|_| id.0 > 0) else { return true };
+        let pause = Pause {
+            source: &self.source,
+            run: id,
+            device: &request.plan.device,
+            limit: Duration::from_secs_f64(limit_s),
+            watch: &self.heat,
+            host_celsius: self.host_celsius.filter(|_| matches!(request.place, Place::Here { .. })),
+        };
+        pause.wait(stop).await
     }
 
     /// Samples this machine as a device; what cannot be done is told, the run goes on.
@@ -119,8 +155,8 @@ impl Conductor {
         }
     }
 
-    async fn run_here(&self, id: RunId, task: &RunTask, stop: watch::Receiver<bool>) {
-        let supervisor = Supervisor::new(Some((self.source.clone(), id)), self.limits);
+    async fn run_here(&self, source: &Source, id: RunId, task: &RunTask, stop: watch::Receiver<bool>) {
+        let supervisor = Supervisor::new(Some((source.clone(), id)), self.limits);
         match supervisor.run(&Task::Run(Box::new(task.clone())), stop).await {
             Ok(Ended::Done(_) | Ended::Failed(_)) => {}
             Err(error) => {
@@ -129,8 +165,8 @@ impl Conductor {
                     bad_input: matches!(error, RunnerError::Request { .. }),
                     ..Failure::new(Stage::Prepare, "spawn", &error.to_string())
                 };
-                self.source.send(Some(id), Event::Failed(Box::new(failure))).await;
-                self.source.send(Some(id), Event::RunFinished { status: RunStatus::Failed }).await;
+                source.send(Some(id), Event::Failed(Box::new(failure))).await;
+                source.send(Some(id), Event::RunFinished { status: RunStatus::Failed }).await;
             }
         }
     }
@@ -185,6 +221,17 @@ impl Conductor {
                 }
             }
         }
+    }
+}
+
+/// Where the runner on this machine finds libraries.
+fn placement_here(task: &RunTask) -> Placement {
+    let shown = |text: &std::ffi::OsStr| crate::event::clean_text(&text.to_string_lossy());
+    Placement {
+        folder: shown(task.runtime_dir.as_os_str()),
+        library_path: shown(&search_path(&task.runtime_dir, LIBRARY_PATH)),
+        dsp_path: shown(&search_path(&task.runtime_dir, DSP_PATH)),
+        files: Vec::new(),
     }
 }
 

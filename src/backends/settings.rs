@@ -102,6 +102,19 @@ pub fn read_config(path: &std::path::Path) -> Result<Vec<SettingRequest>, Settin
     parse_config(&text).map_err(file)
 }
 
+/// Whether a configuration file with this text can be read and every key in it is known and has a good value.
+#[cfg(test)]
+pub(crate) fn check_config(text: &str) -> Result<(), String> {
+    for request in parse_config(text)? {
+        let backend = request.backend.unwrap_or(Backend::Htp);
+        let resolved = resolve(std::slice::from_ref(&request), backend).map_err(|error| error.to_string())?;
+        if let Some(setting) = resolved.settled.iter().find(|setting| setting.outcome != SettingOutcome::Applied) {
+            return Err(format!("{}: {:?}", setting.key, setting.outcome));
+        }
+    }
+    Ok(())
+}
+
 fn parse_config(text: &str) -> Result<Vec<SettingRequest>, String> {
     let value: Value = serde_json::from_str(text).map_err(|e| format!("is not JSON: {e}"))?;
     let Value::Object(sections) = value else {
@@ -391,6 +404,17 @@ mod tests {
         }
         assert!(
             parse_config("[]").is_err() && parse_config("{\"dsp_config\":{}}").is_err() && parse_config("{").is_err()
+        );
+    }
+
+    #[test]
+    fn outcomes_are_found_by_canonical_names() {
+        for origin in ["--vtcm-mb", "htp_config.vtcm_size_mb", "vtcm_mb"] {
+            assert_eq!(setting_name(origin), "vtcm_mb");
+        }
+        assert_eq!(
+            (setting_name("htp_config.O").as_str(), setting_name("x.no_such").as_str()),
+            ("optimization_level", "no_such")
         );
     }
 

@@ -1,8 +1,10 @@
 //! `qnnscope diagnose`.
 
 use super::headless::{print, print_json};
-use super::{CliError, OK};
+use super::{CliError, Global, OK, setup, target};
+use crate::checks::{About, confirm};
 use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, diagnosis_text};
+use crate::event::{CheckResult, DeviceKind};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -28,13 +30,19 @@ pub struct DiagnoseArgs {
     /// Folder with the results of the program that wrote the log: empty files in it are a sign, too
     #[arg(long, value_name = "DIR")]
     outputs: Option<PathBuf>,
+    /// Look for the likely causes on the device that --device names, or on this machine; only reads
+    #[arg(long)]
+    check: bool,
+    /// With --check: folder with the program's QNN libraries, there
+    #[arg(long, value_name = "DIR", requires = "check")]
+    files: Option<String>,
     /// Print the document as JSON on stdout
     #[arg(long)]
     json: bool,
 }
 
 /// Reads the log once and prints what points to known failures. Finding some, or none, is both a success.
-pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, CliError> {
+pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
     let mut diagnoser = Diagnoser::new();
     if let Some(status) = args.exit_code {
         diagnoser.exit_status(status);
@@ -47,13 +55,39 @@ pub fn diagnose(args: &DiagnoseArgs) -> Result<u8, CliError> {
     } else {
         File::open(&args.log).and_then(|file| read(file, diagnoser))
     };
-    let diagnosis = diagnosis.map_err(|source| unreadable(&args.log, &source))?;
+    let mut diagnosis = diagnosis.map_err(|source| unreadable(&args.log, &source))?;
+    if args.check {
+        diagnosis.take_checks(&setup::block_on(checks(&diagnosis, args, global))??);
+    }
     if args.json {
         print_json(&DiagnosisDocument::new(&diagnosis))?;
     } else {
         print(&diagnosis_text(&diagnosis, text_width()))?;
     }
     Ok(OK)
+}
+
+/// The checks that need nothing of the run that wrote the log: that is not known.
+async fn checks(diagnosis: &Diagnosis, args: &DiagnoseArgs, global: &Global) -> Result<Vec<CheckResult>, CliError> {
+    let device = target::find(&target::named(global), global).await?;
+    let is_here = device.kind() == DeviceKind::Local;
+    // On this machine the folder is one of the user's, who may be anywhere.
+    let absolute = |dir: &String| {
+        let path = std::path::absolute(dir).unwrap_or_else(|_| dir.into());
+        path.to_string_lossy().into_owned()
+    };
+    let folder = args.files.as_ref().map(|dir| if is_here { absolute(dir) } else { dir.clone() });
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| is_here && !value.is_empty());
+    let searched = variable("LD_LIBRARY_PATH").unwrap_or_default();
+    let searched = searched.split(':').filter(|folder| !folder.is_empty()).map(ToOwned::to_owned);
+    let about = About {
+        is_here,
+        library_folders: folder.iter().cloned().chain(searched).collect(),
+        dsp_path: variable("ADSP_LIBRARY_PATH"),
+        folder,
+        ..About::default()
+    };
+    Ok(confirm(diagnosis, about, &device).await)
 }
 
 fn unreadable(path: &Path, source: &std::io::Error) -> CliError {

@@ -4,9 +4,9 @@ use super::options::OutputOptions;
 use super::{BAD_INPUT, CliError, FAILED, INTERRUPTED, MISSING, OK, say, setup};
 use crate::backends::local::Limits;
 use crate::backends::{Conductor, RunRequest};
-use crate::event::{Budget, Event, LogLevel, LogSource, Phase, Record, SettingOutcome};
+use crate::event::{Budget, CheckOutcome, CoolDown, Event, LogLevel, LogSource, Phase, Record, SettingOutcome};
 use crate::probes::HostProbe;
-use crate::report::{ResultDocument, text_report};
+use crate::report::{ResultDocument, cool_down_text, text_report};
 use crate::store::{Run, Store};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -110,6 +110,7 @@ fn run_status(run: &Run) -> Option<u8> {
 struct Progress {
     bar: Option<ProgressBar>,
     backend: String,
+    pausing: bool,
 }
 
 impl Progress {
@@ -119,7 +120,7 @@ impl Progress {
             bar.enable_steady_tick(std::time::Duration::from_millis(120));
             bar
         });
-        Self { bar, backend: String::new() }
+        Self { bar, backend: String::new(), pausing: false }
     }
 
     fn show(&mut self, record: &Record) {
@@ -127,7 +128,12 @@ impl Progress {
             Event::RunStarted(plan) => {
                 plan.backend.name().clone_into(&mut self.backend);
                 let simulated = if plan.simulated { " (simulated)" } else { "" };
-                self.line(&format!("{}{simulated}: {}", plan.backend, plan.model));
+                let rate = plan.mode.rate_hz.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+                let round = plan
+                    .mode
+                    .repeat
+                    .map_or_else(String::new, |place| format!(", round {} of {}", place.index + 1, place.of));
+                self.line(&format!("{}{simulated}{rate}{round}: {}", plan.backend, plan.model));
             }
             Event::FilesSent(sent) => {
                 if let Some(bar) = &self.bar {
@@ -139,11 +145,19 @@ impl Progress {
                     bar.set_position(sent.done_bytes);
                 }
             }
+            Event::CoolingDown(pause) => {
+                let text = cool_down_text(pause);
+                match &self.bar {
+                    Some(bar) if pause.end.is_none() => bar.set_message(format!("{}: {text}", self.backend)),
+                    _ => self.pause(pause, &text),
+                }
+            }
             Event::StageStarted { stage } => self.step(&format!("{}: {stage}", self.backend), None),
             Event::PhaseStarted { phase, budget } if *phase != Phase::First => {
                 let total = match budget {
                     Budget::Iterations(iterations) => Some(*iterations),
-                    Budget::Seconds(_) => None,
+                    // A time says more than a number that may be passed.
+                    Budget::Seconds(_) | Budget::AtLeast { .. } => None,
                 };
                 self.step(&format!("{}: {} phase", self.backend, phase.name()), total);
             }
@@ -170,8 +184,19 @@ impl Progress {
                     self.line(&format!("  next: {hint}"));
                 }
             }
+            Event::CheckFinished(result) if result.outcome == CheckOutcome::Confirms => {
+                self.line(&format!("  confirmed: {}: {}", result.cause, result.detail));
+            }
             _ => {}
         }
+    }
+
+    /// Without a bar only the beginning and the end of a pause are worth a line.
+    fn pause(&mut self, pause: &CoolDown, text: &str) {
+        if pause.end.is_some() || !std::mem::replace(&mut self.pausing, true) {
+            self.line(&format!("{}: {text}", self.backend));
+        }
+        self.pausing &= pause.end.is_none();
     }
 
     fn step(&self, text: &str, total: Option<u64>) {

@@ -182,6 +182,8 @@ impl Desk {
             simulated: false,
             driver: crate::event::Driver::default(),
             energy_while_charging: false,
+            mode: crate::event::Mode::default(),
+            constraints: crate::event::Constraints::default(),
         };
         let failure = Failure {
             hint: error.hint(),

@@ -1,16 +1,19 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
+mod check;
 mod clean;
 mod compare;
 mod counters;
 mod demo;
 mod devices;
 mod diagnose;
+mod doctor;
 mod error;
 mod explain;
 mod headless;
 mod inspect;
 mod live;
+mod modes;
 mod options;
 mod profile_log;
 mod recommend;
@@ -71,6 +74,8 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Show what a model is made of, without running it
     Inspect(inspect::InspectArgs),
+    /// Find what backends refuse in a model, whether HTP compiles it, and doubtful encodings; with no phone
+    Check(check::CheckArgs),
     /// Profile the bundled model on cpu and htp
     Demo(demo::DemoArgs),
     /// Put runs of session and result files side by side: figures, layers, accuracy, which backend
@@ -79,6 +84,8 @@ enum Command {
     Recommend(recommend::RecommendArgs),
     /// Find known failures in a log from anywhere: logcat, qnn-net-run, ONNX Runtime, ExecuTorch, LiteRT, AI Hub
     Diagnose(diagnose::DiagnoseArgs),
+    /// Look at the SDK, libraries, variables, adb and devices: what works, what does not, and what to do about it
+    Doctor(doctor::DoctorArgs),
     /// Explain error codes of QNN and FastRPC: what they mean and what usually stands behind them
     Explain(explain::ExplainArgs),
     /// List this machine and the devices behind adb: what they are, and what may disturb a run
@@ -98,6 +105,12 @@ enum Command {
     Runner,
 }
 
+/// Whether these arguments, without the program's name, are understood; for commands that are suggested.
+#[cfg(test)]
+pub(crate) fn parses(arguments: &[String]) -> Result<(), clap::Error> {
+    Cli::try_parse_from(std::iter::once("qnnscope").chain(arguments.iter().map(String::as_str))).map(drop)
+}
+
 /// Parses the command line and carries it out.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -105,10 +118,12 @@ pub fn main() -> ExitCode {
         None => start::start(&cli.global),
         Some(Command::Run(args)) => run::run(args, &cli.global),
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
+        Some(Command::Check(args)) => check::check(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Compare(args)) => compare::compare(args),
         Some(Command::Recommend(args)) => recommend::recommend(args, &cli.global),
-        Some(Command::Diagnose(args)) => diagnose::diagnose(args),
+        Some(Command::Diagnose(args)) => diagnose::diagnose(args, &cli.global),
+        Some(Command::Doctor(args)) => doctor::doctor(args, &cli.global),
         Some(Command::Explain(args)) => explain::explain(args),
         Some(Command::Devices(args)) => devices::devices(args, &cli.global),
         Some(Command::Connect(args)) => devices::connect(args, &cli.global),

@@ -1,5 +1,6 @@
 //! Options of a run, and the requests they become.
 
+use super::modes::{Asked, ModeOptions, Slot};
 use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};
 use crate::analysis::recommend::Constraints;
@@ -54,7 +55,7 @@ pub struct RunOptions {
     /// Inferences to measure [default: 100]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: Option<u64>,
-    /// Seconds to measure, instead of a number of inferences
+    /// Time to measure (10, 30s, 5m), instead of a number of inferences
     #[arg(long, value_name = "S", conflicts_with = "iterations", value_parser = seconds)]
     pub duration: Option<f64>,
     /// Inferences before measuring, after the first one
@@ -108,6 +109,8 @@ pub struct RunOptions {
     /// Most memory a runner may use [default: 90 % of what is free]
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
     pub memory_limit_mb: Option<u64>,
+    #[command(flatten)]
+    pub modes: ModeOptions,
 }
 
 /// Where results go.
@@ -169,16 +172,19 @@ impl OutputOptions {
 }
 
 impl RunOptions {
-    /// Checks everything that can be checked before a runner starts, and makes one request per backend.
+    /// Checks everything that can be checked before a runner starts, and makes the requests: one per backend, unless the way
+    /// of measuring wants several.
     pub fn requests(&self, model: &Path, site: &Site, global: &Global) -> Result<Vec<RunRequest>, CliError> {
         let settings = self.settings()?;
+        self.modes.check(self.asked(), site)?;
+        let slots = self.modes.slots(&self.backend);
         let mut requests = Vec::new();
-        for (index, &backend) in self.backend.iter().enumerate() {
+        for (index, slot) in slots.iter().enumerate() {
             // Values that cannot be understood are bad input, and known now.
-            settings::resolve(&settings, backend)?;
-            let mut request = self.request(model, backend, site, &settings, global);
-            request.task.save_outputs = self.save_outputs.as_ref().map(|dir| self.output_dir(dir, index));
-            request.task.profile_log = self.save_profile_log.as_ref().map(|file| self.log_file(file, index));
+            settings::resolve(&settings, slot.backend)?;
+            let mut request = self.request(model, slot, site, &settings, global);
+            request.task.save_outputs = self.save_outputs.as_ref().map(|dir| output_dir(dir, &slots, index));
+            request.task.profile_log = self.save_profile_log.as_ref().map(|file| log_file(file, &slots, index));
             requests.push(request);
         }
         Ok(requests)
@@ -187,11 +193,13 @@ impl RunOptions {
     fn request(
         &self,
         model: &Path,
-        backend: Backend,
+        slot: &Slot,
         site: &Site,
         settings: &[SettingRequest],
         global: &Global,
     ) -> RunRequest {
+        let Slot { backend, mode } = slot;
+        let backend = *backend;
         let (budget, profiling_budget) = self.budgets();
         let task = RunTask {
             runtime_dir: match site {
@@ -215,6 +223,7 @@ impl RunOptions {
             straight: None,
             warmup: self.warmup,
             budget,
+            rate_hz: mode.rate_hz,
             profiling: self.profiling,
             profiling_budget,
             settings: settings.to_vec(),
@@ -243,6 +252,8 @@ impl RunOptions {
                 Site::DeviceRunner { .. } => Driver::DeviceRunner,
             },
             energy_while_charging: self.energy_while_charging,
+            mode: mode.clone(),
+            constraints: self.modes.constraints(),
         };
         let place = match site {
             Site::Here { counters, .. } => Place::Here { counters: counters.clone() },
@@ -254,36 +265,22 @@ impl RunOptions {
         RunRequest { plan, task, place }
     }
 
-    /// One folder per run where there are several, so that no run writes over another: `cpu`, `htp`, `cpu-2`.
-    fn output_dir(&self, dir: &Path, index: usize) -> PathBuf {
-        if self.backend.len() == 1 { dir.to_owned() } else { dir.join(self.run_name(index)) }
-    }
-
-    /// The same for a file: `out.log` becomes `out-cpu.log`, `out-htp.log`, `out-cpu-2.log`.
-    fn log_file(&self, file: &Path, index: usize) -> PathBuf {
-        if self.backend.len() == 1 {
-            return file.to_owned();
-        }
-        let mut name = file.file_stem().unwrap_or_default().to_owned();
-        name.push(format!("-{}", self.run_name(index)));
-        if let Some(extension) = file.extension() {
-            name.push(".");
-            name.push(extension);
-        }
-        file.with_file_name(name)
-    }
-
-    /// The backend of a run, numbered from its second run on.
-    fn run_name(&self, index: usize) -> String {
-        let backend = self.backend[index];
-        match self.backend[..index].iter().filter(|&&earlier| earlier == backend).count() {
-            0 => backend.name().to_owned(),
-            earlier => format!("{backend}-{}", earlier + 1),
+    /// What a way of measuring may contradict.
+    fn asked(&self) -> Asked<'_> {
+        Asked {
+            iterations: self.iterations,
+            duration: self.duration,
+            perf_profile: self.perf_profile.as_deref(),
+            precision: self.precision.as_deref(),
+            stage_timeout: self.stage_timeout,
         }
     }
 
     fn budgets(&self) -> (Budget, Budget) {
         let detailed = self.profiling_iterations.map(Budget::Iterations);
+        if let Some((clean, default)) = self.modes.budgets(self.asked()) {
+            return (clean, detailed.unwrap_or(default));
+        }
         match self.duration {
             Some(seconds) => (Budget::Seconds(seconds), detailed.unwrap_or(Budget::Seconds(seconds * DETAILED_SHARE))),
             None => {
@@ -318,6 +315,7 @@ impl RunOptions {
         flag("--soc-model", "soc_model", self.soc_model.map(Into::into));
         flag("--precision", "precision", self.precision.clone().map(Into::into));
         flag("--vtcm-mb", "vtcm_mb", self.vtcm_mb.map(Into::into));
+        requests.extend(self.modes.settings(self.asked()));
         Ok(requests)
     }
 
@@ -332,6 +330,34 @@ impl RunOptions {
             stage_timeout: Duration::from_secs_f64(self.stage_timeout),
             memory_bytes: self.memory_limit_mb.map(|mb| mb << 20).or_else(free_memory_share),
         }
+    }
+}
+
+/// One folder per run where there are several, so that no run writes over another: `cpu`, `htp`, `cpu-2`.
+fn output_dir(dir: &Path, slots: &[Slot], index: usize) -> PathBuf {
+    if slots.len() == 1 { dir.to_owned() } else { dir.join(run_name(slots, index)) }
+}
+
+/// The same for a file: `out.log` becomes `out-cpu.log`, `out-htp.log`, `out-cpu-2.log`.
+fn log_file(file: &Path, slots: &[Slot], index: usize) -> PathBuf {
+    if slots.len() == 1 {
+        return file.to_owned();
+    }
+    let mut name = file.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{}", run_name(slots, index)));
+    if let Some(extension) = file.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    file.with_file_name(name)
+}
+
+/// The backend of a run, numbered from its second run on.
+fn run_name(slots: &[Slot], index: usize) -> String {
+    let backend = slots[index].backend;
+    match slots[..index].iter().filter(|earlier| earlier.backend == backend).count() {
+        0 => backend.name().to_owned(),
+        earlier => format!("{backend}-{}", earlier + 1),
     }
 }
 
@@ -351,7 +377,8 @@ pub fn runtime(global: &Global) -> Result<RuntimeDir, CliError> {
     Ok(choose(global.runtime.as_deref(), &Env::from_process())?)
 }
 
-fn backend(text: &str) -> Result<Backend, String> {
+/// A backend by its name.
+pub fn backend(text: &str) -> Result<Backend, String> {
     text.parse()
 }
 
@@ -366,7 +393,7 @@ fn input(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 /// Seconds, or a number with `ms`, `s`, `m` or `h`.
-fn seconds(text: &str) -> Result<f64, String> {
+pub fn seconds(text: &str) -> Result<f64, String> {
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
     let (number, factor) = found.unwrap_or((text, 1.0));

@@ -29,7 +29,7 @@ enum Format {
 /// Prints the log.
 pub fn profile_log(args: &ProfileLogArgs) -> Result<u8, CliError> {
     let path = args.file.display().to_string();
-    let mut sink = Sink { stdout: io::stdout().lock(), gone: false };
+    let mut sink = Sink { stdout: io::stdout(), gone: false };
     let result = if args.file == Path::new("-") {
         streamed(io::stdin().lock(), args.format, &path, &mut sink)
     } else {
@@ -44,7 +44,6 @@ pub fn profile_log(args: &ProfileLogArgs) -> Result<u8, CliError> {
         // Whoever read it has seen enough.
         return Ok(OK);
     }
-    drop(sink);
     report(result.map_err(|source| CliError::ProfileLog { path: path.clone(), source })?, args.format, &path)
 }
 
@@ -57,7 +56,12 @@ fn open(path: &Path) -> Result<File, CliError> {
     Ok(file)
 }
 
-fn streamed<R: Read, W: Write>(source: R, format: Format, path: &str, sink: W) -> Result<Outcome, ProfileLogError> {
+fn streamed<R: Read, W: Write + Send>(
+    source: R,
+    format: Format,
+    path: &str,
+    sink: W,
+) -> Result<Outcome, ProfileLogError> {
     match format {
         Format::Text => write_text(source, path, sink),
         Format::Csv => write_csv_once(source, path, sink),

@@ -2,17 +2,12 @@
 
 use super::headless::{print, print_json};
 use super::{CliError, Global, MISSING, OK, say, setup};
-use crate::backends::local::{Ended, Limits, ask};
-use crate::backends::qnn::runner::{Frame, ProbeAnswer, ProbeTask, Task};
+use crate::backends::local::probe_library;
 use crate::backends::runtime::{Env, RuntimeDir, RuntimeError, RuntimeSource, survey};
 use crate::event::clean_text;
 use serde::Serialize;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// Longest try of one library.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
+use std::path::PathBuf;
 
 #[derive(Debug, Serialize)]
 struct Document {
@@ -92,7 +87,8 @@ async fn probe_all(runtimes: &[RuntimeDir]) -> Result<Vec<Row>, CliError> {
         };
         for library in &runtime.libraries {
             let Some(name) = library.backend else { continue };
-            let answer = probe(&library.path, scratch.path()).await?;
+            let memory = super::options::free_memory_share();
+            let answer = probe_library(&library.path, scratch.path(), memory).await?;
             row.build_id = row.build_id.or(answer.build_id);
             row.core_api = row.core_api.or(answer.core_api);
             row.backends.push(BackendRow {
@@ -106,19 +102,6 @@ async fn probe_all(runtimes: &[RuntimeDir]) -> Result<Vec<Row>, CliError> {
         rows.push(row);
     }
     Ok(rows)
-}
-
-async fn probe(library: &Path, scratch: &Path) -> Result<ProbeAnswer, CliError> {
-    let library = std::path::absolute(library).unwrap_or_else(|_| library.to_owned());
-    let scratch = scratch.to_owned();
-    let limits = Limits { stage_timeout: PROBE_TIMEOUT, memory_bytes: super::options::free_memory_share() };
-    let failed =
-        |message: String| ProbeAnswer { build_id: None, core_api: None, backend_api: None, error: Some(message) };
-    Ok(match ask(&Task::Probe(ProbeTask { library, scratch }), limits).await? {
-        Ended::Done(Some(Frame::Probed(answer))) => answer,
-        Ended::Failed(failure) => failed(failure.message),
-        Ended::Done(_) => failed("the runner gave no answer".to_owned()),
-    })
 }
 
 fn render(document: &Document) -> String {

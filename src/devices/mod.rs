@@ -16,7 +16,7 @@ mod watch;
 
 pub use adb::{AdbServer, AdbTransport, Attached, DEFAULT_PORT};
 pub use confounds::confounds;
-pub use describe::{free_bytes, thermal_status};
+pub use describe::{free_bytes, meminfo, thermal_status};
 pub use device::{COMMAND_LIMIT, Device, FileError, Output, Pending, Progress, Transport};
 pub use error::DeviceError;
 pub use local::{LocalTransport, is_root, is_snapdragon, local_device};

@@ -3,34 +3,45 @@
 use super::catalogue::{Cause, Check, Place};
 use super::explain::{Answer, Explanation};
 use super::finding::{Diagnosis, Evidence, Finding};
+use crate::event::CheckOutcome;
 use serde::Serialize;
 
 /// A diagnosis as JSON.
 #[derive(Debug, Serialize)]
-pub struct DiagnosisDocument<'a> {
+pub struct DiagnosisDocument {
     schema: &'static str,
     /// Lines and bytes looked at.
     lines: u64,
     bytes: u64,
-    causes: Vec<CauseRow<'a>>,
+    causes: Vec<CauseRow>,
 }
 
-#[derive(Debug, Serialize)]
-struct CauseRow<'a> {
-    id: &'a str,
-    aliases: &'a [String],
-    title: &'a str,
+/// A cause as JSON; also in documents of runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CauseRow {
+    id: &'static str,
+    aliases: &'static [String],
+    title: &'static str,
     confidence: f64,
     confirmed: Option<bool>,
-    stage: &'a str,
-    codes: &'a [&'static str],
-    evidence: &'a [Evidence],
-    why: &'a str,
-    fix: &'a str,
-    confirm: Vec<CheckRow<'a>>,
+    stage: &'static str,
+    codes: Vec<&'static str>,
+    evidence: Vec<Evidence>,
+    why: &'static str,
+    fix: &'static str,
+    confirm: Vec<ConfirmRow>,
 }
 
-#[derive(Debug, Serialize)]
+/// A check and what it found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct ConfirmRow {
+    #[serde(flatten)]
+    check: CheckRow<'static>,
+    outcome: Option<CheckOutcome>,
+    detail: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
 struct CheckRow<'a> {
     id: &'a str,
     what: &'a str,
@@ -38,9 +49,9 @@ struct CheckRow<'a> {
     command: &'a str,
 }
 
-impl<'a> DiagnosisDocument<'a> {
+impl DiagnosisDocument {
     /// The document of a diagnosis.
-    pub fn new(diagnosis: &'a Diagnosis) -> Self {
+    pub fn new(diagnosis: &Diagnosis) -> Self {
         Self {
             schema: "qnnscope.diagnosis/1",
             lines: diagnosis.lines,
@@ -50,8 +61,9 @@ impl<'a> DiagnosisDocument<'a> {
     }
 }
 
-impl<'a> CauseRow<'a> {
-    fn new(finding: &'a Finding) -> Self {
+impl CauseRow {
+    /// The row of a finding.
+    pub fn new(finding: &Finding) -> Self {
         let cause = finding.cause();
         Self {
             id: &cause.id,
@@ -60,17 +72,34 @@ impl<'a> CauseRow<'a> {
             confidence: finding.confidence,
             confirmed: finding.confirmed,
             stage: &cause.stage,
-            codes: &finding.codes,
-            evidence: &finding.evidence,
+            codes: finding.codes.clone(),
+            evidence: finding.evidence.clone(),
             why: &cause.why,
             fix: &cause.fix,
-            confirm: checks(&cause.confirm),
+            confirm: cause.confirm.iter().map(|check| ConfirmRow::new(check, finding)).collect(),
+        }
+    }
+}
+
+impl ConfirmRow {
+    fn new(check: &'static Check, finding: &Finding) -> Self {
+        let result = finding.results.iter().find(|result| result.check == check.id);
+        Self {
+            check: CheckRow::new(check),
+            outcome: result.map(|result| result.outcome),
+            detail: result.map(|result| result.detail.clone()),
         }
     }
 }
 
 fn checks(checks: &[Check]) -> Vec<CheckRow<'_>> {
-    checks.iter().map(|Check { id, what, on, command }| CheckRow { id, what, on: *on, command }).collect()
+    checks.iter().map(CheckRow::new).collect()
+}
+
+impl<'a> CheckRow<'a> {
+    fn new(Check { id, what, on, command }: &'a Check) -> Self {
+        Self { id, what, on: *on, command }
+    }
 }
 
 /// Explanations as JSON.

@@ -3,10 +3,20 @@
 use super::diagnoser::Diagnoser;
 use super::finding::Diagnosis;
 use crate::event::{Failure, Stage};
+use crate::store::{Run, Store};
 use std::fmt::Write;
 
 /// Part that is left of a cause that belongs to a later stage than the one that failed.
 const OTHER_STAGE: f64 = 0.6;
+
+/// Causes of a failed run, best first, with what the checks found; `None` for one that has not failed.
+pub fn diagnose_run(store: &Store, run: &Run) -> Option<Diagnosis> {
+    let failure = run.failure.as_ref()?;
+    let lines = store.logs().iter().filter(|line| line.run == Some(run.id));
+    let mut diagnosis = diagnose_failure(failure, (1..).zip(lines.map(|line| line.line.text.as_str())));
+    diagnosis.take_checks(&run.checks);
+    Some(diagnosis)
+}
 
 /// Causes of a failed run, best first, from the lines of its log (number and text) and from the failure itself, which is
 /// quoted as line 0.

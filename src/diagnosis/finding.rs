@@ -1,7 +1,7 @@
 //! What a diagnosis consists of.
 
 use super::catalogue::{Cause, Check};
-use crate::event::clean_text;
+use crate::event::{CheckResult, clean_text};
 use serde::Serialize;
 
 /// Bytes of a line that are kept as evidence.
@@ -23,10 +23,12 @@ pub struct Diagnosis {
 pub struct Finding {
     /// Id in the catalogue.
     pub id: &'static str,
-    /// How sure it is, 0 to 1: how far the log's own words carry. Checks can make it certain.
+    /// How sure it is, 0 to 1: how far the log's own words carry, up to 0.97; a check that confirms it makes it 0.99.
     pub confidence: f64,
-    /// What a check said: true, false, or nothing yet.
+    /// What the checks said: true, false, or nothing yet, or nothing that decides.
     pub confirmed: Option<bool>,
+    /// What the checks found, in the order in which they were made.
+    pub results: Vec<CheckResult>,
     /// The first line of each sign, by line.
     pub evidence: Vec<Evidence>,
     /// Codes of the cause that the evidence names, as in the catalogue.

@@ -1,6 +1,7 @@
 //! Why it failed: a catalogue of failure modes, and how to find them in logs. Nothing here reads files or runs anything.
 
 mod catalogue;
+mod confirmed;
 mod diagnoser;
 mod document;
 mod explain;
@@ -8,6 +9,7 @@ mod facts;
 mod failure;
 mod finding;
 mod numbers;
+pub mod preflight;
 mod repeats;
 mod rules;
 mod score;
@@ -16,8 +18,9 @@ mod text;
 
 pub use catalogue::{Cause, Check, CodeNote, Place, cause, causes, code_note};
 pub use diagnoser::Diagnoser;
-pub use document::{DiagnosisDocument, ExplainDocument};
+pub use document::{CauseRow, DiagnosisDocument, ExplainDocument};
 pub use explain::{Answer, Explanation, Meaning, explain};
-pub use failure::diagnose_failure;
+pub use failure::{diagnose_failure, diagnose_run};
 pub use finding::{Diagnosis, Evidence, Finding};
-pub use text::{confidence_text, diagnosis_text, explain_text};
+pub(crate) use text::wrapped;
+pub use text::{causes_text, confidence_text, diagnosis_text, explain_text};

@@ -80,7 +80,15 @@ fn weigh<'f>(cause: &'static Cause, seen: &[Seen], flag: &impl Fn(&String) -> Op
     evidence.sort_by_key(|evidence| evidence.line);
     evidence.dedup();
     let codes = cause.codes.iter().map(String::as_str).filter(|code| is_named(code, &evidence)).collect();
-    Some(Finding { id: &cause.id, confidence: 1.0 - doubt, confirmed: None, evidence, codes, cause })
+    Some(Finding {
+        id: &cause.id,
+        confidence: 1.0 - doubt,
+        confirmed: None,
+        results: Vec::new(),
+        evidence,
+        codes,
+        cause,
+    })
 }
 
 fn is_named(code: &str, evidence: &[Evidence]) -> bool {

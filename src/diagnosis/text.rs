@@ -3,7 +3,7 @@
 use super::catalogue::{Cause, Check, Place};
 use super::explain::{Answer, Explanation};
 use super::finding::{Diagnosis, Finding};
-use crate::event::clean_text;
+use crate::event::{CheckOutcome, clean_text};
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -24,12 +24,46 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
             whole(&mut out, rank + 1, finding, width);
         } else {
             let cause = finding.cause();
-            let line = format!("{}. {} ({}): {}", rank + 1, cause.id, confidence_text(finding), cause.title);
+            let refuted = if finding.confirmed == Some(false) { ", a check speaks against it" } else { "" };
+            let line = format!("{}. {} ({}{refuted}): {}", rank + 1, cause.id, confidence_text(finding), cause.title);
             wrapped(&mut out, "", &line, width);
         }
     }
     let _ = writeln!(out, "\n{looked} looked at");
     out
+}
+
+/// Causes of a failed run, in short, each line behind `indent` blanks.
+pub fn causes_text(diagnosis: &Diagnosis, most: usize, indent: usize, width: usize) -> String {
+    let mut out = String::new();
+    let (one, two) = (" ".repeat(indent), " ".repeat(indent + 2));
+    for finding in diagnosis.causes.iter().take(most) {
+        let cause = finding.cause();
+        let sure = match finding.confirmed {
+            Some(true) => "confirmed".to_owned(),
+            Some(false) => "refuted by a check".to_owned(),
+            None => format!("{:.0} %", finding.confidence * 100.0),
+        };
+        wrapped(&mut out, &format!("{one}cause, {sure}: "), &format!("{} ({})", cause.title, cause.id), width);
+        results(&mut out, finding, &two, width);
+        if finding.confirmed != Some(false) {
+            wrapped(&mut out, &format!("{two}fix: "), &cause.fix, width);
+        }
+    }
+    out
+}
+
+/// What the checks of a cause found.
+fn results(out: &mut String, finding: &Finding, indent: &str, width: usize) {
+    for result in &finding.results {
+        let says = match result.outcome {
+            CheckOutcome::Confirms => "confirms it",
+            CheckOutcome::Refutes => "speaks against it",
+            CheckOutcome::Neutral => "decides nothing",
+            CheckOutcome::Unknown => "could not tell",
+        };
+        wrapped(out, &format!("{indent}check: "), &format!("{} {says}: {}", result.check, result.detail), width);
+    }
 }
 
 /// How sure a cause is, in words.
@@ -59,14 +93,16 @@ fn whole(out: &mut String, rank: usize, finding: &Finding, width: usize) {
     if finding.evidence.len() > MOST_EVIDENCE {
         let _ = writeln!(out, "   and {} more lines", finding.evidence.len() - MOST_EVIDENCE);
     }
-    reasons(out, cause, width);
+    results(out, finding, "   ", width);
+    reasons(out, cause, width, |check| finding.results.iter().any(|result| result.check == check));
     out.push('\n');
 }
 
-fn reasons(out: &mut String, cause: &Cause, width: usize) {
+/// Why, what to do, and the checks that are left to make.
+fn reasons(out: &mut String, cause: &Cause, width: usize, is_made: impl Fn(&str) -> bool) {
     wrapped(out, "   why: ", &cause.why, width);
     wrapped(out, "   fix: ", &cause.fix, width);
-    for Check { what, on, command, .. } in &cause.confirm {
+    for Check { what, on, command, .. } in cause.confirm.iter().filter(|check| !is_made(&check.id)) {
         let place = match on {
             Place::Device => "on the device",
             Place::Host => "on this machine",
@@ -122,12 +158,12 @@ fn known(out: &mut String, asked: &str, explanation: &Explanation, width: usize)
     }
     for (rank, cause) in explanation.causes.iter().enumerate() {
         let _ = writeln!(out, "\n{}. {} [{}]", rank + 1, cause.title, cause.id);
-        reasons(out, cause, width);
+        reasons(out, cause, width, |_| false);
     }
 }
 
 /// Words of `text` after `title`, further lines below the first word.
-fn wrapped(out: &mut String, title: &str, text: &str, width: usize) {
+pub(crate) fn wrapped(out: &mut String, title: &str, text: &str, width: usize) {
     let indent = title.width();
     out.push_str(title);
     let mut column = indent;

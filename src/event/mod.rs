@@ -3,19 +3,23 @@
 //! Live view, recording, replay and reports all speak these types; a kind of event that cannot be written to a session
 //! file does not exist. This module does no I/O.
 
+mod check;
 mod clock;
 mod counters;
 mod device;
 mod host;
 mod log;
+mod mode;
 mod run;
 mod sample;
 
+pub use check::{CheckOutcome, CheckResult, PlacedFile, Placement};
 pub use clock::{epoch_us, now_us};
 pub use counters::{ClockAligned, ClockStepped, CounterGap, CounterSet, Gap, SamplerEnded, SamplerReport};
 pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFacts, SocFacts, Transfer};
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
 pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text};
+pub use mode::{Constraints, CoolDown, CoolDownEnd, Cooling, Like, Member, Mode, PaceReport};
 pub use run::{
     Budget, Driver, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
     TensorData,
@@ -74,6 +78,8 @@ pub enum Event {
     DeviceChanged(DeviceChange),
     /// What was found out about a device.
     DeviceDescribed(Box<DeviceFacts>),
+    /// Where the files of a run are, and which paths its process searches.
+    RunPlaced(Box<Placement>),
     /// Files are being sent to a device.
     FilesSent(Transfer),
     /// What may disturb the figures of the run that follows.
@@ -129,6 +135,10 @@ pub enum Event {
     },
     /// Inferences finished.
     Inferences(InferenceBatch),
+    /// How a paced phase kept to its schedule.
+    PaceReported(PaceReport),
+    /// The run waits for its device to cool down, or has waited.
+    CoolingDown(CoolDown),
     /// The rows that later [`Event::OpTimes`] arrays refer to, in order.
     OpsDeclared(Vec<OpRow>),
     /// Times of every op of one inference.
@@ -178,6 +188,8 @@ pub enum Event {
     },
     /// A run failed. [`Event::RunFinished`] follows.
     Failed(Box<Failure>),
+    /// A check of a likely cause of the failure was made. On this machine checks come after [`Event::RunFinished`].
+    CheckFinished(Box<CheckResult>),
     /// A run ended.
     RunFinished {
         /// How it ended.

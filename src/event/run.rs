@@ -1,5 +1,6 @@
 //! What a run is asked to do, what it loads, its stages and its end.
 
+use super::{Constraints, Mode};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::models::{ContextBinaryInfo, ModelFormat, Quantization};
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,13 @@ pub enum Budget {
     Iterations(u64),
     /// A time, seconds; at least one inference is run.
     Seconds(f64),
+    /// Until both are reached.
+    AtLeast {
+        /// A number of inferences.
+        iterations: u64,
+        /// A time, seconds.
+        seconds: f64,
+    },
 }
 
 /// What makes the inferences of a run.
@@ -63,6 +71,12 @@ pub struct RunPlan {
     /// Whether energy is to be computed while the device is charged, too.
     #[serde(default)]
     pub energy_while_charging: bool,
+    /// How it measures.
+    #[serde(default)]
+    pub mode: Mode,
+    /// What it has to keep to.
+    #[serde(default)]
+    pub constraints: Constraints,
 }
 
 impl RunPlan {

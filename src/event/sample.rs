@@ -39,6 +39,10 @@ pub struct InferenceBatch {
     pub start_us: Vec<u64>,
     /// Wall time of graphExecute for each, nanoseconds.
     pub latency_ns: Vec<u64>,
+    /// Time from the planned start of each to its start, nanoseconds; empty where no starts are planned. A time and no
+    /// moment, so that it holds on every clock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late_ns: Vec<u64>,
 }
 
 /// What an op's numbers count.

@@ -10,6 +10,15 @@ use sysinfo::{Components, CpuRefreshKind, MINIMUM_CPU_UPDATE_INTERVAL, MemoryRef
 /// Default period. sysinfo cannot tell processor use at less than 200 ms.
 const PERIOD: Duration = Duration::from_millis(250);
 
+/// Hottest sensor of this machine now, °C; `None` where none can be read.
+pub fn hottest_celsius() -> Option<f64> {
+    hottest(&Components::new_with_refreshed_list().ok()?)
+}
+
+fn hottest(components: &Components) -> Option<f64> {
+    components.iter().filter_map(sysinfo::Component::temperature).reduce(f32::max).map(f64::from)
+}
+
 /// Samples this machine's counters on a thread of its own until dropped.
 #[derive(Debug)]
 pub struct HostProbe {
@@ -128,8 +137,7 @@ impl Host {
     }
 
     fn hottest_celsius(&self) -> Option<f64> {
-        let components = self.components.as_ref()?;
-        components.iter().filter_map(sysinfo::Component::temperature).reduce(f32::max).map(f64::from)
+        hottest(self.components.as_ref()?)
     }
 }
 

@@ -18,6 +18,6 @@ pub use counter::{Counter, FileRead, How, Unreadable};
 pub use custom::{CustomError, default_path as custom_path, load as load_custom};
 pub use device_probe::{CounterOptions, DeviceProbe};
 pub use discovery::{Discovery, discover};
-pub use host::HostProbe;
+pub use host::{HostProbe, hottest_celsius};
 pub use sampler::{Options, Rate, Sampler};
 pub use value::Parser;

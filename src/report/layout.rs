@@ -37,32 +37,6 @@ pub fn list(out: &mut String, title: &str, items: &[String]) {
     out.push('\n');
 }
 
-/// Width of running text: a terminal's usual one.
-const TEXT_WIDTH: usize = 80;
-
-/// Writes running text with its first line indented by `first` and the others by `rest` blanks.
-pub fn paragraph(out: &mut String, text: &str, rest: usize, first: usize) {
-    let mut column = first;
-    let _ = write!(out, "{:first$}", "");
-    // A mark of blanks at the beginning stays.
-    let lead = text.chars().take_while(|c| *c == ' ').count();
-    let _ = write!(out, "{:lead$}", "");
-    column += lead;
-    for (index, word) in text.split_whitespace().enumerate() {
-        let length = word.chars().count();
-        if index > 0 && column + 1 + length > TEXT_WIDTH {
-            let _ = write!(out, "\n{:rest$}", "");
-            column = rest;
-        } else if index > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out.push('\n');
-}
-
 /// Text in lines of at most `width` columns, the first behind `first`, the others behind `rest`. Words longer than a line
 /// stay whole.
 pub fn wrapped(first: &str, rest: &str, text: &str, width: usize) -> String {
@@ -87,6 +61,16 @@ pub fn wrapped(first: &str, rest: &str, text: &str, width: usize) -> String {
     }
     out.push('\n');
     out
+}
+
+/// Width of running text: a terminal's usual one.
+const TEXT_WIDTH: usize = 80;
+
+/// Writes running text with its first line indented by `first` and the others by `rest` blanks. Blanks that `text` begins
+/// with stay.
+pub fn paragraph(out: &mut String, text: &str, rest: usize, first: usize) {
+    let lead = text.chars().take_while(|c| *c == ' ').count();
+    out.push_str(&wrapped(&" ".repeat(first + lead), &" ".repeat(rest), text, TEXT_WIDTH));
 }
 
 #[cfg(test)]

@@ -3,8 +3,11 @@
 pub mod comparison;
 mod counters;
 mod devices;
+mod doctor;
 mod inspect;
 mod layout;
+mod mode_result;
+mod modes;
 mod numbers;
 mod recommendation;
 mod result;
@@ -13,7 +16,9 @@ mod verdicts;
 
 pub use counters::{CounterRow, CountersDocument, SamplingDocument, counters_text};
 pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
+pub use doctor::{DoctorDocument, doctor_text};
 pub use inspect::{InspectDocument, inspect_text};
+pub use modes::cool_down_text;
 pub use numbers::{bytes as bytes_text, count as count_text, duration_us as duration_text};
 pub use recommendation::{RecommendDocument, recommend_text, recommendation, recommendation_text};
 pub use result::{RESULT_SCHEMA, ResultDocument};

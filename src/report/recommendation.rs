@@ -52,15 +52,16 @@ pub fn recommend_text(document: &RecommendDocument) -> String {
     let facts = &document.graph;
     let mut out = String::new();
     let _ = writeln!(out, "{}", document.model);
-    let _ = writeln!(
-        out,
-        "  {} ops, {} MACs, {} of constants, {}; for {}\n",
+    let about = format!(
+        "{} ops, {} MACs, {} of constants, {}; for {}",
         facts.ops,
         super::count_text(facts.macs as f64),
         super::bytes_text(facts.parameter_bytes as f64),
         facts.arithmetic.label(),
         document.soc.as_deref().unwrap_or("an unknown SoC")
     );
+    out.push_str(&wrapped("  ", "  ", &about, WIDTH));
+    out.push('\n');
     out.push_str(&recommendation_text(&document.recommendation));
     out
 }

@@ -1,11 +1,17 @@
 //! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
 
+use super::mode_result::{self, PaceResult};
 use super::verdicts::{BoundsResult, OutliersResult, TrustResult};
 use crate::analysis::compare::{Series, SideCounter, counters, producers};
 use crate::analysis::recommend::Recommendation;
-use crate::analysis::{Bound, Finding, Verdicts, energy, findings, summary, verdicts};
+use crate::analysis::{
+    Bound, Cadence, Finding, LikeReport, Rounds, Sustained, Verdicts, cadence, energy, findings, interleaved, like,
+    summary, sustained, verdicts,
+};
+use crate::diagnosis::{CauseRow, diagnose_run};
 use crate::event::{
-    Confound, DeviceInfo, Driver, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage, TensorData,
+    Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome,
+    Stage, SubStage, TensorData,
 };
 use crate::models::{ContextBinaryInfo, ModelFormat, Op, Tensor};
 use crate::store::{LatencyStats, OpStats, PERCENTILES, Run, Store};
@@ -26,6 +32,8 @@ pub struct ResultDocument {
     host_counters: Vec<Counter>,
     device_counters: Vec<DeviceCounters>,
     runs: Vec<RunResult>,
+    interleaved: Vec<Rounds>,
+    cadence: Vec<Cadence>,
     recommendation: Option<Recommendation>,
 }
 
@@ -109,12 +117,25 @@ struct RunResult {
     ops: Vec<OpResult>,
     backend_metrics: Vec<MetricResult>,
     outputs: Vec<String>,
+    mode: Mode,
+    pace: Option<PaceResult>,
+    sustained: Option<Sustained>,
+    like: Option<LikeReport>,
+    cool_down: Option<CoolDown>,
+    constraints: Constraints,
+    counters: Vec<SideCounter>,
     trust: Option<TrustResult>,
     bounds: BoundsResult,
     outliers: Option<OutliersResult>,
-    counters: Vec<SideCounter>,
     findings: Vec<Finding>,
+    diagnosis: Option<DiagnosisResult>,
     summary: Option<String>,
+}
+
+/// Why a run failed: causes as in `qnnscope.diagnosis/1`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct DiagnosisResult {
+    causes: Vec<CauseRow>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -187,11 +208,11 @@ struct OpResult {
     scaled_us: Option<f64>,
     cycles: Option<OpCycles>,
     share: Option<f64>,
+    producer: Option<usize>,
     gmac_per_s: Option<f64>,
     gb_per_s: Option<f64>,
     of_best: Option<f64>,
     bound: Option<Bound>,
-    producer: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -234,6 +255,8 @@ impl ResultDocument {
             host_counters: store.counters().iter().map(counter).collect(),
             device_counters: device_counters(store),
             runs: runs.iter().map(|run| run_result(store, run)).collect(),
+            interleaved: interleaved(store),
+            cadence: cadence(store),
             recommendation: super::recommendation(store),
         }
     }
@@ -341,7 +364,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
         sub_stages: run.sub_stages.clone(),
         first_inference_us: run.first.mean_us(),
         latency_us: (!run.clean.is_empty()).then(|| latency(&run.clean, &run.warmup)),
-        throughput_ips: run.clean.throughput_ips(),
+        throughput_ips: run.throughput_ips(),
         memory_bytes: Memory {
             rss_before: run.memory.rss_before,
             rss_loaded: run.memory.rss_loaded,
@@ -373,12 +396,20 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
             })
             .collect(),
         outputs: run.outputs.clone(),
+        mode: run.plan.mode.clone(),
+        pace: mode_result::pace(run),
+        sustained: sustained(store, run),
+        like: like(store, run),
+        cool_down: run.cool_down.clone(),
+        constraints: run.plan.constraints.clone(),
         counters: counters(store, run),
         trust: verdicts.trust.as_ref().map(TrustResult::new),
         bounds: BoundsResult::new(&verdicts),
         outliers: verdicts.outliers.as_ref().map(OutliersResult::new),
         summary: summary(run, &verdicts, &findings),
         findings,
+        diagnosis: diagnose_run(store, run)
+            .map(|diagnosis| DiagnosisResult { causes: diagnosis.causes.iter().map(CauseRow::new).collect() }),
     }
 }
 
@@ -460,11 +491,11 @@ fn ops(run: &Run, verdicts: &Verdicts) -> Vec<OpResult> {
             scaled_us: row.filter(|_| stats.is_some()).and_then(|row| run.scaled_op_us(row)),
             cycles: stats.filter(|_| run.ops.unit() == Some(OpUnit::Cycles)).map(op_cycles),
             share: measured.then(|| row.map_or(0.0, |row| run.ops.share(row))),
+            producer: producers.get(index).copied().flatten(),
             gmac_per_s: achieved.and_then(|achieved| achieved.gmac_per_s),
             gb_per_s: achieved.and_then(|achieved| achieved.gb_per_s),
             of_best: achieved.and_then(|achieved| achieved.of_best),
             bound: row.and_then(|row| verdicts.bounds.layers.get(row).copied().flatten()),
-            producer: producers.get(index).copied().flatten(),
         }
     };
     let rows = run.ops.rows();

@@ -1,10 +1,11 @@
 //! The text report.
 
 use super::layout::{list, paragraph, shortened};
+use super::modes;
 use super::numbers::{bytes, count, duration_us};
 use super::verdicts::findings_text;
 use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
-use crate::diagnosis::diagnose_failure;
+use crate::diagnosis::{causes_text, diagnose_run};
 use crate::event::{RunStatus, SettingOutcome};
 use crate::store::{CounterSeries, PERCENTILES, Run, Store};
 use std::fmt::Write;
@@ -24,8 +25,11 @@ pub fn text_report(store: &Store) -> String {
         let _ = writeln!(out);
         heading(&mut out, store, run);
         settings(&mut out, run);
+        modes::cool_down(&mut out, run);
         stages(&mut out, run);
         latency(&mut out, run);
+        modes::over_time(&mut out, store, run);
+        modes::published(&mut out, store, run);
         memory(&mut out, run);
         energy_line(&mut out, store, run);
         layers(&mut out, run);
@@ -38,6 +42,7 @@ pub fn text_report(store: &Store) -> String {
             paragraph(&mut out, &text, 0, 0);
         }
     }
+    modes::groups(&mut out, store);
     device_counters(&mut out, store);
     counters(&mut out, store);
     if let Some(recommendation) = super::recommendation(store) {
@@ -125,7 +130,7 @@ fn latency(out: &mut String, run: &Run) {
     let clean = &run.clean;
     let (Some(mean), Some(min), Some(max)) = (clean.mean_us(), clean.min_us(), clean.max_us()) else { return };
     let profiling = run.plan.clean_profiling().name();
-    let throughput = clean.throughput_ips().map_or_else(|| "–".to_owned(), |ips| format!("{ips:.1}"));
+    let throughput = run.throughput_ips().map_or_else(|| "–".to_owned(), |ips| format!("{ips:.1}"));
     let _ = writeln!(
         out,
         "\nlatency    {} inferences after {} warm-up, profiling {profiling}; {throughput} inferences/s",
@@ -159,6 +164,7 @@ fn latency(out: &mut String, run: &Run) {
             }
         }
     }
+    modes::pace(out, run);
     let first = run.first.mean_us().map_or_else(|| "–".to_owned(), duration_us);
     let warmup = run.warmup.mean_us().map_or_else(|| "–".to_owned(), duration_us);
     let _ = writeln!(out, "  first inference {first}, warm-up mean {warmup}");
@@ -272,6 +278,8 @@ fn metrics(out: &mut String, run: &Run) {
 
 /// Causes that a failure's report names; the first is the likeliest.
 const CAUSES: usize = 3;
+/// Columns of its text.
+const WIDTH: usize = 80;
 
 fn failure(out: &mut String, store: &Store, run: &Run) {
     let Some(failure) = &run.failure else { return };
@@ -279,12 +287,8 @@ fn failure(out: &mut String, store: &Store, run: &Run) {
     if let Some(hint) = &failure.hint {
         let _ = writeln!(out, "  next: {hint}");
     }
-    let lines = store.logs().iter().filter(|line| line.run == Some(run.id));
-    let diagnosis = diagnose_failure(failure, (1..).zip(lines.map(|line| line.line.text.as_str())));
-    for finding in diagnosis.causes.iter().take(CAUSES) {
-        let cause = finding.cause();
-        let _ = writeln!(out, "  cause, {:.0} %: {} ({})", finding.confidence * 100.0, cause.title, cause.id);
-        let _ = writeln!(out, "    fix: {}", cause.fix);
+    if let Some(diagnosis) = diagnose_run(store, run) {
+        out.push_str(&causes_text(&diagnosis, CAUSES, 2, WIDTH));
     }
     if !failure.log_tail.is_empty() {
         let _ = writeln!(out, "  last log lines:");

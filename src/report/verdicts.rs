@@ -97,8 +97,15 @@ impl OutliersResult {
 
 /// The findings of a run as text: those that matter with what they rest on, the others by their title.
 pub(super) fn findings_text(out: &mut String, run: &Run, findings: &[Finding]) {
-    // That a run is simulated stands in its heading.
-    let shown: Vec<&Finding> = findings.iter().filter(|finding| finding.id != "trust.simulated").collect();
+    let told = |id: &str| findings.iter().any(|finding| finding.id == id);
+    // That a run is simulated stands in its heading; what lessens trust and bounds the run is told once.
+    let again = |finding: &Finding| match finding.id {
+        "trust.simulated" => true,
+        "trust.background-load" => told("bound.contention"),
+        "trust.throttled" => told("bound.thermal-throttling"),
+        _ => false,
+    };
+    let shown: Vec<&Finding> = findings.iter().filter(|finding| !again(finding)).collect();
     if shown.is_empty() {
         return;
     }
@@ -112,7 +119,7 @@ pub(super) fn findings_text(out: &mut String, run: &Run, findings: &[Finding]) {
             Severity::Warning => " !",
             Severity::Info => "  ",
         };
-        paragraph(out, &format!("{mark} {}", finding.title), 3, 2);
+        paragraph(out, &format!("{mark} {}", finding.title), 5, 2);
         let notable = finding.severity > Severity::Info || finding.kind == FindingKind::Suggestion;
         for evidence in finding.evidence.iter().take(if notable { OBSERVATIONS } else { 0 }) {
             paragraph(out, &format!("- {}", evidence.text), 7, 5);

@@ -1,6 +1,7 @@
 //! The hub: the one place where events get their number, and where they are recorded.
 
 use super::recorder::{RecordError, Recorder};
+use super::tape::Tape;
 use crate::event::{Event, LogLevel, LogLine, LogSource, Record, RunId, now_us};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,14 +22,34 @@ pub struct Incoming {
     pub event: Event,
 }
 
+/// Looks at events before the hub gets them.
+pub trait Tap: std::fmt::Debug + Send + Sync {
+    /// An event passes.
+    fn see(&self, event: &Event);
+}
+
 /// Where sources put events. Clones feed the same hub.
 #[derive(Debug, Clone)]
 pub struct Source {
     sender: mpsc::Sender<Incoming>,
     dropped: Arc<AtomicU64>,
+    tap: Option<Arc<dyn Tap>>,
+    tape: Option<Tape>,
 }
 
 impl Source {
+    /// The same, with `tap` looking at what is put in here and in clones of it.
+    #[must_use]
+    pub fn tapped(self, tap: Arc<dyn Tap>) -> Self {
+        Self { tap: Some(tap), ..self }
+    }
+
+    fn look(&self, event: &Event) {
+        if let Some(tap) = &self.tap {
+            tap.see(event);
+        }
+    }
+
     /// Puts an event that must not be lost; waits while the hub is full.
     pub async fn send(&self, run: Option<RunId>, event: Event) {
         self.send_at(now_us(), run, event).await;
@@ -36,12 +57,28 @@ impl Source {
 
     /// As [`Source::send`], with the moment it happened.
     pub async fn send_at(&self, t_us: u64, run: Option<RunId>, event: Event) {
+        self.look(&event);
+        if let Some(tape) = &self.tape {
+            tape.take(t_us, run, &event);
+        }
         // Fails only when the hub is gone, that is when the session is over.
         let _ = self.sender.send(Incoming { t_us, run, event }).await;
     }
 
+    /// The same source, of which a tape keeps what is put with [`Source::send`].
+    #[must_use]
+    pub fn taped(&self, tape: Tape) -> Self {
+        Self { tape: Some(tape), ..self.clone() }
+    }
+
+    /// The tape, if there is one.
+    pub fn tape(&self) -> Option<&Tape> {
+        self.tape.as_ref()
+    }
+
     /// Puts a sample that may be dropped when the hub is full; drops are counted and reported.
     pub fn offer(&self, run: Option<RunId>, event: Event) -> bool {
+        self.look(&event);
         match self.sender.try_send(Incoming { t_us: now_us(), run, event }) {
             Ok(()) => true,
             Err(mpsc::error::TrySendError::Full(_)) => {
@@ -77,7 +114,7 @@ impl Hub {
             record_error: None,
             pending: VecDeque::new(),
         };
-        (hub, Source { sender, dropped })
+        (hub, Source { sender, dropped, tap: None, tape: None })
     }
 
     /// The next record; `None` when every source is gone.

@@ -3,7 +3,9 @@
 mod hub;
 mod reader;
 mod recorder;
+mod tape;
 
-pub use hub::{Hub, Incoming, Source};
+pub use hub::{Hub, Incoming, Source, Tap};
 pub use reader::{ReadError, SessionReader};
 pub use recorder::{RecordError, Recorder};
+pub use tape::Tape;

@@ -70,6 +70,11 @@ impl CounterSeries {
         self.history.spans()
     }
 
+    /// Mean from `from_us` up to `to_us`, host monotonic microseconds, to the width of a stretch; `None` without values.
+    pub fn mean_between(&self, from_us: u64, to_us: u64) -> Option<f64> {
+        self.history.mean(from_us, to_us)
+    }
+
     /// Newest value; `None` if the newest tick is a gap.
     pub fn latest(&self) -> Option<f64> {
         self.points.back().and_then(|point| point.1)

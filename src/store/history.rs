@@ -72,6 +72,14 @@ impl History {
     pub(super) fn spans(&self) -> &[Span] {
         &self.spans
     }
+
+    /// Mean of the values from `from_us` up to `to_us`, to the width of a span; `None` where there are none.
+    pub(super) fn mean(&self, from_us: u64, to_us: u64) -> Option<f64> {
+        let first = self.spans.partition_point(|span| span.to_us < from_us);
+        let inside = self.spans[first..].iter().take_while(|span| span.from_us <= to_us);
+        let (sum, count) = inside.fold((0.0, 0), |(sum, count), span| (sum + span.sum, count + span.count));
+        (count > 0).then(|| sum / count as f64)
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! State of one run.
 
-use super::{LatencyStats, OpTable};
+use super::{LatencyStats, OpTable, PaceStats};
 use crate::event::{
-    Budget, Confound, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo, OpUnit, Phase, RunId,
-    RunPlan, RunStatus, RuntimeInfo, Setting, Stage, SubStage, TensorData, Transfer,
+    Budget, CheckResult, Confound, CoolDown, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo,
+    OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Setting, Stage, SubStage, TensorData, Transfer,
 };
 use crate::models::{Graph, Op};
 
@@ -132,6 +132,8 @@ pub struct Run {
     pub warmup: LatencyStats,
     /// Clean phase: the percentiles.
     pub clean: LatencyStats,
+    /// Schedule of the clean phase, if it has one; [`Run::clean`] then counts from the planned starts.
+    pub pace: Option<PaceStats>,
     /// Detailed phase: wall times under profiling.
     pub detailed: LatencyStats,
     /// Op times of the detailed phase.
@@ -148,19 +150,28 @@ pub struct Run {
     pub outputs: Vec<String>,
     /// What may have disturbed its figures, as found before it started.
     pub confounds: Vec<Confound>,
+    /// The pause before it.
+    pub cool_down: Option<CoolDown>,
     /// Files on their way to the device.
     pub transfer: Option<Transfer>,
     /// Why it failed.
     pub failure: Option<Failure>,
+    /// Where its files are.
+    pub placement: Option<Placement>,
+    /// What the checks after a failure found, in the order in which they were made.
+    pub checks: Vec<CheckResult>,
     stage_rss: Option<u64>,
 }
 
 impl Run {
     /// A run that just started.
     pub fn new(id: RunId, plan: RunPlan, started_us: u64) -> Self {
+        let pace = plan.mode.rate_hz.map(PaceStats::new);
         Self {
             id,
             plan,
+            pace,
+            cool_down: None,
             started_us,
             ended_us: None,
             state: RunState::Between,
@@ -188,6 +199,8 @@ impl Run {
             confounds: Vec::new(),
             transfer: None,
             failure: None,
+            placement: None,
+            checks: Vec::new(),
             stage_rss: None,
         }
     }
@@ -227,6 +240,17 @@ impl Run {
                     self.latency_mut(phase).interrupt();
                 }
             }
+            Event::Inferences(batch) if !batch.late_ns.is_empty() && batch.phase == Phase::Clean => {
+                if let Some(pace) = &mut self.pace {
+                    pace.push(batch, &mut self.clean);
+                }
+            }
+            Event::PaceReported(report) => {
+                if let Some(pace) = &mut self.pace {
+                    pace.report = Some(*report);
+                }
+            }
+            Event::CoolingDown(cool_down) => self.cool_down = Some(cool_down.clone()),
             Event::Inferences(batch) => {
                 let stats = self.latency_mut(batch.phase);
                 for (&start_us, &latency_ns) in batch.start_us.iter().zip(&batch.latency_ns) {
@@ -240,6 +264,8 @@ impl Run {
             Event::CpuUsed { cpu_us, wall_us } => self.cpu_used_us = Some((*cpu_us, *wall_us)),
             Event::OutputsSaved { files } => self.outputs.extend(files.iter().cloned()),
             Event::Failed(failure) => self.failure = Some((**failure).clone()),
+            Event::RunPlaced(placement) => self.placement = Some((**placement).clone()),
+            Event::CheckFinished(result) => self.checks.push((**result).clone()),
             Event::ConfoundsFound(confounds) => self.confounds.clone_from(confounds),
             Event::FilesSent(transfer) => self.transfer = Some(transfer.clone()),
             Event::RunFinished { status } => {
@@ -299,9 +325,22 @@ impl Run {
         self.first.count() + self.warmup.count() + self.clean.count() + self.detailed.count()
     }
 
+    /// What the clean inferences themselves took: not counted from planned starts, where there are any.
+    pub fn service(&self) -> &LatencyStats {
+        self.pace.as_ref().map_or(&self.clean, |pace| &pace.service)
+    }
+
+    /// Clean inferences a second.
+    pub fn throughput_ips(&self) -> Option<f64> {
+        match &self.pace {
+            Some(pace) => pace.throughput_ips(&self.clean),
+            None => self.clean.throughput_ips(),
+        }
+    }
+
     /// Mean latency of the detailed phase divided by that of the clean phase; what the tracing costs.
     pub fn overhead_factor(&self) -> Option<f64> {
-        let clean = self.clean.mean_us().filter(|mean| *mean > 0.0)?;
+        let clean = self.service().mean_us().filter(|mean| *mean > 0.0)?;
         Some(self.detailed.mean_us()? / clean)
     }
 
@@ -325,7 +364,7 @@ impl Run {
 
     /// Mean time of a row scaled to the clean latency: its share of the op sum times the clean mean, microseconds.
     pub fn scaled_op_us(&self, row: usize) -> Option<f64> {
-        Some(self.ops.share(row) * self.clean.mean_us()?)
+        Some(self.ops.share(row) * self.service().mean_us()?)
     }
 
     /// A backend figure by name.

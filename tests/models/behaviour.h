@@ -89,3 +89,14 @@ static void orphan(void) {
   }
   abort();
 }
+
+/* What the HTP backend says when the DSP does not get its skel (lines of public logs), and the end of it. */
+static void no_transport(void) {
+  fprintf(stderr,
+          " <E> DspTransport.openSession qnn_open failed, 0x80000406, prio 100\n"
+          " <E> IDspTransport: Unable to load lib 0x80000406\n"
+          " <E> Unable to load Skel Library. transportStatus: 9\n"
+          " <E> Failed to retrieve skel build id: err: 1008\n"
+          " <E> Failed to load skel, error: 1008\n");
+  exit(11);
+}

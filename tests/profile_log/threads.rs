@@ -136,6 +136,29 @@ fn a_sink_that_fails_ends_it() {
     }
 }
 
+/// Takes some bytes, then panics.
+struct Panicking(usize);
+
+impl Write for Panicking {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).expect("the sink panics");
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_thread_that_panicked() {
+    let log = long();
+    for room in [0, 8 << 20] {
+        let panicked = std::panic::catch_unwind(|| write_csv(Cursor::new(&log), "x", Panicking(room)).is_ok());
+        assert!(panicked.is_err(), "{room}");
+    }
+}
+
 /// Another log when it is read again.
 struct Changing<'a> {
     log: Cursor<&'a [u8]>,

@@ -47,6 +47,16 @@ impl Sdk {
     pub fn root(&self) -> &Path {
         self.folder.path()
     }
+
+    /// Puts an executable file in the place of one of the SDK.
+    pub fn replace(&self, path: &str, content: &[u8]) {
+        let path = self.root().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        // Never through a link: it points to the real libraries.
+        let _ = std::fs::remove_file(&path);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
 }
 
 /// A device, its server, and an SDK.
@@ -131,7 +141,7 @@ impl Recording {
 
     pub fn wait(self) -> Recorded {
         let done = self.running.wait();
-        Recorded { events: events(&self.session), done }
+        Recorded { events: events(&self.session), done, session: self.session }
     }
 }
 
@@ -139,6 +149,7 @@ impl Recording {
 pub struct Recorded {
     pub done: Done,
     pub events: Vec<Value>,
+    pub session: PathBuf,
 }
 
 impl Recorded {

@@ -4,6 +4,7 @@
 
 mod command;
 pub mod device;
+pub mod schema;
 pub mod virtual_device;
 
 #[allow(unused_imports, reason = "each test target uses its own part")]

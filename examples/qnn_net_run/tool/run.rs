@@ -108,6 +108,7 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
         straight: Some(Straight { keep_outputs: options.keep_num_outputs, native_outputs: options.native_output }),
         warmup: 0,
         budget,
+        rate_hz: None,
         profiling: options.profiling.unwrap_or(ProfilingLevel::Off),
         profiling_budget: Budget::Iterations(0),
         settings,

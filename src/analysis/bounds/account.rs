@@ -68,9 +68,7 @@ pub(super) fn account(run: &Run, layers: &[Option<Bound>]) -> (Vec<Share>, Vec<S
         would_tell
             .push("the backend's RPC time (HTP on a device tells it) would part transport from host work".to_owned());
     }
-    if !has_ops {
-        add(Bound::Unknown, inner_us / wall_us);
-    } else {
+    if has_ops {
         // Cycles of ops are parts of the accelerator's time; microseconds leave what lies between ops.
         let ops_us = match run.ops.unit() {
             Some(OpUnit::Us) => run.ops.mean_total().unwrap_or(0.0).min(inner_us),
@@ -80,6 +78,12 @@ pub(super) fn account(run: &Run, layers: &[Option<Bound>]) -> (Vec<Share>, Vec<S
         for (row, bound) in layers.iter().enumerate() {
             add(bound.unwrap_or(Bound::Unknown), run.ops.share(row) * ops_us / wall_us);
         }
+    } else {
+        add(Bound::Unknown, inner_us / wall_us);
+    }
+    let asked = |key: &str| run.settings.iter().any(|setting| setting.key.ends_with(key));
+    if run.plan.backend == Backend::Htp && !asked("perf_profile") {
+        would_tell.push("run with --perf-profile burst: the clocks were left to the backend's default".to_owned());
     }
     parts.sort_by(|a, b| b.share.total_cmp(&a.share));
     (parts, would_tell)
@@ -307,7 +311,7 @@ mod tests {
     fn on_cpu(values: &[u64], graph_us: f64, wall_us: f64) -> Bounds {
         let made = Made::local(Backend::Cpu).graph(ops()).op_times(OpUnit::Us, values);
         let made = made.metric("GRAPH_EXECUTE", "us", graph_us).clean(steady(wall_us, 2.0, 200));
-        judged(&made.detailed(&vec![wall_us; 10]).store())
+        judged(&made.detailed(&[wall_us; 10]).store())
     }
 
     /// On the phone's HTP: time of the call, of RPC, of the accelerator.
@@ -317,7 +321,7 @@ mod tests {
             .metric("QNN (execute) time", "us", wall_us - 5.0)
             .metric("RPC (execute) time", "us", rpc_us)
             .metric("Accelerator (execute) time", "us", accelerator_us);
-        judged(&made.clean(steady(wall_us, 2.0, 200)).detailed(&vec![wall_us; 10]).store())
+        judged(&made.clean(steady(wall_us, 2.0, 200)).detailed(&[wall_us; 10]).store())
     }
 
     #[test]

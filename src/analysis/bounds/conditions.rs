@@ -30,11 +30,10 @@ fn bound(id: &'static str, severity: Severity, title: String, evidence: Vec<Evid
     Finding::new(id, FindingKind::Bound, severity, title, evidence)
 }
 
-/// Throttling: something is held back, or latency rises with heat or falling clocks.
+/// Throttling: something is held back, or latency rises with heat or falling clocks. The course of an emulation's latency
+/// is no sign of anything.
 pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> Option<Finding> {
-    if run.plan.simulated {
-        return None;
-    }
+    let slower = slower && !run.plan.simulated;
     let held = held_back(store, run);
     // What holds back another part counts only where inferences got slower.
     let counts: Vec<_> = held.iter().filter(|held| held.concerns_backend || slower && !held.from_start).collect();
@@ -138,11 +137,11 @@ pub(super) fn contention(store: &Store, run: &Run) -> Option<Finding> {
     if let Some((p50, p99)) = run.clean.percentile_us(50.0).zip(run.clean.percentile_us(99.0)) {
         evidence.push(Evidence::new(format!("p99 {} against p50 {}", duration_text(p99), duration_text(p50))));
     }
-    if let Some(pressure) = counter(store, run, "pressure.cpu").zip(run.clean.window_us()) {
-        if let Some(mean) = pressure.0.mean(pressure.1.0, pressure.1.1) {
-            evidence
-                .push(Evidence::at(format!("something waited for a core {mean:.0} % of the time"), pressure.0.place()));
-        }
+    let pressure = counter(store, run, "pressure.cpu").zip(run.clean.window_us());
+    let waited = pressure.and_then(|(pressure, (from_us, to_us))| Some((pressure, pressure.mean(from_us, to_us)?)));
+    if let Some((pressure, mean)) = waited {
+        let text = format!("something waited for a core {mean:.0} % of the time");
+        evidence.push(Evidence::at(text, pressure.place()));
     }
     let title =
         format!("other processes compete for the cores: they kept {:.1} of {:.0} busy", load.others(), load.cores);

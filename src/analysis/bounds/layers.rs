@@ -54,24 +54,23 @@ pub(super) fn classified(run: &Run, roofline: &Roofline) -> Vec<Option<Bound>> {
 
 /// The layer that takes far more than any other, if there is one.
 pub(super) fn hottest(run: &Run, roofline: &Roofline, layers: &[Option<Bound>]) -> Option<Finding> {
-    let shares = || (0..run.ops.rows().len()).map(|row| run.ops.share(row));
-    let (row, share) = shares().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let next = shares().enumerate().filter(|(other, _)| *other != row).map(|(_, share)| share).fold(0.0, f64::max);
-    if share < HOT || share < HOT_FACTOR * next || shares().filter(|share| *share > 0.0).count() < FEW_ROWS {
+    let each = || (0..run.ops.rows().len()).map(|row| run.ops.share(row));
+    let (row, share) = each().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let next = each().enumerate().filter(|(other, _)| *other != row).map(|(_, share)| share).fold(0.0, f64::max);
+    if share < HOT || share < HOT_FACTOR * next || each().filter(|share| *share > 0.0).count() < FEW_ROWS {
         return None;
     }
     let name = &run.ops.rows().get(row)?.name;
-    let op = run.op(row);
     let of_what = if run.plan.simulated { "the simulated cycles" } else { "the op time" };
     let mut evidence = vec![Evidence::at(
         format!("{:.0} % of {of_what}, the next layer {:.0} %", share * 100.0, next * 100.0),
         Place::Op(row),
     )];
-    if let Some(op) = op {
+    if let Some(op) = run.op(row) {
         let macs = op.macs.map_or_else(|| "unknown".to_owned(), |macs| count_text(macs as f64));
         let moved = op.bytes_moved.map_or_else(|| "unknown".to_owned(), |moved| bytes_text(moved as f64));
-        let shape = op.inputs.first().map_or_else(String::new, |input| format!(", input {}", input.shape_text()));
-        evidence.push(Evidence::at(format!("{}{shape}: {macs} MACs, {moved} moved", op.op_type), Place::Op(row)));
+        let input = op.inputs.first().map_or_else(String::new, |input| format!(", input {}", input.shape_text()));
+        evidence.push(Evidence::at(format!("{}{input}: {macs} MACs, {moved} moved", op.op_type), Place::Op(row)));
     }
     if let Some(figure) = roofline.rows.get(row).copied().flatten() {
         let rate = |value: Option<f64>, unit: &str| value.map(|value| format!("{value:.2} {unit}"));

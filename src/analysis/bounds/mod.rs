@@ -10,8 +10,12 @@ use super::Finding;
 use super::course::{blocks, step, trend};
 use super::heat::HeldBack;
 use super::roofline::Roofline;
+use crate::backends::Backend;
 use crate::store::{Run, Store};
 use serde::Serialize;
+
+/// Inferences got slower in the course of a run if they did by this part.
+const SLOWER: f64 = 0.05;
 
 /// What time goes into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -29,6 +33,10 @@ pub enum Bound {
     CallOverhead,
     /// Work of the processor before and after the accelerator's.
     HostProcessing,
+    /// Other processes on the same cores.
+    Contention,
+    /// Heat: clocks or cooling hold it back.
+    Heat,
     /// What the backend does not tell apart.
     Unknown,
 }
@@ -43,6 +51,8 @@ impl Bound {
             Self::Conversions => "conversions of types and layouts",
             Self::CallOverhead => "the call into the accelerator",
             Self::HostProcessing => "the processor's part before and after",
+            Self::Contention => "waiting for other processes",
+            Self::Heat => "being held back by heat",
             Self::Unknown => "not told apart",
         }
     }
@@ -51,7 +61,8 @@ impl Bound {
 /// What bounds a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bounds {
-    /// What takes most of an inference; `None` where nothing stands out or the data cannot tell.
+    /// What takes most of an inference, or what from outside decides its time; `None` where nothing stands out or the
+    /// data cannot tell.
     pub main: Option<Bound>,
     /// Parts of an inference's time, largest first. Empty where nothing is known.
     pub shares: Vec<Share>,
@@ -66,19 +77,32 @@ pub struct Bounds {
 /// What bounds a run; nothing is known before its first figures.
 pub fn bounds(store: &Store, run: &Run, roofline: &Roofline) -> Bounds {
     let layers = layers::classified(run, roofline);
-    let (shares, would_tell) = account::account(run, &layers);
-    let main = account::main(&shares);
+    let (shares, mut would_tell) = account::account(run, &layers);
+    let blocks = blocks(&run.clean);
+    let slower = trend(&blocks).is_some_and(|trend| trend.change >= SLOWER)
+        || step(&blocks).is_some_and(|step| step.after_us >= step.before_us * (1.0 + SLOWER));
+    let heat = conditions::heat(store, run, &blocks, slower);
+    let contention = conditions::contention(store, run);
+    // Times taken on the processor while others held its cores tell about them, not about the model.
+    let crowded = contention.is_some() && run.plan.backend == Backend::Cpu;
+    if crowded {
+        would_tell.push("measure while the machine is quiet: waiting for cores hides what bounds the model".to_owned());
+    }
+    let main = match () {
+        () if crowded => Some(Bound::Contention),
+        () if heat.is_some() && slower && !run.plan.simulated => Some(Bound::Heat),
+        () => account::main(&shares),
+    };
     let mut findings = Vec::new();
-    findings.extend(account::finding(run, &shares, main));
+    if !crowded {
+        findings.extend(account::finding(run, &shares, account::main(&shares)));
+    }
     findings.extend(account::conversions(run, &layers, main));
     findings.extend(account::ddr(store, run));
     findings.extend(layers::hottest(run, roofline, &layers));
-    let blocks = blocks(&run.clean);
-    let slower = trend(&blocks).is_some_and(|trend| trend.change >= 0.05)
-        || step(&blocks).is_some_and(|step| step.after_us >= step.before_us * 1.05);
-    findings.extend(conditions::heat(store, run, &blocks, slower));
+    findings.extend(heat);
     findings.extend(conditions::clocks(store, run));
-    findings.extend(conditions::contention(store, run));
+    findings.extend(contention);
     findings.extend(conditions::cold_start(run));
     findings.extend(conditions::fallback(store, run));
     Bounds { main, shares, would_tell, layers, findings }

@@ -9,6 +9,9 @@ use serde::Serialize;
 /// Wall time that the inferences must fill for their mean to stand for the throughput.
 const BUSY_SHARE: f64 = 0.9;
 
+/// Values without an interval that differ by no more than this are not ranked.
+const ALIKE: f64 = 0.01;
+
 /// Which direction is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -33,6 +36,8 @@ pub enum Verdict {
     WithinNoise,
     /// No interval, so it is not known whether this is noise.
     Unknown,
+    /// One of the two is simulated, so that the difference says nothing about hardware.
+    NotComparable,
 }
 
 /// A difference from the baseline.
@@ -148,14 +153,15 @@ impl Rows<'_> {
     pub fn all(&self, accuracy: &[Option<Accuracy>]) -> Vec<Row> {
         let mut rows = Vec::new();
         for (id, label, unit, better, test, figure) in FIGURES {
-            let values = self.sides.iter().map(figure).collect();
-            rows.extend(self.row((id, label, unit), better, test, values));
+            let values: Vec<Option<f64>> = self.sides.iter().map(figure).collect();
+            rows.extend(self.row((id, label, unit), better, test, &values));
         }
         rows.extend(self.counters());
         for (id, label, unit, better, figure) in ACCURACY {
-            let values = (0..self.sides.len()).map(|at| accuracy.get(at)?.as_ref().and_then(figure)).collect();
+            let values: Vec<Option<f64>> =
+                (0..self.sides.len()).map(|at| accuracy.get(at)?.as_ref().and_then(figure)).collect();
             // A reference run has no accuracy of its own, so there is nothing to take differences from.
-            rows.extend(self.row((id, label, unit), better, Test::Exact, values).map(|mut row| {
+            rows.extend(self.row((id, label, unit), better, Test::Exact, &values).map(|mut row| {
                 row.cells.iter_mut().for_each(|cell| cell.difference = None);
                 row
             }));
@@ -172,8 +178,8 @@ impl Rows<'_> {
         }
         let row = |(id, unit): (&str, &str)| {
             let value = |side: &Side| side.counters.iter().find(|counter| counter.id == id).map(|counter| counter.mean);
-            let values = self.sides.iter().map(value).collect();
-            self.row((&format!("counter.{id}"), id, unit), Better::Neither, MEAN_OF_READINGS, values)
+            let values: Vec<Option<f64>> = self.sides.iter().map(value).collect();
+            self.row((&format!("counter.{id}"), id, unit), Better::Neither, MEAN_OF_READINGS, &values)
         };
         ids.into_iter().filter_map(row).collect()
     }
@@ -184,14 +190,14 @@ impl Rows<'_> {
         (id, label, unit): (&str, &str, &str),
         better: Better,
         test: Test,
-        values: Vec<Option<f64>>,
+        values: &[Option<f64>],
     ) -> Option<Row> {
         values.iter().flatten().next()?;
         let mut cells: Vec<Cell> = values.iter().map(|value| Cell { value: *value, ..Cell::default() }).collect();
         for column in (0..cells.len()).filter(|column| *column != self.baseline) {
-            cells[column].difference = self.difference(better, test, &values, self.baseline, column);
+            cells[column].difference = self.difference(better, test, values, self.baseline, column);
         }
-        self.mark_best(better, test, &values, &mut cells);
+        self.mark_best(better, test, values, &mut cells);
         Some(Row { id: id.to_owned(), label: label.to_owned(), unit: unit.to_owned(), better, cells })
     }
 
@@ -212,13 +218,22 @@ impl Rows<'_> {
         };
         let Some(&(best, value)) = best.filter(|_| known.len() > 1) else { return };
         let alike = |&(column, own): &(usize, f64)| {
-            let same = own.total_cmp(&value).is_eq();
-            let verdict = || self.difference(better, test, values, best, column).map(|known| known.verdict);
-            column == best || same || verdict() == Some(Verdict::WithinNoise)
+            let difference = || self.difference(better, test, values, best, column);
+            let same = match test {
+                Test::Exact => own.total_cmp(&value).is_eq(),
+                _ => difference().is_some_and(|known| match known.verdict {
+                    Verdict::WithinNoise => true,
+                    Verdict::Unknown => (own - value).abs() <= ALIKE * value.abs(),
+                    _ => false,
+                }),
+            };
+            column == best || same
         };
         let marked: Vec<usize> = known.iter().filter(|known| alike(known)).map(|(column, _)| *column).collect();
         if marked.len() < known.len() {
-            marked.into_iter().for_each(|column| cells[column].best = true);
+            for column in marked {
+                cells[column].best = true;
+            }
         }
     }
 
@@ -232,7 +247,9 @@ impl Rows<'_> {
     ) -> Option<Difference> {
         let (from, to) = (values[base]?, values[column]?);
         let interval = self.interval(test, base, column, (from, to));
+        let simulated = self.sides[base].simulated != self.sides[column].simulated;
         let verdict = match interval {
+            _ if simulated && !matches!(test, Test::Exact) => Verdict::NotComparable,
             Ok([low, high]) if low <= 0.0 && high >= 0.0 => Verdict::WithinNoise,
             Ok([low, _]) if (low > 0.0) == (better == Better::Higher) => Verdict::Better,
             Ok(_) => Verdict::Worse,

@@ -46,7 +46,7 @@ pub struct Side {
     pub seed: Option<u64>,
     /// Where input data came from.
     pub inputs: Vec<TensorData>,
-    /// Why it failed, or why it has no end.
+    /// Why it failed.
     pub failure: Option<SideFailure>,
     /// Times of its stages, microseconds.
     pub stages_us: Vec<(Stage, f64)>,
@@ -177,8 +177,19 @@ impl Series {
     }
 }
 
+impl Series {
+    /// The same with no more than [`SERIES_POINTS`] values, whoever made it.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        let step = self.values.len().div_ceil(SERIES_POINTS).max(1);
+        self.values = self.values.into_iter().step_by(step).collect();
+        self.stride = self.stride.saturating_mul(step as u64);
+        self
+    }
+}
+
 impl Side {
-    /// A run of the store.
+    /// A run of the store, which may still go on.
     pub fn of(store: &Store, run: &Run) -> Self {
         let device = store.device(&run.plan.device);
         let energy = energy(store, run).ok();
@@ -224,6 +235,21 @@ impl Side {
         }
     }
 
+    /// The same of a run whose stream has ended: one without an end failed.
+    pub fn of_ended(store: &Store, run: &Run) -> Self {
+        let mut side = Self::of(store, run);
+        if !run.is_ended() && side.failure.is_none() {
+            side.failure = Some(SideFailure {
+                stage: last_stage(run),
+                call: "session".to_owned(),
+                code: None,
+                message: "the session ended before the run did".to_owned(),
+                op: None,
+            });
+        }
+        side
+    }
+
     /// Name for people: backend, and that it was simulated.
     pub fn name(&self) -> String {
         format!("{}{}", self.backend, if self.simulated { " [simulated]" } else { "" })
@@ -244,15 +270,19 @@ fn failure(run: &Run) -> Option<SideFailure> {
             message: failure.message.clone(),
             op: refused_op(&failure.message),
         }),
-        (None, Some(RunStatus::Failed) | None) => Some(SideFailure {
-            stage: run.stages.last().map_or(Stage::Prepare, |time| time.stage),
-            call: "session".to_owned(),
+        (None, Some(RunStatus::Failed)) => Some(SideFailure {
+            stage: last_stage(run),
+            call: "run".to_owned(),
             code: None,
-            message: "the session ended before the run did".to_owned(),
+            message: "it failed without saying why".to_owned(),
             op: None,
         }),
         _ => None,
     }
+}
+
+fn last_stage(run: &Run) -> Stage {
+    run.stages.last().map_or(Stage::Prepare, |time| time.stage)
 }
 
 /// The op that a failure's message names: the runner words it so when a backend refuses an op.

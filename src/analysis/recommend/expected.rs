@@ -141,10 +141,10 @@ fn htp(facts: &GraphFacts, target: Target<'_>, constraints: &Constraints) -> Sco
     }
     match facts.arithmetic {
         Arithmetic::Int8 => {
-            scored.because(40.0, "the graph is 8-bit fixed point, which HTP computes fastest and with least power")
+            scored.because(40.0, "the graph is 8-bit fixed point, which HTP computes fastest and with least power");
         }
         Arithmetic::Int16 => {
-            scored.because(30.0, "the graph is fixed point with 16-bit activations, which HTP computes natively")
+            scored.because(30.0, "the graph is fixed point with 16-bit activations, which HTP computes natively");
         }
         Arithmetic::Mixed => scored.because(10.0, "a part of the graph is fixed point; conversions to float cost time"),
         Arithmetic::Float | Arithmetic::Other => {}
@@ -178,10 +178,10 @@ fn gpu(facts: &GraphFacts, constraints: &Constraints) -> Scored {
     let mut scored = Scored::at(45.0);
     match facts.arithmetic {
         Arithmetic::Float => {
-            scored.because(20.0, "the graph is float, which the GPU runs as fp16 or fp32 on every Snapdragon")
+            scored.because(20.0, "the graph is float, which the GPU runs as fp16 or fp32 on every Snapdragon");
         }
         Arithmetic::Mixed => {
-            scored.because(-25.0, "parts of the graph are fixed point, which the GPU refuses or runs slowly")
+            scored.because(-25.0, "parts of the graph are fixed point, which the GPU refuses or runs slowly");
         }
         Arithmetic::Int8 | Arithmetic::Int16 => {
             scored.because(

@@ -53,9 +53,7 @@ pub fn measured(
                 .to_owned(),
         );
     }
-    if differing_models(sides)
-        && !comparison.rows.iter().any(|row| row.id == "cosine" && row.cells[column].value.is_some())
-    {
+    if differing_models(sides) && !comparison.rows.iter().any(|row| row.id == "cosine") {
         would_change.push("accuracy: the models differ, and their outputs were not held against each other".to_owned());
     }
     let failed = sides.iter().filter(|side| side.failure.is_some() && !side.is_measured());
@@ -86,6 +84,18 @@ fn is_real(side: &Side) -> bool {
 
 /// Nothing real to go by: what the graph lets expect stands, with what the runs showed.
 fn without_winner(sides: &[Side], runs: Vec<Candidate>, outlook: Option<Recommendation>) -> Option<Recommendation> {
+    if runs.iter().any(|run| run.score.is_some()) {
+        let missed = "no run that gave figures of real hardware meets the constraints".to_owned();
+        return Some(Recommendation {
+            basis: Basis::Measured,
+            backend: None,
+            column: None,
+            summary: missed,
+            candidates: runs,
+            would_change: vec!["looser constraints, a smaller model, or a backend that was not run".to_owned()],
+            to_measure: Vec::new(),
+        });
+    }
     let mut outlook = outlook?;
     for candidate in &mut outlook.candidates {
         let own = runs.iter().find(|run| run.backend == candidate.backend);

@@ -110,17 +110,17 @@ pub struct Target<'a> {
     pub soc: Option<&'a Soc>,
 }
 
-impl Target<'_> {
-    fn name(&self) -> &str {
+impl<'a> Target<'a> {
+    fn name(self) -> &'a str {
         self.soc.map_or("the SoC", |soc| soc.part)
     }
 
     /// Whether float graphs run on its HTP.
-    fn fp16(&self) -> Option<bool> {
+    fn fp16(self) -> Option<bool> {
         self.soc.and_then(|soc| soc.fp16)
     }
 
-    fn has_htp(&self) -> Option<bool> {
+    fn has_htp(self) -> Option<bool> {
         self.soc.and_then(Soc::has_htp)
     }
 }

@@ -124,8 +124,9 @@ fn constraints_rule_runs_out() {
     assert_eq!(answer.backend, Some(Backend::Cpu));
     assert!(answer.candidates[1].reasons[0].contains("900.0 MB against a limit of 200 MB"), "{answer:?}");
     let tight = Constraints { max_memory_mb: Some(200), latency_budget_ms: Some(2.0), ..Constraints::default() };
-    let comparison = compare(&sides, &CompareOptions::default());
-    assert!(measured(&sides, &comparison, Target::default(), &tight).is_none_or(|answer| answer.backend.is_none()));
+    let answer = recommend(&sides, &tight);
+    assert_eq!((answer.basis, answer.backend, answer.column), (Basis::Measured, None, None));
+    assert!(answer.summary.contains("no run"), "{}", answer.summary);
 }
 
 #[test]

@@ -31,7 +31,6 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut
         Ok(_) => reasons.extend(background(seen)),
         Err(why) => not_judged.push(format!("load by other processes: {why}")),
     }
-    reasons.extend(throttled(seen));
     reasons.extend(seen.run.confounds.iter().filter_map(|confound| {
         let (weight, id) = weight_of(&confound.id)?;
         Some(Reason::new(
@@ -48,6 +47,7 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut
 /// What is true of any run, simulated or not.
 pub(super) fn whole(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
     let run = seen.run;
+    reasons.extend(throttled(seen));
     if let Some(failure) = run.failure.as_ref().filter(|_| run.status() == Some(RunStatus::Failed)) {
         let text = format!("failed in stage {}: {}", failure.stage, failure.message);
         let title = format!("the run failed after {} inferences: the figures are of a part of it", run.clean.count());

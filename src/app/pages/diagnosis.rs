@@ -3,17 +3,16 @@
 use super::{Content, Entry, FIX, Item, Sign, Target};
 use crate::app::theme::Meaning;
 use crate::diagnosis::{Answer, Check, Diagnosis, Finding, Place, confidence_text, explain};
-use crate::event::{Failure, clean_text};
-use crate::store::{Run, Store};
+use crate::event::{CheckOutcome, Failure, clean_text};
+use crate::store::Run;
 
 /// What the page shows of a run.
-pub fn content(store: &Store, run: Option<&Run>, diagnosis: Option<&Diagnosis>) -> Content {
-    let Some((run, failure)) = run.and_then(|run| Some((run, run.failure.as_ref()?))) else {
+pub fn content(run: Option<&Run>, diagnosis: Option<&Diagnosis>) -> Content {
+    let Some(failure) = run.and_then(|run| run.failure.as_ref()) else {
         let empty = if run.is_some() { "this run has not failed" } else { "no run yet" };
         return Content { empty: empty.to_owned(), ..Content::default() };
     };
-    let mut entries: Vec<Entry> =
-        diagnosis.iter().flat_map(|diagnosis| &diagnosis.causes).map(|cause| entry(store, run, cause)).collect();
+    let mut entries: Vec<Entry> = diagnosis.iter().flat_map(|diagnosis| &diagnosis.causes).map(entry).collect();
     entries.push(own_words(failure, entries.is_empty()));
     Content { head: head(failure), entries, empty: String::new(), log: true }
 }
@@ -37,7 +36,7 @@ fn head(failure: &Failure) -> Vec<(String, Meaning)> {
     ]
 }
 
-fn entry(store: &Store, run: &Run, finding: &Finding) -> Entry {
+fn entry(finding: &Finding) -> Entry {
     let cause = finding.cause();
     let (sign, note) = match finding.confirmed {
         Some(true) => (Sign::Problem, ("confirmed", Meaning::Alert)),
@@ -61,7 +60,7 @@ fn entry(store: &Store, run: &Run, finding: &Finding) -> Entry {
         items.push(Item { target, ..Item::new(label, clean_text(&evidence.text)).meaning(Meaning::Muted) });
     }
     for (index, check) in finding.checks().iter().enumerate() {
-        let (result, meaning) = check_result(store, run, finding, check);
+        let (result, meaning) = check_result(finding, check);
         let place = match check.on {
             Place::Device => "on the device",
             Place::Host => "on this machine",
@@ -80,9 +79,18 @@ fn entry(store: &Store, run: &Run, finding: &Finding) -> Entry {
     }
 }
 
-/// What a check has come to. The only place where the page reads results of checks.
-fn check_result(_store: &Store, _run: &Run, _finding: &Finding, _check: &Check) -> (String, Meaning) {
-    ("to be made by hand".to_owned(), Meaning::Text)
+/// What a check has come to. Those that are safe are made by qnnscope after the failure, the others are the user's.
+fn check_result(finding: &Finding, check: &Check) -> (String, Meaning) {
+    let Some(result) = finding.results.iter().rev().find(|result| result.check == check.id) else {
+        return ("to be made by hand".to_owned(), Meaning::Text);
+    };
+    let (says, meaning) = match result.outcome {
+        CheckOutcome::Confirms => ("confirms it", Meaning::Alert),
+        CheckOutcome::Refutes => ("speaks against it", Meaning::Muted),
+        CheckOutcome::Neutral => ("decides nothing", Meaning::Text),
+        CheckOutcome::Unknown => ("could not tell", Meaning::Text),
+    };
+    (format!("{says}: {}", clean_text(&result.detail)), meaning)
 }
 
 /// What the failure says without a diagnosis.

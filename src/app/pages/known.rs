@@ -25,7 +25,8 @@ pub struct Known {
     /// How findings are found.
     pub find: fn(&Store, &Run) -> Vec<Finding>,
     found: Option<Taken>,
-    diagnosed: Option<(RunId, u64)>,
+    /// Of which run, up to which line and check.
+    diagnosed: Option<(RunId, u64, usize)>,
 }
 
 /// When something was looked for, and in what.
@@ -79,7 +80,7 @@ impl Known {
         !frozen && (taken.ended != ended(store) || (!run.is_ended() && moved()))
     }
 
-    /// Looks for causes once the run has failed, and again if a late line came.
+    /// Looks for causes once the run has failed, and again when a late line or the result of a check comes.
     fn diagnose(&mut self, store: &Store, run: &Run) {
         let Some(failure) = run.failure.as_ref().filter(|_| run.is_ended()) else {
             (self.diagnosis, self.diagnosed) = (None, None);
@@ -87,10 +88,13 @@ impl Known {
         };
         let last = store.logs().iter().rposition(|line| line.run == Some(run.id)).map_or(0, |at| number(store, at));
         // Lines that no longer fit in memory are no reason to forget what they said.
-        if self.diagnosed.is_none_or(|(known, seen)| known != run.id || last > seen) {
+        let checks = run.checks.len();
+        if self.diagnosed.is_none_or(|(known, seen, made)| known != run.id || last > seen || checks > made) {
             let lines = log_of(store, run.id).map(|(number, line)| (number, line.line.text.as_str()));
-            self.diagnosis = Some(diagnose_failure(failure, lines));
-            self.diagnosed = Some((run.id, last));
+            let mut diagnosis = diagnose_failure(failure, lines);
+            diagnosis.take_checks(&run.checks);
+            self.diagnosis = Some(diagnosis);
+            self.diagnosed = Some((run.id, last, checks));
         }
     }
 }

@@ -126,7 +126,7 @@ const SNIPPET: &str = "copy";
 pub fn content(view: &View, store: &Store, symbols: &Symbols) -> Option<Content> {
     let run = view.run_of(store);
     let content = match view.page {
-        Page::Diagnosis => diagnosis::content(store, run, view.known.diagnosis.as_ref()),
+        Page::Diagnosis => diagnosis::content(run, view.known.diagnosis.as_ref()),
         Page::Findings => findings::content(run, &view.known, symbols),
         Page::Outliers => outliers::content(run, view.known.outliers.as_ref(), symbols),
         Page::Start | Page::Live | Page::Compare => return None,

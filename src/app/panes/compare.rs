@@ -171,7 +171,7 @@ impl Drawn<'_> {
         }
         let context = self.context;
         let symbols = context.symbols();
-        let legend = format!("= baseline, * best, {} within noise, ? no interval", symbols.approx);
+        let legend = format!("= baseline  * best  {} noise  ? no interval  () not comparable", symbols.approx);
         let words = [("figures".to_owned(), Meaning::Title), (legend, Meaning::Muted)];
         let inner = self.frame(buf, self.layout.figures, Some(Part::Figures), &words);
         let Some(comparison) = &self.comparing.comparison else {
@@ -216,6 +216,7 @@ impl Drawn<'_> {
             Verdict::Worse => (number, Meaning::Warn),
             Verdict::WithinNoise => (format!("{}{number}", symbols.approx), Meaning::Muted),
             Verdict::Unknown => (format!("{number}?"), Meaning::Text),
+            Verdict::NotComparable => (format!("({number})"), Meaning::Muted),
         };
         put_right(buf, inner, end + DIFFERENCE - 1, DIFFERENCE - 1, y, &text, context.style(meaning), symbols.ellipsis);
     }

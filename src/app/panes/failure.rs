@@ -4,7 +4,8 @@ use super::Context;
 use crate::app::pages::what_failed;
 use crate::app::theme::Meaning;
 use crate::app::widgets::{put, width, wrap};
-use crate::event::{Failure, clean_text};
+use crate::diagnosis::cause;
+use crate::event::{CheckOutcome, CheckResult, Failure, clean_text};
 use crate::store::Run;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -25,12 +26,13 @@ pub fn rows(run: &Run, columns: u16) -> u16 {
     let Some(failure) = &run.failure else { return 0 };
     // The status pane may have only half of the width; a row too many is better than a hint that is cut.
     let columns = if columns >= 110 && !run.clean.is_empty() { columns / 2 } else { columns };
-    u16::try_from(lines(failure, columns.saturating_sub(4)).len()).unwrap_or(u16::MAX)
+    u16::try_from(lines(failure, &run.checks, columns.saturating_sub(4)).len()).unwrap_or(u16::MAX)
 }
 
-/// Draws the report; `after` says how far the run had come.
-pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>, failure: &Failure, after: &str) {
-    let lines = lines(failure, area.width.saturating_sub(2));
+/// Draws the report of a failed run; `after` says how far it had come.
+pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>, run: &Run, after: &str) {
+    let Some(failure) = &run.failure else { return };
+    let lines = lines(failure, &run.checks, area.width.saturating_sub(2));
     for (y, line) in (0..area.height).zip(&lines) {
         if line.label == "failed" {
             let x = put(buf, area, 1, y, context.symbols().failed, context.style(Meaning::Alert));
@@ -43,7 +45,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>, failure: &Failu
     }
 }
 
-fn lines(failure: &Failure, columns: u16) -> Vec<Line> {
+fn lines(failure: &Failure, checks: &[CheckResult], columns: u16) -> Vec<Line> {
     let room = columns.saturating_sub(LABEL).max(16);
     let mut lines = Vec::new();
     let mut add = |label: &'static str, text: &str, meaning: Meaning| {
@@ -54,7 +56,18 @@ fn lines(failure: &Failure, columns: u16) -> Vec<Line> {
     add("failed", &format!("failed in {}", failure.stage), Meaning::Alert);
     add("what", &what_failed(failure), Meaning::Title);
     add("why", &failure.message, Meaning::Text);
+    // What was confirmed outweighs advice that only knows the failure.
+    let mut confirmed: Vec<&CheckResult> = checks.iter().filter(|r| r.outcome == CheckOutcome::Confirms).collect();
+    confirmed.dedup_by_key(|result| result.cause.as_str());
+    for result in &confirmed {
+        let title = cause(&result.cause).map_or(result.cause.as_str(), |cause| cause.title.as_str());
+        add("cause", &format!("{title} (confirmed: {})", result.detail), Meaning::Alert);
+        if let Some(cause) = cause(&result.cause) {
+            add("fix", &cause.fix, Meaning::Accent);
+        }
+    }
     match &failure.hint {
+        _ if !confirmed.is_empty() => {}
         Some(hint) => add("next", hint, Meaning::Accent),
         None => add("next", "no advice is known for this; the log has the backend's own words", Meaning::Muted),
     }

@@ -43,11 +43,11 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     if !standing.failed {
         y += where_it_is(buf, below(rest, y), context, &standing);
     }
-    if let Some(failure) = run.failure.as_ref().filter(|_| standing.failed) {
+    if run.failure.is_some() && standing.failed {
         let gap = u16::from(rest.height > y + 6);
         let elapsed = format::duration(standing.elapsed_us(context.now_us) as f64, context.symbols());
         let after = format!("after {elapsed} and {}", plural(standing.inferences, "inference"));
-        failure::draw(buf, below(rest, y + gap), context, failure, &after);
+        failure::draw(buf, below(rest, y + gap), context, run, &after);
     } else if rest.height > y + 1 {
         stages(buf, below(rest, y + 1), context, run, &standing);
     }
@@ -209,6 +209,12 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
             (_, RunState::In(stage)) => stage.name().replace('_', " "),
             _ => "between stages".to_owned(),
         };
+        if let Some(pause) = cooling_down(context) {
+            x = put(buf, area, x, 0, "cooling down", context.style(Meaning::Title)) + 2;
+            let room = area.width.saturating_sub(x + 1);
+            put(buf, area, x, 0, &fit_end(&pause, room, symbols.ellipsis), text);
+            return 1;
+        }
         x = put(buf, area, x, 0, &name, context.style(Meaning::Title)) + 2;
         if let (RunState::In(Stage::Prepare), Some(sent)) = (standing.state, sending(context)) {
             let room = area.width.saturating_sub(x + 1);
@@ -223,6 +229,13 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
         let counted = match budget {
             Budget::Iterations(n) => format!("{}/{}", format::count(standing.done), format::count(n)),
             Budget::Seconds(seconds) => format!("{} in {seconds} s", format::count(standing.done)),
+            Budget::AtLeast { iterations, seconds } => {
+                format!("{}/{} in {seconds} s", format::count(standing.done), format::count(iterations))
+            }
+        };
+        let counted = match standing.paced.filter(|_| matches!(standing.phase, Some((Phase::Clean, ..)))) {
+            Some((rate, late)) => format!("{counted}  {rate}/s planned, {} late", format::count(late)),
+            None => counted,
         };
         let eta = progress_now.eta_us.map_or_else(
             || symbols.missing.to_owned(),
@@ -252,8 +265,26 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
     };
     x = put(buf, area, x, 0, word, style) + 2;
     let counted = format!("{} in {elapsed}", plural(standing.inferences, "inference"));
+    let counted = match standing.paced {
+        Some((rate, late)) => format!("{counted}  {rate}/s planned, {} late", format::count(late)),
+        None => counted,
+    };
     put(buf, area, x, 0, &counted, text);
     1
+}
+
+/// The pause that the shown run waits through, without its first words.
+fn cooling_down(context: &Context<'_>) -> Option<String> {
+    let run = context.store.run(context.view.shown.run?)?;
+    let pause = run.cool_down.as_ref().filter(|pause| pause.end.is_none())?;
+    let time = |us: u64| format::duration(us as f64, context.symbols());
+    let waited = format!("{} of at most {}", time(pause.waited_us), time(pause.limit_us));
+    Some(match pause.waiting_for.first() {
+        Some(left) => {
+            format!("{} {:.0} to {:.0} {}  {waited}", clean_text(&left.id), left.value, left.target, left.unit)
+        }
+        None => waited,
+    })
 }
 
 /// What is on its way to the device of the run that is shown.

@@ -14,6 +14,7 @@ use crate::backends::net_run::prepare::machine;
 use crate::backends::net_run::{Target, around, deploy, logcat};
 use crate::backends::qnn::runner::{RunTask, Task};
 use crate::backends::settings;
+use crate::checks::after_failure;
 use crate::devices::{Device, Root};
 use crate::event::{Event, Failure, RunId, RunStatus, Stage};
 use crate::models::identify_for;
@@ -94,7 +95,8 @@ impl DeviceRun<'_> {
         let needs = Needs { backend: task.backend, format, arch, configured: false, has_dsp };
         let mut files = runner_libraries(libraries, needs)?;
         files.extend(shipment.files.clone());
-        let sent = around::send_files(self.device, &files, self.source, self.run).await?;
+        let sent =
+            around::send_files(self.device, &files, self.options.vendor_libraries, self.source, self.run).await?;
         self.send(Event::SettingApplied(priority_outcome(facts.root))).await;
         around::sample(self.device, facts.root, &self.options.counters, self.source, probe).await?;
         let clock = WallClock::align(self.device).await?;
@@ -103,6 +105,7 @@ impl DeviceRun<'_> {
 
     async fn carry_out(&self, prepared: Prepared, probe: Option<&DeviceProbe>, stop: watch::Receiver<bool>) {
         let Prepared { shipment, folder, clock, root } = prepared;
+        let stopping = stop.clone();
         let _logcat = logcat::follow(self.device, self.source.clone(), self.run);
         let translation = Translation::new(clock, shipment.names(self.task, &folder));
         let mut supervisor =
@@ -132,6 +135,11 @@ impl DeviceRun<'_> {
                 Ok(files) => self.send(Event::OutputsSaved { files }).await,
                 Err(error) => supervisor.fail(failure(&error, Stage::Teardown)).await,
             }
+        }
+        supervisor.settle(exit.as_ref()).await;
+        if !lost {
+            // Tells nothing of a run that did not fail; the run's folder is still there.
+            after_failure(self.source, self.run, self.device, &stopping).await;
         }
         // What is left there is removed by the next `clean`.
         let _ = tokio::time::timeout(TIDY_LIMIT, async {

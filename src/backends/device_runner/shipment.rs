@@ -180,6 +180,7 @@ mod tests {
             straight: None,
             warmup: 0,
             budget: Budget::Iterations(1),
+            rate_hz: None,
             profiling: ProfilingLevel::Off,
             profiling_budget: Budget::Iterations(1),
             settings: Vec::new(),

@@ -108,8 +108,8 @@ mod tests {
     use crate::event::{InferenceBatch, Phase};
 
     fn batch(start_us: u64) -> Event {
-        let (start_us, latency_ns) = (vec![start_us, start_us + 10], vec![1, 1]);
-        Event::Inferences(InferenceBatch { phase: Phase::Clean, first_index: 0, start_us, latency_ns })
+        let (start_us, latency_ns, late_ns) = (vec![start_us, start_us + 10], vec![1, 1], vec![7, 8]);
+        Event::Inferences(InferenceBatch { phase: Phase::Clean, first_index: 0, start_us, latency_ns, late_ns })
     }
 
     fn hello(monotonic_us: Option<u64>, epoch_us: Option<u64>) -> Hello {
@@ -126,6 +126,7 @@ mod tests {
         assert_eq!(t_us, 95_001_000);
         let Event::Inferences(batch) = event else { panic!("{event:?}") };
         assert_eq!(batch.start_us, [95_000_500, 95_000_510]);
+        assert_eq!(batch.late_ns, [7, 8], "a time is the same on every clock");
     }
 
     #[test]

@@ -115,11 +115,13 @@ pub fn spawn(task: &Task) -> Result<Spawned, RunnerError> {
     let folder = match task {
         Task::Run(task) => Some(task.runtime_dir.clone()),
         Task::Inspect(task) => Some(task.runtime_dir.clone()),
+        Task::Check(task) => Some(task.runtime_dir.clone()),
         Task::Probe(task) => task.library.parent().map(ToOwned::to_owned),
     };
     if let Some(folder) = folder {
-        command.env("LD_LIBRARY_PATH", joined(&folder, "LD_LIBRARY_PATH", ":"));
-        command.env("ADSP_LIBRARY_PATH", joined(&folder, "ADSP_LIBRARY_PATH", ";"));
+        for path in [LIBRARY_PATH, DSP_PATH] {
+            command.env(path.0, search_path(&folder, path));
+        }
     }
     command.kill_on_drop(true);
     // A group of its own: Ctrl-C in the terminal reaches us, and we end the run in order.
@@ -139,8 +141,13 @@ pub fn spawn(task: &Task) -> Result<Spawned, RunnerError> {
     }
 }
 
-/// `folder` in front of what the variable already holds.
-fn joined(folder: &std::path::Path, variable: &str, separator: &str) -> std::ffi::OsString {
+/// The variable with the processor's search path, and what separates its folders.
+pub const LIBRARY_PATH: (&str, &str) = ("LD_LIBRARY_PATH", ":");
+/// The same of the DSP.
+pub const DSP_PATH: (&str, &str) = ("ADSP_LIBRARY_PATH", ";");
+
+/// `folder` in front of what the variable already holds: what a runner on this machine gets.
+pub fn search_path(folder: &std::path::Path, (variable, separator): (&str, &str)) -> std::ffi::OsString {
     let mut value = folder.as_os_str().to_owned();
     if let Some(old) = std::env::var_os(variable).filter(|old| !old.is_empty()) {
         value.push(separator);

@@ -338,8 +338,8 @@ impl Supervisor {
         }
     }
 
-    /// Tells the end of the run, with the failure that it was if it was one.
-    pub(in crate::backends) async fn finish(mut self, exit: Option<Exit>) -> Ended {
+    /// Tells the failure that the end of the process is, if it is one. Asked twice, it tells it once.
+    pub(in crate::backends) async fn settle(&mut self, exit: Option<&Exit>) {
         // A run is carried out when it has said how it ended.
         let unfinished = !self.done || (self.source.is_some() && self.status.is_none());
         if self.ended_on_request && self.failure.is_none() && self.status.is_none() {
@@ -354,6 +354,11 @@ impl Supervisor {
             failure.hint = advice.or_else(|| crate::hints::for_failure(&failure));
             self.fail(failure).await;
         }
+    }
+
+    /// Tells the end of the run, with the failure that it was if it was one.
+    pub(in crate::backends) async fn finish(mut self, exit: Option<Exit>) -> Ended {
+        self.settle(exit.as_ref()).await;
         self.report_held_back(self.console.held_back()).await;
         if self.garbage > 5 {
             let count = self.garbage;
@@ -375,7 +380,7 @@ impl Supervisor {
     }
 
     /// The call that failed, what happened, and what to do where that is known here.
-    fn describe_end(&self, exit: Option<Exit>) -> (String, String, Option<String>) {
+    fn describe_end(&self, exit: Option<&Exit>) -> (String, String, Option<String>) {
         let stage = self.stage;
         if let Some(reason) = &self.killed_for {
             return ("supervision".to_owned(), format!("the runner was ended in stage {stage}: {reason}"), None);
@@ -383,7 +388,7 @@ impl Supervisor {
         match exit {
             None => ("wait".to_owned(), format!("the runner was lost in stage {stage}"), None),
             Some(Exit::Signal(number)) => {
-                let name = signal_name(number).unwrap_or("a signal");
+                let name = signal_name(*number).unwrap_or("a signal");
                 let text = format!("the runner was ended by signal {number} ({name}) in stage {stage}");
                 (name.to_owned(), text, None)
             }
@@ -394,11 +399,11 @@ impl Supervisor {
             }
             Some(Exit::NotExecuted { status, advice }) => {
                 let text = format!("the runner did not come up on the device: the shell ended with status {status}");
-                ("exec".to_owned(), text, Some(advice))
+                ("exec".to_owned(), text, Some(advice.clone()))
             }
             Some(Exit::Lost { error, advice }) => {
                 let text = format!("{error}, in stage {stage}; what was measured before is kept");
-                ("adb".to_owned(), text, Some(advice))
+                ("adb".to_owned(), text, Some(advice.clone()))
             }
         }
     }

@@ -2,9 +2,10 @@
 
 use super::NetRunError;
 use super::deploy::{Deployed, Tell, deploy};
+use super::environment::search_paths;
 use super::kit::Kit;
 use crate::devices::{Device, DeviceError, Root, confounds};
-use crate::event::{Confound, DeviceFacts, Event, LogLevel, LogLine, LogSource, RunId};
+use crate::event::{Confound, DeviceFacts, Event, LogLevel, LogLine, LogSource, PlacedFile, Placement, RunId};
 use crate::probes::{CounterOptions, DeviceProbe};
 use crate::session::Source;
 use std::sync::Arc;
@@ -50,8 +51,15 @@ pub async fn sample(
     Ok(())
 }
 
-/// Sends what is missing of the files of a run, and tells of it on the stream.
-pub async fn send_files(device: &Device, files: &Kit, source: &Source, run: RunId) -> Result<Deployed, NetRunError> {
+/// Sends what is missing of the files of a run, and tells of it on the stream,
+/// with the paths that its process will search.
+pub async fn send_files(
+    device: &Device,
+    files: &Kit,
+    vendor_libraries: bool,
+    source: &Source,
+    run: RunId,
+) -> Result<Deployed, NetRunError> {
     let tell: Tell = {
         let source = source.clone();
         Arc::new(move |transfer| {
@@ -64,6 +72,14 @@ pub async fn send_files(device: &Device, files: &Kit, source: &Source, run: RunI
         deployed.sent.0, deployed.sent.1, deployed.folder, deployed.kept.0, deployed.kept.1
     );
     note(source, run, LogLevel::Info, &text).await;
+    let (library_path, dsp_path) = search_paths(&deployed.folder, vendor_libraries);
+    let placed = |(name, from): (&String, &std::path::PathBuf)| PlacedFile {
+        name: name.clone(),
+        from: crate::event::clean_text(&from.to_string_lossy()),
+    };
+    let files = files.iter().map(placed).collect();
+    let placement = Placement { folder: deployed.folder.clone(), library_path, dsp_path, files };
+    source.send(Some(run), Event::RunPlaced(Box::new(placement))).await;
     Ok(deployed)
 }
 

@@ -87,6 +87,8 @@ impl NetRun<'_> {
             Err(broken) => {
                 let failure = Self::failure(&broken);
                 self.send(Event::Failed(Box::new(failure))).await;
+                // While the run's folder is still there.
+                crate::checks::after_failure(self.source, self.run, self.device, &stop).await;
                 RunStatus::Failed
             }
         };
@@ -156,7 +158,8 @@ impl NetRun<'_> {
         files.insert(model_name(prepared.model.format).to_owned(), self.task.model.clone());
         files.extend(prepared.inputs.files.iter().cloned());
         // The configuration names the run's folder, which is not known before; it is written on the device.
-        let deployed = around::send_files(self.device, &files, self.source, self.run).await?;
+        let deployed =
+            around::send_files(self.device, &files, self.options.vendor_libraries, self.source, self.run).await?;
         if let Some(inner) = inner {
             self.write(&deployed.folder, config::INNER, &inner.to_string()).await?;
             self.write(&deployed.folder, config::OUTER, &config::outer(&deployed.folder).to_string()).await?;

@@ -6,19 +6,21 @@ use crate::event::{Setting, SettingOutcome};
 /// Priority of apps in the foreground.
 const APP_NICE: i32 = -10;
 
-/// Assignments of the variables with the folders that libraries are searched in.
-pub fn library_paths(folder: &str, vendor_libraries: bool) -> String {
+/// The folders that the processor's libraries and those of the DSP are searched in.
+pub fn search_paths(folder: &str, vendor_libraries: bool) -> (String, String) {
     let (libraries, dsp) = if vendor_libraries {
         (":/vendor/dsp/cdsp:/vendor/lib64", ";/vendor/dsp/cdsp;/vendor/lib/rfsa/adsp;/system/lib/rfsa/adsp;/dsp")
     } else {
         ("", "")
     };
     // Semicolons between the DSP's folders; colons make it find nothing (failure of the skel, 1008 and its kin).
-    format!(
-        "LD_LIBRARY_PATH={} ADSP_LIBRARY_PATH={}",
-        quote(&format!("{folder}{libraries}")),
-        quote(&format!("{folder}{dsp}"))
-    )
+    (format!("{folder}{libraries}"), format!("{folder}{dsp}"))
+}
+
+/// The same as assignments for a shell.
+pub fn library_paths(folder: &str, vendor_libraries: bool) -> String {
+    let (libraries, dsp) = search_paths(folder, vendor_libraries);
+    format!("LD_LIBRARY_PATH={} ADSP_LIBRARY_PATH={}", quote(&libraries), quote(&dsp))
 }
 
 /// Sets the priority of the shell, which what it starts inherits with all its threads.

@@ -110,6 +110,7 @@ impl RunFold {
             first_index: index,
             start_us: Vec::new(),
             latency_ns: Vec::new(),
+            late_ns: Vec::new(),
         });
         batch.start_us.push(start_us);
         batch.latency_ns.push(latency_ns);

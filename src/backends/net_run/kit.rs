@@ -6,8 +6,8 @@ use crate::backends::Backend;
 use crate::backends::settings::Resolved;
 use crate::devices::socs_by_model;
 use crate::event::DeviceFacts;
+use crate::facts::read_elf;
 use crate::models::ModelFormat;
-use object::read::elf::{Dyn, ElfFile64, FileHeader};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -133,17 +133,5 @@ fn add_linked(kit: &mut Kit, target: &Target) {
 
 /// Names of the libraries that a file is linked with; none for one that cannot be read as ELF.
 fn linked(path: &Path) -> Vec<String> {
-    let Ok(data) = std::fs::read(path) else { return Vec::new() };
-    names(&data).unwrap_or_default()
-}
-
-fn names(data: &[u8]) -> Option<Vec<String>> {
-    let file = ElfFile64::<object::Endianness>::parse(data).ok()?;
-    let endian = file.endian();
-    let sections = file.elf_header().sections(endian, data).ok()?;
-    let (dynamic, strings) = sections.dynamic(endian, data).ok()??;
-    let strings = sections.strings(endian, data, strings).ok()?;
-    let needed = dynamic.iter().filter(|entry| entry.d_tag(endian) == object::elf::DT_NEEDED);
-    let name = |entry: &object::elf::Dyn64<_>| entry.string(endian, strings).ok();
-    Some(needed.filter_map(name).map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    read_elf(path).ok().flatten().and_then(|facts| facts.needed).unwrap_or_default()
 }

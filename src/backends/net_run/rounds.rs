@@ -90,7 +90,7 @@ impl Rounds<'_> {
         // A few inferences with layer times first, then the clean ones, then the rest.
         let lead = detailed.map(|budget| match budget {
             Budget::Iterations(all) => Budget::Iterations(all.min(LEAD)),
-            Budget::Seconds(_) => Budget::Iterations(LEAD),
+            Budget::Seconds(_) | Budget::AtLeast { .. } => Budget::Iterations(LEAD),
         });
         let phases = [(Phase::Detailed, lead), (Phase::Clean, Some(task.budget)), (Phase::Detailed, detailed)];
         for (phase, budget) in phases {
@@ -113,14 +113,16 @@ impl Rounds<'_> {
         let mut spent_us = 0.0;
         loop {
             let done = self.fold.done(phase);
+            let by_time = |seconds: f64| {
+                let left_us = seconds * 1e6 - spent_us;
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number")]
+                let inferences = self.pace.inference_us.map(|us| (left_us / us.max(1.0)).ceil() as u64);
+                if left_us <= 0.0 { 0 } else { inferences.unwrap_or(LEAD).max(1) }
+            };
             let left = match budget {
                 Budget::Iterations(all) => all.saturating_sub(done),
-                Budget::Seconds(seconds) => {
-                    let left_us = seconds * 1e6 - spent_us;
-                    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number")]
-                    let inferences = self.pace.inference_us.map(|us| (left_us / us.max(1.0)).ceil() as u64);
-                    if left_us <= 0.0 { 0 } else { inferences.unwrap_or(LEAD).max(1) }
-                }
+                Budget::Seconds(seconds) => by_time(seconds),
+                Budget::AtLeast { iterations, seconds } => iterations.saturating_sub(done).max(by_time(seconds)),
             };
             if left == 0 {
                 return Ok(After::Next);

@@ -2,10 +2,11 @@
 
 use super::chunk::Chunk;
 use super::decoder::{LENGTH_WORD, check_begun, failure, framed, read_some};
-use super::error::ProfileLogError;
+use super::error::{Damage, ProfileLogError};
 use super::reader::Outcome;
 use super::table::u32_at;
-use super::verify::{checked_root, verify};
+use super::verify::visit;
+use super::visit::Visit;
 use std::io::{self, Read};
 
 /// So much is read at once, bytes. A batch and its rows should fit into the cache of a core.
@@ -29,8 +30,22 @@ pub(super) struct Batch {
 pub(super) enum Stop {
     /// Nobody waits for its results any more.
     Gone,
-    /// What was wrong.
+    /// The chunk is not sound.
+    Damaged(Damage),
+    /// What else was wrong.
     Failed(ProfileLogError),
+}
+
+impl From<Damage> for Stop {
+    fn from(damage: Damage) -> Self {
+        Self::Damaged(damage)
+    }
+}
+
+impl From<ProfileLogError> for Stop {
+    fn from(error: ProfileLogError) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// What a batch was found to be.
@@ -43,8 +58,13 @@ pub(super) struct Checked {
 }
 
 impl Batch {
-    /// Checks the chunks one by one and gives each to `each` if it is sound. `None` if `each` says [`Stop::Gone`].
-    pub(super) fn check(&self, mut each: impl FnMut(&Chunk<'_>) -> Result<(), Stop>) -> Option<Checked> {
+    /// Checks the chunks one by one before `visitor`, and gives each to `each` if it is sound. `None` if one of them says
+    /// [`Stop::Gone`].
+    pub(super) fn check<'a, V: Visit<'a, Error = Stop>>(
+        &'a self,
+        visitor: &mut V,
+        mut each: impl FnMut(&mut V, Chunk<'a>) -> Result<(), Stop>,
+    ) -> Option<Checked> {
         let bytes = &self.buffer[..self.filled];
         let (mut outcome, mut at) = (Outcome::default(), 0);
         let error = loop {
@@ -57,41 +77,23 @@ impl Batch {
                 Err(damage) => break Some(failure(index, offset, damage)),
             };
             let end = at + LENGTH_WORD + length;
-            let root = match verify(&bytes[at + LENGTH_WORD..end]) {
-                Ok(root) => root,
-                Err(damage) => break Some(failure(index, offset, damage)),
-            };
-            let chunk = Chunk { root, index, offset };
-            match each(&chunk) {
+            let sound = visit(&bytes[at + LENGTH_WORD..end], visitor).and_then(|root| {
+                let chunk = Chunk { root, index, offset };
+                outcome.messages += chunk.messages().len() as u64;
+                each(visitor, chunk)
+            });
+            match sound {
                 Ok(()) => {}
                 Err(Stop::Gone) => return None,
+                Err(Stop::Damaged(damage)) => break Some(failure(index, offset, damage)),
                 Err(Stop::Failed(error)) => break Some(error),
             }
-            outcome.messages += chunk.messages().len() as u64;
             outcome.chunks += 1;
             at = end;
         };
         outcome.whole_bytes = at as u64;
         outcome.incomplete_bytes = if error.is_none() { (self.filled - at) as u64 } else { 0 };
         Some(Checked { outcome, error })
-    }
-
-    /// Once more the first `count` chunks, which [`check`](Self::check) found sound.
-    pub(super) fn sound_chunks(&self, count: u64) -> impl Iterator<Item = Chunk<'_>> {
-        let bytes = &self.buffer[..self.filled];
-        let (mut at, mut index, end) = (0, self.chunks, self.chunks + count);
-        std::iter::from_fn(move || {
-            if index == end {
-                return None;
-            }
-            let length = framed(&bytes[at..]).ok()??;
-            let from = at + LENGTH_WORD;
-            let chunk =
-                Chunk { root: checked_root(&bytes[from..from + length])?, index, offset: self.offset + at as u64 };
-            at = from + length;
-            index += 1;
-            Some(chunk)
-        })
     }
 
     /// True if one such batch at a time is enough for the memory.

@@ -1,15 +1,14 @@
 //! The rows of the vendor's CSV. They are ordered by kind and by graph, so a log is read twice: once for what comes
 //! first and for the names of the graphs, once for the inferences.
 
-use super::batch::Batch;
 use super::error::ProfileLogError;
-use super::inferences::{Graphs, inferences, shown};
+use super::found::Found;
+use super::inferences::inferences;
 use super::kinds::Unit;
-use super::lanes::{Lane, in_order};
 use super::output::{self, Output, Piece};
 use super::overview::{Overview, Row, Section};
-use super::reader::{Outcome, read_all};
-use super::session::SessionSplitter;
+use super::reader::Outcome;
+use super::turns::Workers;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -18,22 +17,27 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 ///
 /// # Errors
 /// The log's and those of source and sink. A log that is damaged further on is no error: see [`Outcome::damage`].
-pub fn write_csv<R: Read + Seek + Send, W: Write>(
+pub fn write_csv<R: Read + Seek + Send, W: Write + Send>(
     mut source: R,
     location: &str,
     sink: W,
 ) -> Result<Outcome, ProfileLogError> {
     let start = source.stream_position().map_err(ProfileLogError::Read)?;
-    let (found, outcome) = Found::in_file(&mut source)?;
+    let workers = Workers::new();
+    let (found, outcome) = Found::in_file(&mut source, &workers)?;
     source.seek(SeekFrom::Start(start)).map_err(ProfileLogError::Read)?;
-    write_found(&found, outcome, source, location, sink)
+    write_found(&found, outcome, source, &workers, location, sink)
 }
 
 /// The same for a source that can be read only once: what is read is kept in a temporary file without a name.
 ///
 /// # Errors
 /// As there, and those of the temporary file.
-pub fn write_csv_once<R: Read, W: Write>(source: R, location: &str, sink: W) -> Result<Outcome, ProfileLogError> {
+pub fn write_csv_once<R: Read, W: Write + Send>(
+    source: R,
+    location: &str,
+    sink: W,
+) -> Result<Outcome, ProfileLogError> {
     let mut tee = Tee { source, copy: tempfile::tempfile().map_err(ProfileLogError::Temporary)?, failed: None };
     let first = Found::in_stream(&mut tee);
     if let Some(error) = tee.failed {
@@ -41,7 +45,7 @@ pub fn write_csv_once<R: Read, W: Write>(source: R, location: &str, sink: W) -> 
     }
     let (found, outcome) = first?;
     tee.copy.rewind().map_err(ProfileLogError::Temporary)?;
-    write_found(&found, outcome, tee.copy, location, sink)
+    write_found(&found, outcome, tee.copy, &Workers::new(), location, sink)
 }
 
 /// Keeps a copy of what is read.
@@ -63,81 +67,23 @@ impl<R: Read> Read for Tee<R> {
     }
 }
 
-fn write_found<R: Read + Send, W: Write>(
+fn write_found<R: Read + Send, W: Write + Send>(
     found: &Found,
     outcome: Outcome,
     again: R,
+    workers: &Workers,
     location: &str,
     sink: W,
 ) -> Result<Outcome, ProfileLogError> {
     let mut out = Output::new(sink);
     head(&mut out.buffer, location, found);
-    let second = inferences(again.take(outcome.whole_bytes), &found.graphs, &mut out)?;
+    let second = inferences(again.take(outcome.whole_bytes), workers, &found.graphs, &mut out)?;
     if second.whole_bytes != outcome.whole_bytes || second.messages != outcome.messages {
         return Err(ProfileLogError::Changed);
     }
     tail(&mut out.buffer, &found.overview);
     out.finish()?;
     Ok(outcome)
-}
-
-/// A batch whose first chunks are sound.
-#[derive(Default)]
-struct Sound {
-    batch: Batch,
-    chunks: u64,
-}
-
-/// What the first reading finds.
-#[derive(Default)]
-struct Found {
-    header: Option<[Vec<u8>; 2]>,
-    overview: Overview,
-    graphs: Graphs,
-    sessions: SessionSplitter,
-}
-
-impl Found {
-    /// With several threads, which check the chunks; what is found in them is kept by this one.
-    fn in_file(source: impl Read + Send) -> Result<(Self, Outcome), ProfileLogError> {
-        let mut found = Self::default();
-        let mut outcome = in_order(
-            source,
-            |batch, lane: &Lane<Sound>| {
-                let checked = batch.check(|_| Ok(()))?;
-                let lent = Sound { batch: std::mem::take(batch), chunks: checked.outcome.chunks };
-                *batch = lane.lend(lent)?.batch;
-                Some(checked)
-            },
-            |sound| sound.batch.sound_chunks(sound.chunks).try_for_each(|chunk| found.add(&chunk)),
-        )?;
-        outcome.sessions = found.sessions.sessions();
-        Ok((found, outcome))
-    }
-
-    /// With this thread alone, so that nobody waits for more of a stream that is known to be damaged.
-    fn in_stream(source: impl Read) -> Result<(Self, Outcome), ProfileLogError> {
-        let mut found = Self::default();
-        let mut outcome = read_all(source, |chunk| found.add(chunk))?;
-        outcome.sessions = found.sessions.sessions();
-        Ok((found, outcome))
-    }
-
-    fn add(&mut self, chunk: &super::Chunk<'_>) -> Result<(), ProfileLogError> {
-        if let Some(header) = chunk.header() {
-            self.sessions.header(&header);
-            let text = |bytes: Option<&[u8]>| bytes.unwrap_or_default().to_vec();
-            self.header.get_or_insert_with(|| [text(header.writer_version()), text(header.backend_version())]);
-        }
-        for message in chunk.messages() {
-            self.sessions.message(&message);
-            self.overview.add(&message)?;
-            if shown(&message).is_some() {
-                self.graphs.number(message.graph().unwrap_or_default())?;
-            }
-        }
-        Ok(())
-    }
 }
 
 /// What stands between value and name: unit, source, level.

@@ -21,8 +21,6 @@ pub enum ProfileLogError {
     Write(#[source] io::Error),
     #[error("cannot use a temporary file: {0}")]
     Temporary(#[source] io::Error),
-    #[error("cannot start a thread: {0}")]
-    Threads(#[source] io::Error),
 }
 
 /// What is wrong inside a chunk. Positions are bytes from the start of its FlatBuffer.

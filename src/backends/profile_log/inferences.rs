@@ -1,20 +1,21 @@
 //! The rows of the inferences in the vendor's CSV. Chunks are turned into rows by several threads.
 
-use super::batch::{Batch, Checked, Stop};
+use super::batch::Stop;
 use super::budget::NameBudget;
-use super::chunk::{Event, Message, Value};
+use super::chunk::{Message, Value};
 use super::csv::{graph_name, middle};
 use super::error::ProfileLogError;
 use super::kinds::{EventType, Method, Unit};
-use super::lanes::{Lane, in_order};
 use super::output::{self, Output, Piece};
 use super::reader::Outcome;
 use super::spool::Spool;
+use super::turns::{Turn, Workers};
+use super::visit::{EventParts, MessageParts, Visit};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 
 /// Rows go on to where they are written when there are so many bytes of them.
-const ROWS_BYTES: usize = 512 << 10;
+const ROWS_BYTES: usize = 2 << 20;
 
 /// Graphs in the order of their first inference.
 #[derive(Default)]
@@ -47,129 +48,212 @@ impl Graphs {
     }
 }
 
-/// Which events of an inference have rows; `None` if the message is no inference.
-pub(super) fn shown(message: &Message<'_>) -> Option<fn(EventType) -> bool> {
-    if message.is_private() {
-        return None;
-    }
-    match message.method() {
-        method if method.is_inference() => Some(|kind| kind != EventType::Init),
-        Method::GraphComponent => {
-            let shown: fn(EventType) -> bool = |kind| !matches!(kind, EventType::Init | EventType::Finalize);
-            message.events().any(|event| shown(event.event_type())).then_some(shown)
-        }
-        _ => None,
-    }
+/// Whether a message has rows: it is an inference, or a part of one.
+pub(super) fn is_shown(message: &Message<'_>) -> bool {
+    let method = message.method();
+    let mut events = message.events();
+    !message.is_private()
+        && (method.is_inference()
+            || method == Method::GraphComponent && events.any(|event| has_row_of_component(event.event_type())))
+}
+
+/// Of parts of an inference.
+fn has_row_of_component(kind: EventType) -> bool {
+    !matches!(kind, EventType::Init | EventType::Finalize)
 }
 
 /// Rows on their way.
 #[derive(Default)]
 struct Rows {
     text: Vec<u8>,
-    /// Number of a graph, and where its rows end; rows of the same graph that follow one another are one part.
+    /// Number of a graph, and where its rows begin; rows of the same graph that follow one another are one part.
     parts: Vec<(usize, usize)>,
+}
+
+/// Where the rows go.
+struct Target<'a, W: Write> {
+    out: &'a mut Output<W>,
+    spool: &'a mut Spool,
+    /// Number of the graph whose rows go straight out.
+    first: usize,
 }
 
 /// All inferences, graph by graph. The viewer lists the graph met last first: its rows go straight out, those of the
 /// others wait in a spool.
-pub(super) fn inferences<W: Write>(
+pub(super) fn inferences<W: Write + Send>(
     source: impl Read + Send,
+    workers: &Workers,
     graphs: &Graphs,
     out: &mut Output<W>,
 ) -> Result<Outcome, ProfileLogError> {
-    let count = graphs.names.len();
+    let first = graphs.names.len().saturating_sub(1);
+    let labels: Vec<Vec<u8>> = graphs.names.iter().enumerate().map(|(at, name)| label(first - at, name)).collect();
     let mut spool = Spool::default();
-    let outcome = in_order(
-        source,
-        |batch, lane| rows(batch, lane, graphs),
-        |rows: &mut Rows| {
-            let mut from = 0;
-            for (graph, to) in rows.parts.drain(..) {
-                let part = &rows.text[from..to];
-                if graph + 1 == count {
-                    out.pass(part)?;
-                } else {
-                    spool.add(graph, part)?;
-                }
-                from = to;
-            }
-            rows.text.clear();
-            // One inference can have far more rows than others.
-            rows.text.shrink_to(4 * ROWS_BYTES);
-            Ok(())
-        },
-    )?;
-    for graph in (0..count.saturating_sub(1)).rev() {
+    let target = Target { out, spool: &mut spool, first };
+    let outcome = workers.in_order(source, target, |batch, rows: &mut Rows, turn| {
+        let mut writer = Writer::new(rows, turn, graphs, &labels);
+        let mut checked = batch.check(&mut writer, |_, _| Ok(()))?;
+        if checked.error.is_some() {
+            // It was sound when it was read first.
+            return Some(checked);
+        }
+        match writer.send() {
+            Ok(()) => {}
+            Err(Stop::Failed(error)) => checked.error = Some(error),
+            Err(_) => return None,
+        }
+        Some(checked)
+    })?;
+    for graph in (0..first).rev() {
         spool.take(graph, |piece| out.pass(piece))?;
     }
     Ok(outcome)
 }
 
-/// Sends the rows of a batch.
-fn rows(batch: &Batch, lane: &Lane<Rows>, graphs: &Graphs) -> Option<Checked> {
-    let (mut rows, mut last) = (lane.again(), 0);
-    let checked = batch.check(|chunk| {
-        for message in chunk.messages() {
-            rows.add(&message, graphs, &mut last).map_err(Stop::Failed)?;
-            if rows.text.len() >= ROWS_BYTES {
-                lane.send(std::mem::replace(&mut rows, lane.again())).ok_or(Stop::Gone)?;
-            }
+/// What stands behind the time of an inference.
+fn label(number: usize, name: &[u8]) -> Vec<u8> {
+    let mut label = b",US,NETRUN,ROOT,".to_vec();
+    graph_name(&mut label, number, name);
+    label
+}
+
+/// Makes the rows of a batch while it is checked.
+struct Writer<'w, 't, 's, W: Write> {
+    rows: &'w mut Rows,
+    turn: &'w mut Turn<'t, Target<'s, W>>,
+    graphs: &'w Graphs,
+    /// By number of the graph.
+    labels: &'w [Vec<u8>],
+    /// Number of the graph of the inference before.
+    last: usize,
+    shows: Shows,
+    /// The event of the message that is checked has rows, and so have those right below it.
+    is_shown: bool,
+    /// Moment and kind of the message.
+    prefix: Piece,
+}
+
+/// What has rows of the message that is checked.
+#[derive(Clone, Copy)]
+enum Shows {
+    Nothing,
+    /// The message and its events, but those of the initialisation.
+    Inference,
+    /// Its events, but those of initialisation and finalize, and, if there are any, the message. With the number of its
+    /// graph.
+    Component(Option<usize>),
+    /// The same; the message has got its row.
+    Begun,
+}
+
+impl<'w, 't, 's, W: Write> Writer<'w, 't, 's, W> {
+    fn new(
+        rows: &'w mut Rows,
+        turn: &'w mut Turn<'t, Target<'s, W>>,
+        graphs: &'w Graphs,
+        labels: &'w [Vec<u8>],
+    ) -> Self {
+        Self { rows, turn, graphs, labels, last: 0, shows: Shows::Nothing, is_shown: false, prefix: Piece::new(b"") }
+    }
+
+    /// The row of a message.
+    #[inline]
+    fn begin(&mut self, time_us: u64, netrun_us: u64) {
+        let Rows { text, parts } = &mut *self.rows;
+        let start = text.len();
+        if parts.last().is_none_or(|&(graph, _)| graph != self.last) {
+            parts.push((self.last, start));
+        }
+        output::integer(text, time_us);
+        text.extend_from_slice(b",EXECUTE,");
+        // At most 20 digits and 9 characters, so it fits into a piece.
+        let length = text.len() - start;
+        output::integer(text, netrun_us);
+        text.extend_from_slice(&self.labels[self.last]);
+        self.prefix = Piece::first(&text[start..], length);
+    }
+
+    #[inline]
+    fn row(&mut self, event: &EventParts<'_>, is_below: bool) {
+        let (unit, value) = (event.unit(), event.value());
+        if unit == Unit::Object || matches!(value, Value::Object { .. }) {
+            return;
+        }
+        let text = &mut self.rows.text;
+        self.prefix.put(text);
+        output::value(text, value);
+        middle(unit, is_below).put(text);
+        output::identifier(text, event.identifier);
+        text.push(b'\n');
+    }
+
+    /// Sends the rows on when all before them were.
+    fn send(&mut self) -> Result<(), Stop> {
+        let Target { out, spool, first } = self.turn.wait().ok_or(Stop::Gone)?;
+        let Rows { text, parts } = &mut *self.rows;
+        let ends = parts.iter().skip(1).map(|&(_, start)| start).chain([text.len()]);
+        for (&(graph, from), to) in parts.iter().zip(ends) {
+            if graph == *first { out.pass(&text[from..to])? } else { spool.add(graph, &text[from..to])? }
+        }
+        parts.clear();
+        text.clear();
+        // One inference can have far more rows than others.
+        text.shrink_to(2 * ROWS_BYTES);
+        Ok(())
+    }
+}
+
+impl<'a, W: Write> Visit<'a> for Writer<'_, '_, '_, W> {
+    type Error = Stop;
+
+    #[inline]
+    fn message(&mut self, message: &MessageParts<'a>) -> Result<(), Stop> {
+        (self.shows, self.is_shown) = (Shows::Nothing, false);
+        let method = message.method();
+        let is_component = method == Method::GraphComponent;
+        if message.is_private() || !(is_component || method.is_inference()) {
+            return Ok(());
+        }
+        if self.rows.text.len() >= ROWS_BYTES {
+            self.send()?;
+        }
+        let name = message.graph.unwrap_or_default();
+        let number = match self.graphs.names.get(self.last) {
+            Some(last) if last == name => Some(self.last),
+            _ => self.graphs.numbers.get(name).copied(),
+        };
+        if is_component {
+            self.shows = Shows::Component(number);
+        } else {
+            self.shows = Shows::Inference;
+            self.last = number.ok_or(ProfileLogError::Changed)?;
+            self.begin(message.time_us(), message.netrun_us());
         }
         Ok(())
-    })?;
-    if !rows.text.is_empty() {
-        lane.send(rows)?;
     }
-    Some(checked)
-}
 
-impl Rows {
-    /// The rows of a message, if it is an inference. `last` is the number of the graph before.
-    fn add(&mut self, message: &Message<'_>, graphs: &Graphs, last: &mut usize) -> Result<(), ProfileLogError> {
-        let Some(shown) = shown(message) else { return Ok(()) };
-        let name = message.graph().unwrap_or_default();
-        if graphs.names.get(*last).is_none_or(|known| known != name) {
-            *last = graphs.numbers.get(name).copied().ok_or(ProfileLogError::Changed)?;
+    #[inline]
+    fn event(&mut self, event: &EventParts<'a>, depth: usize) -> Result<(), Stop> {
+        if depth > 1 {
+            if depth == 2 && self.is_shown {
+                self.row(event, true);
+            }
+            return Ok(());
         }
-        inference(&mut self.text, message, graphs.names.len() - 1 - *last, name, shown);
-        match self.parts.last_mut() {
-            Some((graph, end)) if *graph == *last => *end = self.text.len(),
-            _ => self.parts.push((*last, self.text.len())),
+        let kind = event.event_type();
+        self.is_shown = match self.shows {
+            Shows::Nothing => false,
+            Shows::Inference => kind != EventType::Init,
+            Shows::Component(_) | Shows::Begun => has_row_of_component(kind),
+        };
+        if self.is_shown {
+            if let Shows::Component(number) = self.shows {
+                self.last = number.ok_or(ProfileLogError::Changed)?;
+                self.shows = Shows::Begun;
+                self.begin(0, 0);
+            }
+            self.row(event, false);
         }
         Ok(())
     }
-}
-
-/// The rows of one inference.
-fn inference(out: &mut Vec<u8>, message: &Message<'_>, number: usize, graph: &[u8], shown: fn(EventType) -> bool) {
-    let whole = message.method() != Method::GraphComponent;
-    let start = out.len();
-    output::integer(out, if whole { message.time_us() } else { 0 });
-    out.extend_from_slice(b",EXECUTE,");
-    // At most 20 digits and 9 characters, so it fits.
-    let prefix = Piece::new(&out[start..]);
-    output::integer(out, if whole { message.netrun_us() } else { 0 });
-    out.extend_from_slice(b",US,NETRUN,ROOT,");
-    graph_name(out, number, graph);
-    for event in message.events() {
-        if shown(event.event_type()) {
-            event_row(out, &prefix, &event, false);
-            for event in event.events() {
-                event_row(out, &prefix, &event, true);
-            }
-        }
-    }
-}
-
-#[inline]
-fn event_row(out: &mut Vec<u8>, prefix: &Piece, event: &Event<'_>, is_below: bool) {
-    let (unit, value) = (event.unit(), event.value());
-    if unit == Unit::Object || matches!(value, Value::Object { .. }) {
-        return;
-    }
-    prefix.put(out);
-    output::value(out, value);
-    middle(unit, is_below).put(out);
-    output::identifier(out, event.identifier());
-    out.push(b'\n');
 }

@@ -71,6 +71,15 @@ impl Piece {
         piece
     }
 
+    /// The first `len` bytes of a text. Fast if the text is at least as wide as a piece.
+    #[inline]
+    pub(super) fn first(text: &[u8], len: usize) -> Self {
+        match text.first_chunk() {
+            Some(bytes) => Self { bytes: *bytes, len: len.min(Self::WIDTH) },
+            None => Self::new(text.get(..len).unwrap_or(text)),
+        }
+    }
+
     #[inline]
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let end = out.len() + self.len;
@@ -186,6 +195,16 @@ mod tests {
         assert_eq!(written(|out| name(out, b"a\x1b[0m\nb")), "a\u{fffd}[0m\u{fffd}b");
         assert_eq!(written(|out| name(out, "é".as_bytes())), "é");
         assert_eq!(written(|out| identifier(out, None)), "null");
+    }
+
+    #[test]
+    fn pieces_are_cut() {
+        let text: Vec<u8> = (b'0'..b'z').collect();
+        for (width, len) in [(0, 0), (5, 5), (5, 9), (31, 29), (32, 29), (32, 32), (40, 29), (60, 40)] {
+            let piece = Piece::first(&text[..width], len);
+            let expected = &text[..len.min(width).min(Piece::WIDTH)];
+            assert_eq!(written(|out| piece.put(out)).as_bytes(), expected, "{width} {len}");
+        }
     }
 
     #[test]

@@ -46,6 +46,12 @@ impl SessionSplitter {
         begins
     }
 
+    /// After a message, others of inferences followed whose numbers rose up to `last_seq`.
+    pub(super) fn went_on(&mut self, last_seq: u64) {
+        self.last_seq = Some(last_seq);
+        self.executed = true;
+    }
+
     fn begin(&mut self) {
         self.sessions += 1;
         self.last_seq = None;

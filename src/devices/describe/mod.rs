@@ -180,7 +180,8 @@ pub fn free_bytes(df: &str) -> Option<u64> {
     (numbers.len() >= 3).then(|| numbers[available] * 1024)
 }
 
-fn meminfo(text: &str, key: &str) -> Option<u64> {
+/// A row of `/proc/meminfo`, bytes.
+pub fn meminfo(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }

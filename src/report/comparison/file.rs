@@ -120,7 +120,7 @@ struct Profiling {
 struct Op {
     name: String,
     #[serde(rename = "type", default)]
-    op_type: Option<String>,
+    kind: Option<String>,
     #[serde(default)]
     macs: Option<u64>,
     #[serde(default)]
@@ -171,7 +171,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         .enumerate()
         .map(|(index, op)| SideOp {
             name: clean_text(&op.name),
-            op_type: op.op_type.as_deref().map(clean_text),
+            op_type: op.kind.as_deref().map(clean_text),
             macs: op.macs,
             time_us: op.scaled_us.filter(|us| us.is_finite() && *us > 0.0),
             producer: if knows_producers { op.producer } else { index.checked_sub(1) },
@@ -224,7 +224,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
             p95: latency.p95,
             p99: latency.p99,
             max: latency.max,
-            series: latency.series,
+            series: latency.series.map(Series::bounded),
         }),
         throughput_ips: run.throughput_ips,
         memory_peak: run.memory_bytes.rss_peak.map(|bytes| bytes as f64),

@@ -105,7 +105,7 @@ fn session(path: &Path) -> Result<Vec<Side>, LoadError> {
     if reader.is_truncated() {
         note = Some("its session was cut off and is used as far as it goes".to_owned());
     }
-    let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of(&store, run)).collect();
+    let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of_ended(&store, run)).collect();
     // The runs before the last one are whole.
     if let Some(side) = sides.last_mut() {
         side.notes.extend(note);

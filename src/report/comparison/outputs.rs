@@ -37,7 +37,10 @@ fn one(base: &Side, side: &Side, own: &mut Option<Result<Vec<OutputValues>, Stri
     }
     let note = same_inputs(base, side)?;
     if side.outputs.iter().any(|file| base.outputs.contains(file)) && base.origin != side.origin {
-        return Err("both runs wrote to the same files, so the first one's outputs are gone".to_owned());
+        return Err(
+            "both name the same files: they are one run, or the later one wrote over the outputs of the earlier one"
+                .to_owned(),
+        );
     }
     let reference = own.get_or_insert_with(|| read(base)).as_ref().map_err(Clone::clone)?;
     let mut accuracy = accuracy(reference, &read(side)?)?;
@@ -91,7 +94,7 @@ fn values(bytes: &[u8]) -> Result<(Option<Vec<u64>>, Vec<f32>), String> {
         let shape = file.shape().to_vec();
         return Ok((Some(shape), file.into_vec::<f32>().map_err(|error| error.to_string())?));
     }
-    if bytes.len() % 4 != 0 {
+    if !bytes.len().is_multiple_of(4) {
         return Err("its length is no multiple of 4, so it holds no float32".to_owned());
     }
     let values = bytes.chunks_exact(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]]));

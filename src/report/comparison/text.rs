@@ -105,7 +105,7 @@ pub fn short(difference: Option<&Difference>) -> String {
         Verdict::WithinNoise => "≈".to_owned(),
         Verdict::Unknown if relative.abs() < 0.0005 => "=".to_owned(),
         Verdict::Unknown => format!("{}?", percent(relative)),
-        Verdict::Better | Verdict::Worse => percent(relative),
+        Verdict::Better | Verdict::Worse | Verdict::NotComparable => percent(relative),
     }
 }
 
@@ -127,7 +127,8 @@ fn intervals(out: &mut String, report: &ComparisonReport) {
             let word = match difference.verdict {
                 Verdict::WithinNoise => "within noise",
                 Verdict::Better => "better",
-                _ => "worse",
+                Verdict::NotComparable => "simulated against real",
+                Verdict::Worse | Verdict::Unknown => "worse",
             };
             items.push(format!("{}: {word}, {range}", column + 1));
         }

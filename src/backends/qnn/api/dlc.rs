@@ -3,7 +3,8 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::interface::{NULL, text};
-use super::interpose::{self, Composition, Recording};
+use super::interpose::{self, Composition};
+use super::recording::Recording;
 use super::tensor::{OwnedTensor, records};
 use super::{QnnError, SystemLibrary, log};
 use crate::backends::qnn::sys::{self, Handle, InterfaceByValue};

@@ -8,10 +8,14 @@
 
 use super::htp::GraphOptions;
 use super::interface::{as_function, text};
-use super::tensor::{describe, param_value, records};
-use super::{Context, Library};
+use super::log;
+use super::recording::{KnownTensor, OpenGraph, Recording, Refusal, params};
+use super::tensor::{describe, records};
+use super::verdict::{Answer, Judge};
+use super::{Backend, Context, Library};
+use crate::backends::qnn::ASKING;
 use crate::backends::qnn::sys::{self, Handle};
-use crate::models::{Graph, Op, Tensor, TensorKind, macs};
+use crate::models::{Graph, TensorKind};
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,6 +27,8 @@ pub(super) enum Mode {
     Forward,
     /// We do: everything is accepted, nothing is built.
     RecordOnly,
+    /// We do, too; but the backend is asked about each op.
+    Ask,
 }
 
 /// Where a model composes its graphs.
@@ -46,6 +52,18 @@ impl<'a> Composition<'a> {
         }
     }
 
+    /// Into nothing, with `backend` asked about each op: whatever it answers, the model composes on.
+    pub fn asking(backend: &'a Backend) -> Self {
+        let context: Handle = std::ptr::without_provenance_mut(8);
+        Self {
+            library: backend.library(),
+            backend: backend.handle(),
+            context,
+            mode: Mode::Ask,
+            options: GraphOptions::default(),
+        }
+    }
+
     /// Into nothing, to read the graphs without a backend. `library` only lends its version and table size; no call
     /// reaches it but propertyHasCapability.
     pub fn reading(library: &'a Library) -> Self {
@@ -53,41 +71,6 @@ impl<'a> Composition<'a> {
         let stand_in: Handle = std::ptr::without_provenance_mut(8);
         Self { library, backend: stand_in, context: stand_in, mode: Mode::RecordOnly, options: GraphOptions::default() }
     }
-}
-
-/// An op that the backend refused while composing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// Op name.
-    pub op: String,
-    /// Op type.
-    pub op_type: String,
-    /// The call that refused.
-    pub call: &'static str,
-    /// Returned code.
-    pub code: u64,
-}
-
-/// What was written down.
-#[derive(Debug, Default)]
-pub struct Recording {
-    /// Graphs in the order of creation, without inputs and outputs in execution order.
-    pub graphs: Vec<Graph>,
-    /// Ops that were refused.
-    pub refusals: Vec<Refusal>,
-    /// Code of a graphCreate that failed while options of ours were in it.
-    pub options_refused: Option<u64>,
-}
-
-struct KnownTensor {
-    info: Tensor,
-    bytes: u64,
-}
-
-struct OpenGraph {
-    handle: usize,
-    graph: Graph,
-    tensors: HashMap<u32, KnownTensor>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -99,13 +82,22 @@ struct Real {
     context_tensor: Option<sys::CreateTensorFn>,
 }
 
+/// The backend's handle as the callbacks need it, which may be called from any thread.
+#[derive(Clone, Copy)]
+struct BackendHandle(Handle);
+
+// SAFETY: the value is opaque here; QNN allows calls with one backend from several threads.
+unsafe impl Send for BackendHandle {}
+
 struct State {
     mode: Mode,
+    backend: BackendHandle,
     real: Real,
     options: GraphOptions,
     graphs: Vec<OpenGraph>,
     context_tensors: HashMap<u32, KnownTensor>,
     refusals: Vec<Refusal>,
+    judge: Judge,
     options_refused: Option<u64>,
     next_id: u32,
 }
@@ -133,16 +125,18 @@ pub(super) fn begin(composition: &Composition<'_>) -> Vec<*const c_void> {
     };
     *state() = Some(State {
         mode,
+        backend: BackendHandle(composition.backend),
         real,
         options,
         graphs: Vec::new(),
         context_tensors: HashMap::new(),
         refusals: Vec::new(),
+        judge: Judge::default(),
         options_refused: None,
         next_id: 1,
     });
     let mut table: Vec<*const c_void> = (0..library.slots()).map(|slot| library.raw(slot)).collect();
-    if mode == Mode::RecordOnly {
+    if mode != Mode::Forward {
         // Nothing of the backend may be called with the stand-in handles; capabilities need none.
         for (slot, entry) in table.iter_mut().enumerate() {
             if slot != sys::slots::core::PROPERTY_HAS_CAPABILITY && !entry.is_null() {
@@ -166,6 +160,7 @@ pub(super) fn finish() -> Recording {
         Some(state) => Recording {
             graphs: state.graphs.into_iter().map(|open| open.graph).collect(),
             refusals: state.refusals,
+            verdicts: state.judge.verdicts,
             options_refused: state.options_refused,
         },
     }
@@ -184,14 +179,35 @@ unsafe extern "C" fn on_validate(backend: Handle, op: sys::OpConfig) -> u64 {
         Some(state) => (state.mode, state.real.validate),
         None => return INVALID_STATE,
     };
-    if mode == Mode::RecordOnly {
-        return 0;
+    match mode {
+        Mode::RecordOnly => return 0,
+        Mode::Ask => {
+            ask(real, backend, &op);
+            return 0;
+        }
+        Mode::Forward => {}
     }
     let Some(real) = real else { return NOT_SUPPORTED };
     // SAFETY: forwards what the composing model passed.
     let code = unsafe { real(backend, op) };
     note_refusal(&op, "backendValidateOpConfig", code);
     code
+}
+
+/// Puts an op to the backend and keeps the answer for when the op is added. The state is not held meanwhile: the
+/// backend logs.
+fn ask(real: Option<sys::ValidateOpConfigFn>, backend: Handle, op: &sys::OpConfig) {
+    log::say(&format!("{ASKING}`{}` ({})", text(op.v1.name), text(op.v1.op_type)));
+    let (code, log) = match real {
+        // SAFETY: the backend is alive, the op is what the composing model passed.
+        Some(real) => log::kept_during(|| unsafe { real(backend, *op) }),
+        None => (NOT_SUPPORTED, Vec::new()),
+    };
+    if let Some(state) = &mut *state() {
+        let tensors = records(op.v1.inputs, op.v1.input_count).into_iter();
+        let ids = tensors.chain(records(op.v1.outputs, op.v1.output_count)).map(|tensor| tensor.body.id).collect();
+        state.judge.keep(text(op.v1.name), Answer { code: code & 0xffff, log, tensor_ids: ids });
+    }
 }
 
 fn note_refusal(op: &sys::OpConfig, call: &'static str, code: u64) {
@@ -217,7 +233,7 @@ unsafe extern "C" fn on_graph_create(
         return INVALID_STATE;
     }
     let code = match mode {
-        Mode::RecordOnly => {
+        Mode::RecordOnly | Mode::Ask => {
             let number = state().as_ref().map_or(1, |state| state.graphs.len() + 1);
             // SAFETY: the caller's out pointer, checked above. The handle is only ever compared, never followed.
             unsafe { *out = std::ptr::without_provenance_mut(number) };
@@ -318,7 +334,7 @@ unsafe fn create_tensor(graph: Option<Handle>, owner: Handle, tensor: *mut sys::
         None => return INVALID_STATE,
     };
     let code = match mode {
-        Mode::RecordOnly => {
+        Mode::RecordOnly | Mode::Ask => {
             if let Some(state) = &mut *state() {
                 // SAFETY: the id stands at the same place in both versions.
                 unsafe { (*tensor).body.id = state.next_id };
@@ -358,10 +374,16 @@ unsafe fn create_tensor(graph: Option<Handle>, owner: Handle, tensor: *mut sys::
 }
 
 unsafe extern "C" fn on_add_node(graph: Handle, op: sys::OpConfig) -> u64 {
-    let (mode, real) = match &*state() {
-        Some(state) => (state.mode, state.real.add_node),
+    let (mode, real, validate, backend) = match &*state() {
+        Some(state) => (state.mode, state.real.add_node, state.real.validate, state.backend),
         None => return INVALID_STATE,
     };
+    if mode == Mode::Ask {
+        let asked = state().as_ref().is_some_and(|state| state.judge.has_asked(&text(op.v1.name)));
+        if !asked {
+            ask(validate, backend.0, &op);
+        }
+    }
     if mode == Mode::Forward {
         let Some(real) = real else { return NOT_SUPPORTED };
         // SAFETY: forwards what the composing model passed.
@@ -375,62 +397,12 @@ unsafe extern "C" fn on_add_node(graph: Handle, op: sys::OpConfig) -> u64 {
     let outputs = records(op.v1.outputs, op.v1.output_count);
     let params = params(&op);
     if let Some(state) = &mut *state() {
-        let State { graphs, context_tensors, .. } = state;
-        if let Some(open) = graphs.iter_mut().rev().find(|open| open.handle == graph as usize) {
+        let State { graphs, context_tensors, judge, .. } = state;
+        let found = graphs.iter_mut().enumerate().rev().find(|(_, open)| open.handle == graph as usize);
+        if let Some((number, open)) = found {
+            judge.place(number, open.graph.ops.len());
             open.add_op(&op, &inputs, &outputs, params, context_tensors);
         }
     }
     0
-}
-
-fn params(op: &sys::OpConfig) -> serde_json::Map<String, serde_json::Value> {
-    if op.v1.params.is_null() {
-        return serde_json::Map::new();
-    }
-    // SAFETY: the op carries `param_count` parameters of 160 bytes (core 2.14 and later; older libraries are refused
-    // before they are opened).
-    let params = unsafe { std::slice::from_raw_parts(op.v1.params, op.v1.param_count as usize) };
-    params.iter().map(|param| (text(param.name), param_value(param))).collect()
-}
-
-impl OpenGraph {
-    fn add_op(
-        &mut self,
-        op: &sys::OpConfig,
-        inputs: &[sys::Tensor],
-        outputs: &[sys::Tensor],
-        params: serde_json::Map<String, serde_json::Value>,
-        context_tensors: &HashMap<u32, KnownTensor>,
-    ) {
-        // Ops may repeat a tensor as a bare id; what was said at its creation is complete.
-        let find = |raw: &sys::Tensor| {
-            let known = self.tensors.get(&raw.body.id).or_else(|| context_tensors.get(&raw.body.id));
-            match known {
-                Some(known) => (known.info.clone(), known.bytes),
-                None => (describe(raw), 0),
-            }
-        };
-        let (inputs, sizes): (Vec<Tensor>, Vec<u64>) = inputs.iter().map(find).unzip();
-        let outputs: Vec<Tensor> = outputs.iter().map(|raw| find(raw).0).collect();
-        let mut row = Op {
-            index: u32::try_from(self.graph.ops.len()).unwrap_or(u32::MAX),
-            name: text(op.v1.name),
-            op_type: text(op.v1.op_type),
-            package: text(op.v1.package),
-            inputs,
-            outputs,
-            params,
-            macs: None,
-            parameter_bytes: sizes.iter().sum(),
-            bytes_moved: None,
-        };
-        row.macs = macs(&row);
-        row.bytes_moved = row
-            .inputs
-            .iter()
-            .chain(&row.outputs)
-            .filter(|tensor| tensor.kind != TensorKind::Null)
-            .try_fold(0u64, |sum, tensor| sum.checked_add(tensor.bytes()?));
-        self.graph.ops.push(row);
-    }
 }

@@ -4,7 +4,8 @@
 
 use super::dlc::ComposedGraph;
 use super::interface::text;
-use super::interpose::{self, Composition, Recording};
+use super::interpose::{self, Composition};
+use super::recording::Recording;
 use super::tensor::{OwnedTensor, records};
 use super::{QnnError, log};
 use crate::backends::qnn::sys::{self, TableByValue};

@@ -16,6 +16,6 @@ pub use child::{InputSet, emit, measure};
 #[cfg(unix)]
 pub(crate) use child::{input_sets, profile_events};
 pub use protocol::{
-    Command, Frame, Hello, InputFile, InspectTask, PROTOCOL, ProbeAnswer, ProbeTask, RunTask, Straight, TABLE_LENDERS,
-    Task,
+    Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, Frame, Hello, InputFile, InspectTask, OpVerdict,
+    PROTOCOL, ProbeAnswer, ProbeTask, RunTask, Straight, TABLE_LENDERS, Task,
 };

@@ -2,14 +2,14 @@
 
 use crate::backends::settings::SettingRequest;
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::ModelInfo;
-use crate::event::{Budget, Event, LogLevel};
+use crate::event::{Budget, Event, LogLevel, ModelInfo, RuntimeInfo};
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// Version of this protocol; both sides are the same binary, so a difference means a mixed-up installation.
-pub const PROTOCOL: u32 = 1;
+/// On a device it means a runner of another version, which would leave out what it does not know.
+pub const PROTOCOL: u32 = 2;
 
 /// Libraries that can lend their version and the size of their function table to an inspection, lightest first. Saver is
 /// none: opening it writes a folder into the working directory.
@@ -54,6 +54,10 @@ pub enum Frame {
     },
     /// Answer to [`Task::Probe`].
     Probed(ProbeAnswer),
+    /// Answer to [`CheckWork::Ask`].
+    Asked(Box<Asked>),
+    /// Answer to [`CheckWork::Compile`].
+    Compiled(Box<Compiled>),
     /// The task is carried out; nothing follows.
     Done,
 }
@@ -81,6 +85,8 @@ pub enum Task {
     Inspect(InspectTask),
     /// Try a backend library.
     Probe(ProbeTask),
+    /// Ask a backend about a model that is not run.
+    Check(Box<CheckTask>),
 }
 
 /// A file for an input.
@@ -123,6 +129,8 @@ pub struct RunTask {
     pub warmup: u64,
     /// Budget of the clean phase.
     pub budget: Budget,
+    /// Starts a second that the clean phase plans; `None`: one inference right after the other.
+    pub rate_hz: Option<f64>,
     /// Profiling level.
     pub profiling: ProfilingLevel,
     /// Budget of the detailed phase.
@@ -163,6 +171,95 @@ pub struct ProbeTask {
     pub library: PathBuf,
     /// An existing folder for what the library writes into the working directory.
     pub scratch: PathBuf,
+}
+
+/// A question about a model that is not run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CheckTask {
+    /// Folder of the libraries.
+    pub runtime_dir: PathBuf,
+    /// Backend.
+    pub backend: Backend,
+    /// Model file.
+    pub model: PathBuf,
+    /// QNN's number of the SoC to answer for (HTP).
+    pub soc_model: Option<u32>,
+    /// VTCM of each graph, MB; the backend's own choice if `None` (HTP).
+    pub vtcm_mb: Option<u32>,
+    /// What is asked.
+    pub work: CheckWork,
+    /// Use core API versions that are not known.
+    pub allow_unknown_runtime: bool,
+}
+
+/// What a check asks of a backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckWork {
+    /// Whether it takes each op; a context binary: nothing but what the file says.
+    Ask,
+    /// Whether it compiles the graphs; a context binary: whether it loads.
+    Compile,
+}
+
+/// What a backend says about the ops of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Facts of the file.
+    pub model: ModelInfo,
+    /// The backend's library.
+    pub runtime: RuntimeInfo,
+    /// The model's graphs, each op with its tensors.
+    pub graphs: Vec<Graph>,
+    /// The answers, in the order of the ops.
+    pub verdicts: Vec<OpVerdict>,
+    /// Why composing ended before the model was whole, if it did.
+    pub incomplete: Option<String>,
+}
+
+/// The answer about one op.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpVerdict {
+    /// Position of its graph in [`Asked::graphs`].
+    pub graph: usize,
+    /// Position of the op in its graph.
+    pub op: usize,
+    /// Returned code, low 16 bits; 0 is yes.
+    pub code: u64,
+    /// What the backend logged meanwhile, if it refused.
+    pub log: Vec<String>,
+    /// Numbers by which the log calls the op's tensors: its inputs, then its outputs; only where it refused.
+    pub tensor_ids: Vec<u32>,
+}
+
+/// What came of compiling.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Compiled {
+    /// The backend's library.
+    pub runtime: RuntimeInfo,
+    /// One row a graph, in the model's order.
+    pub graphs: Vec<CompiledGraph>,
+    /// Size of the context binary, if one could be made.
+    pub binary_bytes: Option<u64>,
+    /// Hexagon architecture that the graphs were compiled for.
+    pub hexagon_arch: Option<u32>,
+}
+
+/// What came of compiling one graph.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CompiledGraph {
+    /// Its name.
+    pub name: String,
+    /// Code of graphFinalize; 0 is success.
+    pub code: u64,
+    /// Wall time of graphFinalize, microseconds.
+    pub finalize_us: f64,
+    /// VTCM, bytes.
+    pub vtcm_bytes: Option<u64>,
+    /// Spill and fill buffer in DDR, bytes.
+    pub spill_fill_buffer_bytes: Option<u64>,
+    /// HVX threads; 0 where the device decides.
+    pub hvx_threads: Option<u64>,
 }
 
 /// A line to the runner after its task.

@@ -1,5 +1,6 @@
 //! Writing frames: at once and whole, so that a crash loses nothing that was said before it.
 
+use crate::backends::qnn::api::without_level;
 use crate::backends::qnn::runner::protocol::{Frame, Hello, PROTOCOL};
 use crate::event::{Event, LogLevel, LogLine, LogSource, epoch_us, now_us};
 use std::collections::VecDeque;
@@ -81,14 +82,9 @@ impl Emitter {
         }
     }
 
-    /// A line of the backend's log; HTP puts the level in front (` <E> `), which the event carries already.
+    /// A line of the backend's log; the level that HTP puts in front is carried by the event already.
     pub fn backend_log(&self, level: LogLevel, text: &str) {
-        let text = text.trim_start();
-        let text = match text.as_bytes() {
-            [b'<', b'E' | b'W' | b'I' | b'V' | b'D', b'>', ..] => text[3..].trim_start(),
-            _ => text,
-        };
-        self.event(Event::Log(LogLine::new(level, LogSource::Backend, text)));
+        self.event(Event::Log(LogLine::new(level, LogSource::Backend, without_level(text))));
     }
 
     /// A line of our own.

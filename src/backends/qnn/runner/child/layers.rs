@@ -24,7 +24,7 @@ const LEAD: u64 = 5;
 pub fn split(budget: Budget) -> (Budget, Budget) {
     match budget {
         Budget::Iterations(all) => (Budget::Iterations(all.min(LEAD)), Budget::Iterations(all.saturating_sub(LEAD))),
-        seconds @ Budget::Seconds(_) => (Budget::Iterations(LEAD), seconds),
+        open @ (Budget::Seconds(_) | Budget::AtLeast { .. }) => (Budget::Iterations(LEAD), open),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::emit::Emitter;
 use super::inputs::InputSet;
+use super::schedule::Schedule;
 use crate::backends::qnn::api::{Execution, Profile, ProfileEvent, QnnError};
 use crate::event::{Budget, Event, InferenceBatch, Phase};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,8 @@ pub struct Loop<'a> {
     pub sets: &'a [InputSet],
     /// Set by the parent to end early.
     pub stop: &'a AtomicBool,
+    /// Starts a second that the clean phase plans; `None`: one inference right after the other.
+    pub rate_hz: Option<f64>,
 }
 
 /// One inference, as told after it.
@@ -37,7 +40,7 @@ pub struct Inference {
 }
 
 /// Monotonic clock, nanoseconds.
-fn now_ns() -> u64 {
+pub(super) fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
@@ -65,14 +68,22 @@ impl Loop<'_> {
         // What is announced counts the whole phase so far, as the inferences' indices do.
         let announced = match budget {
             Budget::Iterations(iterations) => Budget::Iterations(first_index + iterations),
-            seconds @ Budget::Seconds(_) => seconds,
+            open @ (Budget::Seconds(_) | Budget::AtLeast { .. }) => open,
         };
         self.emitter.event(Event::PhaseStarted { phase, budget: announced });
         let mut batch = Batch::new(phase, first_index);
+        let mut schedule = self.rate_hz.filter(|_| phase == Phase::Clean).map(Schedule::new);
         let begun = now_ns();
         let mut count = 0u64;
         loop {
             self.next_inputs(count);
+            let planned = match &mut schedule {
+                None => None,
+                Some(schedule) => match schedule.wait(count, self.stop) {
+                    planned @ Some(_) => planned,
+                    None => return Ok(self.end(batch, Some(schedule), budget, count)),
+                },
+            };
             let start = now_ns();
             let result = self.execution.run(profile);
             let end = now_ns();
@@ -81,6 +92,7 @@ impl Loop<'_> {
                 return Err(error);
             }
             batch.push(start / 1000, end - start);
+            batch.late_ns.extend(planned.map(|planned| start - planned));
             count += 1;
             let events = match profile {
                 Some(profile) => profile.events()?,
@@ -88,18 +100,30 @@ impl Loop<'_> {
             };
             let index = first_index + count - 1;
             on_each(self.execution, Inference { index, start_us: start / 1000, stop_us: end / 1000, events });
-            let done = match budget {
-                Budget::Iterations(iterations) => count >= iterations,
-                Budget::Seconds(seconds) => (end - begun) as f64 >= seconds * 1e9,
+            let elapsed = |seconds: f64| (end - begun) as f64 >= seconds * 1e9;
+            let done = match (budget, &schedule) {
+                (budget, Some(schedule)) => schedule.is_over(budget, count),
+                (Budget::Iterations(iterations), None) => count >= iterations,
+                (Budget::Seconds(seconds), None) => elapsed(seconds),
+                (Budget::AtLeast { iterations, seconds }, None) => count >= iterations && elapsed(seconds),
             };
-            let stopped = self.stop.load(Ordering::Relaxed);
-            if done || stopped || batch.is_due(end) {
+            if done || self.stop.load(Ordering::Relaxed) {
+                return Ok(self.end(batch, schedule.as_ref(), budget, count));
+            }
+            if batch.is_due(end) {
                 batch.send(self.emitter);
             }
-            if done || stopped {
-                return Ok(count);
-            }
         }
+    }
+
+    /// Sends what is left to tell of a phase.
+    fn end(&self, mut batch: Batch, schedule: Option<&Schedule>, budget: Budget, count: u64) -> u64 {
+        batch.send(self.emitter);
+        if let Some(schedule) = schedule {
+            let stopped = self.stop.load(Ordering::Relaxed);
+            self.emitter.event(Event::PaceReported(schedule.report(budget, count, stopped)));
+        }
+        count
     }
 
     /// Gives the graph the next input set; a single set is already in place.
@@ -125,6 +149,7 @@ struct Batch {
     since_ns: u64,
     start_us: Vec<u64>,
     latency_ns: Vec<u64>,
+    late_ns: Vec<u64>,
 }
 
 impl Batch {
@@ -135,6 +160,7 @@ impl Batch {
             since_ns: now_ns(),
             start_us: Vec::with_capacity(BATCH_MAX),
             latency_ns: Vec::with_capacity(BATCH_MAX),
+            late_ns: Vec::new(),
         }
     }
 
@@ -158,6 +184,7 @@ impl Batch {
             first_index: self.first_index,
             start_us: std::mem::replace(&mut self.start_us, Vec::with_capacity(BATCH_MAX)),
             latency_ns: std::mem::replace(&mut self.latency_ns, Vec::with_capacity(BATCH_MAX)),
+            late_ns: std::mem::take(&mut self.late_ns),
         }));
         self.first_index += count;
     }

@@ -3,6 +3,7 @@
 //! Descriptors 1 and 2 both lead to the parent's error pipe, so that text that vendor libraries print is kept apart from
 //! frames and survives a crash. When standard input closes, the parent is gone and the runner ends itself.
 
+mod check;
 pub mod emit;
 pub mod events;
 mod failed;
@@ -16,6 +17,7 @@ mod phases;
 mod probe;
 mod run;
 mod run_log;
+mod schedule;
 mod straight;
 
 pub use events as profile_events;
@@ -62,6 +64,7 @@ pub fn main() -> ExitCode {
         Task::Run(task) => run::run(&task, &emitter, &stop),
         Task::Inspect(task) => inspect::inspect(&task, &emitter),
         Task::Probe(task) => probe::probe(&task, &emitter),
+        Task::Check(task) => check::check(&task, &emitter),
     }
     emitter.done();
     // Vendor libraries leave threads behind whose exit handlers may hang; everything of ours is written.

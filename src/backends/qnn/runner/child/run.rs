@@ -83,7 +83,8 @@ impl Stages<'_> {
             measure::load(&mut execution, set);
         }
         self.memory(MemoryMark::Loaded);
-        let mut measuring = Loop { emitter: self.emitter, execution: &mut execution, sets: &sets, stop };
+        let mut measuring =
+            Loop { emitter: self.emitter, execution: &mut execution, sets: &sets, stop, rate_hz: task.rate_hz };
         let result = self.measure(task, &backend, &graph, &mut measuring);
         self.memory(MemoryMark::End);
         let torn = self.stage(Stage::Teardown, || {

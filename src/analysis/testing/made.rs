@@ -4,9 +4,9 @@
 
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{
-    Budget, Confound, CounterInfo, CounterSample, CounterSet, DeviceFacts, DeviceInfo, DeviceKind, Driver, Event,
-    InferenceBatch, LogLevel, LogLine, LogSource, Metric, MetricSample, OpRow, OpSample, OpUnit, Phase, Record, RunId,
-    RunPlan, RunStatus, Setting, SettingOutcome, SocFacts, Stage, SubStage,
+    Budget, Confound, Constraints, CounterInfo, CounterSample, CounterSet, DeviceFacts, DeviceInfo, DeviceKind, Driver,
+    Event, InferenceBatch, LogLevel, LogLine, LogSource, Metric, MetricSample, Mode, OpRow, OpSample, OpUnit, Phase,
+    Record, RunId, RunPlan, RunStatus, Setting, SettingOutcome, SocFacts, Stage, SubStage,
 };
 use crate::models::{DataType, Graph, Op, Tensor, TensorKind};
 use crate::store::{Run, Store};
@@ -46,6 +46,8 @@ impl Made {
             simulated: false,
             driver: Driver::Runner,
             energy_while_charging: false,
+            mode: Mode::default(),
+            constraints: Constraints::default(),
         };
         let mut store = Store::new();
         apply(&mut store, None, Event::DeviceSeen(device("local", DeviceKind::Local)));
@@ -233,7 +235,12 @@ pub fn moment(at_s: f64) -> u64 {
 
 /// Latencies around `mean_us` with a spread of `percent` to either side, without order in time.
 pub fn steady(mean_us: f64, percent: f64, count: usize) -> Vec<f64> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    steady_from(0x9e37_79b9_7f4a_7c15, mean_us, percent, count)
+}
+
+/// The same from a seed that is not 0, for many courses of the same kind.
+pub fn steady_from(seed: u64, mean_us: f64, percent: f64, count: usize) -> Vec<f64> {
+    let mut state = seed;
     let mut uniform = || {
         state ^= state << 13;
         state ^= state >> 7;
@@ -317,7 +324,7 @@ fn batch(phase: Phase, from_us: u64, latencies_us: &[f64]) -> Event {
         now_us += latency_us;
     }
     let latency_ns = latencies_us.iter().map(|us| (us * 1000.0) as u64).collect();
-    Event::Inferences(InferenceBatch { phase, first_index: 0, start_us: starts, latency_ns })
+    Event::Inferences(InferenceBatch { phase, first_index: 0, start_us: starts, latency_ns, late_ns: Vec::new() })
 }
 
 fn info(id: &str, maximum: Option<f64>) -> CounterInfo {

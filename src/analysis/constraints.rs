@@ -1,0 +1,200 @@
+//! Whether a run keeps what the user wants it to keep.
+
+use super::{Evidence, Finding, FindingKind, Severity};
+use crate::event::RunStatus;
+use crate::report::{bytes_text, duration_text};
+use crate::store::{Percentile, Run, Store};
+
+/// Percentiles that a latency budget is held against when none is named, best first.
+const PERCENTS: [f64; 4] = [99.0, 95.0, 90.0, 50.0];
+
+/// What became of a constraint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Met,
+    /// The figure is on one side of the limit, its 95 % interval on both.
+    Unsure {
+        met: bool,
+    },
+    Missed,
+    CannotTell,
+}
+
+/// A finding per constraint of the run's plan. None before the run has ended. Power is no constraint that a run keeps or
+/// misses: it goes into recommendations.
+pub fn findings(_store: &Store, run: &Run) -> Vec<Finding> {
+    let wanted = &run.plan.constraints;
+    if !run.is_ended() {
+        return Vec::new();
+    }
+    let latency = wanted.latency_budget_us.map(|budget_us| latency(run, budget_us, wanted.latency_percent));
+    let memory = wanted.max_memory_bytes.map(|limit| memory(run, limit));
+    latency.into_iter().chain(memory).collect()
+}
+
+fn finding(id: &'static str, what: &str, verdict: Verdict, evidence: Vec<Evidence>) -> Finding {
+    let (severity, word) = match verdict {
+        Verdict::Met => (Severity::Info, "met"),
+        Verdict::Unsure { met: true } => (Severity::Warning, "met, but not surely"),
+        Verdict::Unsure { met: false } => (Severity::Warning, "missed, but not surely"),
+        Verdict::Missed => (Severity::Problem, "missed"),
+        Verdict::CannotTell => (Severity::Warning, "cannot tell"),
+    };
+    Finding::new(id, FindingKind::Constraint, severity, format!("{what}: {word}"), evidence)
+}
+
+/// Why nothing can be told of this run's figures, if so.
+fn disqualified(run: &Run) -> Option<String> {
+    match (run.status(), run.plan.simulated) {
+        (Some(RunStatus::Failed), _) => Some("the run failed".to_owned()),
+        (_, true) => Some("the figures are simulated and say nothing about a device".to_owned()),
+        _ => None,
+    }
+}
+
+fn latency(run: &Run, budget_us: f64, percent: Option<f64>) -> Finding {
+    const ID: &str = "constraint.latency";
+    let budget = duration_text(budget_us);
+    let clean = &run.clean;
+    let supported = PERCENTS.into_iter().find(|percent| clean.percentile_us(*percent).is_some());
+    let chosen = percent.or(supported).unwrap_or(PERCENTS[0]);
+    let what = format!("latency budget of {budget} at p{chosen}");
+    if let Some(reason) = disqualified(run) {
+        return finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(reason)]);
+    }
+    let measured = clean.percentile(chosen);
+    let Some(value_us) = measured.value_us else {
+        let needed = (100.0 / (100.0 - chosen)).ceil().max(1.0);
+        let text = format!("p{chosen} needs at least {needed} inferences; there are {}", clean.count());
+        return finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(text)]);
+    };
+    let mut evidence = vec![Evidence::new(interval_text(&measured, value_us))];
+    if percent.is_none() && chosen < PERCENTS[0] {
+        evidence.push(Evidence::new(format!(
+            "p{chosen} is the highest percentile that {} inferences support; p99 needs 100",
+            clean.count()
+        )));
+    }
+    if let Some(pace) = &run.pace {
+        evidence.push(Evidence::new(format!("counted from the planned starts, {} a second", pace.rate_hz)));
+    }
+    finding(ID, &what, against(&measured, value_us, budget_us), evidence)
+}
+
+fn interval_text(measured: &Percentile, value_us: f64) -> String {
+    let bound = |us: Option<f64>| us.map_or_else(|| "unknown".to_owned(), duration_text);
+    format!(
+        "p{} is {} over {} inferences, 95 % interval {} to {}",
+        measured.percent,
+        duration_text(value_us),
+        measured.samples,
+        bound(measured.ci95_us.0),
+        bound(measured.ci95_us.1)
+    )
+}
+
+/// A bound that the samples do not give may be anywhere.
+fn against(measured: &Percentile, value_us: f64, budget_us: f64) -> Verdict {
+    let (low, high) = measured.ci95_us;
+    match value_us <= budget_us {
+        true if high.is_some_and(|high| high <= budget_us) => Verdict::Met,
+        true => Verdict::Unsure { met: true },
+        false if low.is_some_and(|low| low > budget_us) => Verdict::Missed,
+        false => Verdict::Unsure { met: false },
+    }
+}
+
+fn memory(run: &Run, limit: u64) -> Finding {
+    const ID: &str = "constraint.memory";
+    let what = format!("memory of at most {}", bytes_text(limit as f64));
+    let Some(peak) = run.memory.rss_peak else {
+        let text = "the memory of the process that runs the model is not known";
+        return finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(text)]);
+    };
+    let mut evidence = vec![Evidence::new(format!("resident set at its peak: {}", bytes_text(peak as f64)))];
+    if let Some(before) = run.memory.rss_before {
+        let text = format!("{} of it were there before the vendor's libraries", bytes_text(before as f64));
+        evidence.push(Evidence::new(text));
+    }
+    // A failed or emulated run used what it used; whether a whole one would use more is another question.
+    let verdict = match disqualified(run) {
+        Some(reason) if peak <= limit || run.plan.simulated => {
+            evidence.insert(0, Evidence::new(reason));
+            Verdict::CannotTell
+        }
+        _ if peak <= limit => Verdict::Met,
+        _ => Verdict::Missed,
+    };
+    finding(ID, &what, verdict, evidence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::testing::{Feed, plan};
+    use crate::event::{Event, MemoryMark, MemorySample, RunPlan};
+
+    fn with_budget(ms: f64, percent: Option<f64>) -> RunPlan {
+        let mut plan = plan();
+        plan.constraints.latency_budget_us = Some(ms * 1000.0);
+        plan.constraints.latency_percent = percent;
+        plan
+    }
+
+    /// The only finding of a run of `count` inferences from 1 to 2 ms.
+    fn only(plan: RunPlan, count: u64) -> Finding {
+        let mut feed = Feed::on_phone(plan, None);
+        feed.clean(0, count, |index| 1000.0 + (index * 7919 % 1000) as f64);
+        assert!(findings(&feed.store, feed.only()).is_empty(), "nothing before the end");
+        feed.end();
+        let mut found = findings(&feed.store, feed.only());
+        assert_eq!(found.len(), 1);
+        found.remove(0)
+    }
+
+    #[test]
+    fn a_budget_is_held_against_the_best_percentile_there_is() {
+        for (plan, count, severity, words) in [
+            (with_budget(3.0, None), 1000, Severity::Info, "at p99: met"),
+            (with_budget(1.2, None), 1000, Severity::Problem, "at p99: missed"),
+            (with_budget(1.2, Some(10.0)), 1000, Severity::Info, "at p10: met"),
+            (with_budget(1.991, None), 1000, Severity::Warning, "not surely"),
+            // 50 samples support p95, whose interval has no upper bound yet.
+            (with_budget(3.0, None), 50, Severity::Warning, "at p95: met, but not surely"),
+            (with_budget(1.1, None), 50, Severity::Problem, "at p95: missed"),
+            (with_budget(3.0, Some(99.0)), 50, Severity::Warning, "cannot tell"),
+            (with_budget(3.0, None), 0, Severity::Warning, "cannot tell"),
+        ] {
+            let finding = only(plan, count);
+            assert!(finding.title.contains(words), "{} for {count}, not {words}", finding.title);
+            assert_eq!(finding.severity, severity, "{}", finding.title);
+            assert!(!finding.evidence.is_empty());
+        }
+    }
+
+    #[test]
+    fn simulated_figures_meet_nothing() {
+        let simulated = RunPlan { simulated: true, ..with_budget(3.0, None) };
+        let finding = only(simulated, 1000);
+        assert!(finding.title.contains("cannot tell") && finding.evidence[0].text.contains("simulated"), "{finding:?}");
+    }
+
+    #[test]
+    fn memory_is_held_against_its_peak() {
+        for (limit_mb, peak_mb, severity) in
+            [(100, Some(50), Severity::Info), (100, Some(150), Severity::Problem), (100, None, Severity::Warning)]
+        {
+            let mut plan = plan();
+            plan.constraints.max_memory_bytes = Some(limit_mb << 20);
+            let mut feed = Feed::on_phone(plan, None);
+            if let Some(peak_mb) = peak_mb {
+                let rss = peak_mb << 20;
+                let mark = MemoryMark::Running;
+                feed.run(Event::Memory(MemorySample { mark, rss, rss_peak: Some(rss), pss: None, inferences: 1 }));
+            }
+            feed.end();
+            let found = findings(&feed.store, feed.only());
+            assert_eq!(found[0].severity, severity, "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The figures of latencies that several analyses tell.
+
+use crate::store::LatencyStats;
+use serde::Serialize;
+
+/// Latencies in short, microseconds. What the samples do not support is absent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Figures {
+    /// Samples they rest on.
+    pub samples: u64,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Percentiles.
+    pub p50: Option<f64>,
+    /// 90 % are not slower.
+    pub p90: Option<f64>,
+    /// 95 % are not slower.
+    pub p95: Option<f64>,
+    /// 99 % are not slower.
+    pub p99: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+}
+
+impl Figures {
+    /// Of these latencies.
+    pub fn of(stats: &LatencyStats) -> Self {
+        Self {
+            samples: stats.count(),
+            mean: stats.mean_us(),
+            p50: stats.percentile_us(50.0),
+            p90: stats.percentile_us(90.0),
+            p95: stats.percentile_us(95.0),
+            p99: stats.percentile_us(99.0),
+            max: stats.max_us(),
+        }
+    }
+}
+
+/// All samples of `parts` as one distribution; the time between two parts is nobody's.
+pub fn pooled<'a>(parts: impl IntoIterator<Item = &'a LatencyStats>) -> LatencyStats {
+    let mut all = LatencyStats::default();
+    for part in parts {
+        all.interrupt();
+        for (start_us, latency_us) in part.timed() {
+            all.push(start_us, nanoseconds(latency_us));
+        }
+    }
+    all
+}
+
+/// A stored latency as it is pushed.
+pub fn nanoseconds(latency_us: f32) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a latency is positive and below 2^53")]
+    let ns = (f64::from(latency_us) * 1000.0).round() as u64;
+    ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pooling_keeps_every_sample_and_leaves_pauses_out() {
+        let part = |from: u64| {
+            let mut stats = LatencyStats::default();
+            (0..10).for_each(|i| stats.push(from + i * 1000, 1_000_000 + i * 1000));
+            stats
+        };
+        let all = pooled([&part(0), &part(5_000_000)]);
+        assert_eq!(all.count(), 20);
+        assert_eq!((all.min_us(), all.max_us()), (Some(1000.0), Some(1009.0)));
+        assert!(all.span_us() < 25_000.0, "{}", all.span_us());
+    }
+}

@@ -1,0 +1,336 @@
+//! Whether a run was measured as a published figure was, and what may explain the gap to it. The conditions are data.
+
+use crate::event::{DeviceKind, Like, RunStatus, SettingOutcome};
+use crate::report::duration_text;
+use crate::store::{Run, Store};
+use serde::Serialize;
+
+/// Whether a condition holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It does.
+    Met,
+    /// It does not.
+    NotMet,
+    /// The session does not tell.
+    CannotTell,
+}
+
+/// A condition of a published way of measuring.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Condition {
+    /// Stable id.
+    pub id: &'static str,
+    /// What is asked for.
+    pub text: &'static str,
+    /// Whether it holds.
+    pub state: State,
+    /// What was seen.
+    pub observed: String,
+    /// What missing it is worth, where that is known.
+    pub worth: Option<&'static str>,
+    /// The same as a range, per cent of latency, where figures are known.
+    pub worth_percent: Option<[f64; 2]>,
+    /// Where the condition comes from.
+    pub source: &'static str,
+}
+
+/// A run against a published way of measuring.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LikeReport {
+    /// Whose.
+    pub like: Like,
+    /// Percentile that is published.
+    pub percent: f64,
+    /// Its value, microseconds; `None` below the samples it needs.
+    pub figure_us: Option<f64>,
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+    /// Against the published figure, if one was given.
+    pub gap: Option<Gap>,
+}
+
+/// A difference to a published figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gap {
+    /// The published figure, microseconds.
+    pub published_us: f64,
+    /// This run against it, per cent; positive is slower.
+    pub percent: f64,
+    /// True where the published figure lies in the 95 % interval of this run's.
+    pub within_noise: bool,
+    /// Ids of conditions that do not hold, or may not, and that are known to cost time; the weightiest first.
+    pub explained_by: Vec<&'static str>,
+}
+
+type Look = fn(&Store, &Run) -> (State, String);
+
+struct Rule {
+    id: &'static str,
+    text: &'static str,
+    worth: Option<&'static str>,
+    worth_percent: Option<[f64; 2]>,
+    source: &'static str,
+    look: Look,
+}
+
+impl Rule {
+    const fn new(id: &'static str, text: &'static str, source: &'static str, look: Look) -> Self {
+        Self { id, text, worth: None, worth_percent: None, source, look }
+    }
+
+    const fn worth(mut self, worth: &'static str) -> Self {
+        self.worth = Some(worth);
+        self
+    }
+}
+
+const FAQ: &str = "Qualcomm AI Hub FAQ";
+const HTP: &str = "Qualcomm's HTP backend documentation";
+const MLPERF: &str = "MLPerf Inference rules, single stream";
+
+/// What may explain a gap stands in the order of its weight.
+const AIHUB: [Rule; 7] = [
+    Rule::new("device", "a device, no emulation", FAQ, device).worth("only a device's figures can be compared at all"),
+    Rule::new("burst", "performance profile burst", HTP, burst)
+        .worth("it sets the clocks: a large difference, and the first thing to try when slower than published"),
+    Rule::new("fp16", "float graphs compute in fp16 (relaxed precision)", FAQ, relaxed)
+        .worth("fp32 arithmetic is slower, or falls back"),
+    Rule {
+        worth: Some("a shell process was 9.7 % slower in the mean over 65 phones (median 5.3 %, from -3.6 % to 58 %)"),
+        worth_percent: Some([-3.6, 58.0]),
+        ..Rule::new("priority", "priority of an app in the foreground", FAQ, priority)
+    },
+    Rule::new("cool", "a device that was cool before the run", FAQ, cool)
+        .worth("a warm device throttles: rankings can change between the first minute and the thirtieth"),
+    Rule::new("inferences", "100 inferences", FAQ, hundred),
+    Rule::new("profiling", "no profiling of single ops in the latencies", FAQ, unprofiled)
+        .worth("per-op profiling can make an inference much slower"),
+];
+
+const MLPERF_RULES: [Rule; 7] = [
+    Rule::new("samples", "at least 1,024 samples", MLPERF, enough_samples),
+    Rule::new("duration", "at least 60 s", MLPERF, long_enough),
+    Rule::new(
+        "single_stream",
+        "one inference after the other, each sent when the one before is done",
+        MLPERF,
+        one_stream,
+    ),
+    Rule::new("complete", "the run came to its end", MLPERF, complete),
+    Rule::new("profiling", "no profiling of single ops in the latencies", MLPERF, unprofiled),
+    Rule::new("device", "a device, no emulation", MLPERF, device),
+    Rule::new("data", "inputs from the benchmark's data set, and its accuracy run passed", MLPERF, data),
+];
+
+/// The run against the published way that its plan names. `None` if it names none, or has not ended.
+pub fn like(store: &Store, run: &Run) -> Option<LikeReport> {
+    let like = run.plan.mode.like.filter(|_| run.is_ended())?;
+    let (rules, percent) = match like {
+        Like::Aihub => (AIHUB.as_slice(), 50.0),
+        Like::Mlperf => (MLPERF_RULES.as_slice(), 90.0),
+    };
+    let conditions: Vec<Condition> = rules.iter().map(|rule| condition(rule, store, run)).collect();
+    let figure = run.clean.percentile(percent);
+    let gap = run.plan.mode.published_us.zip(figure.value_us).map(|(published_us, figure_us)| {
+        let open = |condition: &&Condition| condition.state != State::Met && condition.worth.is_some();
+        let inside = |low: f64, high: f64| (low..=high).contains(&published_us);
+        Gap {
+            published_us,
+            percent: 100.0 * (figure_us / published_us - 1.0),
+            within_noise: figure.ci95_us.0.zip(figure.ci95_us.1).is_some_and(|(low, high)| inside(low, high)),
+            explained_by: conditions.iter().filter(open).map(|condition| condition.id).collect(),
+        }
+    });
+    Some(LikeReport { like, percent, figure_us: figure.value_us, conditions, gap })
+}
+
+fn condition(rule: &Rule, store: &Store, run: &Run) -> Condition {
+    let (state, observed) = (rule.look)(store, run);
+    Condition {
+        id: rule.id,
+        text: rule.text,
+        state,
+        observed,
+        worth: rule.worth,
+        worth_percent: rule.worth_percent,
+        source: rule.source,
+    }
+}
+
+fn met_if(met: bool, observed: impl Into<String>) -> (State, String) {
+    (if met { State::Met } else { State::NotMet }, observed.into())
+}
+
+fn device(store: &Store, run: &Run) -> (State, String) {
+    if run.plan.simulated {
+        return (State::NotMet, "the backend is simulated".to_owned());
+    }
+    let device = store.device(&run.plan.device);
+    let what = device.and_then(|device| device.soc.clone()).unwrap_or_else(|| run.plan.device.clone());
+    met_if(device.is_some_and(|device| device.kind == DeviceKind::Adb || device.soc.is_some()), what)
+}
+
+/// What became of a setting, by the end of its key and its value.
+fn setting(run: &Run, name: &str, value: &[&str]) -> (State, String) {
+    let named = |key: &str| key.replace('-', "_").ends_with(name);
+    let found =
+        run.settings.iter().rev().find(|setting| named(&setting.key) && value.contains(&setting.value.as_str()));
+    match found.map(|setting| &setting.outcome) {
+        Some(SettingOutcome::Applied) => (State::Met, "applied".to_owned()),
+        Some(SettingOutcome::NoEffect(reason)) => (State::NotMet, format!("no effect: {reason}")),
+        Some(SettingOutcome::Refused(reason)) => (State::NotMet, format!("refused: {reason}")),
+        None => (State::CannotTell, "the run did not come to it".to_owned()),
+    }
+}
+
+fn burst(_: &Store, run: &Run) -> (State, String) {
+    setting(run, "perf_profile", &["burst"])
+}
+
+fn relaxed(_: &Store, run: &Run) -> (State, String) {
+    setting(run, "precision", &["float16", "fp16", "16", "half"])
+}
+
+fn priority(_: &Store, run: &Run) -> (State, String) {
+    match run.settings.iter().find(|setting| setting.key == "nice") {
+        Some(_) => setting(run, "nice", &["-10"]),
+        None => (State::CannotTell, "it has the priority of the shell it was started from".to_owned()),
+    }
+}
+
+fn cool(store: &Store, run: &Run) -> (State, String) {
+    let warm =
+        run.confounds.iter().find(|confound| ["thermal_status", "start_temperature"].contains(&confound.id.as_str()));
+    match (warm, store.device_facts(&run.plan.device)) {
+        (Some(confound), _) => (State::NotMet, confound.observation.clone()),
+        (None, Some(facts)) if facts.hottest_celsius.is_some() || facts.thermal_status.is_some() => {
+            (State::Met, "nothing told of heat before the run".to_owned())
+        }
+        _ => (State::CannotTell, "no temperature was told before the run".to_owned()),
+    }
+}
+
+fn hundred(_: &Store, run: &Run) -> (State, String) {
+    met_if(run.clean.count() == 100, format!("{} inferences", run.clean.count()))
+}
+
+fn unprofiled(_: &Store, run: &Run) -> (State, String) {
+    let level = run.plan.clean_profiling().name();
+    met_if(level != "detailed", format!("profiling {level}"))
+}
+
+fn enough_samples(_: &Store, run: &Run) -> (State, String) {
+    met_if(run.clean.count() >= 1024, format!("{} samples", run.clean.count()))
+}
+
+fn long_enough(_: &Store, run: &Run) -> (State, String) {
+    let span_us = run.clean.span_us();
+    // Rounds of qnn-net-run lose some of their last one.
+    met_if(span_us >= 59.9e6, format!("{} of inferences", duration_text(span_us)))
+}
+
+fn one_stream(_: &Store, run: &Run) -> (State, String) {
+    match run.plan.mode.rate_hz {
+        Some(rate) => (State::NotMet, format!("paced at {rate} a second")),
+        None => (State::Met, "one right after the other".to_owned()),
+    }
+}
+
+fn complete(_: &Store, run: &Run) -> (State, String) {
+    match run.status() {
+        Some(RunStatus::Ok) => (State::Met, "it did".to_owned()),
+        Some(RunStatus::Stopped) => (State::NotMet, "it was stopped".to_owned()),
+        Some(RunStatus::Failed) | None => (State::NotMet, "it failed".to_owned()),
+    }
+}
+
+fn data(_: &Store, run: &Run) -> (State, String) {
+    if run.inputs.iter().any(|input| input.source == "random") {
+        return (State::NotMet, "random data".to_owned());
+    }
+    (State::CannotTell, "whose files these are is not known, and accuracy is not measured here".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::testing::{Feed, plan};
+    use crate::event::{Confound, Event, RunPlan, Setting};
+
+    fn run_like(like: Like, published_us: Option<f64>) -> RunPlan {
+        let mut plan = plan();
+        plan.mode.like = Some(like);
+        plan.mode.published_us = published_us;
+        plan
+    }
+
+    fn state(report: &LikeReport, id: &str) -> State {
+        report.conditions.iter().find(|condition| condition.id == id).unwrap().state
+    }
+
+    #[test]
+    fn a_profile_job_on_a_rooted_phone_meets_all() {
+        let mut feed = Feed::on_phone(run_like(Like::Aihub, Some(2000.0)), Some(32.0));
+        for (key, value) in
+            [("--like aihub: perf_profile", "burst"), ("--like aihub: precision", "float16"), ("nice", "-10")]
+        {
+            let outcome = SettingOutcome::Applied;
+            feed.run(Event::SettingApplied(Setting { key: key.to_owned(), value: value.to_owned(), outcome }));
+        }
+        feed.clean(0, 100, |_| 2000.0);
+        feed.end();
+        let report = like(&feed.store, feed.only()).unwrap();
+        assert!(report.conditions.iter().all(|condition| condition.state == State::Met), "{:#?}", report.conditions);
+        let gap = report.gap.unwrap();
+        assert!(gap.within_noise && gap.explained_by.is_empty() && gap.percent.abs() < 1e-6, "{gap:?}");
+    }
+
+    #[test]
+    fn what_is_missing_explains_the_gap_weightiest_first() {
+        let mut feed = Feed::on_phone(run_like(Like::Aihub, Some(1000.0)), Some(52.0));
+        let warm =
+            Confound { id: "start_temperature".to_owned(), observation: "52 °C".to_owned(), advice: String::new() };
+        feed.run(Event::ConfoundsFound(vec![warm]));
+        let reason = SettingOutcome::NoEffect("only root".to_owned());
+        feed.run(Event::SettingApplied(Setting { key: "nice".to_owned(), value: "-10".to_owned(), outcome: reason }));
+        let burst = "--like aihub: perf_profile".to_owned();
+        let refused = SettingOutcome::Refused("13003".to_owned());
+        feed.run(Event::SettingApplied(Setting { key: burst, value: "burst".to_owned(), outcome: refused }));
+        feed.clean(0, 100, |_| 1500.0);
+        feed.end();
+        let report = like(&feed.store, feed.only()).unwrap();
+        let gap = report.gap.unwrap();
+        assert_eq!(gap.explained_by, ["burst", "fp16", "priority", "cool"]);
+        assert!((gap.percent - 50.0).abs() < 0.1 && !gap.within_noise, "{gap:?}");
+    }
+
+    #[test]
+    fn single_stream_counts_samples_and_seconds() {
+        for (count, latency_us, samples, duration) in [
+            (1024, 60_000.0, State::Met, State::Met),
+            (1023, 60_000.0, State::NotMet, State::Met),
+            (2000, 1_000.0, State::Met, State::NotMet),
+        ] {
+            let mut feed = Feed::on_phone(run_like(Like::Mlperf, None), None);
+            feed.clean(0, count, |_| latency_us);
+            feed.end();
+            let report = like(&feed.store, feed.only()).unwrap();
+            assert_eq!((state(&report, "samples"), state(&report, "duration")), (samples, duration), "{count}");
+            assert_eq!((report.percent, report.figure_us.is_some()), (90.0, true));
+            assert_eq!((state(&report, "complete"), state(&report, "single_stream")), (State::Met, State::Met));
+        }
+    }
+
+    #[test]
+    fn ids_are_unique_and_every_weight_has_its_words() {
+        for rules in [AIHUB.as_slice(), MLPERF_RULES.as_slice()] {
+            let mut ids: Vec<&str> = rules.iter().map(|rule| rule.id).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            assert_eq!(ids.len(), rules.len());
+            assert!(rules.iter().all(|rule| rule.worth_percent.is_none() || rule.worth.is_some()));
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What is known of a run, gathered once and asked by all rules.
+
+use super::figure::{self, Figure};
+use super::graph::Nodes;
+use crate::backends::settings;
+use crate::devices::{Soc, soc_by_part, socs_by_model};
+use crate::event::{DeviceFacts, DeviceKind, Driver, SettingOutcome};
+use crate::models::{ContextBinaryInfo, ContextGraphInfo, DataType, ModelFormat};
+use crate::store::{Run, Store};
+use std::collections::BTreeMap;
+
+/// Facts of one run.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// Everything.
+    pub store: &'a Store,
+    /// The run.
+    pub run: &'a Run,
+    /// Its graph with op times.
+    pub nodes: Nodes<'a>,
+    /// The SoC that it runs on, or was simulated for; `None` where it is not known.
+    pub soc: Option<&'static Soc>,
+    /// Data type of most of its tensors, by the ops that make them.
+    pub main_type: Option<DataType>,
+    figures: BTreeMap<Figure, f64>,
+}
+
+impl<'a> Facts<'a> {
+    /// Gathers what is known of a run.
+    pub fn of(store: &'a Store, run: &'a Run) -> Self {
+        let nodes = Nodes::of(run);
+        let main_type = main_type(&nodes);
+        let mut facts = Self { store, run, nodes, soc: None, main_type, figures: BTreeMap::new() };
+        facts.soc = facts.find_soc();
+        facts.figures = figure::all(&facts);
+        facts
+    }
+
+    /// A figure, if it is known.
+    pub fn figure(&self, figure: Figure) -> Option<f64> {
+        self.figures.get(&figure).copied()
+    }
+
+    /// Median of the clean phase, microseconds; what gains are part of.
+    pub fn latency_us(&self) -> Option<f64> {
+        self.run.clean.percentile_us(50.0).or(self.run.clean.mean_us()).filter(|us| *us > 0.0)
+    }
+
+    /// The part of the latency that the ops can be responsible for, microseconds: on an accelerator its own share of the call.
+    pub fn op_time_us(&self) -> Option<f64> {
+        let metric = |name: &str| Some(self.run.metric(name)?.mean()).filter(|mean| *mean > 0.0);
+        let part = match (metric("Accelerator (execute) time"), metric("QNN (execute) time")) {
+            (Some(accelerator), Some(call)) => (accelerator / call).min(1.0),
+            _ => 1.0,
+        };
+        Some(self.latency_us()? * part)
+    }
+
+    /// Value of a setting that was applied, by its canonical name.
+    pub fn setting(&self, name: &str) -> Option<&'a str> {
+        let applied = self.run.settings.iter().rev().filter(|setting| setting.outcome == SettingOutcome::Applied);
+        applied
+            .filter(|setting| settings::setting_name(&setting.key) == name)
+            .map(|setting| setting.value.as_str())
+            .next()
+    }
+
+    /// What was found out about the device.
+    pub fn device(&self) -> Option<&'a DeviceFacts> {
+        self.store.device_facts(&self.run.plan.device)
+    }
+
+    /// True on a phone or board behind adb.
+    pub fn is_on_a_device(&self) -> bool {
+        let kind = self.store.device(&self.run.plan.device).map(|device| device.kind);
+        kind == Some(DeviceKind::Adb) || self.run.plan.driver != Driver::Runner
+    }
+
+    /// What the context binary says of itself.
+    pub fn binary(&self) -> Option<&'a ContextBinaryInfo> {
+        self.run.model.as_ref()?.context_binary.as_ref()
+    }
+
+    /// What it says of the graph that runs.
+    pub fn binary_graph(&self) -> Option<&'a ContextGraphInfo> {
+        let graphs = &self.binary()?.graphs;
+        let name = self.run.graph().map(|graph| graph.name.as_str());
+        graphs.iter().find(|graph| Some(graph.name.as_str()) == name).or(graphs.first())
+    }
+
+    /// True where the graph is compiled when it is loaded.
+    pub fn is_compiled_online(&self) -> bool {
+        let format = self.run.model.as_ref().map(|model| model.format);
+        matches!(format, Some(ModelFormat::Dlc | ModelFormat::ModelLibrary))
+    }
+
+    fn find_soc(&self) -> Option<&'static Soc> {
+        let numbers = |number: u32| {
+            let mut found = socs_by_model(number);
+            found.next().filter(|_| found.next().is_none())
+        };
+        if self.is_on_a_device() {
+            let told = self.device().and_then(|facts| facts.soc.part.as_deref());
+            return told.or(self.store.device(&self.run.plan.device)?.soc.as_deref()).and_then(soc_by_part);
+        }
+        self.setting("soc_model").and_then(|text| text.parse().ok()).and_then(numbers)
+    }
+}
+
+/// The type that most ops make; `None` for a graph without ops.
+fn main_type(nodes: &Nodes<'_>) -> Option<DataType> {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    for node in &nodes.list {
+        if let Some(output) = node.output() {
+            *counts.entry(output.dtype.0).or_default() += 1;
+        }
+    }
+    counts.into_iter().max_by_key(|(_, count)| *count).map(|(dtype, _)| DataType(dtype))
+}

@@ -1,0 +1,375 @@
+//! A run over time: percentiles window by window, when it became slower and with what, and the steady state.
+
+use super::figures::{Figures, nanoseconds};
+use crate::event::Budget;
+use crate::store::{CounterSeries, LatencyStats, Run, Store};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Windows at most: more say nothing more, and a report has to end.
+const MAX_WINDOWS: f64 = 240.0;
+/// Windows of a run that is too short for minutes.
+const SHORT_WINDOWS: f64 = 10.0;
+/// From this length on windows are minutes, seconds.
+const LONG_S: f64 = 300.0;
+/// Slower than the best of the beginning by this much is slower; medians of a steady state differ by less.
+const SLOWER: f64 = 1.05;
+/// A slowdown lasts for so many windows, or to the end; a steady state has as many at least.
+const LASTING: usize = 3;
+/// A clock this far below where it was has fallen.
+const FALLEN: f64 = 0.95;
+/// A rise of temperature that counts, °C.
+const WARMER: f64 = 5.0;
+
+/// A run over time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sustained {
+    /// Length of a window, seconds.
+    pub window_s: f64,
+    /// The windows in order.
+    pub windows: Vec<Window>,
+    /// When it became slower for good, if it did.
+    pub slowdown: Option<Slowdown>,
+    /// The end of the run from where on it stays as fast; `None` if it never does.
+    pub steady: Option<Steady>,
+}
+
+/// A stretch of the run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Window {
+    /// Its start, from the first clean inference on, seconds.
+    pub from_s: f64,
+    /// Latencies of the inferences that were to start in it, microseconds.
+    pub latency_us: Figures,
+    /// Hottest sensor, mean over the window, °C.
+    pub temperature_c: Option<f64>,
+    /// Clocks and their limits by counter id, means, MHz.
+    pub clocks_mhz: BTreeMap<String, f64>,
+}
+
+/// The moment from which on inferences take longer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Slowdown {
+    /// Start of the first slow window, from the first clean inference on, seconds.
+    pub after_s: f64,
+    /// Median from there on against the best of the beginning, per cent more.
+    pub percent: f64,
+    /// What went with it.
+    pub cause: Cause,
+    /// The observations, each in a sentence.
+    pub evidence: Vec<String>,
+}
+
+/// What went with a slowdown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Clocks fell while it was warm or became warmer: throttling.
+    Throttling,
+    /// Clocks fell; no temperature tells why.
+    Clocks,
+    /// It became warmer; no clock that can be read fell.
+    Warmth,
+    /// Nothing that can be read went with it.
+    Unknown,
+}
+
+/// The steady state.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Steady {
+    /// Its start, from the first clean inference on, seconds.
+    pub from_s: f64,
+    /// Windows in it.
+    pub windows: usize,
+    /// Their latencies together, microseconds.
+    pub latency_us: Figures,
+}
+
+/// A window while it is being filled.
+#[derive(Default)]
+struct Filling {
+    latency: LatencyStats,
+    /// The inferences alone, where the run is paced.
+    service: Option<LatencyStats>,
+}
+
+impl Filling {
+    fn median(&self) -> Option<f64> {
+        self.service.as_ref().unwrap_or(&self.latency).percentile_us(50.0)
+    }
+}
+
+/// The run over time; `None` unless its plan asks for it and it has inferences.
+pub fn sustained(store: &Store, run: &Run) -> Option<Sustained> {
+    let (from_us, to_us) = run.clean.window_us().filter(|_| run.plan.mode.sustained)?;
+    let length_s = match run.plan.budget {
+        Budget::Seconds(seconds) | Budget::AtLeast { seconds, .. } => seconds,
+        Budget::Iterations(_) => to_us.saturating_sub(from_us) as f64 / 1e6,
+    };
+    let width_s = window_s(length_s);
+    let filled = fill(run, from_us, width_s);
+    let sensors = Sensors::of(store, &run.plan.device);
+    let window = |(index, filling): (usize, &Filling)| {
+        let offset = index as f64 * width_s;
+        let span = (at(from_us, offset), at(from_us, offset + width_s).min(to_us));
+        Window {
+            from_s: offset,
+            latency_us: Figures::of(&filling.latency),
+            temperature_c: sensors.hottest(span),
+            clocks_mhz: sensors.clocks(span),
+        }
+    };
+    let windows: Vec<Window> = filled.iter().enumerate().map(window).collect();
+    let medians: Vec<Option<f64>> = filled.iter().map(Filling::median).collect();
+    Some(Sustained {
+        window_s: width_s,
+        slowdown: slowdown(&medians, &windows),
+        steady: steady(&medians).map(|first| Steady {
+            from_s: windows[first].from_s,
+            windows: windows.len() - first,
+            latency_us: Figures::of(&super::figures::pooled(filled[first..].iter().map(|filling| &filling.latency))),
+        }),
+        windows,
+    })
+}
+
+/// Minutes for long runs, in steps of whole minutes where they would be too many; tenths of short ones.
+fn window_s(span_s: f64) -> f64 {
+    if span_s < LONG_S {
+        return (span_s / SHORT_WINDOWS).max(0.05);
+    }
+    60.0 * (span_s / 60.0 / MAX_WINDOWS).ceil().max(1.0)
+}
+
+fn at(from_us: u64, seconds: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive time")]
+    let since_us = (seconds * 1e6) as u64;
+    from_us + since_us
+}
+
+/// The inferences by window. A rest of less than half a window goes into the one before it.
+fn fill(run: &Run, from_us: u64, window_s: f64) -> Vec<Filling> {
+    let end_us = run.clean.timed().map(|(start_us, _)| start_us).max().unwrap_or(from_us);
+    let exact = (end_us.saturating_sub(from_us)) as f64 / 1e6 / window_s;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number")]
+    let count = ((exact + 0.5).floor() as usize).max(1);
+    let mut filled: Vec<Filling> = (0..count).map(|_| Filling::default()).collect();
+    let index = |start_us: u64| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number")]
+        let index = (start_us.saturating_sub(from_us) as f64 / 1e6 / window_s) as usize;
+        index.min(count - 1)
+    };
+    // The inference's own time belongs to the window of its planned start, as its latency does.
+    let mut service = run.pace.as_ref().map(|pace| pace.service.timed());
+    for (start_us, latency_us) in run.clean.timed() {
+        let filling = &mut filled[index(start_us)];
+        filling.latency.push(start_us, nanoseconds(latency_us));
+        if let Some((begun_us, alone_us)) = service.as_mut().and_then(Iterator::next) {
+            filling.service.get_or_insert_default().push(begun_us, nanoseconds(alone_us));
+        }
+    }
+    filled
+}
+
+/// First window of the longest end whose medians differ little.
+fn steady(medians: &[Option<f64>]) -> Option<usize> {
+    let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
+    let mut first = None;
+    for (index, median) in medians.iter().enumerate().rev() {
+        // A window without inferences is none that could be steady.
+        let Some(median) = median else { break };
+        (low, high) = (low.min(*median), high.max(*median));
+        if high > low * SLOWER {
+            break;
+        }
+        first = Some(index);
+    }
+    first.filter(|first| medians.len() - first >= LASTING)
+}
+
+fn slowdown(medians: &[Option<f64>], windows: &[Window]) -> Option<Slowdown> {
+    let beginning = medians.len().div_ceil(4);
+    let best = medians[..beginning].iter().flatten().copied().reduce(f64::min)?;
+    let slow = |median: &Option<f64>| median.is_some_and(|median| median > best * SLOWER);
+    let first = (0..medians.len()).find(|&index| {
+        let stretch = &medians[index..(index + LASTING).min(medians.len())];
+        stretch.len() > 1 && stretch.iter().all(slow)
+    })?;
+    let mut later: Vec<f64> = medians[first..].iter().flatten().copied().collect();
+    later.sort_by(f64::total_cmp);
+    let median = later[later.len() / 2];
+    let fast = medians.iter().position(|median| *median == Some(best)).unwrap_or(0);
+    let (cause, evidence) = cause(&windows[fast], &windows[first..(first + LASTING).min(windows.len())]);
+    Some(Slowdown { after_s: windows[first].from_s, percent: 100.0 * (median / best - 1.0), cause, evidence })
+}
+
+/// What changed from the fast window to the slow ones.
+fn cause(fast: &Window, slow: &[Window]) -> (Cause, Vec<String>) {
+    let mut evidence = Vec::new();
+    let mean = |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
+    for (id, before) in &fast.clocks_mhz {
+        let now = mean(slow.iter().filter_map(|window| window.clocks_mhz.get(id).copied()).collect());
+        if let Some(now) = now.filter(|now| *now < before * FALLEN) {
+            evidence.push(format!("{id} fell from {before:.0} to {now:.0} MHz"));
+        }
+    }
+    let fallen = !evidence.is_empty();
+    let now = slow.iter().filter_map(|window| window.temperature_c).reduce(f64::max);
+    let rise = fast.temperature_c.zip(now).filter(|(before, now)| now - before >= WARMER);
+    if let Some((before, now)) = rise {
+        evidence.push(format!("the hottest sensor went from {before:.1} to {now:.1} °C"));
+    }
+    let told = fast.temperature_c.is_some() || !fast.clocks_mhz.is_empty();
+    let cause = match (fallen, rise.is_some()) {
+        (true, true) => Cause::Throttling,
+        (true, false) => Cause::Clocks,
+        (false, true) => Cause::Warmth,
+        (false, false) => Cause::Unknown,
+    };
+    if evidence.is_empty() {
+        let text =
+            if told { "no clock fell and no sensor became warmer" } else { "no clock and no temperature can be read" };
+        evidence.push(text.to_owned());
+    }
+    (cause, evidence)
+}
+
+/// Counters that tell heat and clocks.
+struct Sensors<'a> {
+    temperatures: Vec<&'a CounterSeries>,
+    clocks: Vec<&'a CounterSeries>,
+}
+
+impl<'a> Sensors<'a> {
+    fn of(store: &'a Store, device: &str) -> Self {
+        let of_device = store.device_counters().series().iter().filter(|series| series.device == device);
+        let mut all: Vec<&CounterSeries> = of_device.map(|series| &series.series).collect();
+        if device == "local" {
+            all.extend(store.counters());
+        }
+        let (mut temperatures, mut clocks) = (Vec::new(), Vec::new());
+        for series in all {
+            if super::is_heat(&series.info.id) {
+                temperatures.push(series);
+            } else if is_clock(&series.info.id) {
+                clocks.push(series);
+            }
+        }
+        Self { temperatures, clocks }
+    }
+
+    fn hottest(&self, (from_us, to_us): (u64, u64)) -> Option<f64> {
+        self.temperatures.iter().filter_map(|series| series.mean_between(from_us, to_us)).reduce(f64::max)
+    }
+
+    fn clocks(&self, (from_us, to_us): (u64, u64)) -> BTreeMap<String, f64> {
+        let mean = |series: &&CounterSeries| Some((series.info.id.clone(), series.mean_between(from_us, to_us)?));
+        self.clocks.iter().filter_map(mean).collect()
+    }
+}
+
+/// True for clocks of processors and their limits.
+fn is_clock(id: &str) -> bool {
+    let of = |name: &str| id.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    ["cpu.freq", "cpu.limit", "gpu.freq", "gpu.freq.limit", "host.cpu.freq"].into_iter().any(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::testing::{Feed, plan};
+    use crate::event::RunPlan;
+
+    fn sustained_plan(seconds: f64) -> RunPlan {
+        let mut plan = plan();
+        plan.mode.sustained = true;
+        plan.budget = Budget::Seconds(seconds);
+        plan
+    }
+
+    /// 10 s of inferences of 1 ms; from `slow_at` seconds on they take `slow_ms` while a clock falls and it gets warmer.
+    fn throttling(slow_at: f64, slow_ms: f64) -> Sustained {
+        let mut feed = Feed::on_phone(sustained_plan(10.0), None);
+        feed.declare(&[("cpu.freq.policy7", "MHz"), ("thermal.npu.nsp0", "°C"), ("thermal.battery", "°C")]);
+        let begun_us = feed.now_us;
+        while feed.now_us - begun_us < 10_000_000 {
+            let slow = (feed.now_us - begun_us) as f64 / 1e6 >= slow_at && slow_ms > 1.0;
+            feed.tick(&if slow { [1500.0, 80.0, 30.0] } else { [2500.0, 45.0, 99.0] });
+            feed.clean(0, 50, |_| if slow { slow_ms * 1000.0 } else { 1000.0 });
+        }
+        sustained(&feed.store, feed.only()).unwrap()
+    }
+
+    #[test]
+    fn throttling_is_found_in_its_window_with_its_witnesses() {
+        let told = throttling(4.0, 1.5);
+        assert_eq!((told.window_s, told.windows.len()), (1.0, 10));
+        let slowdown = told.slowdown.unwrap();
+        assert_eq!((slowdown.after_s, slowdown.cause), (4.0, Cause::Throttling));
+        assert!((slowdown.percent - 50.0).abs() < 0.5, "{slowdown:?}");
+        assert!(slowdown.evidence[0].contains("cpu.freq.policy7 fell from 2500 to 1500 MHz"), "{slowdown:?}");
+        assert!(slowdown.evidence[1].contains("45.0 to 80.0"), "{slowdown:?}");
+        let steady = told.steady.unwrap();
+        assert_eq!((steady.from_s, steady.windows), (4.0, 6));
+        assert_eq!(steady.latency_us.p50.map(f64::round), Some(1500.0));
+        assert_eq!(told.windows[0].temperature_c, Some(45.0), "the battery is no sign");
+    }
+
+    #[test]
+    fn a_flat_run_is_steady_from_its_start() {
+        let told = throttling(4.0, 1.0);
+        assert_eq!(told.slowdown, None);
+        assert_eq!(told.steady.map(|steady| steady.from_s), Some(0.0));
+        assert_eq!(told.windows.iter().map(|window| window.latency_us.samples).sum::<u64>(), 10_000);
+    }
+
+    #[test]
+    fn a_drift_without_end_has_no_steady_state_and_no_cause() {
+        let mut feed = Feed::on_phone(sustained_plan(10.0), None);
+        let begun_us = feed.now_us;
+        while feed.now_us - begun_us < 10_000_000 {
+            let at = (feed.now_us - begun_us) as f64 / 1e6;
+            feed.clean(0, 10, |_| 1000.0 * (1.0 + at / 5.0));
+        }
+        let told = sustained(&feed.store, feed.only()).unwrap();
+        assert_eq!(told.steady, None);
+        let slowdown = told.slowdown.unwrap();
+        assert_eq!(slowdown.cause, Cause::Unknown);
+        assert!(slowdown.evidence[0].contains("no clock and no temperature"));
+    }
+
+    #[test]
+    fn a_paced_run_is_judged_by_its_inferences_alone() {
+        let mut plan = sustained_plan(2.0);
+        plan.mode.rate_hz = Some(100.0);
+        let mut feed = Feed::on_phone(plan, None);
+        // Twice as slow as the schedule: latencies grow, inferences do not.
+        feed.paced(100.0, 100, 20_000);
+        let told = sustained(&feed.store, feed.only()).unwrap();
+        assert_eq!(told.slowdown, None);
+        assert!(told.windows.last().unwrap().latency_us.p50 > told.windows[0].latency_us.p50);
+    }
+
+    #[test]
+    fn windows_are_bounded() {
+        assert_eq!((window_s(2.0), window_s(300.0), window_s(1800.0)), (0.2, 60.0, 60.0));
+        for hours in 1..200 {
+            let span_s = f64::from(hours) * 3600.0;
+            let width = window_s(span_s);
+            assert!(span_s / width <= MAX_WINDOWS && width % 60.0 == 0.0, "{hours} h");
+        }
+    }
+
+    #[test]
+    fn only_what_was_asked_for_is_told() {
+        let mut feed = Feed::on_phone(plan(), None);
+        feed.clean(0, 10, |_| 1000.0);
+        assert!(sustained(&feed.store, feed.only()).is_none());
+        assert!(
+            is_clock("gpu.freq")
+                && is_clock("cpu.limit.policy0")
+                && !is_clock("cpu.frequency")
+                && !is_clock("bus.freq")
+        );
+    }
+}

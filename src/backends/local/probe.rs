@@ -1,0 +1,31 @@
+//! Trying a library in a child of its own.
+
+use super::process::RunnerError;
+use super::supervise::{Ended, Limits, ask};
+use crate::backends::qnn::runner::{Frame, ProbeAnswer, ProbeTask, Task};
+use std::path::Path;
+use std::time::Duration;
+
+/// Longest try of one library.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Opens a QNN library in a child whose working folder is `scratch`, and tells what it says of itself, or why it does not load.
+///
+/// # Errors
+/// The child could not be started.
+pub async fn probe_library(
+    library: &Path,
+    scratch: &Path,
+    memory_bytes: Option<u64>,
+) -> Result<ProbeAnswer, RunnerError> {
+    let library = std::path::absolute(library).unwrap_or_else(|_| library.to_owned());
+    let scratch = scratch.to_owned();
+    let limits = Limits { stage_timeout: LIMIT, memory_bytes };
+    let failed =
+        |message: String| ProbeAnswer { build_id: None, core_api: None, backend_api: None, error: Some(message) };
+    Ok(match ask(&Task::Probe(ProbeTask { library, scratch }), limits).await? {
+        Ended::Done(Some(Frame::Probed(answer))) => answer,
+        Ended::Failed(failure) => failed(failure.message),
+        Ended::Done(_) => failed("the runner gave no answer".to_owned()),
+    })
+}

@@ -1,0 +1,125 @@
+//! What the first reading of a log finds: everything in its CSV but the inferences, and the names of their graphs.
+
+use super::batch::{Batch, Checked, Stop};
+use super::chunk::Chunk;
+use super::error::ProfileLogError;
+use super::inferences::{Graphs, is_shown};
+use super::kinds::EventType;
+use super::overview::Overview;
+use super::reader::{Outcome, read_all};
+use super::session::SessionSplitter;
+use super::turns::{Turn, Workers};
+use super::visit::{EventParts, MessageParts, Visit};
+use std::io::Read;
+
+/// What was found so far.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Versions of the writing program and of the backend.
+    pub(super) header: Option<[Vec<u8>; 2]>,
+    pub(super) overview: Overview,
+    pub(super) graphs: Graphs,
+    sessions: SessionSplitter,
+}
+
+impl Found {
+    /// With several threads, which check the chunks. What they find is taken in the order of the log.
+    pub(super) fn in_file(source: impl Read + Send, workers: &Workers) -> Result<(Self, Outcome), ProfileLogError> {
+        let mut found = Self::default();
+        let mut outcome = workers.in_order(source, &mut found, survey)?;
+        outcome.sessions = found.sessions.sessions();
+        Ok((found, outcome))
+    }
+
+    /// With this thread alone, so that nobody waits for more of a stream that is known to be damaged.
+    pub(super) fn in_stream(source: impl Read) -> Result<(Self, Outcome), ProfileLogError> {
+        let mut found = Self::default();
+        let mut outcome = read_all(source, |chunk| found.add(chunk))?;
+        outcome.sessions = found.sessions.sessions();
+        Ok((found, outcome))
+    }
+
+    fn add(&mut self, chunk: &Chunk<'_>) -> Result<(), ProfileLogError> {
+        if let Some(header) = chunk.header() {
+            self.sessions.header(&header);
+            let text = |bytes: Option<&[u8]>| bytes.unwrap_or_default().to_vec();
+            self.header.get_or_insert_with(|| [text(header.writer_version()), text(header.backend_version())]);
+        }
+        for message in chunk.messages() {
+            self.sessions.message(&message);
+            self.overview.add(&message)?;
+            if is_shown(&message) {
+                self.graphs.number(message.graph().unwrap_or_default())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for a chunk of inferences alone, of which only the graph and the first and last number matter.
+    fn add_inferences(&mut self, chunk: &Chunk<'_>, inferences: &Inferences<'_>) -> Result<(), ProfileLogError> {
+        if let Some(first) = chunk.messages().next() {
+            self.sessions.message(&first);
+            self.sessions.went_on(inferences.last_seq);
+            self.graphs.number(inferences.graph)?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks a batch. Most chunks hold nothing but inferences of one graph, and are told with a few words.
+fn survey(batch: &Batch, _: &mut (), turn: &mut Turn<'_, &mut Found>) -> Option<Checked> {
+    let mut chunks = Vec::new();
+    let mut checked = batch.check(&mut Survey::default(), |survey, chunk| {
+        let survey = std::mem::take(survey);
+        let is_short = !survey.is_mixed && chunk.header().is_none();
+        chunks.push((chunk, if is_short { survey.inferences } else { None }));
+        Ok(())
+    })?;
+    let found = turn.wait()?;
+    let added = chunks.iter().try_for_each(|(chunk, inferences)| match inferences {
+        Some(inferences) => found.add_inferences(chunk, inferences),
+        None => found.add(chunk),
+    });
+    if let Err(error) = added {
+        checked.error = Some(error);
+    }
+    Some(checked)
+}
+
+/// Inferences of one graph with rising numbers, without events of the initialisation.
+#[derive(Clone, Copy)]
+struct Inferences<'a> {
+    graph: &'a [u8],
+    last_seq: u64,
+}
+
+/// Looks whether a chunk is that simple.
+#[derive(Default)]
+struct Survey<'a> {
+    inferences: Option<Inferences<'a>>,
+    is_mixed: bool,
+}
+
+impl<'a> Visit<'a> for Survey<'a> {
+    type Error = Stop;
+
+    #[inline]
+    fn message(&mut self, message: &MessageParts<'a>) -> Result<(), Stop> {
+        let graph = message.graph.unwrap_or_default();
+        match message.seq() {
+            Some(last_seq) if message.method().is_inference() && !message.is_private() => {
+                self.is_mixed |=
+                    self.inferences.is_some_and(|before| last_seq <= before.last_seq || before.graph != graph);
+                self.inferences = Some(Inferences { graph, last_seq });
+            }
+            _ => self.is_mixed = true,
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn event(&mut self, event: &EventParts<'a>, depth: usize) -> Result<(), Stop> {
+        self.is_mixed |= depth == 1 && event.event_type() == EventType::Init;
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! Checks of context binaries against the device and the runtime.
+
+use super::scene::Scene;
+use super::verdict::Verdict;
+use crate::facts::{BuildId, build_id_in};
+use crate::models::ModelFormat;
+
+/// Architecture that the binary was made for.
+fn binary_arch(scene: &Scene) -> Option<u32> {
+    let info = scene.about.model.as_ref().and_then(|model| model.context_binary.as_ref());
+    info.and_then(|info| info.hexagon_arch).or(scene.context.as_ref().and_then(|text| text.arch))
+}
+
+/// Whether the binary's architecture is above the device's.
+pub fn arch(scene: &Scene) -> Verdict {
+    let Some(binary) = binary_arch(scene) else {
+        return Verdict::unknown("the context binary does not tell its architecture");
+    };
+    let Some(device) = scene.about.arch() else {
+        return Verdict::unknown(format!("the binary is for v{binary}; the device's architecture is not known"));
+    };
+    if binary > device {
+        Verdict::confirms(format!("the binary is for Hexagon v{binary}, this device has v{device}"))
+    } else {
+        Verdict::refutes(format!("the binary is for Hexagon v{binary}, which runs on this device's v{device}"))
+    }
+}
+
+/// Whether the binary was made for another part. That alone stops nothing: binaries of one architecture often run on others.
+pub fn soc(scene: &Scene) -> Verdict {
+    let Some(made_for) = scene.context.as_ref().and_then(|text| text.soc.as_deref()) else {
+        return Verdict::unknown("the context binary does not tell its SoC");
+    };
+    match scene.about.facts.as_ref().and_then(|facts| facts.soc.part.as_deref()) {
+        Some(part) => Verdict::neutral(format!("the binary was made for {made_for}; this device is {part}")),
+        None => Verdict::unknown(format!("the binary was made for {made_for}; the device's part is not known")),
+    }
+}
+
+/// Whether the binary wants more VTCM than the part has.
+pub fn vtcm(scene: &Scene) -> Verdict {
+    let info = scene.about.model.as_ref().and_then(|model| model.context_binary.as_ref());
+    let told = info.and_then(|info| info.graphs.iter().filter_map(|graph| graph.vtcm_bytes).max());
+    let text = scene.context.as_ref().and_then(|text| text.vtcm_mb).map(|mb| u64::from(mb) << 20);
+    let Some(wanted) = told.filter(|bytes| *bytes > 0).or(text) else {
+        return Verdict::unknown("the context binary does not tell its VTCM");
+    };
+    let wanted_mb = wanted.div_ceil(1 << 20);
+    match scene.about.facts.as_ref().and_then(|facts| facts.soc.vtcm_mb) {
+        Some(there) if wanted_mb > u64::from(there) => {
+            Verdict::confirms(format!("the binary wants {wanted_mb} MB of VTCM, this part has {there} MB"))
+        }
+        Some(there) => Verdict::refutes(format!("the binary wants {wanted_mb} MB of VTCM, this part has {there} MB")),
+        None => Verdict::unknown(format!("the binary wants {wanted_mb} MB of VTCM; what this part has is not known")),
+    }
+}
+
+/// Whether the runtime is older than the binary's writer.
+pub fn writer(scene: &Scene) -> Verdict {
+    let info = scene.about.model.as_ref().and_then(|model| model.context_binary.as_ref());
+    let told = info.and_then(|info| build_id_in(info.build_id.as_bytes()));
+    let Some(writer) = told.or_else(|| scene.context.as_ref()?.writer.clone()) else {
+        return Verdict::unknown("the context binary does not tell who wrote it");
+    };
+    let Some(runtime) = runtime(scene) else {
+        return Verdict::unknown(format!("{writer} wrote the binary; the runtime's build is not known"));
+    };
+    if writer.release > runtime.release {
+        Verdict::confirms(format!("{writer} wrote the binary, the older {runtime} runs"))
+    } else {
+        Verdict::refutes(format!("{writer} wrote the binary, {runtime} runs"))
+    }
+}
+
+fn runtime(scene: &Scene) -> Option<BuildId> {
+    let loaded = scene.about.runtime_build.as_deref().and_then(|build| build_id_in(build.as_bytes()));
+    loaded.or_else(|| scene.library(scene.about.backend?.library())?.build)
+}
+
+/// Whether the file is a context binary at all.
+pub fn container(scene: &Scene) -> Verdict {
+    match &scene.model_kind {
+        None => Verdict::unknown("the model file is not known, or cannot be read here"),
+        Some(Ok(ModelFormat::ContextBinary)) => Verdict::neutral("it begins as context binaries do"),
+        Some(Ok(format)) => Verdict::confirms(format!("the file is a {}", format.label())),
+        Some(Err(reason)) => Verdict::confirms(reason),
+    }
+}

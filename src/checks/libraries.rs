@@ -1,0 +1,167 @@
+//! Checks of libraries: there, for this processor, with what they need.
+
+use super::scene::{FileFacts, Scene};
+use super::verdict::Verdict;
+use crate::backends::Backend;
+use crate::facts::Listing;
+use object::elf;
+
+/// The QNN libraries that the process finds for the processor's side.
+fn own_side(scene: &Scene) -> Vec<FileFacts> {
+    let names =
+        ["libQnnCpu.so", "libQnnGpu.so", "libQnnHtp.so", "libQnnSystem.so", "libQnnHtpPrepare.so", "libQnnModelDlc.so"];
+    let stub = scene.about.arch().map(|arch| format!("libQnnHtpV{arch}Stub.so"));
+    names.into_iter().map(ToOwned::to_owned).chain(stub).filter_map(|name| scene.library(&name)).collect()
+}
+
+/// A library by name: there or not.
+fn there(scene: &Scene, name: &str) -> Verdict {
+    let look = match scene.look() {
+        Ok(look) => look,
+        Err(unknown) => return unknown,
+    };
+    match scene.library(name) {
+        Some(file) if !file.readable => Verdict::confirms(format!("{} may not be read by this user", file.path)),
+        Some(file) if file.bytes == 0 => Verdict::confirms(format!("{} has 0 bytes", file.path)),
+        Some(file) => Verdict::refutes(format!("{} is there and may be read", file.path)),
+        None => {
+            let folders = &scene.about.library_folders;
+            let listed = |path: &String| look.folder(path).is_some_and(|folder| folder.listing != Listing::Refused);
+            if folders.iter().any(listed) {
+                Verdict::confirms(format!("{name} is in none of {}", folders.join(", ")))
+            } else {
+                Verdict::unknown("which folders the process searched is not known")
+            }
+        }
+    }
+}
+
+/// Whether the backend's library is in the folder.
+pub fn backend_file(scene: &Scene) -> Verdict {
+    match scene.about.backend {
+        Some(backend) => there(scene, backend.library()),
+        None => Verdict::unknown("which backend was asked for is not known"),
+    }
+}
+
+/// Whether the library that compiles graphs on a device is there.
+pub fn prepare_file(scene: &Scene) -> Verdict {
+    if scene.about.backend.is_some_and(|backend| backend != Backend::Htp) {
+        return Verdict::refutes("only HTP needs libQnnHtpPrepare.so");
+    }
+    there(scene, "libQnnHtpPrepare.so")
+}
+
+/// Whether the libraries are for this processor.
+pub fn elf_header(scene: &Scene) -> Verdict {
+    if let Err(unknown) = scene.look() {
+        return unknown;
+    }
+    let files: Vec<FileFacts> = own_side(scene).into_iter().filter(|file| file.was_read).collect();
+    if files.is_empty() {
+        return Verdict::unknown("none of the libraries could be read");
+    }
+    for file in &files {
+        match &file.elf {
+            None => return Verdict::confirms(format!("{} is no ELF file", file.path)),
+            Some(elf) if elf.machine == elf::EM_HEXAGON => {
+                return Verdict::confirms(format!("{} is for the DSP ({})", file.path, elf.label()));
+            }
+            Some(_) => {}
+        }
+    }
+    let Some((machine, name)) = machine(scene) else {
+        return Verdict::unknown("the processor of this device is not known");
+    };
+    let other =
+        files.iter().find_map(|file| file.elf.as_ref().filter(|elf| elf.machine != machine).map(|elf| (file, elf)));
+    match other {
+        Some((file, elf)) => Verdict::confirms(format!("{} is {}; the device is {name}", file.path, elf.label())),
+        None => Verdict::refutes(format!("all {} libraries are for {name}", files.len())),
+    }
+}
+
+/// Machine of the processor, and its name.
+fn machine(scene: &Scene) -> Option<(elf::Machine, String)> {
+    let told = scene.about.facts.as_ref().map(|facts| facts.abi.clone());
+    let name = told.or_else(|| scene.look.as_ref().ok()?.machine.clone())?;
+    let machine = match name.as_str() {
+        "arm64-v8a" | "arm64" | "aarch64" => elf::EM_AARCH64,
+        "x86_64" | "amd64" => elf::EM_X86_64,
+        "armeabi-v7a" | "armv7l" | "arm" => elf::EM_ARM,
+        _ => return None,
+    };
+    Some((machine, name))
+}
+
+/// Whether the C++ runtime is the library that is missing.
+pub fn needed_libcxx(scene: &Scene) -> Verdict {
+    needed(scene, |name| name.starts_with("libc++"), "the C++ runtime is there")
+}
+
+/// Whether a library that is needed is missing.
+pub fn needed_any(scene: &Scene) -> Verdict {
+    needed(scene, |_| true, "every library that the QNN libraries need is there")
+}
+
+fn needed(scene: &Scene, wanted: impl Fn(&str) -> bool, all_there: &str) -> Verdict {
+    let Some(missing) = &scene.missing else {
+        return Verdict::unknown("what the libraries need could not be followed");
+    };
+    let missing: Vec<String> =
+        missing.iter().filter(|(name, _)| wanted(name)).map(|(name, by)| format!("{name}, needed by {by}")).collect();
+    if missing.is_empty() {
+        Verdict::refutes(all_there)
+    } else {
+        Verdict::confirms(format!("missing: {}", missing.join("; ")))
+    }
+}
+
+/// Whether this machine is a PC, where no Adreno is.
+pub fn pc_machine(scene: &Scene) -> Verdict {
+    match (scene.about.is_here, scene.is_pc) {
+        (true, true) => Verdict::confirms(format!("this machine is a PC ({})", std::env::consts::ARCH)),
+        (true, false) => Verdict::refutes(format!("this machine's processor is {}", std::env::consts::ARCH)),
+        (false, _) => Verdict::refutes("it ran on a device"),
+    }
+}
+
+/// Whether the catalogue files of Windows lie beside the skels: each `libQnnHtpV73Skel.so` needs a `libqnnhtpv73.cat`, the
+/// stub and the backend in one folder.
+pub fn windows_files(scene: &Scene) -> Verdict {
+    let look = match scene.look() {
+        Ok(look) => look,
+        Err(unknown) => return unknown,
+    };
+    let Some(folder) = scene.about.folder.as_deref().and_then(|path| look.folder(path)) else {
+        return Verdict::unknown("name the folder of QnnHtp.dll with --files DIR");
+    };
+    let names: Vec<String> = folder.files().iter().map(|file| file.name.to_lowercase()).collect();
+    let has = |name: &str| names.iter().any(|known| known == name);
+    let skels: Vec<u32> = names
+        .iter()
+        .filter_map(|name| name.strip_prefix("libqnnhtpv")?.strip_suffix("skel.so")?.parse().ok())
+        .collect();
+    if !has("qnnhtp.dll") && skels.is_empty() {
+        return Verdict::unknown(format!("{} has neither QnnHtp.dll nor a skel", folder.path));
+    }
+    let mut missing = Vec::new();
+    if !has("qnnhtp.dll") {
+        missing.push("QnnHtp.dll".to_owned());
+    }
+    if skels.is_empty() {
+        missing.push("libQnnHtpV*Skel.so".to_owned());
+    }
+    for arch in &skels {
+        for name in [format!("libqnnhtpv{arch}.cat"), format!("QnnHtpV{arch}Stub.dll")] {
+            if !has(&name.to_lowercase()) {
+                missing.push(name);
+            }
+        }
+    }
+    if missing.is_empty() {
+        Verdict::refutes(format!("QnnHtp.dll, stub, skel and .cat lie together in {}", folder.path))
+    } else {
+        Verdict::confirms(format!("{} lacks {}", folder.path, missing.join(", ")))
+    }
+}

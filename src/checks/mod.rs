@@ -1,0 +1,22 @@
+//! Confirming checks: after a failure, what the likely causes foresee is looked for, on the device and on this machine.
+//!
+//! Facts are gathered first, once, with fixed scripts of ours that only read ([`gather`]); each check is then a pure function of
+//! them ([`table`]). Nothing of a log is ever executed, and nothing on a device is changed.
+
+mod context;
+mod gather;
+mod libraries;
+mod other;
+mod run;
+mod scene;
+mod table;
+#[cfg(test)]
+mod tests;
+mod transport;
+mod verdict;
+
+pub use gather::gather;
+pub use run::{after_failure, confirm};
+pub use scene::{About, FileFacts, Scene};
+pub use table::{Confirming, confirming};
+pub use verdict::Verdict;

@@ -1,0 +1,126 @@
+//! Which check confirms which cause.
+
+use super::scene::Scene;
+use super::verdict::Verdict;
+use super::{context, libraries, other, transport};
+use crate::diagnosis::Diagnosis;
+
+/// A check of a cause. Both ids are those of the catalogue.
+#[derive(Debug, Clone, Copy)]
+pub struct Confirming {
+    /// Id of the cause.
+    pub cause: &'static str,
+    /// Id of the check.
+    pub check: &'static str,
+    /// The check.
+    pub test: fn(&Scene) -> Verdict,
+}
+
+const fn row(cause: &'static str, check: &'static str, test: fn(&Scene) -> Verdict) -> Confirming {
+    Confirming { cause, check, test }
+}
+
+/// All of them, specific causes before those that they explain: of two confirmed ones the first comes first.
+const TABLE: [Confirming; 43] = [
+    row("dsp-arch-not-htp", "soc", transport::htp_arch),
+    row("adsp-path-colon", "adsp-path", transport::adsp_path),
+    row("stub-not-found", "stub-files", transport::stub_files),
+    row("skel-wrong-arch", "skel-files", transport::skel_arch),
+    row("stub-skel-build-id-mismatch", "build-ids", transport::build_ids),
+    row("vendor-lib-shadowing", "vendor-files", transport::vendor_files),
+    row("skel-not-found", "skel-files", transport::skel_files),
+    row("skel-not-found", "adsp-path", transport::adsp_path_set),
+    row("dsp-libcxx-missing", "dsp-libcxx", transport::dsp_libcxx),
+    row("libcdsprpc-missing", "find", transport::find_cdsprpc),
+    row("fastrpc-permission-denied", "nodes", transport::nodes),
+    row("fastrpc-permission-denied", "denials", transport::denials),
+    row("fastrpc-session-open-failed", "remoteproc", transport::remoteproc),
+    row("unsigned-pd-unavailable", "nodes", transport::nodes),
+    row("unsigned-pd-unavailable", "denials", transport::denials),
+    row("htp-loading-binaries-1009", "adsp-path", transport::adsp_path_set),
+    row("extension-version-mix", "build-ids", transport::extension_builds),
+    row("interface-version-mismatch", "build-ids", transport::build_ids),
+    row("device-config-arch-unsupported", "soc", other::asked_arch),
+    row("windows-skel-load", "win-files", libraries::windows_files),
+    row("skel-missing-user-driver-fallback", "win-files", libraries::windows_files),
+    row("backend-library-not-found", "backend-file", libraries::backend_file),
+    row("libcxx-missing", "needed", libraries::needed_libcxx),
+    row("dependency-missing", "ldd", libraries::needed_any),
+    row("wrong-elf-class", "elf-header", libraries::elf_header),
+    row("prepare-lib-missing", "prepare-file", libraries::prepare_file),
+    row("gpu-on-x86", "machine", libraries::pc_machine),
+    row("context-binary-wrong-container", "container", context::container),
+    row("context-binary-arch-newer", "binary-arch", context::arch),
+    row("context-binary-vtcm-too-large", "binary-vtcm", context::vtcm),
+    row("context-binary-sdk-newer", "binary-writer", context::writer),
+    row("context-binary-incompatible", "binary-arch", context::soc),
+    row("cdsp-address-space-exhausted", "binary-sizes", other::binary_size),
+    row("dsp-heap-growth-failed", "memory", other::memory),
+    row("rpcmem-alloc-failed", "heaps", other::heaps),
+    row("rpcmem-alloc-failed", "denials", transport::denials),
+    row("rpcmem-alloc-failed", "memory", other::memory),
+    row("float-unsupported-on-arch", "soc", other::float_on_part),
+    row("input-size-mismatch", "input-bytes", other::input_bytes),
+    row("model-missing", "model-file", other::model_file),
+    row("disk-full", "space", other::space),
+    row("cdsp-ssr", "ssr-lines", transport::crashes),
+    row("graph-execute-invalid-handle", "ssr-lines", transport::crashes),
+];
+
+/// Causes that one log can stand for: an error code at the end of a chain says only that one of them is at work. With one of
+/// them in sight all are checked, in the order in which they make one another.
+const TRANSPORT: [&str; 11] = [
+    "dsp-arch-not-htp",
+    "adsp-path-colon",
+    "stub-not-found",
+    "skel-wrong-arch",
+    "stub-skel-build-id-mismatch",
+    "vendor-lib-shadowing",
+    "skel-not-found",
+    "dsp-libcxx-missing",
+    "libcdsprpc-missing",
+    "fastrpc-permission-denied",
+    "fastrpc-session-open-failed",
+];
+/// The same of causes that only say that the transport failed.
+const TRANSPORT_TOO: [&str; 4] = [
+    "htp-transport-4000-unspecified",
+    "htp-loading-binaries-1009",
+    "unsigned-pd-unavailable",
+    "skel-signature-rejected",
+];
+const CONTEXT: [&str; 4] = [
+    "context-binary-wrong-container",
+    "context-binary-arch-newer",
+    "context-binary-vtcm-too-large",
+    "context-binary-sdk-newer",
+];
+const CONTEXT_TOO: [&str; 1] = ["context-binary-incompatible"];
+const LIBRARIES: [&str; 4] = ["backend-library-not-found", "libcxx-missing", "dependency-missing", "wrong-elf-class"];
+const LIBRARIES_TOO: [&str; 1] = ["interface-version-mismatch"];
+
+/// Confidence from which on a cause counts as likely enough to look for it.
+const LIKELY: f64 = 0.15;
+/// Causes of a log that are looked for.
+const MOST_CAUSES: usize = 6;
+
+/// The checks that are worth making after this diagnosis, in the order of the table.
+pub fn confirming(diagnosis: &Diagnosis) -> Vec<&'static Confirming> {
+    let likely = diagnosis.causes.iter().filter(|finding| finding.confidence >= LIKELY).take(MOST_CAUSES);
+    let named: Vec<&str> = likely.map(|finding| finding.id).collect();
+    let mut wanted = named.clone();
+    for (family, more) in
+        [(&TRANSPORT[..], &TRANSPORT_TOO[..]), (&CONTEXT[..], &CONTEXT_TOO[..]), (&LIBRARIES[..], &LIBRARIES_TOO[..])]
+    {
+        if named.iter().any(|id| family.contains(id) || more.contains(id)) {
+            wanted.extend(family);
+        }
+    }
+    TABLE.iter().filter(|row| wanted.contains(&row.cause)).collect()
+}
+
+/// Every check there is.
+#[cfg(test)]
+pub fn all() -> &'static [Confirming] {
+    &TABLE
+}

@@ -1,0 +1,167 @@
+//! `qnnscope check`.
+
+use super::diagnose::text_width;
+use super::headless::{print, print_json};
+use super::{CliError, FAILED, Global, INTERRUPTED, MISSING, OK, options, setup, target};
+use crate::backends::local::Limits;
+use crate::backends::{Backend, Preflight};
+use crate::diagnosis::preflight::{CheckDocument, Target, TargetError, Verdict, check_text};
+use crate::models::{ModelFormat, identify};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Arguments of `qnnscope check`.
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// DLC, model library (.so) or context binary; told apart by content
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// Backends to ask [default: htp,cpu,gpu as far as they can be asked here; htp for a context binary]
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',', value_parser = options::backend)]
+    backend: Vec<Backend>,
+    /// SoCs to answer for, by part, product or QNN's number: SM8650,8 Gen 2,69 [default: SM8650]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    soc: Vec<String>,
+    /// Hexagon architectures to answer for, each by its best known SoC: v68,v69,v73,v75,v79,v81,v85
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    htp_arch: Vec<String>,
+    /// VTCM for each graph, MB; 0 is all there is [default: the compiler's choice]
+    #[arg(long, value_name = "MB")]
+    vtcm_mb: Option<u32>,
+    /// Ask about the ops only
+    #[arg(long)]
+    no_compile: bool,
+    /// List every op, and every encoding that is worth a word
+    #[arg(long)]
+    all: bool,
+    /// Print the document as JSON on stdout
+    #[arg(long)]
+    json: bool,
+    /// Longest time without progress before a question is given up, seconds
+    #[arg(long, value_name = "S", default_value = "300", value_parser = options::seconds)]
+    stage_timeout: f64,
+    /// Most memory a runner may use [default: 90 % of what is free]
+    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
+    memory_limit_mb: Option<u64>,
+}
+
+/// Asks the backends of this machine about the model, and prints what is wrong with it.
+pub fn check(args: &CheckArgs, global: &Global) -> Result<u8, CliError> {
+    if global.runner.is_some() {
+        let text = "--runner is of no use here: check asks the libraries of this machine, also about a --device";
+        return Err(CliError::Usage(text.to_owned()));
+    }
+    for (flag, given) in [
+        ("--soc", !args.soc.is_empty()),
+        ("--htp-arch", !args.htp_arch.is_empty()),
+        ("--vtcm-mb", args.vtcm_mb.is_some()),
+    ] {
+        if given && !args.backend.is_empty() && !args.backend.contains(&Backend::Htp) {
+            return Err(CliError::Usage(format!("{flag} is about HTP, which is not among the backends")));
+        }
+    }
+    let format = identify(&args.model)?;
+    setup::block_on(async {
+        let work = async {
+            let targets = targets(args, global).await?;
+            run(args, global, format, targets).await
+        };
+        tokio::select! {
+            status = work => status,
+            // Dropping the work ends the runner and all that it started.
+            Ok(()) = setup::termination() => Ok(INTERRUPTED),
+        }
+    })?
+}
+
+/// The hardware to answer for, each once.
+async fn targets(args: &CheckArgs, global: &Global) -> Result<Vec<Target>, CliError> {
+    let mut targets: Vec<Target> = Vec::new();
+    let mut add = |target: Result<Target, TargetError>| {
+        let target = target.map_err(|error| CliError::Usage(error.to_string()))?;
+        if !targets.iter().any(|known| known.soc_model == target.soc_model) {
+            targets.push(target);
+        }
+        Ok::<_, CliError>(())
+    };
+    for soc in &args.soc {
+        add(Target::from_soc(soc))?;
+    }
+    for arch in &args.htp_arch {
+        add(Target::from_arch(arch))?;
+    }
+    // A device that only a variable names is for runs.
+    if let Some(name) = global.device.as_deref().filter(|name| *name != target::LOCAL) {
+        let device = target::find(name, global).await?;
+        let facts = device.describe().await?;
+        add(Target::from_device(device.id(), &facts.soc))?;
+    }
+    if targets.is_empty() {
+        targets.push(Target::fallback().map_err(|error| CliError::Usage(error.to_string()))?);
+    }
+    Ok(targets)
+}
+
+async fn run(args: &CheckArgs, global: &Global, format: ModelFormat, targets: Vec<Target>) -> Result<u8, CliError> {
+    let binary = format == ModelFormat::ContextBinary;
+    let backends: Vec<(Backend, bool)> = match (args.backend.as_slice(), binary) {
+        ([], true) => vec![(Backend::Htp, false)],
+        ([], false) => [Backend::Htp, Backend::Cpu, Backend::Gpu].map(|backend| (backend, false)).to_vec(),
+        (named, _) => {
+            let first = |at: &usize| !named[..*at].contains(&named[*at]);
+            (0..named.len()).filter(first).map(|at| (named[at], true)).collect()
+        }
+    };
+    let memory_bytes = args.memory_limit_mb.map(|mb| mb << 20).or_else(options::free_memory_share);
+    let preflight = Preflight {
+        runtime_dir: options::runtime(global)?.path,
+        model: args.model.clone(),
+        backends,
+        targets,
+        vtcm_mb: args.vtcm_mb,
+        compile: !args.no_compile,
+        binary,
+        allow_unknown_runtime: global.allow_unknown_runtime,
+        limits: Limits { stage_timeout: Duration::from_secs_f64(args.stage_timeout), memory_bytes },
+    };
+    let bar = bar();
+    let answers = preflight
+        .ask(|question, number, of| {
+            if let Some(bar) = &bar {
+                bar.set_length(of as u64);
+                bar.set_position(number as u64);
+                bar.set_message(question.to_owned());
+            }
+        })
+        .await;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let document = CheckDocument::new(&answers?).map_err(CliError::Failure)?;
+    if args.json {
+        print_json(&document)?;
+    } else {
+        print(&check_text(&document, text_width(), args.all))?;
+    }
+    Ok(match document.verdict() {
+        Verdict::Fine => OK,
+        Verdict::Refused => FAILED,
+        Verdict::Unknown => MISSING,
+    })
+}
+
+/// Progress on a terminal.
+fn bar() -> Option<ProgressBar> {
+    if !std::io::stderr().is_terminal() {
+        return None;
+    }
+    // Cleared also where Ctrl-C drops it.
+    let bar = ProgressBar::new(0).with_finish(ProgressFinish::AndClear);
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {wide_msg}") {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(120));
+    Some(bar)
+}

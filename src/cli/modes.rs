@@ -1,0 +1,315 @@
+//! Ways of measuring and constraints, as options of a run: what they come to, and what does not go together.
+
+use super::CliError;
+use super::options::seconds;
+use super::target::Site;
+use crate::backends::Backend;
+use crate::backends::settings::SettingRequest;
+use crate::event::{Budget, Constraints, Like, Member, Mode};
+
+/// Planned starts a second that make sense: once in 100 s, to what a clock of microseconds can still tell apart.
+const RATES_HZ: (f64, f64) = (0.01, 10_000.0);
+/// Heading of these options in the help.
+const MODES: &str = "Ways of measuring";
+/// Inferences of an AI Hub profile job.
+const AIHUB_ITERATIONS: u64 = 100;
+/// Samples and seconds of `MLPerf`'s single-stream scenario.
+const MLPERF: (u64, f64) = (1024, 60.0);
+/// Longest detailed phase, seconds, where the clean phase is long for its own sake: it warms the device for nothing.
+const DETAILED_SECONDS: f64 = 10.0;
+
+/// How to measure.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ModeOptions {
+    /// Start this many inferences a second, as a camera would; latency counts from the planned start
+    #[arg(long, value_name = "HZ", value_parser = pace, help_heading = MODES)]
+    pub rate: Option<f64>,
+    /// A run at each of these rates, such as 1,5,15,30,max (max: one right after the other); shows what waking up costs
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = pace_or_max, conflicts_with_all = ["rate", "interleave", "like"], help_heading = MODES)]
+    pub rate_sweep: Vec<Option<f64>>,
+    /// Measure for so long (30s, 10m, 1h) and tell percentiles over time, when it throttles, and the steady state
+    #[arg(long, value_name = "TIME", value_parser = seconds, conflicts_with_all = ["iterations", "duration", "like"], help_heading = MODES)]
+    pub sustained: Option<f64>,
+    /// Measure as a published figure was: aihub (100 inferences, burst, fp16) or mlperf (1,024 samples and 60 s)
+    #[arg(long, value_name = "WHOM", value_parser = like, conflicts_with = "rate", help_heading = MODES)]
+    pub like: Option<Like>,
+    /// The published latency; the report says what may explain the gap
+    #[arg(long, value_name = "MS", value_parser = positive, requires = "like", help_heading = MODES)]
+    pub published_ms: Option<f64>,
+    /// Make each run N times, in turns (A B A B ...), so that heat and clock drift favour none
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100), help_heading = MODES)]
+    pub interleave: Option<u32>,
+    /// Before each run but the first, wait until temperatures and clock limits are back, but no longer than this
+    #[arg(long, value_name = "TIME", value_parser = seconds, num_args = 0..=1, require_equals = true, default_missing_value = "5m", help_heading = MODES)]
+    pub cool_down: Option<f64>,
+    /// Longest latency; the report says whether the run keeps it
+    #[arg(long, value_name = "MS", value_parser = positive, help_heading = "Constraints")]
+    pub latency_budget_ms: Option<f64>,
+    /// The percentile that has to keep the budget [default: the highest up to p99 that the samples support]
+    #[arg(long, value_name = "P", value_parser = percent, requires = "latency_budget_ms", help_heading = "Constraints")]
+    pub latency_percentile: Option<f64>,
+    /// Most memory of the process that runs the model; the report says whether it is kept
+    #[arg(long, value_name = "MB", value_parser = positive, help_heading = "Constraints")]
+    pub max_memory_mb: Option<f64>,
+    /// Power matters more than latency: for recommendations
+    #[arg(long, help_heading = "Constraints")]
+    pub power_critical: bool,
+}
+
+/// One run of those that are asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slot {
+    /// Backend.
+    pub backend: Backend,
+    /// How it measures.
+    pub mode: Mode,
+}
+
+/// What else the user asked for, as far as a way of measuring may contradict it.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// `--iterations`.
+    pub iterations: Option<u64>,
+    /// `--duration`, seconds.
+    pub duration: Option<f64>,
+    /// `--perf-profile`.
+    pub perf_profile: Option<&'a str>,
+    /// `--precision`.
+    pub precision: Option<&'a str>,
+    /// `--stage-timeout`, seconds.
+    pub stage_timeout: f64,
+}
+
+impl ModeOptions {
+    /// All runs in the order they are made in: a round over the backends after the other, each backend at each rate.
+    pub fn slots(&self, backends: &[Backend]) -> Vec<Slot> {
+        let rates = if self.rate_sweep.is_empty() { vec![self.rate] } else { self.rate_sweep.clone() };
+        let place = |group: usize, index: usize, of: usize| {
+            let [group, index, of] = [group, index, of].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+            Member { group, index, of }
+        };
+        let rounds = self.interleave.map_or(1, |rounds| rounds as usize);
+        let mut slots = Vec::new();
+        for round in 0..rounds {
+            for (group, &backend) in backends.iter().enumerate() {
+                for (at, &rate_hz) in rates.iter().enumerate() {
+                    let mode = Mode {
+                        rate_hz,
+                        sweep: (!self.rate_sweep.is_empty()).then(|| place(group, at, rates.len())),
+                        repeat: self.interleave.map(|_| place(group, round, rounds)),
+                        sustained: self.sustained.is_some(),
+                        like: self.like,
+                        published_us: self.published_ms.map(|ms| ms * 1000.0),
+                        cool_down_s: self.cool_down,
+                    };
+                    slots.push(Slot { backend, mode });
+                }
+            }
+        }
+        slots
+    }
+
+    /// What the runs have to keep to.
+    pub fn constraints(&self) -> Constraints {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and saturates")]
+        let bytes = |mb: f64| (mb * f64::from(1u32 << 20)) as u64;
+        Constraints {
+            latency_budget_us: self.latency_budget_ms.map(|ms| ms * 1000.0),
+            latency_percent: self.latency_percentile,
+            power_critical: self.power_critical,
+            max_memory_bytes: self.max_memory_mb.map(bytes),
+        }
+    }
+
+    /// Refuses what cannot be done there, and flags that contradict a way of measuring.
+    pub fn check(&self, asked: Asked<'_>, site: &Site) -> Result<(), CliError> {
+        let usage = |text: String| Err(CliError::Usage(text));
+        let slowest = self.rate_sweep.iter().flatten().chain(&self.rate).copied().fold(f64::INFINITY, f64::min);
+        if slowest.is_finite() {
+            let flag = if self.rate.is_some() { "--rate" } else { "--rate-sweep" };
+            if matches!(site, Site::NetRun { .. }) {
+                return usage(format!(
+                    "{flag}: qnn-net-run starts one inference right after the other and cannot wait between them; a qnnscope \
+                     built for the device can: name it with --runner FILE"
+                ));
+            }
+            if 1.0 / slowest >= asked.stage_timeout {
+                return usage(format!(
+                    "{flag}: at {slowest}/s there are {} s between two inferences, which --stage-timeout {} takes for a hang",
+                    1.0 / slowest,
+                    asked.stage_timeout
+                ));
+            }
+        }
+        let contradiction = match self.like {
+            None => None,
+            Some(Like::Aihub) => contradicts_aihub(asked),
+            Some(Like::Mlperf) => contradicts_mlperf(asked),
+        };
+        match contradiction {
+            None => Ok(()),
+            Some(text) => usage(text),
+        }
+    }
+
+    /// Budget of the clean phase, where the way of measuring sets it, and the one of the detailed phase that fits it.
+    pub fn budgets(&self, asked: Asked<'_>) -> Option<(Budget, Budget)> {
+        let clean = match (self.sustained, self.like) {
+            (Some(seconds), _) => Budget::Seconds(seconds),
+            (None, Some(Like::Mlperf)) => Budget::AtLeast {
+                iterations: asked.iterations.unwrap_or(MLPERF.0),
+                seconds: asked.duration.unwrap_or(MLPERF.1),
+            },
+            _ => return None,
+        };
+        let seconds = self.sustained.map_or(DETAILED_SECONDS, |seconds| (seconds / 4.0).min(DETAILED_SECONDS));
+        Some((clean, Budget::Seconds(seconds)))
+    }
+
+    /// Settings that the way of measuring brings with it, where the user's flags do not say the same already.
+    pub fn settings(&self, asked: Asked<'_>) -> Vec<SettingRequest> {
+        if self.like != Some(Like::Aihub) {
+            return Vec::new();
+        }
+        let wanted = [("perf_profile", "burst", asked.perf_profile), ("precision", "float16", asked.precision)];
+        let missing = wanted.into_iter().filter(|(.., given)| given.is_none());
+        let setting = |(name, value, _): (&str, &str, Option<&str>)| SettingRequest {
+            origin: format!("--like aihub: {name}"),
+            name: name.to_owned(),
+            value: value.into(),
+            backend: None,
+        };
+        missing.map(setting).collect()
+    }
+}
+
+fn contradicts_aihub(asked: Asked<'_>) -> Option<String> {
+    let profile = asked.perf_profile.filter(|profile| !profile.trim().eq_ignore_ascii_case("burst"));
+    let full = |text: &&str| ["float32", "fp32", "32"].contains(&text.trim().to_ascii_lowercase().as_str());
+    let contradiction = match asked {
+        Asked { iterations: Some(n), .. } if n != AIHUB_ITERATIONS => {
+            format!("--iterations {n}: a profile job makes {AIHUB_ITERATIONS} inferences")
+        }
+        Asked { duration: Some(_), .. } => {
+            format!("--duration: a profile job makes {AIHUB_ITERATIONS} inferences, however long they take")
+        }
+        _ if profile.is_some() => {
+            format!("--perf-profile {}: a profile job runs in burst", profile.unwrap_or_default())
+        }
+        Asked { precision: Some(text), .. } if full(&text) => {
+            format!("--precision {text}: a profile job lets float graphs compute in fp16")
+        }
+        _ => return None,
+    };
+    Some(format!("--like aihub contradicts {contradiction}; leave one of them out"))
+}
+
+fn contradicts_mlperf(asked: Asked<'_>) -> Option<String> {
+    let contradiction = match asked {
+        Asked { iterations: Some(n), .. } if n < MLPERF.0 => {
+            format!("--iterations {n}: single stream wants at least {} samples", MLPERF.0)
+        }
+        Asked { duration: Some(seconds), .. } if seconds < MLPERF.1 => {
+            format!("--duration {seconds}: single stream wants at least {} s", MLPERF.1)
+        }
+        _ => return None,
+    };
+    Some(format!("--like mlperf contradicts {contradiction}; leave one of them out"))
+}
+
+fn pace(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(value) if (RATES_HZ.0..=RATES_HZ.1).contains(&value) => Ok(value),
+        _ => Err(format!("expected inferences a second, from {} to {}", RATES_HZ.0, RATES_HZ.1)),
+    }
+}
+
+fn pace_or_max(text: &str) -> Result<Option<f64>, String> {
+    if text.trim() == "max" { Ok(None) } else { pace(text).map(Some).map_err(|error| format!("{error}, or max")) }
+}
+
+fn like(text: &str) -> Result<Like, String> {
+    match text {
+        "aihub" => Ok(Like::Aihub),
+        "mlperf" => Ok(Like::Mlperf),
+        _ => Err("known are aihub and mlperf".to_owned()),
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 && value <= 1e9 => Ok(value),
+        _ => Err("expected a number above 0".to_owned()),
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim().trim_start_matches('p').parse::<f64>() {
+        Ok(value) if value > 0.0 && value < 100.0 => Ok(value),
+        _ => Err("expected a percentile between 0 and 100, such as 95 or 99.9".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Asked<'_> =
+        Asked { iterations: None, duration: None, perf_profile: None, precision: None, stage_timeout: 300.0 };
+
+    #[test]
+    fn rounds_go_over_the_backends_in_turn() {
+        let options = ModeOptions { interleave: Some(3), ..ModeOptions::default() };
+        let slots = options.slots(&[Backend::Cpu, Backend::Htp]);
+        let order: Vec<(Backend, u32, u32)> = slots
+            .iter()
+            .map(|slot| slot.mode.repeat.map(|place| (slot.backend, place.group, place.index)).unwrap())
+            .collect();
+        let (cpu, htp) = (Backend::Cpu, Backend::Htp);
+        assert_eq!(order, [(cpu, 0, 0), (htp, 1, 0), (cpu, 0, 1), (htp, 1, 1), (cpu, 0, 2), (htp, 1, 2)]);
+    }
+
+    #[test]
+    fn a_sweep_is_a_run_per_rate() {
+        let options = ModeOptions { rate_sweep: vec![Some(5.0), None], ..ModeOptions::default() };
+        let slots = options.slots(&[Backend::Cpu, Backend::Htp]);
+        let rates: Vec<(Backend, Option<f64>)> = slots.iter().map(|slot| (slot.backend, slot.mode.rate_hz)).collect();
+        let (cpu, htp) = (Backend::Cpu, Backend::Htp);
+        assert_eq!(rates, [(cpu, Some(5.0)), (cpu, None), (htp, Some(5.0)), (htp, None)]);
+    }
+
+    #[test]
+    fn flags_that_contradict_a_published_way_are_named() {
+        for (asked, word) in [
+            (Asked { iterations: Some(50), ..NOTHING }, "--iterations 50"),
+            (Asked { duration: Some(3.0), ..NOTHING }, "--duration"),
+            (Asked { perf_profile: Some("balanced"), ..NOTHING }, "balanced"),
+            (Asked { precision: Some("fp32"), ..NOTHING }, "fp32"),
+        ] {
+            assert!(contradicts_aihub(asked).unwrap().contains(word));
+        }
+        let same = Asked { iterations: Some(100), perf_profile: Some("burst"), precision: Some("fp16"), ..NOTHING };
+        assert_eq!(contradicts_aihub(same), None);
+        assert!(contradicts_mlperf(Asked { iterations: Some(1023), ..NOTHING }).is_some());
+        assert!(contradicts_mlperf(Asked { duration: Some(59.0), ..NOTHING }).is_some());
+        assert_eq!(contradicts_mlperf(Asked { iterations: Some(5000), duration: Some(90.0), ..NOTHING }), None);
+    }
+
+    #[test]
+    fn a_published_way_brings_its_budget_and_settings() {
+        let mlperf = ModeOptions { like: Some(Like::Mlperf), ..ModeOptions::default() };
+        let (clean, _) = mlperf.budgets(NOTHING).unwrap();
+        assert_eq!(clean, Budget::AtLeast { iterations: 1024, seconds: 60.0 });
+        let aihub = ModeOptions { like: Some(Like::Aihub), ..ModeOptions::default() };
+        let names: Vec<String> = aihub.settings(NOTHING).into_iter().map(|setting| setting.name).collect();
+        assert_eq!(names, ["perf_profile", "precision"]);
+        assert_eq!(aihub.settings(Asked { perf_profile: Some("burst"), ..NOTHING }).len(), 1);
+    }
+
+    #[test]
+    fn values() {
+        assert_eq!((pace("30"), pace_or_max("max"), percent("p99.9")), (Ok(30.0), Ok(None), Ok(99.9)));
+        assert!(pace("0").is_err() && pace("NaN").is_err() && pace("1e9").is_err() && percent("100").is_err());
+        assert!(positive("-1").is_err() && positive("inf").is_err() && like("x").is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! What HTP's compiler tells in its log: how much it moves to and from DDR, and where it stopped.
+
+use regex::Regex;
+use std::sync::LazyLock;
+
+/// First line of the compiler's summary; one a graph.
+const SUMMARY: &str = "DDR bandwidth summary";
+/// Errors that say no more than that something failed, and one that QAIRT 2.51 prints for every graph.
+const HOLLOW: [&str; 6] = [
+    "unexpected GraphHtpSettings option",
+    "graph prepare failed",
+    "Failed to finalize graph",
+    "prepare failed (err=",
+    "Lookup in ",
+    "Failed to successfully compose graph",
+];
+
+/// Traffic between VTCM and DDR of one execution, as planned by the compiler, bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Written out because VTCM was full.
+    pub spill: Option<u64>,
+    /// Read back after it was spilled.
+    pub fill: Option<u64>,
+    /// Read in all.
+    pub read: Option<u64>,
+    /// Written in all.
+    pub write: Option<u64>,
+}
+
+/// The summaries of a log, in the order of the graphs that were compiled.
+pub fn traffic<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Traffic> {
+    let mut found: Vec<Traffic> = Vec::new();
+    for line in lines.map(str::trim) {
+        if line.contains(SUMMARY) {
+            found.push(Traffic::default());
+        } else if let (Some((name, bytes)), Some(last)) = (line.split_once('='), found.last_mut()) {
+            let place = match name {
+                "spill_bytes" => &mut last.spill,
+                "fill_bytes" => &mut last.fill,
+                "read_total_bytes" => &mut last.read,
+                "write_total_bytes" => &mut last.write,
+                _ => continue,
+            };
+            *place = bytes.trim().parse().ok();
+        }
+    }
+    found
+}
+
+/// Whether a line of the log is of use here.
+pub fn matters(line: &str) -> bool {
+    line.contains("_bytes=") || line.contains(SUMMARY) || line.contains("generated:")
+}
+
+static GENERATED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"^"(.+)" generated: "#).ok());
+static REFUSED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"op `(.+?)` \(\S*\) was refused by ").ok());
+
+/// The op at which the compiler stopped: it names the ops from which the ones that failed were made.
+pub fn stopped_at<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<String> {
+    let pattern = GENERATED.as_ref()?;
+    lines.find_map(|line| Some(pattern.captures(line.trim())?[1].to_owned()))
+}
+
+/// The op that a failed composition names.
+pub fn refused_op(message: &str) -> Option<String> {
+    Some(REFUSED.as_ref()?.captures(message)?[1].to_owned())
+}
+
+/// The errors that tell something, each once.
+pub fn errors<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found: Vec<&str> = Vec::new();
+    for line in lines.map(str::trim) {
+        if !HOLLOW.iter().any(|hollow| line.contains(hollow)) && !found.contains(&line) {
+            found.push(line);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_real_log_of_a_compiler_that_gave_up() {
+        let log = include_str!("../../../tests/data/run-logs/htp-finalize-1002-hardswish-info.log");
+        let lines = || log.lines().map(|line| line.rsplit("<E>").next().unwrap_or(line));
+        assert_eq!(stopped_at(lines()).as_deref(), Some("b0/res"));
+        assert!(traffic(log.lines()).is_empty());
+        let errors = errors(log.lines().filter(|line| line.contains("ERROR")));
+        assert!(errors[0].contains("could not create op: q::flat_from_vtcm"), "{errors:?}");
+    }
+
+    #[test]
+    fn summaries_belong_to_their_graphs() {
+        let log = "spill_bytes=9\n====== DDR bandwidth summary ======\nspill_bytes=1\nfill_bytes=2\nwrite_total_bytes=3\n\
+                   read_total_bytes=4\nother=1\n====== DDR bandwidth summary ======\nspill_bytes=x\nfill_bytes=5\n";
+        let first = Traffic { spill: Some(1), fill: Some(2), read: Some(4), write: Some(3) };
+        assert_eq!(traffic(log.lines()), [first, Traffic { fill: Some(5), ..Traffic::default() }]);
+        assert!(log.lines().filter(|line| matters(line)).count() == 9);
+    }
+
+    #[test]
+    fn a_refused_op_is_found_in_the_message() {
+        let message = "op `a `b` c` (Relu) was refused by graphAddNode with 6005 (X: y); then it failed";
+        assert_eq!(refused_op(message).as_deref(), Some("a `b` c"));
+        assert_eq!(refused_op("op was refused"), None);
+    }
+}

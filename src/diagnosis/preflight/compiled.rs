@@ -1,0 +1,271 @@
+//! The what-if table: what came of compiling for each SoC.
+
+use super::compile_log::{self, Traffic};
+use super::{CompileAnswer, Target, binary, cannot_be_asked};
+use crate::backends::errors;
+use crate::backends::qnn::runner::{Compiled, CompiledGraph};
+use crate::diagnosis::{self, diagnose_failure};
+use crate::event::{Failure, LogLevel, Stage};
+use crate::models::{ContextBinaryInfo, Graph};
+use serde::Serialize;
+
+/// A cause counts from this confidence on.
+const CONFIDENT: f64 = 0.35;
+/// Errors of the log that are kept.
+const MOST_ERRORS: usize = 8;
+
+/// What came of compiling one graph for one SoC, or of loading a context binary.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CompileRow {
+    /// Graph; none where it did not come to that, and for context binaries.
+    pub graph: Option<String>,
+    /// Architecture, such as `v75`.
+    pub arch: Option<String>,
+    /// SoC.
+    pub soc: String,
+    /// QNN's number of it.
+    pub soc_model: Option<u32>,
+    /// Whether it compiles (or loads); none where nobody could be asked.
+    pub ok: Option<bool>,
+    /// Code of the call that failed; 0 for success.
+    pub code: Option<u64>,
+    /// Symbol of the code.
+    pub symbol: Option<String>,
+    /// Why not.
+    pub reason: Option<String>,
+    /// The op at which it stopped.
+    pub stopped_at: Option<String>,
+    /// Likely cause.
+    pub cause: Option<CauseRow>,
+    /// VTCM that the graph uses, bytes.
+    pub vtcm_bytes: Option<u64>,
+    /// VTCM that the SoC has, bytes.
+    pub soc_vtcm_bytes: Option<u64>,
+    /// Written to DDR because VTCM was full, bytes an inference.
+    pub spill_bytes: Option<u64>,
+    /// Read back after it was spilled, bytes an inference.
+    pub fill_bytes: Option<u64>,
+    /// Read from DDR in all, bytes an inference.
+    pub ddr_read_bytes: Option<u64>,
+    /// Written to DDR in all, bytes an inference.
+    pub ddr_write_bytes: Option<u64>,
+    /// Buffer in DDR for what is spilled, bytes.
+    pub spill_fill_buffer_bytes: Option<u64>,
+    /// Size of the context binary with all graphs, bytes.
+    pub binary_bytes: Option<u64>,
+    /// Time that graphFinalize took on this machine, microseconds.
+    pub finalize_us: Option<f64>,
+    /// What else is to be known.
+    pub notes: Vec<String>,
+    /// Errors of the compiler's log.
+    pub log: Vec<String>,
+}
+
+/// A cause of the failure catalogue.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CauseRow {
+    /// Id in the catalogue.
+    pub id: &'static str,
+    /// Title.
+    pub title: String,
+    /// What to do.
+    pub fix: String,
+}
+
+impl CompileRow {
+    fn new(target: &Target) -> Self {
+        Self {
+            graph: None,
+            arch: target.arch_name(),
+            soc: target.label.clone(),
+            soc_model: target.soc_model,
+            ok: None,
+            code: None,
+            symbol: None,
+            reason: None,
+            stopped_at: None,
+            cause: None,
+            vtcm_bytes: None,
+            soc_vtcm_bytes: target.vtcm_mb.map(|mb| u64::from(mb) << 20),
+            spill_bytes: None,
+            fill_bytes: None,
+            ddr_read_bytes: None,
+            ddr_write_bytes: None,
+            spill_fill_buffer_bytes: None,
+            binary_bytes: None,
+            finalize_us: None,
+            notes: Vec::new(),
+            log: Vec::new(),
+        }
+    }
+}
+
+/// The rows of one SoC.
+pub fn rows(answer: &CompileAnswer, graphs: &[Graph], binary: Option<&ContextBinaryInfo>) -> Vec<CompileRow> {
+    let mut rows = match (&answer.answer, binary) {
+        (Ok(compiled), None) => compiled_rows(answer, compiled),
+        (Ok(_), Some(_)) => vec![CompileRow { ok: Some(true), code: Some(0), ..CompileRow::new(&answer.target) }],
+        (Err(failure), _) => vec![failed_row(answer, failure)],
+    };
+    for row in &mut rows {
+        if let Some(info) = binary {
+            against(row, info, &answer.target);
+        }
+        row.notes.extend(float_note(row, &answer.target, graphs));
+        if binary.is_none() {
+            row.notes.extend(vtcm_note(row));
+        }
+    }
+    rows
+}
+
+fn compiled_rows(answer: &CompileAnswer, compiled: &Compiled) -> Vec<CompileRow> {
+    let texts = || answer.lines.iter().map(|(_, text)| text.as_str());
+    let traffic = compile_log::traffic(texts());
+    let done = compiled.graphs.iter().filter(|graph| graph.code == 0).count();
+    // One summary a graph, or it is not clear which is whose.
+    let mut traffic = if traffic.len() == done { traffic } else { Vec::new() }.into_iter();
+    let lower = compiled.hexagon_arch.zip(answer.target.arch).filter(|(made, has)| made < has);
+    compiled
+        .graphs
+        .iter()
+        .map(|graph| {
+            let row = CompileRow {
+                graph: Some(graph.name.clone()),
+                code: Some(graph.code),
+                finalize_us: Some(graph.finalize_us),
+                ..CompileRow::new(&answer.target)
+            };
+            if graph.code != 0 {
+                return stopped_row(row, answer, graph);
+            }
+            let Traffic { spill, fill, read, write } = traffic.next().unwrap_or_default();
+            let mut notes = Vec::new();
+            if let Some((made, has)) = lower {
+                notes.push(format!("these libraries prepare graphs for v{made} on this v{has} part"));
+            }
+            CompileRow {
+                ok: Some(true),
+                vtcm_bytes: graph.vtcm_bytes,
+                spill_bytes: spill,
+                fill_bytes: fill,
+                ddr_read_bytes: read,
+                ddr_write_bytes: write,
+                spill_fill_buffer_bytes: graph.spill_fill_buffer_bytes,
+                binary_bytes: compiled.binary_bytes,
+                notes,
+                ..row
+            }
+        })
+        .collect()
+}
+
+fn errors_of(answer: &CompileAnswer) -> Vec<&str> {
+    let errors = answer.lines.iter().filter(|(level, _)| *level == LogLevel::Error).map(|(_, text)| text.as_str());
+    compile_log::errors(errors)
+}
+
+fn kept(errors: &[&str]) -> Vec<String> {
+    errors.iter().take(MOST_ERRORS).map(|&line| line.to_owned()).collect()
+}
+
+/// A graph that the compiler gave up.
+fn stopped_row(row: CompileRow, answer: &CompileAnswer, graph: &CompiledGraph) -> CompileRow {
+    let errors = errors_of(answer);
+    let symbol = errors::lookup(graph.code, "graphFinalize").map(|row| row.symbol.to_owned());
+    let failure =
+        Failure { code: Some(graph.code), ..Failure::new(Stage::Finalize, "graphFinalize", "graphFinalize failed") };
+    let said = errors.first().map(|line| (*line).to_owned());
+    CompileRow {
+        ok: Some(false),
+        symbol,
+        reason: said.or_else(|| Some("the compiler does not say why".to_owned())),
+        stopped_at: compile_log::stopped_at(answer.lines.iter().map(|(_, text)| text.as_str())),
+        cause: cause(&failure, answer),
+        log: kept(&errors),
+        ..row
+    }
+}
+
+/// It did not come to compiling, or the compiler did not live.
+fn failed_row(answer: &CompileAnswer, failure: &Failure) -> CompileRow {
+    let asked = !cannot_be_asked(failure);
+    let errors = errors_of(answer);
+    let stopped_at = compile_log::refused_op(&failure.message);
+    // Where an op is named, the composer's own failure only says so again.
+    let said = errors.first().filter(|_| stopped_at.is_some()).map(|line| (*line).to_owned());
+    CompileRow {
+        ok: asked.then_some(false),
+        code: failure.code,
+        symbol: failure.symbol.clone(),
+        reason: said.or_else(|| Some(failure.message.clone())),
+        stopped_at,
+        cause: asked.then(|| cause(failure, answer)).flatten(),
+        log: kept(&errors),
+        ..CompileRow::new(&answer.target)
+    }
+}
+
+fn cause(failure: &Failure, answer: &CompileAnswer) -> Option<CauseRow> {
+    let lines = answer.lines.iter().enumerate().map(|(at, (_, text))| (at as u64 + 1, text.as_str()));
+    let diagnosis = diagnose_failure(failure, lines);
+    let best = diagnosis.causes.first().filter(|finding| finding.confidence >= CONFIDENT)?;
+    let cause = best.cause();
+    Some(CauseRow { id: best.id, title: cause.title.clone(), fix: cause.fix.clone() })
+}
+
+/// The libraries of this machine load a binary for any hardware; the hardware does not.
+fn against(row: &mut CompileRow, info: &ContextBinaryInfo, target: &Target) {
+    let graph = info.graphs.iter().max_by_key(|graph| graph.vtcm_bytes);
+    row.vtcm_bytes = graph.and_then(|graph| graph.vtcm_bytes);
+    row.spill_fill_buffer_bytes = info.graphs.iter().filter_map(|graph| graph.spill_fill_bytes).max();
+    for problem in binary::against_target(info, target) {
+        if problem.blocking && row.ok != Some(false) {
+            row.ok = Some(false);
+            row.code = None;
+            row.symbol = None;
+            row.reason = Some(problem.message);
+            row.cause = Some(CauseRow { id: problem.id, title: title(problem.id), fix: problem.remedy });
+        } else {
+            row.notes.push(problem.message);
+        }
+    }
+}
+
+/// Title of a cause in the failure catalogue.
+fn title(id: &str) -> String {
+    diagnosis::cause(id).map_or_else(|| id.to_owned(), |cause| cause.title.clone())
+}
+
+/// The compiler does not keep to the VTCM that a part has.
+fn vtcm_note(row: &CompileRow) -> Option<String> {
+    let (wants, has) = row.vtcm_bytes.zip(row.soc_vtcm_bytes).filter(|(wants, has)| wants > has)?;
+    Some(format!(
+        "compiled for {} MB of VTCM, {} has {}: a context binary made so is refused there (5005); see --vtcm-mb {}",
+        wants >> 20,
+        row.soc,
+        has >> 20,
+        has >> 20
+    ))
+}
+
+/// The compiler takes float ops for parts that cannot run them.
+fn float_note(row: &CompileRow, target: &Target, graphs: &[Graph]) -> Option<String> {
+    row.ok?;
+    let mut ops = graphs
+        .iter()
+        .filter(|graph| row.graph.as_ref().is_none_or(|name| *name == graph.name))
+        .flat_map(|graph| &graph.ops)
+        .filter(|op| op.outputs.iter().any(|tensor| tensor.dtype.is_float()) && op.op_type != "Dequantize");
+    let first = ops.next()?;
+    match target.fp16 {
+        Some(true) => None,
+        Some(false) => Some(format!(
+            "{} runs no float ops on HTP, and the model has {} (`{}` is the first): quantise them",
+            target.label,
+            ops.count() + 1,
+            first.name
+        )),
+        None => Some(format!("whether {} runs float ops on HTP is not known; the model has some", target.label)),
+    }
+}

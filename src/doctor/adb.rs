@@ -1,0 +1,88 @@
+//! The adb program, its server, and the devices behind it.
+
+use super::item::Item;
+use super::start::{Started, on_path, start};
+use crate::devices::{AdbServer, AdbTransport, Attached, Device, DeviceError};
+use std::time::Duration;
+
+/// Longest start of adb.
+const LIMIT: Duration = Duration::from_secs(5);
+/// Word for the only device attached.
+const ANY: &str = "adb";
+/// Word for this machine.
+const LOCAL: &str = "local";
+
+/// What was found.
+pub struct Adb {
+    /// Its lines.
+    pub items: Vec<Item>,
+    /// Devices that are meant and ready.
+    pub ready: Vec<Device>,
+}
+
+/// Looks at adb and what is attached; of several devices those that `asked` means.
+pub async fn examine(server: AdbServer, asked: Option<&str>) -> Adb {
+    let mut items = vec![program().await];
+    let answered = async {
+        server.ensure().await?;
+        server.devices().await
+    };
+    let attached = match answered.await {
+        Ok(attached) => {
+            items.push(Item::ok("server", "adb server", format!("answers at {server}")));
+            attached
+        }
+        Err(error) => {
+            // adb that is not there is told above.
+            if !matches!(error, DeviceError::NoAdb) {
+                let fix = error.advice().unwrap_or_default();
+                items.push(Item::warning("server", "adb server", error.to_string(), fix));
+            }
+            Vec::new()
+        }
+    };
+    if attached.is_empty() {
+        let fix = "switch USB debugging on and plug a device in, or `qnnscope connect HOST:PORT`";
+        items.push(Item::warning("devices", "devices", "none is attached", fix));
+    }
+    items.extend(attached.iter().map(state));
+    let named = asked.filter(|asked| ![ANY, LOCAL].contains(asked));
+    if let Some(name) = named.filter(|name| !attached.iter().any(|device| device.serial == *name)) {
+        let detail = format!("{name} is asked for, and not attached");
+        items.push(Item::problem("asked", "device asked for", detail, "`qnnscope devices` lists what is attached"));
+    }
+    let is_meant = |device: &&Attached| match asked {
+        None | Some(ANY) => true,
+        Some(name) => device.serial == name,
+    };
+    let ready = attached.iter().filter(is_meant).filter(|device| device.state.is_ready());
+    Adb { ready: ready.map(|device| Device::new(AdbTransport::new(server, &device.serial))).collect(), items }
+}
+
+async fn program() -> Item {
+    let Some(path) = on_path("adb") else {
+        let fix = DeviceError::NoAdb.advice().unwrap_or_default();
+        return Item::warning("adb", "adb", "there is no adb on PATH", fix);
+    };
+    match start(&path, &["version"], &[], LIMIT).await {
+        Started::Ended { status: Some(0), output } => {
+            let version = output.lines().find_map(|line| line.strip_prefix("Version ")).map(str::trim);
+            let version = version.map_or_else(String::new, |version| format!(", {version}"));
+            Item::ok("adb", "adb", format!("{}{version}", path.display()))
+        }
+        Started::Ended { .. } | Started::Hangs | Started::Refused(_) => {
+            let detail = format!("{} does not run", path.display());
+            Item::problem("adb", "adb", detail, "run `adb version` by hand and read what it says")
+        }
+    }
+}
+
+fn state(device: &Attached) -> Item {
+    let model = device.model.as_ref().map_or_else(String::new, |model| format!(", {model}"));
+    let what = format!("device {}", device.serial);
+    let detail = format!("{}{model}", device.state);
+    match device.state.advice() {
+        None => Item::ok(&device.serial, &what, detail),
+        Some(advice) => Item::problem(&device.serial, &what, detail, advice),
+    }
+}

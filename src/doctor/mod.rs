@@ -1,0 +1,99 @@
+//! Whether this machine and its devices are fit to run QNN models: every part looked at once, side by side, with what to do about
+//! what is not as it should be. Nothing is changed anywhere, except that an adb server is started where there is adb and none runs.
+
+mod adb;
+mod build;
+mod device;
+mod environment;
+mod item;
+mod runtimes;
+mod sdk;
+mod start;
+mod tools;
+
+pub use item::{Examination, Item, Section, Status};
+
+use crate::backends::runtime::Env;
+use crate::devices::AdbServer;
+use std::path::{Path, PathBuf};
+
+/// What is to be looked at, and where.
+#[derive(Debug, Clone)]
+pub struct Doctor {
+    /// `--runtime`.
+    pub runtime: Option<PathBuf>,
+    /// `--runner`.
+    pub runner: Option<PathBuf>,
+    /// The device that is meant; none: this machine and every device that is ready.
+    pub device: Option<String>,
+    /// The adb server, as it was named.
+    pub adb_server: Option<String>,
+    /// Most memory that a library may take when it is tried, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Variables of runtimes.
+    pub env: Env,
+}
+
+/// What a part of the examination is about; told as it begins, for people who wait.
+pub type Tell<'a> = &'a (dyn Fn(&str) + Sync);
+
+impl Doctor {
+    /// Looks at everything.
+    pub async fn examine(&self, tell: Tell<'_>) -> Examination {
+        tell("tools, libraries and devices");
+        let sdk = sdk::find(self.runtime.as_deref(), &self.env);
+        let root = sdk.root.as_deref();
+        let (tools, runtimes, build, devices) = tokio::join!(
+            async {
+                let tools = tools::examine(root).await;
+                tell("libraries and devices");
+                tools
+            },
+            runtimes::examine(self),
+            build::examine(root, &self.env),
+            self.devices(root),
+        );
+        let (runtime_items, here) = runtimes;
+        let (device_sections, able) = devices;
+        let mut sections = vec![
+            Section::new("sdk", "SDK and tools", None, [sdk.items, tools].concat()),
+            Section::new("environment", "environment variables", None, environment::examine(root)),
+            Section::new("build", "Python and compilers, for the SDK's converters", None, build),
+            Section::new("runtime", "libraries for this machine", None, runtime_items),
+        ];
+        sections.extend(device_sections);
+        Examination { asked: self.device.clone(), sections, backends_here: here, devices: able }
+    }
+
+    /// The adb server, and the devices that are meant; with those on which a run can be made.
+    async fn devices(&self, sdk: Option<&Path>) -> (Vec<Section>, Vec<String>) {
+        let server = match AdbServer::locate(self.adb_server.as_deref()) {
+            Ok(server) => server,
+            Err(error) => {
+                let fix = error.advice().unwrap_or_default();
+                let item = Item::problem("server", "adb server", error.to_string(), fix);
+                return (vec![Section::new("adb", "adb and devices", None, vec![item])], Vec::new());
+            }
+        };
+        let adb = adb::examine(server, self.device.as_deref()).await;
+        let mut sections = vec![Section::new("adb", "adb and devices", None, adb.items)];
+        let mut able = Vec::new();
+        let mut asked = Vec::new();
+        for device in adb.ready {
+            let (doctor, sdk) = (self.clone(), sdk.map(Path::to_owned));
+            asked.push(tokio::spawn(async move {
+                let id = device.id().to_owned();
+                (id, device::examine(&device, &doctor, sdk.as_deref()).await)
+            }));
+        }
+        for answer in asked {
+            // One that panicked is a defect of ours; the others are still worth showing.
+            let Ok((id, (items, runs))) = answer.await else { continue };
+            sections.push(Section::new(&format!("device:{id}"), &format!("device {id}"), Some(&id), items));
+            if runs {
+                able.push(id);
+            }
+        }
+        (sections, able)
+    }
+}

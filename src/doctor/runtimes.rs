@@ -1,0 +1,181 @@
+//! The QNN libraries for this machine, and which of their backends load.
+
+use super::Doctor;
+use super::item::Item;
+use super::start::advice_for;
+use crate::backends::Backend;
+use crate::backends::local::probe_library;
+use crate::backends::qnn::runner::ProbeAnswer;
+use crate::backends::runtime::{LibraryFile, RuntimeDir, choose, survey};
+use crate::facts::{LinkSearch, missing_libraries, read_elf};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Libraries that are tried at once: each takes a process and a hundred megabytes.
+const AT_ONCE: usize = 3;
+/// Runtimes whose libraries are tried.
+const MOST_RUNTIMES: usize = 3;
+/// What to do where there is none.
+const INSTALL: &str = "`qnnscope runtime install` gets one";
+
+/// Looks at every runtime; also the backends of the chosen one that load.
+pub async fn examine(doctor: &Doctor) -> (Vec<Item>, Vec<&'static str>) {
+    let found = survey(doctor.runtime.as_deref(), &doctor.env);
+    let mut items = Vec::new();
+    for (index, problem) in found.problems.iter().enumerate() {
+        let id = format!("place-{index}");
+        items.push(Item::warning(&id, "not a runtime", problem.to_string(), problem.hint().unwrap_or_default()));
+    }
+    let chosen = match choose(doctor.runtime.as_deref(), &doctor.env) {
+        Ok(chosen) => chosen,
+        Err(error) => {
+            let fix = error.hint().unwrap_or_else(|| INSTALL.to_owned());
+            items.push(Item::problem("runtime", "QNN libraries", error.to_string(), fix));
+            return (items, Vec::new());
+        }
+    };
+    let scratch = match tempfile::tempdir() {
+        Ok(scratch) => scratch,
+        Err(error) => {
+            let detail = format!("there is no temporary folder to try libraries in: {error}");
+            items.push(Item::problem(
+                "runtime",
+                "QNN libraries",
+                detail,
+                "free some space in the folder of temporary files",
+            ));
+            return (items, Vec::new());
+        }
+    };
+    let others = found.runtimes.iter().filter(|runtime| runtime.path != chosen.path).take(MOST_RUNTIMES - 1);
+    let runtimes: Vec<&RuntimeDir> = std::iter::once(&chosen).chain(others).collect();
+    let permits = Arc::new(Semaphore::new(AT_ONCE));
+    let mut tries = Vec::new();
+    for (index, runtime) in runtimes.iter().enumerate() {
+        for library in runtime.libraries.iter().filter(|library| is_tried(library)) {
+            let (library, scratch, permits) = (library.clone(), scratch.path().to_owned(), permits.clone());
+            let memory = doctor.memory_bytes;
+            tries.push((index, tokio::spawn(async move { attempt(library, &scratch, &permits, memory).await })));
+        }
+    }
+    let mut attempts = Vec::new();
+    for (index, attempt) in tries {
+        if let Ok(Some(attempt)) = attempt.await {
+            attempts.push((index, attempt));
+        }
+    }
+    let mut loading = Vec::new();
+    for (index, runtime) in runtimes.iter().enumerate() {
+        let of_it: Vec<&Attempt> = attempts.iter().filter(|(at, _)| *at == index).map(|(_, attempt)| attempt).collect();
+        items.push(runtime_line(index, runtime, &of_it));
+        for attempt in of_it {
+            let item = library_line(index, attempt);
+            if index == 0 && attempt.answer.error.is_none() && attempt.name != "system" {
+                loading.push(attempt.name);
+            }
+            items.push(item);
+        }
+        if index == 0 {
+            items.extend(absent(runtime));
+        }
+    }
+    // Without the system library neither DLCs nor context binaries can be read; model libraries still run.
+    (items, loading)
+}
+
+/// A library that was tried.
+struct Attempt {
+    name: &'static str,
+    path: PathBuf,
+    answer: ProbeAnswer,
+    /// What it lacks, where it did not load.
+    missing: Vec<String>,
+    /// True for a file that is shorter than it says.
+    is_cut: bool,
+}
+
+fn is_tried(library: &LibraryFile) -> bool {
+    matches!(library.backend, Some("cpu" | "htp" | "gpu" | "system"))
+}
+
+async fn attempt(library: LibraryFile, scratch: &Path, permits: &Semaphore, memory: Option<u64>) -> Option<Attempt> {
+    let _permit = permits.acquire().await.ok()?;
+    let answer = probe_library(&library.path, scratch, memory).await.unwrap_or_else(|error| ProbeAnswer {
+        build_id: None,
+        core_api: None,
+        backend_api: None,
+        error: Some(error.to_string()),
+    });
+    let path = library.path.clone();
+    let (missing, is_cut) = if answer.error.is_some() {
+        tokio::task::spawn_blocking(move || why_not(&path)).await.unwrap_or_default()
+    } else {
+        Default::default()
+    };
+    Some(Attempt { name: library.backend?, path: library.path, answer, missing, is_cut })
+}
+
+/// What a library that does not load lacks, and whether it is cut short.
+fn why_not(path: &Path) -> (Vec<String>, bool) {
+    let bytes = std::fs::metadata(path).map_or(0, |meta| meta.len());
+    let is_cut = match read_elf(path) {
+        Ok(Some(elf)) => elf.needs_bytes.is_some_and(|needs| needs > bytes),
+        Ok(None) => true,
+        Err(_) => false,
+    };
+    // The child that tries a library searches its folder first.
+    let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> =
+        path.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&own)).collect();
+    let missing = missing_libraries(path, &LinkSearch::new(&folders));
+    (missing.into_iter().map(|(name, _)| name).collect(), is_cut)
+}
+
+fn runtime_line(index: usize, runtime: &RuntimeDir, tried: &[&Attempt]) -> Item {
+    let build =
+        tried.iter().find_map(|attempt| attempt.answer.build_id.clone()).unwrap_or_else(|| "build unknown".to_owned());
+    let api = tried.iter().find_map(|attempt| attempt.answer.core_api.clone());
+    let api = api.map_or_else(String::new, |api| format!(", core API {api}"));
+    let used = if index == 0 { "used: " } else { "also there: " };
+    let detail = format!("{used}{} ({}), {build}{api}", runtime.path.display(), runtime.source);
+    let id = if index == 0 { "runtime".to_owned() } else { format!("runtime-{index}") };
+    Item::ok(&id, "QNN libraries", detail)
+}
+
+fn library_line(index: usize, attempt: &Attempt) -> Item {
+    let id = if index == 0 { attempt.name.to_owned() } else { format!("{}-{index}", attempt.name) };
+    let what = if attempt.name == "system" { "system library".to_owned() } else { format!("{} backend", attempt.name) };
+    let Some(error) = &attempt.answer.error else {
+        let api = attempt.answer.backend_api.as_ref().map_or_else(String::new, |api| format!(", API {api}"));
+        return Item::ok(&id, &what, format!("loads{api}"));
+    };
+    let shown = attempt.path.display();
+    let is_pc = matches!(std::env::consts::ARCH, "x86_64" | "x86");
+    if attempt.name == "gpu" && is_pc && !attempt.is_cut && attempt.missing.is_empty() {
+        let said = error.split(" (").next().unwrap_or(error);
+        let fix = "run it on a device: it needs an Adreno";
+        return Item::warning(&id, &what, format!("no Adreno on this machine: {said}"), fix);
+    }
+    let (detail, fix) = if attempt.is_cut {
+        (format!("{shown} is cut short or no library"), "install the libraries again".to_owned())
+    } else if attempt.missing.is_empty() {
+        (format!("does not load: {error}"), "take a runtime whose library is made for this machine".to_owned())
+    } else {
+        (format!("does not load: {} is missing", attempt.missing.join(", ")), advice_for(&attempt.missing))
+    };
+    // What another runtime lacks is in nobody's way.
+    if index == 0 { Item::problem(&id, &what, detail, fix) } else { Item::warning(&id, &what, detail, fix) }
+}
+
+/// Backends that the runtime has no library of.
+fn absent(runtime: &RuntimeDir) -> Vec<Item> {
+    let missing = Backend::ALL.into_iter().filter(|backend| runtime.library(backend.name()).is_none());
+    missing
+        .map(|backend| {
+            let fix = "take a runtime that has it: `qnnscope runtime list` shows those that are there";
+            let what = format!("{backend} backend");
+            Item::warning(backend.name(), &what, format!("this runtime has no {}", backend.library()), fix)
+        })
+        .collect()
+}

@@ -1,0 +1,14 @@
+//! What files and devices say of themselves: build ids, ELF headers, what libraries need, the DSP's files and nodes.
+//! Everything here only reads. The confirming checks ([`crate::checks`]) and `qnnscope doctor` both build on it.
+
+mod build_id;
+mod context;
+mod dsp;
+mod elf;
+mod missing;
+
+pub use build_id::{BuildId, build_id_in, build_id_of};
+pub use context::{ContextText, context_text};
+pub use dsp::{DSP_FOLDERS, DspLook, Folder, LIBRARY_FOLDERS, Listing, Node, RemoteFile, Remoteproc, details, look};
+pub use elf::{ElfFacts, hexagon_arch, parse_header, read_elf};
+pub use missing::{LinkSearch, missing_libraries};

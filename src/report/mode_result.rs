@@ -1,0 +1,39 @@
+//! Ways of measuring in the result document.
+
+use crate::analysis::Figures;
+use crate::store::{PaceStats, Run};
+use serde::Serialize;
+
+/// How a paced run kept to its schedule.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct PaceResult {
+    rate_hz: f64,
+    planned: Option<u64>,
+    done: u64,
+    on_time: u64,
+    missed: u64,
+    unstarted: u64,
+    overloaded: bool,
+    service_us: Figures,
+    wait_cpu_percent: Option<f64>,
+    worst_start_us: Option<f64>,
+}
+
+/// Of a run, if it was paced.
+pub(super) fn pace(run: &Run) -> Option<PaceResult> {
+    run.pace.as_ref().map(|pace| {
+        let done = pace.service.count();
+        PaceResult {
+            rate_hz: pace.rate_hz,
+            planned: pace.report.map(|report| report.planned),
+            done,
+            on_time: done - pace.missed,
+            missed: pace.missed,
+            unstarted: PaceStats::unstarted(pace),
+            overloaded: pace.is_overloaded(),
+            service_us: Figures::of(&pace.service),
+            wait_cpu_percent: pace.report.map(|report| 100.0 * report.wait_cpu_us / report.wall_us.max(1.0)),
+            worst_start_us: pace.report.map(|report| report.worst_start_us),
+        }
+    })
+}
