@@ -403,6 +403,9 @@ macro_rules! screen {
     };
 }
 
+#[path = "screens/pages.rs"]
+mod pages;
+
 fn start_view() -> View {
     let recent = ["/home/ada/models/mobilenet_v2.dlc", "/home/ada/models/libyolo_nas_s.so"].map(PathBuf::from);
     View::start(recent.to_vec(), backends())
@@ -449,8 +452,11 @@ fn two_runs_and_a_switch() {
 #[test]
 fn a_failure_says_what_why_and_next() {
     let session = failed();
-    screen!(failed_80x24, session, live_view(), 80 x 24);
-    screen!(failed_120x40, session, live_view(), 120 x 40);
+    let mut view = live_view();
+    // The diagnosis opens by itself; this is what is behind it.
+    press(&session, &mut view, &[KeyAction::Redraw, KeyAction::Back]);
+    screen!(failed_80x24, session, view, 80 x 24);
+    screen!(failed_120x40, session, view, 120 x 40);
 }
 
 #[test]
@@ -721,6 +727,13 @@ fn every_size_is_survived() {
                 for height in (1..16).chain([23, 29, 30, 31, 38]) {
                     render(session, &mut view, width, height);
                 }
+            }
+        }
+        for keys in pages::WAYS {
+            let mut view = live_view();
+            press(session, &mut view, keys);
+            for (width, height) in pages::SIZES {
+                render(session, &mut view, width, height);
             }
         }
         for pane in Pane::ALL {

@@ -22,6 +22,8 @@ struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     writer: Box<dyn Write + Send>,
     screen: Arc<Mutex<vt100::Parser>>,
+    /// Everything that was written to the terminal.
+    written: Arc<Mutex<Vec<u8>>>,
     _data: tempfile::TempDir,
 }
 
@@ -46,14 +48,17 @@ impl Terminal {
         let screen = Arc::new(Mutex::new(vt100::Parser::new(size(rows), size(cols), 0)));
         let mut reader = pair.master.try_clone_reader().unwrap();
         let sink = screen.clone();
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let kept = written.clone();
         std::thread::spawn(move || {
             let mut buffer = [0u8; 4096];
             while let Ok(count @ 1..) = reader.read(&mut buffer) {
                 sink.lock().unwrap().process(&buffer[..count]);
+                kept.lock().unwrap().extend_from_slice(&buffer[..count]);
             }
         });
         let writer = pair.master.take_writer().unwrap();
-        Self { master: pair.master, child, writer, screen, _data: data }
+        Self { master: pair.master, child, writer, screen, written, _data: data }
     }
 
     fn text(&self) -> String {
@@ -198,8 +203,41 @@ fn a_killed_runner_is_a_failed_run_on_a_living_screen() {
     let runner = children(terminal.pid())[0];
     signal(runner, "KILL");
     terminal.wait_for_text("SIGKILL");
+    terminal.wait_for_text("diagnosis · run 1 on cpu");
+    terminal.keys("q");
+    terminal.wait_for_text("1 cpu ✗ failed");
     terminal.keys("q");
     assert_eq!(terminal.end(), 1);
+}
+
+#[test]
+fn a_failed_run_opens_its_diagnosis_and_runs_again_after_the_fix() {
+    // The file is cut short, which the real libraries refuse; the fix is to put the whole one in its place.
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("net.bin");
+    let context = support::context_binary("2.3.0", "htp", &support::demo_int8(), None);
+    std::fs::write(&model, &context[..context.len() / 4]).unwrap();
+    let arguments = ["run", model.to_str().unwrap(), "-b", "htp", "-n", "3"];
+    let mut terminal = Terminal::start(&arguments, 24, 80, &[]);
+    terminal.wait_for_text("diagnosis · run 1 on htp");
+    terminal.wait_for_text("cannot be read as a context binary");
+    terminal.keys("y");
+    terminal.wait_for_text("sent to the terminal's clipboard");
+    let copied = |bytes: &[u8]| bytes.windows(7).any(|part| part == b"\x1b]52;c;");
+    terminal.wait_for("the fix in the clipboard", |_| copied(&terminal.written.lock().unwrap()));
+    terminal.keys("r");
+    terminal.wait_for_text("diagnosis · run 2 on htp");
+    std::fs::write(&model, &context).unwrap();
+    terminal.keys("r");
+    terminal.wait_for_text("3 htp ✓ done");
+    // The diagnosis of the newest failed run can be read again.
+    terminal.keys("d");
+    terminal.wait_for_text("diagnosis · run 2 on htp");
+    terminal.keys("q");
+    terminal.wait_for_text("3 htp ✓ done");
+    terminal.keys("q");
+    // The runs that failed did so for what they were given.
+    assert_eq!(terminal.end(), 2);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Figures as text: few digits, one unit per column.
 
 use super::symbols::Symbols;
+use crate::event::clean_text;
 
 /// One unit and one number of decimals for a group of times, so that they can be compared at a glance.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -119,6 +120,17 @@ pub fn percent(share: f64, max: f64) -> String {
     let percent = share * 100.0;
     let (decimals, least) = if max < 0.01 { (2, 0.01) } else { (1, 0.1) };
     if percent > 0.0 && percent < least / 2.0 { format!("<{least}") } else { format!("{percent:.decimals$}") }
+}
+
+/// A value with its unit, as counters have it.
+pub fn with_unit(value: f64, unit: &str) -> String {
+    match unit {
+        "bytes" => signed_bytes(value),
+        "%" => format!("{value:.1} %"),
+        "MHz" => format!("{value:.0} MHz"),
+        "" => three_digits(value),
+        unit => format!("{} {}", three_digits(value), clean_text(unit)),
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,19 @@ use toml::Spanned;
 const DEFAULT: &str = include_str!("keymap-default.toml");
 
 /// Where keys are read: the screen that has the focus.
-pub const SCREENS: [&str; 7] = ["start", "picker", "live", "filter", "details", "help", "backends"];
+pub const SCREENS: [&str; 11] = [
+    "start",
+    "picker",
+    "live",
+    "filter",
+    "details",
+    "help",
+    "backends",
+    "diagnosis",
+    "findings",
+    "outliers",
+    "compare",
+];
 /// The panes a rule can name.
 pub const PANES: [&str; 6] = ["status", "latency", "layers", "memory", "host", "log"];
 

@@ -4,7 +4,7 @@ use super::view::Pane;
 use ratatui::layout::Rect;
 
 /// Below this size panes are stacked instead of side by side.
-const WIDE: (u16, u16) = (110, 30);
+pub(super) const WIDE: (u16, u16) = (110, 30);
 
 /// What the layout depends on besides the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,11 +72,16 @@ impl Layout {
 
     /// What is inside the frame of a pane at `area`.
     pub fn inside(&self, area: Rect) -> Rect {
-        if self.rules || area.width < 2 || area.height < 2 {
-            Rect { y: area.y.saturating_add(1), height: area.height.saturating_sub(1), ..area }
-        } else {
-            Rect { x: area.x + 1, y: area.y + 1, width: area.width - 2, height: area.height - 2 }
-        }
+        inside(area, self.rules)
+    }
+}
+
+/// What is inside a frame, or below a line, at `area`.
+pub(super) fn inside(area: Rect, rules: bool) -> Rect {
+    if rules || area.width < 2 || area.height < 2 {
+        Rect { y: area.y.saturating_add(1), height: area.height.saturating_sub(1), ..area }
+    } else {
+        Rect { x: area.x + 1, y: area.y + 1, width: area.width - 2, height: area.height - 2 }
     }
 }
 
@@ -167,16 +172,16 @@ fn small(layout: &mut Layout, body: Rect, wishes: LayoutWishes) {
     *layout.area_mut(if shown { wishes.main } else { Pane::Layers }) = rest;
 }
 
-fn split_top(area: Rect, height: u16) -> (Rect, Rect) {
+pub(super) fn split_top(area: Rect, height: u16) -> (Rect, Rect) {
     let height = height.min(area.height);
     (Rect { height, ..area }, Rect { y: area.y + height, height: area.height - height, ..area })
 }
 
-fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
+pub(super) fn split_bottom(area: Rect, height: u16) -> (Rect, Rect) {
     split_top(area, area.height.saturating_sub(height))
 }
 
-fn split_left(area: Rect, width: u16) -> (Rect, Rect) {
+pub(super) fn split_left(area: Rect, width: u16) -> (Rect, Rect) {
     let width = width.min(area.width);
     (Rect { width, ..area }, Rect { x: area.x + width, width: area.width - width, ..area })
 }

@@ -6,7 +6,9 @@ mod format;
 mod keymap;
 mod keys;
 mod layout;
+mod looking;
 mod movement;
+mod pages;
 mod panes;
 mod picker;
 mod rows;
@@ -23,6 +25,7 @@ mod widgets;
 pub use action::{Action, KeyAction};
 pub use keymap::{KeyContext, Keymap, KeymapError, default_path as default_keymap_path};
 pub use keys::Chord;
+pub use pages::{Browser, Comparing, Known, Part, Section};
 pub use picker::{Entry, EntryKind, Listing, Picker};
 pub use rows::{Column, Sort};
 pub use terminal::{ColorChoice, ColorDepth};
@@ -310,7 +313,13 @@ impl App {
     }
 
     fn act(&mut self, action: Action) -> Turn {
-        let Some(request) = update(&mut self.view, &self.store, action) else { return Turn::Urgent };
+        let asked = update(&mut self.view, &self.store, action);
+        if let Some(text) = self.view.copied.take()
+            && let Err(error) = terminal::copy(&text)
+        {
+            self.view.notice = Some(format!("cannot write to the terminal: {error}"));
+        }
+        let Some(request) = asked else { return Turn::Urgent };
         if request == Request::Quit {
             return Turn::Quit;
         }

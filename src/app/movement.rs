@@ -1,11 +1,18 @@
 //! Moving around: focus, selections, scrolling, the run that is shown.
 
+use super::pages::{self, Part};
+use super::symbols::UNICODE;
 use super::view::{Overlay, Page, Pane, View};
 use crate::store::Store;
 
 /// Rows of a page of the focused list, less one that stays in sight.
 pub(super) fn page(view: &View) -> isize {
-    isize::try_from(view.page_rows.max(2) - 1).unwrap_or(1)
+    let rows = match view.page.browser().filter(|_| view.overlays.is_empty()) {
+        Some(index) => view.browsers[index].page_rows(),
+        None if view.page == Page::Compare => view.comparing.page_rows(),
+        None => view.page_rows,
+    };
+    isize::try_from(rows.max(2) - 1).unwrap_or(1)
 }
 
 /// Shows the next or previous run.
@@ -22,6 +29,16 @@ pub(super) fn step_run(view: &mut View, store: &Store, step: isize) {
 pub(super) fn focus(view: &mut View, store: &Store, forward: bool) {
     match (view.overlays.last(), view.page) {
         (None, Page::Start) => view.start.step_section(store, forward),
+        (None, Page::Compare) => {
+            let part = if view.comparing.part == Part::Figures { Part::Layers } else { Part::Figures };
+            view.comparing.part = part;
+        }
+        (None, page) if page.browser().is_some() => {
+            let log = pages::content(view, store, &UNICODE).is_some_and(|content| content.log);
+            if let Some(browser) = page.browser().and_then(|index| view.browsers.get_mut(index)) {
+                browser.focus(log, forward);
+            }
+        }
         (None | Some(Overlay::Details { .. }), Page::Live) => {
             view.overlays.clear();
             let pane = view.focus.step(if forward { 1 } else { Pane::ALL.len() - 1 });
@@ -54,13 +71,15 @@ pub(super) fn step(view: &mut View, store: &Store, step: isize) {
             *scroll = moved(*scroll).min(MAX_SCROLL);
         }
         (None, Page::Start) => view.start.step(store, step),
+        (None, Page::Compare) => view.comparing.step(step),
+        (None, page) if page.browser().is_some() => step_page(view, store, step),
         // With the details open, single steps go from layer to layer.
         (Some(Overlay::Details { scroll }), _) => {
             *scroll = 0;
             step_layer(view, step);
         }
         (Some(Overlay::Filter), _) => step_layer(view, step),
-        (None, Page::Live) => match view.focus {
+        (None, _) => match view.focus {
             Pane::Layers => step_layer(view, step),
             Pane::Log => {
                 let last = store.logs().len().saturating_sub(1);
@@ -72,6 +91,17 @@ pub(super) fn step(view: &mut View, store: &Store, step: isize) {
                 }
             }
         },
+    }
+}
+
+fn step_page(view: &mut View, store: &Store, step: isize) {
+    let Some(content) = pages::content(view, store, &UNICODE) else { return };
+    let lines = match view.run_of(store) {
+        Some(run) if content.log => pages::log_of(store, run.id).count(),
+        _ => 0,
+    };
+    if let Some(browser) = view.page.browser().and_then(|index| view.browsers.get_mut(index)) {
+        browser.step(&content.entries, step, lines);
     }
 }
 

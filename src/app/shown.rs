@@ -18,6 +18,8 @@ const REFRESH_US: u64 = 250_000;
 pub struct RunTab {
     /// Which run.
     pub id: RunId,
+    /// Its number for people.
+    pub number: usize,
     /// Backend's name.
     pub backend: &'static str,
     /// Its figures are simulated.
@@ -295,7 +297,7 @@ impl Shown {
         if !wishes.frozen {
             self.at_us = store.now_us();
             self.records = store.records();
-            self.runs = store.runs().iter().map(tab).collect();
+            self.runs = store.runs().iter().enumerate().map(|(at, run)| tab(at + 1, run)).collect();
         }
         self.run = run.map(|run| run.id);
         let Some(run) = run else {
@@ -314,6 +316,6 @@ impl Shown {
     }
 }
 
-fn tab(run: &Run) -> RunTab {
-    RunTab { id: run.id, backend: run.plan.backend.name(), simulated: run.plan.simulated, status: run.status() }
+fn tab(number: usize, run: &Run) -> RunTab {
+    RunTab { id: run.id, number, backend: run.plan.backend.name(), simulated: run.plan.simulated, status: run.status() }
 }

@@ -57,6 +57,40 @@ pub struct Symbols {
     pub line: &'static str,
 }
 
+/// Characters that sentences of the analysis contain, and what stands for them in ASCII.
+const PLAIN: [(char, &str); 12] = [
+    ('µ', "u"),
+    ('±', "+-"),
+    ('×', "x"),
+    ('≥', ">="),
+    ('≤', "<="),
+    ('≈', "~"),
+    ('→', "->"),
+    ('–', "-"),
+    ('−', "-"),
+    ('…', "..."),
+    ('·', "|"),
+    ('²', "2"),
+];
+
+impl Symbols {
+    /// A sentence of qnnscope in these characters. Names from outside stay as they are.
+    pub fn sentence(&self, text: String) -> String {
+        if self.braille || text.is_ascii() {
+            return text;
+        }
+        let plain = |c: char| PLAIN.iter().find(|(known, _)| *known == c).map(|(_, plain)| *plain);
+        let mut out = String::with_capacity(text.len());
+        for c in text.chars() {
+            match plain(c) {
+                Some(plain) => out.push_str(plain),
+                None => out.push(c),
+            }
+        }
+        out
+    }
+}
+
 /// Unicode.
 pub const UNICODE: Symbols = Symbols {
     border: border::ROUNDED,
@@ -123,3 +157,15 @@ pub const ASCII: Symbols = Symbols {
     divider: "|",
     line: "-",
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_lose_what_ascii_has_not() {
+        let text = "±5 % of 200 µs → 1.2 × p50, in größe.dlc";
+        assert_eq!(ASCII.sentence(text.to_owned()), "+-5 % of 200 us -> 1.2 x p50, in größe.dlc");
+        assert_eq!(UNICODE.sentence(text.to_owned()), text);
+    }
+}

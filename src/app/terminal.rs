@@ -7,6 +7,7 @@ use std::io::{self, Stdout, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crossterm::clipboard::CopyToClipboard;
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{
@@ -200,6 +201,15 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// Sends a text to the clipboard of the terminal (OSC 52), which is also that of the user's desk when qnnscope runs behind
+/// ssh. Terminals do not answer, and some refuse.
+///
+/// # Errors
+/// The terminal cannot be written.
+pub fn copy(text: &str) -> io::Result<()> {
+    crossterm::execute!(io::stdout(), CopyToClipboard::to_clipboard_from(text))
 }
 
 fn enter() -> io::Result<()> {

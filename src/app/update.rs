@@ -1,6 +1,7 @@
 //! Keys to state: the only place where the view changes.
 
 use super::action::{Action, KeyAction};
+use super::looking::{copy, diagnosis, leave_page, look, look_at_layer, step_entry, toggle_page};
 use super::movement::{focus, page, show, step, step_run};
 use super::picker::{Choice, Picker};
 use super::rows::{Column, Sort};
@@ -71,7 +72,19 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
         KeyAction::PreviousRun => step_run(view, store, -1),
         KeyAction::FocusNext => focus(view, store, true),
         KeyAction::FocusPrevious => focus(view, store, false),
-        KeyAction::Zoom => view.zoomed = !view.zoomed,
+        KeyAction::Zoom => match view.page.browser() {
+            Some(index) => view.browsers[index].zoomed = !view.browsers[index].zoomed,
+            None if view.page == Page::Compare => view.comparing.zoomed = !view.comparing.zoomed,
+            None => view.zoomed = !view.zoomed,
+        },
+        KeyAction::Diagnosis => diagnosis(view, store),
+        KeyAction::Findings => toggle_page(view, Page::Findings),
+        KeyAction::Outliers => toggle_page(view, Page::Outliers),
+        KeyAction::Compare => toggle_page(view, Page::Compare),
+        KeyAction::Baseline => view.comparing.set_baseline(),
+        KeyAction::NextEntry => step_entry(view, store, 1),
+        KeyAction::PreviousEntry => step_entry(view, store, -1),
+        KeyAction::Copy => copy(view, store),
         KeyAction::Up => step(view, store, -1),
         KeyAction::Down => step(view, store, 1),
         KeyAction::PageUp => step(view, store, -page(view)),
@@ -80,6 +93,7 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
         KeyAction::First => step(view, store, isize::MIN / 2),
         KeyAction::Last => step(view, store, isize::MAX / 2),
         KeyAction::Open => return open(view, store),
+        KeyAction::Toggle if view.page == Page::Compare => view.comparing.toggle(),
         KeyAction::Toggle => return toggle(view, store),
         KeyAction::StartRun => return start(view, store),
         KeyAction::Browse => {
@@ -91,6 +105,8 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
             view.overlays.retain(|overlay| !matches!(overlay, Overlay::Details { .. }));
             view.overlays.push(Overlay::Filter);
         }
+        KeyAction::SortNext if view.page == Page::Compare => view.comparing.step_sort(1),
+        KeyAction::SortPrevious if view.page == Page::Compare => view.comparing.step_sort(-1),
         KeyAction::SortNext => sort(view, view.sort.column.step(1)),
         KeyAction::SortPrevious => sort(view, view.sort.column.step(-1)),
         KeyAction::SortReverse => view.sort.descending = !view.sort.descending,
@@ -136,6 +152,8 @@ fn back(view: &mut View, store: &Store) {
         if !store.runs().is_empty() {
             view.page = Page::Live;
         }
+    } else if view.page != Page::Live {
+        leave_page(view);
     } else if !view.filter.is_empty() {
         view.filter.clear();
     } else if view.zoomed {
@@ -143,7 +161,7 @@ fn back(view: &mut View, store: &Store) {
     } else if view.log_back > 0 && view.focus == Pane::Log {
         view.log_back = 0;
     } else {
-        view.selected = None;
+        (view.selected, view.counter, view.moment) = (None, None, None);
     }
 }
 
@@ -200,6 +218,7 @@ fn ask_run(view: &mut View, store: &Store, what: String) {
     // The new run is what the user wants to see.
     view.run = None;
     view.paused = None;
+    view.page = Page::Live;
 }
 
 fn open_backends(view: &mut View, store: &Store) {
@@ -234,6 +253,8 @@ fn open(view: &mut View, store: &Store) -> Option<Request> {
             return switch(view, store, selected);
         }
         (None, Page::Start) => return toggle(view, store),
+        (None, Page::Diagnosis | Page::Findings | Page::Outliers) => look(view, store),
+        (None, Page::Compare) => look_at_layer(view, store),
         (None, Page::Live) if view.focus == Pane::Layers && !view.shown.layers.order.is_empty() => {
             // From now on the details stay with this op, however the order changes.
             let position = view.position();
@@ -293,7 +314,6 @@ fn start(view: &mut View, store: &Store) -> Option<Request> {
                 let model = crate::event::clean_text(&model.to_string_lossy());
                 ask_run(view, store, starting(&model, backends));
             }
-            view.page = Page::Live;
             Some(request)
         }
         Err(missing) => {

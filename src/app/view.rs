@@ -2,12 +2,14 @@
 
 use super::keymap::{KeyContext, Keymap};
 use super::layout::{self, Layout, LayoutWishes};
+use super::pages::{self, Browser, Comparing, Known, PageLayout, PageWishes};
 use super::panes;
 use super::picker::Picker;
 use super::rows::Sort;
 use super::shown::{Shown, Wishes};
 use super::start::StartForm;
-use super::{BackendAvailability, StartChoice};
+use super::symbols::{Symbols, UNICODE};
+use super::{BackendAvailability, KeyAction, StartChoice};
 use crate::backends::Backend;
 use crate::event::{RunId, Stage};
 use crate::store::{Run, Store};
@@ -65,6 +67,38 @@ pub enum Page {
     Start,
     /// The live view.
     Live,
+    /// Why a run failed.
+    Diagnosis,
+    /// What the figures mean.
+    Findings,
+    /// Inferences far from the others.
+    Outliers,
+    /// Runs side by side.
+    Compare,
+}
+
+impl Page {
+    /// Name of its screen in titles and key files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Live => "live",
+            Self::Diagnosis => "diagnosis",
+            Self::Findings => "findings",
+            Self::Outliers => "outliers",
+            Self::Compare => "compare",
+        }
+    }
+
+    /// Place of its list in [`View::browsers`]; `None` for pages without one.
+    pub fn browser(self) -> Option<usize> {
+        match self {
+            Self::Start | Self::Live | Self::Compare => None,
+            Self::Diagnosis => Some(0),
+            Self::Findings => Some(1),
+            Self::Outliers => Some(2),
+        }
+    }
 }
 
 /// What is open above the page; only the topmost gets keys.
@@ -135,6 +169,8 @@ pub struct View {
     pub filter: String,
     /// Selected row of the op table; `None` is the first one shown, whichever that is.
     pub selected: Option<u32>,
+    /// The selection was made for the run that is shown next.
+    pub keep_selection: bool,
     /// First layer shown.
     pub layers_top: usize,
     /// Log lines below the last one shown; 0 follows the end.
@@ -143,6 +179,22 @@ pub struct View {
     pub scroll: [usize; 3],
     /// Run to show; `None` follows the newest.
     pub run: Option<RunId>,
+    /// The counter that is selected: device and id.
+    pub counter: Option<(Option<String>, String)>,
+    /// The moment that the user was sent to, host monotonic microseconds.
+    pub moment: Option<u64>,
+    /// What is selected on the pages with a list.
+    pub browsers: [Browser; 3],
+    /// What was found out about the shown run.
+    pub known: Known,
+    /// Runs side by side.
+    pub comparing: Comparing,
+    /// A run that the diagnosis was opened for; leaving it shows the newest run again.
+    pub opened_for: Option<RunId>,
+    /// Text on its way to the terminal's clipboard.
+    pub copied: Option<String>,
+    /// Failed runs that were told.
+    failures_told: usize,
     /// Set while the view is frozen.
     pub paused: Option<Paused>,
     /// What was asked and has not happened yet.
@@ -172,10 +224,19 @@ impl View {
             sort: Sort::default(),
             filter: String::new(),
             selected: None,
+            keep_selection: false,
             layers_top: 0,
             log_back: 0,
             scroll: [0; 3],
             run: None,
+            counter: None,
+            moment: None,
+            browsers: Default::default(),
+            known: Known::default(),
+            comparing: Comparing::default(),
+            opened_for: None,
+            copied: None,
+            failures_told: 0,
             paused: None,
             asked: None,
             notice: None,
@@ -218,8 +279,7 @@ impl View {
             (Some(Overlay::Filter), _) => "filter",
             (Some(Overlay::Details { .. }), _) => "details",
             (Some(Overlay::Backends { .. }), _) => "backends",
-            (None, Page::Start) => "start",
-            (None, Page::Live) => "live",
+            (None, page) => page.name(),
         }
     }
 
@@ -262,9 +322,13 @@ impl View {
             Some(Asked::Stop(id)) if store.run(*id).is_none_or(Run::is_ended) => self.asked = None,
             _ => {}
         }
+        self.tell_failures(store);
         let run = self.run_of(store).map(|run| run.id);
         if run != self.shown.run {
-            self.selected = None;
+            (self.counter, self.moment) = (None, None);
+            if !std::mem::take(&mut self.keep_selection) {
+                self.selected = None;
+            }
             self.layers_top = 0;
             self.scroll = [0; 3];
         }
@@ -278,6 +342,13 @@ impl View {
             bins: usize::from(parts.histogram.width.max(8)),
         };
         let more = self.shown.refresh(store, wishes, now_us);
+        self.known.refresh(store, self.run_of(store), self.paused.is_some(), now_us);
+        self.settle_page(store, area);
+        if self.page == Page::Compare {
+            self.comparing.refresh(store, self.paused.is_some(), now_us);
+            let layout = panes::compare_layout(self, store, area);
+            self.comparing.settle(store, &layout);
+        }
         // A failure may just have appeared and changed the layout.
         let layout = self.layout(store, area);
         let rows = panes::layer_rows(layout.inside(layout.layers));
@@ -291,6 +362,54 @@ impl View {
             _ => usize::from(focused.height).max(1),
         };
         more
+    }
+
+    /// The layout of a page with a list; `None` for the others.
+    pub fn page_layout(&self, store: &Store, area: Rect, symbols: &Symbols) -> Option<(PageLayout, pages::Content)> {
+        let content = pages::content(self, store, symbols)?;
+        let browser = &self.browsers[self.page.browser()?];
+        let wishes = PageWishes {
+            head_rows: pages::paragraph_rows(&content.head, area.width.saturating_sub(2)).len(),
+            entries: content.entries.len(),
+            log: content.log.then(|| self.run_of(store).map_or(0, |run| pages::log_of(store, run.id).count())),
+            zoomed: browser.zoomed.then_some(browser.section),
+        };
+        Some((pages::layout(area, wishes), content))
+    }
+
+    fn settle_page(&mut self, store: &Store, area: Rect) {
+        // The characters differ between the sets, the rows do not.
+        let Some((layout, content)) = self.page_layout(store, area, &UNICODE) else { return };
+        let run = self.run_of(store).map(|run| run.id);
+        let log: Vec<u64> = match run {
+            Some(run) if content.log => pages::log_of(store, run).map(|(number, _)| number).collect(),
+            _ => Vec::new(),
+        };
+        if let Some(browser) = self.page.browser().and_then(|index| self.browsers.get_mut(index)) {
+            browser.settle(run, &content.entries, &layout, &log);
+        }
+    }
+
+    /// A run that failed opens its diagnosis, unless the user is at something else: then a line says how to get there.
+    fn tell_failures(&mut self, store: &Store) {
+        if self.paused.is_some() {
+            return;
+        }
+        let failed = || store.runs().iter().filter(|run| run.is_ended() && run.failure.is_some());
+        let (count, told) = (failed().count(), self.failures_told);
+        self.failures_told = count;
+        let Some(run) = failed().next_back().filter(|_| count > told) else { return };
+        if self.page == Page::Live && self.overlays.is_empty() {
+            self.page = Page::Diagnosis;
+            self.run = Some(run.id);
+            self.opened_for = Some(run.id);
+        } else if self.shown.run != Some(run.id) || self.page != Page::Diagnosis {
+            let context = KeyContext { screen: "live", text_input: false, ..self.key_context(store) };
+            let reachable = self.keymap.reachable(&context);
+            let key = reachable.iter().find(|(action, _)| *action == KeyAction::Diagnosis);
+            let key = key.and_then(|(_, keys)| keys.first()).map(|key| format!("; `{key}` in the live view says why"));
+            self.notice = Some(format!("the run on {} failed{}", run.plan.backend, key.unwrap_or_default()));
+        }
     }
 
     /// Position of the selected layer in the order shown.
@@ -310,7 +429,7 @@ impl View {
         let limits = [
             Stage::ALL.len().saturating_sub(1),
             panes::MEMORY_ROWS.saturating_sub(rows(Pane::Memory)),
-            store.counters().len().saturating_sub(rows(Pane::Host)),
+            panes::counter_count(self, store).saturating_sub(rows(Pane::Host)),
         ];
         for (scroll, limit) in self.scroll.iter_mut().zip(limits) {
             *scroll = (*scroll).min(limit);

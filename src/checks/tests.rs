@@ -212,7 +212,8 @@ fn inputs_memory_and_storage_are_held_against_what_is_needed() {
     is(&scene, "input-size-mismatch", "input-bytes", Unknown);
     let tensor = r#"{"name":"x","dtype":"float32","shape":[1,4],"quantization":null,"kind":"input"}"#;
     scene.about.graph_inputs = vec![serde_json::from_str(tensor).unwrap()];
-    let given = |bytes| TensorData { name: "x".into(), source: "x.raw".into(), bytes, quantization: None, sha256: None };
+    let given =
+        |bytes| TensorData { name: "x".into(), source: "x.raw".into(), bytes, quantization: None, sha256: None };
     scene.about.inputs = vec![given(8)];
     is(&scene, "input-size-mismatch", "input-bytes", Confirms);
     scene.about.inputs = vec![given(16)];

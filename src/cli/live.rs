@@ -55,6 +55,7 @@ async fn session(
         device: start.as_ref().map_or_else(|| target::named(global), |(choice, _)| choice.device.clone()),
         model: start.as_ref().map(|(choice, _)| choice.model.clone()),
         last: Vec::new(),
+        refused: 0,
     };
     let probe = HostProbe::start(source.clone());
     let devices = AdbServer::locate(global.adb_server.as_deref())?;
@@ -113,6 +114,8 @@ struct Desk {
     device: String,
     model: Option<PathBuf>,
     last: Vec<RunRequest>,
+    /// Runs that could not be asked for. Their ids go down from the largest, those of the conductor up from 0.
+    refused: u32,
 }
 
 impl Desk {
@@ -148,7 +151,10 @@ impl Desk {
         };
         match requests {
             Ok(requests) => self.order(requests, replace).await,
-            Err(error) => self.refuse(model, backends, &error).await,
+            Err(error) => {
+                self.refused += 1;
+                self.refuse(model, backends, &error).await;
+            }
         }
     }
 
@@ -164,7 +170,7 @@ impl Desk {
 
     /// A run that cannot even be asked for is shown as one that failed, with what to do next.
     async fn refuse(&self, model: &Path, backends: &[Backend], error: &CliError) {
-        let run = Some(crate::event::RunId(u32::MAX));
+        let run = Some(crate::event::RunId(u32::MAX - self.refused));
         let plan = RunPlan {
             device: self.device.clone(),
             backend: backends.first().copied().unwrap_or(Backend::Cpu),

@@ -23,4 +23,4 @@ pub use explain::{Answer, Explanation, Meaning, explain};
 pub use failure::{diagnose_failure, diagnose_run};
 pub use finding::{Diagnosis, Evidence, Finding};
 pub(crate) use text::wrapped;
-pub use text::{causes_text, diagnosis_text, explain_text};
+pub use text::{causes_text, confidence_text, diagnosis_text, explain_text};

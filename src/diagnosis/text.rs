@@ -25,7 +25,7 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
         } else {
             let cause = finding.cause();
             let refuted = if finding.confirmed == Some(false) { ", a check speaks against it" } else { "" };
-            let line = format!("{}. {} ({}{refuted}): {}", rank + 1, cause.id, percent(finding), cause.title);
+            let line = format!("{}. {} ({}{refuted}): {}", rank + 1, cause.id, confidence_text(finding), cause.title);
             wrapped(&mut out, "", &line, width);
         }
     }
@@ -66,7 +66,8 @@ fn results(out: &mut String, finding: &Finding, indent: &str, width: usize) {
     }
 }
 
-fn percent(finding: &Finding) -> String {
+/// How sure a cause is, in words.
+pub fn confidence_text(finding: &Finding) -> String {
     let word = match finding.confidence {
         c if c >= 0.85 => "very likely",
         c if c >= 0.6 => "likely",
@@ -84,7 +85,7 @@ fn whole(out: &mut String, rank: usize, finding: &Finding, width: usize) {
         Some(false) => ", a check speaks against it",
         None => "",
     };
-    let _ = writeln!(out, "   {}: {}{confirmed}; stage: {}", cause.id, percent(finding), cause.stage);
+    let _ = writeln!(out, "   {}: {}{confirmed}; stage: {}", cause.id, confidence_text(finding), cause.stage);
     for evidence in finding.evidence.iter().take(MOST_EVIDENCE) {
         let place = if evidence.line == 0 { "not in the log".to_owned() } else { format!("line {}", evidence.line) };
         let _ = writeln!(out, "{}", cut(&format!("   {place}: {}", clean_text(&evidence.text)), width));

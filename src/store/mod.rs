@@ -154,6 +154,11 @@ impl Store {
         self.runs.iter().find(|run| run.id == id)
     }
 
+    /// Number of a run for people, from 1 in start order.
+    pub fn run_number(&self, id: RunId) -> Option<usize> {
+        self.runs.iter().position(|run| run.id == id).map(|at| at + 1)
+    }
+
     /// The host's own counters in declared order.
     pub fn counters(&self) -> &[CounterSeries] {
         &self.counters

@@ -2,41 +2,68 @@
 
 use super::Context;
 use crate::app::format;
+use crate::app::symbols::{Symbols, UNICODE};
 use crate::app::theme::Meaning;
-use crate::app::view::Pane;
+use crate::app::view::{Pane, View};
 use crate::app::widgets::{fit, fit_end, put, put_right, scroll_marks, sparkline, width};
 use crate::event::{Gap, clean_text};
-use crate::store::CounterSeries;
+use crate::store::{CounterSeries, Run, Store};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// One line of the pane.
 enum Row<'a> {
     Heading(String),
-    Counter(&'a CounterSeries, Option<Gap>),
+    /// The device, unless it is this machine; the values; why there is none now.
+    Counter(Option<&'a str>, &'a CounterSeries, Option<Gap>),
+}
+
+impl Row<'_> {
+    fn is_selected(&self, selected: Option<&(Option<String>, String)>) -> bool {
+        match (self, selected) {
+            (Row::Counter(of, series, _), Some((device, id))) => *of == device.as_deref() && series.info.id == *id,
+            _ => false,
+        }
+    }
+}
+
+/// Rows of the pane.
+pub fn count(view: &View, store: &Store) -> usize {
+    rows(store, view.run_of(store), &UNICODE).len()
+}
+
+/// Row of the selected counter, if it is known.
+pub fn position(view: &View, store: &Store) -> Option<usize> {
+    let rows = rows(store, view.run_of(store), &UNICODE);
+    rows.iter().position(|row| row.is_selected(view.counter.as_ref()))
 }
 
 /// Draws the pane.
 pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let inner = context.frame(buf, area, Pane::Host, &[]);
-    let rows = rows(context);
+    let rows = rows(context.store, context.run, context.symbols());
     if rows.is_empty() {
         context.empty(buf, inner, "no counters of the host yet");
         return;
     }
     let label_room =
-        rows.iter().map(|row| if let Row::Counter(series, _) = row { width(&series.info.label) } else { 0 });
+        rows.iter().map(|row| if let Row::Counter(_, series, _) = row { width(&series.info.label) } else { 0 });
     let label_room = label_room.max().unwrap_or(0).min(inner.width / 2).min(24);
     let height = usize::from(inner.height);
     let top = context.view.scroll[2].min(rows.len().saturating_sub(height));
     for (y, row) in (0..inner.height).zip(rows.iter().skip(top)) {
+        if row.is_selected(context.view.counter.as_ref()) {
+            let band = Rect { y: inner.y + y, height: 1, ..inner };
+            buf.set_style(band, context.style(Meaning::Accent));
+            put(buf, inner, 0, y, context.symbols().marker, context.style(Meaning::Accent));
+        }
         match row {
             Row::Heading(text) => {
                 let room = inner.width.saturating_sub(2);
                 let text = fit(text, room, context.symbols().ellipsis);
                 put(buf, inner, 1, y, &text, context.style(Meaning::Title));
             }
-            Row::Counter(series, gap) => counter(buf, inner, y, label_room, context, series, *gap),
+            Row::Counter(_, series, gap) => counter(buf, inner, y, label_room, context, series, *gap),
         }
     }
     if !context.rules {
@@ -45,30 +72,29 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
 }
 
 /// The device of the shown run first, what can be read before what cannot, then the host.
-fn rows<'a>(context: &Context<'a>) -> Vec<Row<'a>> {
+fn rows<'a>(store: &'a Store, run: Option<&'a Run>, symbols: &Symbols) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
-    let device = context.run.map_or("", |run| run.plan.device.as_str());
-    let all = context.store.device_counters();
+    let device = run.map_or("", |run| run.plan.device.as_str());
+    let all = store.device_counters();
     let of_device = || all.series().iter().filter(|series| series.device == device);
     if of_device().next().is_some() {
-        rows.push(Row::Heading(heading(context, device)));
+        rows.push(Row::Heading(heading(store, device, symbols)));
         let readable = of_device().filter(|series| series.series.info.unavailable.is_none());
-        rows.extend(readable.map(|series| Row::Counter(&series.series, series.gap)));
+        rows.extend(readable.map(|series| Row::Counter(Some(device), &series.series, series.gap)));
         let unreadable = of_device().filter(|series| series.series.info.unavailable.is_some());
-        rows.extend(unreadable.map(|series| Row::Counter(&series.series, None)));
+        rows.extend(unreadable.map(|series| Row::Counter(Some(device), &series.series, None)));
         rows.push(Row::Heading("this machine".to_owned()));
     }
-    rows.extend(context.store.counters().iter().map(|series| Row::Counter(series, None)));
+    rows.extend(store.counters().iter().map(|series| Row::Counter(None, series, None)));
     rows
 }
 
 /// The device, and what sampling it costs.
-fn heading(context: &Context<'_>, device: &str) -> String {
-    let sampler = context.store.device_counters().sampler(device);
+fn heading(store: &Store, device: &str, symbols: &Symbols) -> String {
+    let sampler = store.device_counters().sampler(device);
     let state = match sampler {
         Some(sampler) if sampler.ended.is_some() => ", no longer sampled".to_owned(),
         Some(sampler) => sampler.report.as_ref().map_or_else(String::new, |report| {
-            let symbols = context.symbols();
             let cost = report.cpu_us_per_tick;
             let cost = cost.map(|us| format!(", {} a tick", format::duration(us, symbols))).unwrap_or_default();
             let late = sampler.late + sampler.missed;
@@ -104,7 +130,7 @@ fn counter(
     }
     let points = shown(series, context.view.shown.at_us);
     let latest = points.last().copied().flatten();
-    let value = latest.map_or_else(|| symbols.missing.to_owned(), |value| value_text(value, &series.info.unit));
+    let value = latest.map_or_else(|| symbols.missing.to_owned(), |value| format::with_unit(value, &series.info.unit));
     let style = context.style(if latest.is_some() { Meaning::Text } else { Meaning::Muted });
     put_right(buf, inner, x + VALUE_ROOM, VALUE_ROOM, y, &value, style, "");
     let chart = Rect {
@@ -138,14 +164,4 @@ fn range(values: &[Option<f64>], maximum: Option<f64>) -> (f64, f64) {
     }
     let air = ((high - low) * 0.2).max(high.abs() * 0.05);
     (low - air, high + air)
-}
-
-fn value_text(value: f64, unit: &str) -> String {
-    match unit {
-        "bytes" => format::signed_bytes(value),
-        "%" => format!("{value:.1} %"),
-        "MHz" => format!("{value:.0} MHz"),
-        "" => format::three_digits(value),
-        unit => format!("{} {}", format::three_digits(value), clean_text(unit)),
-    }
 }

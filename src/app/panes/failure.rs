@@ -1,6 +1,7 @@
 //! Why a run failed and what to do next.
 
 use super::Context;
+use crate::app::pages::what_failed;
 use crate::app::theme::Meaning;
 use crate::app::widgets::{put, width, wrap};
 use crate::diagnosis::cause;
@@ -53,13 +54,7 @@ fn lines(failure: &Failure, checks: &[CheckResult], columns: u16) -> Vec<Line> {
         }
     };
     add("failed", &format!("failed in {}", failure.stage), Meaning::Alert);
-    let what = match (failure.code, &failure.symbol) {
-        (Some(code), Some(symbol)) => format!("{} returned {code} ({code:#x}), {symbol}", failure.call),
-        (Some(code), None) => format!("{} returned {code} ({code:#x})", failure.call),
-        (None, Some(symbol)) => format!("{}: {symbol}", failure.call),
-        (None, None) => failure.call.clone(),
-    };
-    add("what", &what, Meaning::Title);
+    add("what", &what_failed(failure), Meaning::Title);
     add("why", &failure.message, Meaning::Text);
     // What was confirmed outweighs advice that only knows the failure.
     let mut confirmed: Vec<&CheckResult> = checks.iter().filter(|r| r.outcome == CheckOutcome::Confirms).collect();

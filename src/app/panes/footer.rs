@@ -1,17 +1,22 @@
 //! The last line: what can be pressed here, what was asked, and whether the view is frozen.
 
 use super::Context;
+use super::status::plural;
 use crate::app::action::KeyAction;
 use crate::app::format;
+use crate::app::keymap::KeyContext;
+use crate::app::pages::Counts;
 use crate::app::theme::Meaning;
+use crate::app::view::Page;
 use crate::app::widgets::{fit, put, put_right, width};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// Moving around is known to everyone and is listed by the help.
-const UNSAID: [KeyAction; 15] = [
+const UNSAID: [KeyAction; 16] = [
     KeyAction::Toggle,
+    KeyAction::PreviousEntry,
     KeyAction::Up,
     KeyAction::Down,
     KeyAction::PageUp,
@@ -35,6 +40,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     }
     let view = context.view;
     let symbols = context.symbols();
+    let key_context = view.key_context(context.store);
     let mut right: Vec<(String, Style)> = Vec::new();
     if context.store.lost() > 0 {
         right.push((format!(" {} lost ", format::count(context.store.lost())), context.style(Meaning::Warn)));
@@ -46,6 +52,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     } else if view.over {
         right.push((" ended ".to_owned(), context.style(Meaning::Muted)));
     }
+    let found = findings(context, &key_context);
+    let counted = found.is_some();
+    right.extend(found);
     let mut end = area.width;
     for (text, style) in right.iter().rev() {
         put_right(buf, area, end, area.width, 0, text, *style, symbols.ellipsis);
@@ -58,12 +67,18 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         put(buf, room, 1, 0, &text, context.style(Meaning::Warn));
         return;
     }
-    let key_context = view.key_context(context.store);
+    let on_a_list = !matches!(view.page, Page::Start | Page::Live) && view.overlays.is_empty();
     let mut x = 1;
     for (action, keys) in view.keymap.reachable(&key_context) {
-        let said = !UNSAID.contains(&action)
+        let said = (!UNSAID.contains(&action) || (action == KeyAction::Toggle && key_context.screen == "compare"))
             && (action != KeyAction::NextRun || view.shown.runs.len() > 1)
-            && (action != KeyAction::FocusNext || matches!(key_context.screen, "live" | "start"))
+            && (action != KeyAction::FocusNext || matches!(key_context.screen, "live" | "start") || on_a_list)
+            && (action != KeyAction::Diagnosis || (view.page != Page::Diagnosis && any_failed(context)))
+            && (action != KeyAction::Outliers
+                || (view.page != Page::Outliers && view.known.outliers.as_ref().is_some_and(|found| found.count > 0)))
+            && (action != KeyAction::Compare || (view.page != Page::Compare && context.store.runs().len() > 1))
+            && (action != KeyAction::Findings
+                || (view.page != Page::Findings && !view.known.findings.is_empty() && !counted))
             && (action != KeyAction::Back || key_context.screen != "start" || !context.store.runs().is_empty());
         let Some(key) = keys.first().filter(|_| said) else { continue };
         let key = key.to_string();
@@ -76,12 +91,36 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     }
 }
 
+fn any_failed(context: &Context<'_>) -> bool {
+    context.store.runs().iter().any(|run| run.failure.is_some())
+}
+
+/// How many findings need attention; shown on the live view, where they are not.
+fn findings(context: &Context<'_>, key_context: &KeyContext) -> Option<(String, Style)> {
+    let counts = Counts::of(&context.view.known.findings);
+    let mut words = Vec::new();
+    for (count, word) in [(counts.problems, "problem"), (counts.warnings, "warning")] {
+        if count > 0 {
+            words.push(plural(count as u64, word));
+        }
+    }
+    let shown = matches!(key_context.screen, "live" | "details") && !words.is_empty();
+    let reachable = context.view.keymap.reachable(key_context);
+    let key = reachable.iter().find(|(action, _)| *action == KeyAction::Findings).and_then(|(_, keys)| keys.first());
+    let key = key.map_or_else(String::new, |key| format!("{key} "));
+    shown.then(|| (format!("{key}{} ", words.join(", ")), context.style(counts.meaning())))
+}
+
 fn word(action: KeyAction, screen: &str, paused: bool) -> &'static str {
     match (action, screen) {
         (KeyAction::Open, "live") => "details",
         (KeyAction::Open, "filter") => "keep",
         (KeyAction::Back, "filter") => "clear",
         (KeyAction::Open, "start") => "choose",
+        (KeyAction::Open, "compare") => "look at layer",
+        (KeyAction::NextEntry, "compare") => "next run",
+        (KeyAction::Toggle, "compare") => "in or out",
+        (KeyAction::Open, "diagnosis" | "findings" | "outliers") => "look there",
         (KeyAction::FocusNext, "start") => "next section",
         (KeyAction::Pause, _) if paused => "go on",
         _ => action.short(),

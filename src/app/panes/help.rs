@@ -4,7 +4,7 @@ use super::Context;
 use crate::app::action::KeyAction;
 use crate::app::keymap::KeyContext;
 use crate::app::theme::Meaning;
-use crate::app::view::{Overlay, Page, View};
+use crate::app::view::{Overlay, View};
 use crate::app::widgets::{popup, put, scroll_marks};
 use crate::store::Store;
 use ratatui::buffer::Buffer;
@@ -50,15 +50,22 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
     let here = match (below, view.page) {
         (Some(Overlay::Picker(_)), _) => "picker",
         (Some(Overlay::Filter), _) => "filter",
-        (_, Page::Start) => "start",
-        _ => "live",
+        (_, page) => page.name(),
     };
     let mut screens = vec![here];
-    screens.extend(["live", "start", "picker", "filter"].into_iter().filter(|screen| *screen != here));
+    // The pages with a list have most keys in common; one of them stands for all.
+    let page = view.page.browser().map_or("findings", |_| here);
+    screens.extend(["live", page, "compare", "start", "picker", "filter"].into_iter().filter(|screen| *screen != here));
+    let mut said: Vec<(KeyAction, String)> = Vec::new();
     let mut lines = Vec::new();
     for screen in screens {
         let (heading, text_input) = match screen {
             "live" => ("Live view", false),
+            "diagnosis" => ("Diagnosis of a failed run", false),
+            "findings" if here == screen => ("Findings", false),
+            "outliers" => ("Outliers", false),
+            "compare" => ("Compare", false),
+            "findings" => ("Diagnosis, findings, outliers", false),
             "start" => ("Start screen", false),
             "picker" => ("Choosing a file (type to filter, or a path)", true),
             _ => ("Typing a filter", true),
@@ -68,6 +75,13 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
         }
         lines.push((String::new(), heading.to_owned()));
         for (action, keys) in all(view, KeyContext { screen, text_input, ..base }) {
+            // What is the same in the live view and on its pages is said once.
+            if matches!(screen, "live" | "diagnosis" | "findings" | "outliers" | "compare") {
+                if said.contains(&(action, keys.clone())) {
+                    continue;
+                }
+                said.push((action, keys.clone()));
+            }
             lines.push((keys, action.help().to_owned()));
         }
     }

@@ -42,12 +42,21 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let samples = &stats.samples_us()[..figures.count.min(stats.samples_us().len())];
     let parts = latency_parts(inner);
     let scale = TimeScale::for_max(figures.all[3].or(figures.max).unwrap_or(0.0), symbols);
-    chart(buf, parts.chart, context, samples, &scale);
+    let moment = context.view.moment.and_then(|t_us| stats.timed().position(|(start_us, _)| start_us >= t_us));
+    chart(buf, parts.chart, context, samples, &scale, moment);
     histogram(buf, parts.histogram, context, figures, &scale);
     table(buf, parts.table, context, figures, &scale);
 }
 
-fn chart(buf: &mut Buffer, area: Rect, context: &Context<'_>, samples: &[f32], scale: &TimeScale) {
+/// `moment` is the sample that the user was sent to.
+fn chart(
+    buf: &mut Buffer,
+    area: Rect,
+    context: &Context<'_>,
+    samples: &[f32],
+    scale: &TimeScale,
+    moment: Option<usize>,
+) {
     if area.height < 2 || area.width < 8 {
         return;
     }
@@ -65,6 +74,15 @@ fn chart(buf: &mut Buffer, area: Rect, context: &Context<'_>, samples: &[f32], s
         put_right(buf, area, label - 1, label, (area.height - 2) / 2, scale.unit, muted, "");
     }
     line_chart(buf, plot, &ranges, (low, high), context.style(Meaning::Series1), symbols);
+    if let Some(point) = moment.and_then(|index| index.checked_sub(window.start)).map(|at| at / window.bucket) {
+        let x = u16::try_from(point / if symbols.braille { 2 } else { 1 }).unwrap_or(u16::MAX);
+        for y in (0..plot.height).filter(|_| x < plot.width) {
+            // The line of the chart stays in front.
+            if buf.cell((plot.x + x, plot.y + y)).is_some_and(|cell| cell.symbol() == " ") {
+                put(buf, plot, x, y, symbols.divider, context.style(Meaning::Accent));
+            }
+        }
+    }
     let y = area.height - 1;
     let which = if window.start == 0 { "all" } else { "last" };
     let text = format!("{which} {}", format::count((window.end - window.start) as u64));

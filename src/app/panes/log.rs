@@ -31,8 +31,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let back = context.view.log_back.min(end.saturating_sub(height));
     let bottom = end - back;
     let top = bottom.saturating_sub(height);
-    for (y, entry) in (0..inner.height).zip(logs.range(top..bottom)) {
-        entry_row(buf, inner, context, y, entry);
+    // The line that the user was sent to: the first one at that moment or after it.
+    let moment = context.view.moment.map(|t_us| logs.partition_point(|line| line.t_us < t_us));
+    for (y, (at, entry)) in (0..inner.height).zip(logs.range(top..bottom).enumerate()) {
+        marked_row(buf, inner, context, y, entry, moment == Some(top + at));
     }
     if !context.rules {
         scroll_marks(buf, inner, top, back, context.theme);
@@ -56,6 +58,16 @@ pub fn line(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     }
 }
 
+/// A line that may be marked as the one that tells something.
+pub fn marked_row(buf: &mut Buffer, area: Rect, context: &Context<'_>, y: u16, entry: &StoredLine, marked: bool) {
+    entry_row(buf, area, context, y, entry);
+    if marked {
+        let row = Rect { y: area.y + y, height: 1, ..area };
+        buf.set_style(row, context.style(Meaning::Accent));
+        put(buf, area, 0, y, context.symbols().marker, context.style(Meaning::Accent));
+    }
+}
+
 fn entry_row(buf: &mut Buffer, area: Rect, context: &Context<'_>, y: u16, entry: &StoredLine) {
     let muted = context.style(Meaning::Muted);
     let (level, text) = match entry.line.level {
@@ -76,7 +88,10 @@ fn entry_row(buf: &mut Buffer, area: Rect, context: &Context<'_>, y: u16, entry:
             LogSource::Runner => "runner",
             LogSource::Qnnscope => "qnnscope",
         };
-        let run = entry.run.map_or_else(String::new, |run| (run.0 + 1).to_string());
+        let run = entry
+            .run
+            .and_then(|run| context.store.run_number(run))
+            .map_or_else(String::new, |number| number.to_string());
         x = put(buf, area, x, y, &format!("{run:>2} {source:<8} "), muted);
     }
     let room = area.width.saturating_sub(x + 1);

@@ -1,6 +1,7 @@
 //! The panes. Each draws from the store, the view, the theme and an area into a buffer, and changes nothing else.
 
 mod backends;
+mod compare;
 mod counters;
 mod details;
 mod failure;
@@ -11,14 +12,18 @@ mod latency;
 mod layers;
 mod log;
 mod memory;
+mod pages;
 mod start;
 mod status;
 
+pub(super) use compare::layout as compare_layout;
+pub(super) use counters::{count as counter_count, position as counter_position};
 pub(super) use details::last_scroll as last_details_scroll;
 pub(super) use failure::rows as failure_rows;
 pub(super) use help::last_scroll as last_help_scroll;
 pub(super) use layers::visible_rows as layer_rows;
 pub(super) use memory::ROWS as MEMORY_ROWS;
+pub(super) use status::plural;
 
 use super::layout::Layout;
 use super::symbols::Symbols;
@@ -114,12 +119,15 @@ impl<'a> Context<'a> {
 /// Draws the screen.
 pub(super) fn draw(buf: &mut Buffer, area: Rect, store: &Store, view: &View, theme: &Theme, now_us: u64) {
     buf.set_style(area, theme.style(Meaning::Text));
+    let page = view.page_layout(store, area, &theme.symbols);
     let layout = view.layout(store, area);
     let now_us = view.paused.map_or(now_us, |paused| paused.at_us);
     let context = Context { store, view, theme, run: view.run_of(store), now_us, rules: layout.rules };
-    match view.page {
-        Page::Start => start::draw(buf, area, &context),
-        Page::Live => live(buf, &layout, &context),
+    match &page {
+        Some((layout, said)) => pages::draw(buf, layout, said, &context),
+        None if view.page == Page::Compare => compare::draw(buf, area, &context),
+        None if view.page == Page::Start => start::draw(buf, area, &context),
+        None => live(buf, &layout, &context),
     }
     for overlay in &view.overlays {
         match overlay {
@@ -133,9 +141,24 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, store: &Store, view: &View, the
     }
     let footer = match view.page {
         Page::Live => layout.footer,
-        Page::Start => Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area },
+        _ => Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area },
     };
     footer::draw(buf, footer, &context);
+}
+
+/// The shown run, for titles: its number, backend and model, and whether it is simulated.
+fn run_title(context: &Context<'_>) -> Vec<(String, Style)> {
+    let Some(run) = context.run else { return Vec::new() };
+    let muted = context.style(Meaning::Muted);
+    let mut pieces = Vec::new();
+    if let Some(number) = context.store.run_number(run.id) {
+        pieces.push((format!("run {number} on {}", run.plan.backend.name()), context.style(Meaning::Accent)));
+    }
+    if context.simulated() {
+        pieces.push(("simulated".to_owned(), context.style(Meaning::Simulated)));
+    }
+    pieces.push((status::file_name(&run.plan.model), muted));
+    pieces
 }
 
 fn live(buf: &mut Buffer, layout: &Layout, context: &Context<'_>) {

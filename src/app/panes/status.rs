@@ -92,7 +92,7 @@ fn tabs(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         let (sign, word, style) = sign(context, tab.status);
         let base = if selected { context.style(Meaning::Title) } else { muted };
         x = put(buf, area, x, 0, if selected { context.symbols().marker } else { " " }, context.style(Meaning::Accent));
-        x = put(buf, area, x, 0, &format!("{} {} ", tab.id.0 + 1, tab.backend), base);
+        x = put(buf, area, x, 0, &format!("{} {} ", tab.number, tab.backend), base);
         x = put(buf, area, x, 0, &format!("{sign} {word}"), style);
         if tab.simulated {
             x = put(buf, area, x, 0, " simulated", context.style(Meaning::Simulated));
@@ -110,7 +110,7 @@ fn tabs(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
 
 fn tab_width(context: &Context<'_>, tab: &RunTab) -> u16 {
     let (sign, word, _) = sign(context, tab.status);
-    let number = format!("{} {} {sign} {word}", tab.id.0 + 1, tab.backend);
+    let number = format!("{} {} {sign} {word}", tab.number, tab.backend);
     width(&number) + 3 + if tab.simulated { 10 } else { 0 }
 }
 

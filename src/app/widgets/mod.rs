@@ -6,4 +6,4 @@ mod text;
 
 pub use bars::{bar, columns, progress, sparkline};
 pub use chart::{Window, line_chart, points, points_in};
-pub use text::{fit, fit_end, pane, popup, put, put_right, scroll_marks, width, wrap};
+pub use text::{fit, fit_end, pane, popup, put, put_right, scroll_marks, width, wrap, wrap_literal};

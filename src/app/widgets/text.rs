@@ -106,6 +106,22 @@ pub fn wrap(text: &str, room: u16) -> Vec<String> {
     lines
 }
 
+/// `text` in lines of at most `room` columns, with its spaces as they are: for what is copied or compared.
+pub fn wrap_literal(text: &str, room: u16) -> Vec<String> {
+    let mut rest = text;
+    let mut lines = Vec::new();
+    loop {
+        let head = take(rest.chars(), usize::from(room.max(1)));
+        // A single character wider than the room would never get shorter.
+        let cut = if head.is_empty() { rest.chars().next().map_or(0, char::len_utf8) } else { head.len() };
+        lines.push(rest[..cut].to_owned());
+        rest = &rest[cut..];
+        if rest.is_empty() {
+            return lines;
+        }
+    }
+}
+
 /// Draws the frame of a pane and returns what is left inside. With `rule` there is only a line above, which saves a row
 /// and two columns on small terminals. The title is a list of pieces.
 pub fn pane(buf: &mut Buffer, area: Rect, title: &[(&str, Style)], focused: bool, rule: bool, theme: &Theme) -> Rect {
@@ -213,6 +229,9 @@ mod tests {
         assert_eq!(wrap("abcdefghij kl", 4), ["abcd", "efgh", "ij", "kl"]);
         assert!(wrap("  ", 5).is_empty());
         assert_eq!(wrap("日本", 1), ["日本"]);
+        assert_eq!(wrap_literal("  a  bcd", 4), ["  a ", " bcd"]);
+        assert_eq!(wrap_literal("日本", 1), ["日", "本"]);
+        assert_eq!(wrap_literal("", 4), [""]);
     }
 
     #[test]

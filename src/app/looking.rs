@@ -1,0 +1,154 @@
+//! Opening and leaving the pages with lists, and going from what they say to where it can be seen.
+
+use super::movement::show;
+use super::pages::{self, Content, Part, Section, Target};
+use super::panes;
+use super::symbols::UNICODE;
+use super::view::{Page, Pane, View};
+use crate::analysis::Place;
+use crate::store::Store;
+
+/// Opens a page, or goes back to the live view if it is open.
+pub(super) fn toggle_page(view: &mut View, page: Page) {
+    view.overlays.clear();
+    if view.page == page {
+        leave_page(view);
+    } else {
+        leave_page(view);
+        view.page = page;
+    }
+}
+
+/// Back to the live view. What was opened for a failed run shows the newest one again.
+pub(super) fn leave_page(view: &mut View) {
+    view.page = Page::Live;
+    if view.opened_for.take().is_some_and(|run| view.run == Some(run)) {
+        view.run = None;
+    }
+}
+
+/// Opens the diagnosis of the shown run, or of the newest failed one.
+pub(super) fn diagnosis(view: &mut View, store: &Store) {
+    if view.page == Page::Diagnosis {
+        return toggle_page(view, Page::Diagnosis);
+    }
+    let failed = |run: &&crate::store::Run| run.failure.is_some();
+    let Some(run) = view.run_of(store).filter(failed).or_else(|| store.runs().iter().rev().find(failed)) else {
+        view.notice = Some("no run of this session has failed".to_owned());
+        return;
+    };
+    toggle_page(view, Page::Diagnosis);
+    if view.run_of(store).is_none_or(|shown| shown.id != run.id) {
+        view.opened_for = Some(run.id);
+        view.run = Some(run.id);
+    }
+}
+
+/// Selects another entry of the page's list.
+pub(super) fn step_entry(view: &mut View, store: &Store, step: isize) {
+    if view.page == Page::Compare {
+        return view.comparing.step_run(store, step);
+    }
+    let Some(content) = pages::content(view, store, &UNICODE) else { return };
+    if let Some(browser) = view.page.browser().and_then(|index| view.browsers.get_mut(index)) {
+        browser.step_entry(&content.entries, step);
+    }
+}
+
+/// Has the selected text copied.
+pub(super) fn copy(view: &mut View, store: &Store) {
+    let Some((content, index)) = pages::content(view, store, &UNICODE).zip(view.page.browser()) else { return };
+    let browser = &view.browsers[index];
+    let Some(entry) = content.entries.get(browser.position(&content.entries)) else {
+        view.notice = Some("there is nothing to copy here".to_owned());
+        return;
+    };
+    let selected = browser.item(entry).filter(|_| browser.section == Section::Detail);
+    let text = selected.map_or_else(|| entry.copied(), pages::Item::copied).to_owned();
+    let length = crate::app::panes::plural(text.chars().count() as u64, "character");
+    view.notice = Some(format!("sent to the terminal's clipboard: {length}; not every terminal takes it"));
+    view.copied = Some(text);
+}
+
+/// From the list to the detail; from a paragraph of the detail to where it can be seen.
+pub(super) fn look(view: &mut View, store: &Store) {
+    let Some((content, index)) = pages::content(view, store, &UNICODE).zip(view.page.browser()) else { return };
+    let browser = &mut view.browsers[index];
+    match browser.section {
+        Section::List if !content.entries.is_empty() => browser.section = Section::Detail,
+        Section::List | Section::Log => {}
+        Section::Detail => match target(&content, browser) {
+            Some(Target::LogLine(_)) => (browser.log_top, browser.section) = (None, Section::Log),
+            Some(Target::Place(place)) => go(view, store, &place),
+            None => view.notice = Some("this is told of the run as a whole, there is no place to go to".to_owned()),
+        },
+    }
+}
+
+fn target(content: &Content, browser: &pages::Browser) -> Option<Target> {
+    let entry = content.entries.get(browser.position(&content.entries))?;
+    browser.item(entry)?.target.clone()
+}
+
+/// The outlier that begins at a moment.
+fn outlier_at(view: &View, t_us: u64) -> Option<usize> {
+    view.known.outliers.as_ref()?.kept.iter().position(|outlier| outlier.start_us == t_us)
+}
+
+/// Shows the selected layer of the comparison among the layers of the selected run.
+pub(super) fn look_at_layer(view: &mut View, store: &Store) {
+    if view.comparing.part == Part::Figures {
+        view.comparing.part = Part::Layers;
+        return;
+    }
+    let Some((run, row)) = view.comparing.selected_op(store) else {
+        view.notice = Some("the selected run has no time of this layer".to_owned());
+        return;
+    };
+    view.run = (store.runs().last().map(|last| last.id) != Some(run)).then_some(run);
+    go(view, store, &Place::Op(row));
+    // The table of that run is shown from the next frame on; until then nothing may take the selection away.
+    view.keep_selection = view.shown.run != Some(run);
+}
+
+/// Shows a place in the live view.
+fn go(view: &mut View, store: &Store, place: &Place) {
+    let came_from = std::mem::replace(&mut view.page, Page::Live);
+    view.opened_for = None;
+    view.zoomed = false;
+    match place {
+        Place::Op(row) => {
+            let Ok(row) = u32::try_from(*row) else { return };
+            // A filter that hides the layer is in the way.
+            if !view.shown.layers.order.contains(&row) {
+                view.filter.clear();
+            }
+            view.selected = Some(row);
+            show(view, Pane::Layers);
+        }
+        Place::Counter { device, id } => {
+            view.counter = Some((device.clone(), id.clone()));
+            show(view, Pane::Host);
+            match panes::counter_position(view, store) {
+                // With a little of what is above.
+                Some(position) => view.scroll[2] = position.saturating_sub(2),
+                None => view.notice = Some(format!("the counter {id} is not known in this session")),
+            }
+        }
+        // A slow inference has a page of its own, with what happened around it.
+        Place::Moment(t_us) if came_from != Page::Outliers && outlier_at(view, *t_us).is_some() => {
+            view.page = Page::Outliers;
+            let (content, at) = (pages::content(view, store, &UNICODE), outlier_at(view, *t_us));
+            if let (Some(content), Some(at)) = (content, at) {
+                view.browsers[2].show(view.shown.run, &content.entries, at);
+            }
+        }
+        Place::Moment(t_us) => {
+            show(view, Pane::Log);
+            let after = store.logs().iter().rev().take_while(|line| line.t_us > *t_us).count();
+            // A little of what came later is below.
+            view.log_back = after.saturating_sub(4);
+            view.moment = Some(*t_us);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Runs of the session side by side: which ones, what is selected, and the comparison, kept because it costs more than a
+//! frame may take.
+
+use crate::analysis::compare::{CompareOptions, Comparison, LayerSort, Side, compare, sort_layers};
+use crate::app::layout::{WIDE, inside, split_bottom, split_top};
+use crate::event::RunId;
+use crate::store::{Run, Store};
+use ratatui::layout::Rect;
+use std::time::Instant;
+
+/// Runs that go on are compared anew this often ...
+const REFRESH_US: u64 = 1_000_000;
+/// ... and at most this part of the time goes into it.
+const SHARE: u64 = 20;
+
+/// A part of the page that can have the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Part {
+    /// The figures.
+    #[default]
+    Figures,
+    /// The layers.
+    Layers,
+}
+
+/// What is chosen and scrolled, and the comparison of it.
+#[derive(Debug, Default)]
+pub struct Comparing {
+    /// Runs that are left out.
+    pub left_out: Vec<RunId>,
+    /// The run that keys are about.
+    pub cursor: Option<RunId>,
+    /// The run that differences are taken from; `None`: the first that was measured.
+    pub baseline: Option<RunId>,
+    /// Order of the layers.
+    pub sort: LayerSort,
+    /// The part that has the focus.
+    pub part: Part,
+    /// That part is alone.
+    pub zoomed: bool,
+    /// First figure shown.
+    pub figures_top: usize,
+    /// Selected layer.
+    pub layer: usize,
+    /// First layer shown.
+    pub layers_top: usize,
+    /// The runs that were compared, in columns.
+    pub columns: Vec<RunId>,
+    /// What came out.
+    pub comparison: Option<Comparison>,
+    heights: [usize; 2],
+    taken: Option<Taken>,
+}
+
+/// What was compared and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Taken {
+    columns: Vec<RunId>,
+    baseline: Option<RunId>,
+    ended: usize,
+    records: u64,
+    at_us: u64,
+    cost_us: u64,
+}
+
+/// The orders in turn, with their names.
+const SORTS: [(LayerSort, &str); 6] = [
+    (LayerSort::Difference, "largest difference"),
+    (LayerSort::Winners, "faster first"),
+    (LayerSort::Losers, "slower first"),
+    (LayerSort::Time, "longest"),
+    (LayerSort::Order, "order of the graph"),
+    (LayerSort::Name, "name"),
+];
+
+impl Comparing {
+    /// Brings the comparison up to date with the store and the choice, unless it was done a moment ago.
+    pub fn refresh(&mut self, store: &Store, frozen: bool, now_us: u64) {
+        let chosen: Vec<&Run> = store.runs().iter().filter(|run| !self.left_out.contains(&run.id)).collect();
+        let columns: Vec<RunId> = chosen.iter().map(|run| run.id).collect();
+        let ended = chosen.iter().filter(|run| run.is_ended()).count();
+        let baseline = self.baseline.filter(|id| columns.contains(id));
+        if let Some(taken) = &self.taken {
+            let same = taken.columns == columns && taken.baseline == baseline;
+            let wait_us = REFRESH_US.max(taken.cost_us.saturating_mul(SHARE));
+            let moved = ended < chosen.len()
+                && taken.records != store.records()
+                && now_us.saturating_sub(taken.at_us) >= wait_us;
+            if same && (frozen || (taken.ended == ended && !moved)) {
+                return;
+            }
+        }
+        let begun = Instant::now();
+        let sides: Vec<Side> = chosen.iter().map(|run| Side::of(store, run)).collect();
+        let at = baseline.and_then(|id| columns.iter().position(|column| *column == id));
+        let options = CompareOptions { baseline: at, sort: self.sort, accuracy: Vec::new() };
+        self.comparison = (!sides.is_empty()).then(|| compare(&sides, &options));
+        self.columns.clone_from(&columns);
+        let cost_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.taken = Some(Taken { columns, baseline, ended, records: store.records(), at_us: now_us, cost_us });
+    }
+
+    /// Keeps selections and scrolling within what there is.
+    pub fn settle(&mut self, store: &Store, layout: &CompareLayout) {
+        let known = |id: RunId| store.run(id).is_some();
+        self.cursor = self.cursor.filter(|id| known(*id)).or_else(|| store.runs().last().map(|run| run.id));
+        // The header takes a row of each table.
+        let height = |area| usize::from(layout.inside(area).height).saturating_sub(1);
+        self.heights = [height(layout.figures), height(layout.layers)];
+        let (rows, layers) = self.lengths();
+        self.figures_top = self.figures_top.min(rows.saturating_sub(self.heights[0]));
+        self.layer = self.layer.min(layers.saturating_sub(1));
+        let shown = self.heights[1].max(1);
+        self.layers_top = self.layers_top.clamp((self.layer + 1).saturating_sub(shown), self.layer);
+        self.layers_top = self.layers_top.min(layers.saturating_sub(shown));
+    }
+
+    fn lengths(&self) -> (usize, usize) {
+        self.comparison.as_ref().map_or((0, 0), |comparison| (comparison.rows.len(), comparison.layers.len()))
+    }
+
+    /// Moves in the part that has the focus.
+    pub fn step(&mut self, step: isize) {
+        let (rows, layers) = self.lengths();
+        match self.part {
+            Part::Figures => {
+                let last = rows.saturating_sub(self.heights[0]);
+                self.figures_top = self.figures_top.saturating_add_signed(step).min(last);
+            }
+            Part::Layers => {
+                self.layer = self.layer.saturating_add_signed(step).min(layers.saturating_sub(1));
+            }
+        }
+    }
+
+    /// Rows of a page of the part that has the focus.
+    pub fn page_rows(&self) -> usize {
+        self.heights[usize::from(self.part == Part::Layers)]
+    }
+
+    /// Goes to another run of the session.
+    pub fn step_run(&mut self, store: &Store, step: isize) {
+        let runs = store.runs();
+        let at = runs.iter().position(|run| Some(run.id) == self.cursor).unwrap_or(0);
+        let at = at.saturating_add_signed(step).min(runs.len().saturating_sub(1));
+        self.cursor = runs.get(at).map(|run| run.id);
+    }
+
+    /// Takes the run under the cursor in, or leaves it out.
+    pub fn toggle(&mut self) {
+        let Some(id) = self.cursor else { return };
+        match self.left_out.iter().position(|out| *out == id) {
+            Some(at) => drop(self.left_out.remove(at)),
+            None => self.left_out.push(id),
+        }
+    }
+
+    /// Takes differences from the run under the cursor.
+    pub fn set_baseline(&mut self) {
+        self.left_out.retain(|out| Some(*out) != self.cursor);
+        self.baseline = self.cursor;
+    }
+
+    /// Sorts the layers in another way.
+    pub fn step_sort(&mut self, step: isize) {
+        let at = SORTS.iter().position(|(sort, _)| *sort == self.sort).unwrap_or(0);
+        let at = (at + step.rem_euclid(6).unsigned_abs()) % SORTS.len();
+        self.sort = SORTS[at].0;
+        if let Some(comparison) = &mut self.comparison {
+            sort_layers(&mut comparison.layers, self.sort);
+        }
+        (self.layer, self.layers_top) = (0, 0);
+    }
+
+    /// The order of the layers in words.
+    pub fn sort_name(&self) -> &'static str {
+        SORTS.iter().find(|(sort, _)| *sort == self.sort).map_or("", |(_, name)| name)
+    }
+
+    /// The run under the cursor and the row of its op table that the selected layer is, if it has one.
+    pub fn selected_op(&self, store: &Store) -> Option<(RunId, usize)> {
+        let id = self.cursor?;
+        let run = store.run(id)?;
+        let column = self.columns.iter().position(|column| *column == id)?;
+        let names = &self.comparison.as_ref()?.layers.get(self.layer)?.cells.get(column)?.ops;
+        let row = names.iter().find_map(|name| {
+            let is_it =
+                |row: &usize| run.op(*row).is_some_and(|op| op.name == *name) || run.ops.rows()[*row].name == *name;
+            (0..run.ops.rows().len()).find(is_it)
+        });
+        Some((id, row?))
+    }
+}
+
+/// Areas of the page; one that is not shown is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CompareLayout {
+    /// Which runs, and what sets them apart.
+    pub head: Rect,
+    /// Figures.
+    pub figures: Rect,
+    /// Layers.
+    pub layers: Rect,
+    /// Parts have a line above instead of a frame around.
+    pub rules: bool,
+}
+
+impl CompareLayout {
+    /// What is inside the frame of a part at `area`.
+    pub fn inside(&self, area: Rect) -> Rect {
+        inside(area, self.rules)
+    }
+
+    /// The areas on a screen of this size for a head of so many rows.
+    pub fn new(area: Rect, head_rows: usize, comparing: &Comparing) -> Self {
+        let mut layout = Self { rules: area.width < WIDE.0 || area.height < WIDE.1, ..Self::default() };
+        let (body, _) = split_bottom(area, u16::from(area.height > 1));
+        if comparing.zoomed {
+            match comparing.part {
+                Part::Figures => layout.figures = body,
+                Part::Layers => layout.layers = body,
+            }
+            return layout;
+        }
+        let rows = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+        let frame = if layout.rules { 1 } else { 2 };
+        let (head, rest) = split_top(body, rows(head_rows).min(body.height / 4).saturating_add(frame));
+        layout.head = head;
+        let (figures, _) = comparing.lengths();
+        let wanted = rows(figures.max(1)).saturating_add(1 + frame);
+        (layout.figures, layout.layers) = split_top(rest, wanted.min(rest.height * 11 / 20));
+        layout
+    }
+}
