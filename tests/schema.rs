@@ -199,7 +199,7 @@ fn the_check_schema_refuses_other_documents() {
     let odd = model_library(dir.path(), "odd_graph.c", &["RANK6", "ENCODINGS"]);
     let binary = dir.path().join("binary");
     std::fs::write(&binary, context_binary("2.7.0", "htp", &demo_int8(), Some(57))).unwrap();
-    let validator = schema("check.schema.json");
+    let validator = schema::read("check.schema.json");
     for (model, flags) in [(&odd, "--backend htp,gpu"), (&demo_int8(), "--backend cpu,htp"), (&binary, "")] {
         let status = if flags.contains("cpu") { 0 } else { 1 };
         let done = Qnnscope::on(&runtime_247()).args(["check", "--json"]).arg(model).flags(flags).finish();

@@ -19,6 +19,8 @@ const AROUND_US: u64 = 500_000;
 const LINES: usize = 20;
 /// Part of all inferences from which outliers are no rarity.
 const MANY: f64 = 0.01;
+/// Outliers below this number are single events, whatever their part of a short run.
+const FEW: u64 = 3;
 /// A counter moved if it changed by this part of its range in the session.
 const MOVED: f64 = 0.25;
 
@@ -156,7 +158,7 @@ fn one(store: &Store, run: &Run, index: u64, start_us: u64, latency_us: f64) -> 
 pub(super) fn finding(run: &Run, outliers: &Outliers) -> Option<Finding> {
     let worst = outliers.kept.first().filter(|_| !run.plan.simulated)?;
     let share = outliers.count as f64 / run.clean.count() as f64;
-    let severity = if share > MANY { Severity::Warning } else { Severity::Info };
+    let severity = if share > MANY && outliers.count >= FEW { Severity::Warning } else { Severity::Info };
     let mut evidence = vec![Evidence::at(
         format!("the slowest is inference {} with {}", worst.index, duration_text(worst.latency_us)),
         Place::Moment(worst.start_us),

@@ -171,6 +171,10 @@ fn model_row(model: &ModelInfo) -> ModelRow {
 
 fn backend_row(answer: &BackendAnswer) -> BackendRow {
     let (state, reason, hint, build_id, refused) = match &answer.answer {
+        Ok(asked) if asked.verdicts.is_empty() && asked.graphs.iter().any(|graph| !graph.ops.is_empty()) => {
+            let reason = "its library has no validator for ops".to_owned();
+            (State::NotAsked, Some(reason), None, asked.runtime.build_id.clone(), None)
+        }
         Ok(asked) => {
             let partly = asked.incomplete.as_ref();
             let wrong = asked.model.context_binary.as_ref().and_then(|i| binary::against_backend(i, answer.backend));

@@ -1,8 +1,8 @@
 //! The interposer: our own entries in the function table, through which models compose their graphs.
 //!
 //! Model libraries and the DLC composer take the function table from the caller. Ours forwards to the real backend and
-//! writes down every graph, tensor and op on the way; or, for inspection, answers by itself, so that any model can be read
-//! without a backend that runs it.
+//! writes down every graph, tensor and op on the way; or, for inspections and checks, answers by itself, so that any model
+//! can be read without a backend that runs it.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -175,14 +175,14 @@ extern "C" fn accept() -> u64 {
 }
 
 unsafe extern "C" fn on_validate(backend: Handle, op: sys::OpConfig) -> u64 {
-    let (mode, real) = match &*state() {
-        Some(state) => (state.mode, state.real.validate),
+    let (mode, real, ours) = match &*state() {
+        Some(state) => (state.mode, state.real.validate, state.backend),
         None => return INVALID_STATE,
     };
     match mode {
         Mode::RecordOnly => return 0,
         Mode::Ask => {
-            ask(real, backend, &op);
+            ask(real, ours.0, &op);
             return 0;
         }
         Mode::Forward => {}
@@ -194,15 +194,13 @@ unsafe extern "C" fn on_validate(backend: Handle, op: sys::OpConfig) -> u64 {
     code
 }
 
-/// Puts an op to the backend and keeps the answer for when the op is added. The state is not held meanwhile: the
-/// backend logs.
+/// Puts an op to the backend and keeps the answer for when the op is added; a backend without a validator says nothing.
+/// The state is not held meanwhile: the backend logs.
 fn ask(real: Option<sys::ValidateOpConfigFn>, backend: Handle, op: &sys::OpConfig) {
+    let Some(real) = real else { return };
     log::say(&format!("{ASKING}`{}` ({})", text(op.v1.name), text(op.v1.op_type)));
-    let (code, log) = match real {
-        // SAFETY: the backend is alive, the op is what the composing model passed.
-        Some(real) => log::kept_during(|| unsafe { real(backend, *op) }),
-        None => (NOT_SUPPORTED, Vec::new()),
-    };
+    // SAFETY: the backend is alive, the op is what the composing model passed.
+    let (code, log) = log::kept_during(|| unsafe { real(backend, *op) });
     if let Some(state) = &mut *state() {
         let tensors = records(op.v1.inputs, op.v1.input_count).into_iter();
         let ids = tensors.chain(records(op.v1.outputs, op.v1.output_count)).map(|tensor| tensor.body.id).collect();
