@@ -4,8 +4,8 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use qnnscope::app::{Column, KeyAction, Sort, StartChoice, Theme, View, draw, update};
 use qnnscope::backends::{Backend, ProfilingLevel};
 use qnnscope::event::{
-    Budget, CounterInfo, CounterSample, Event, InferenceBatch, LogLevel, LogLine, LogSource, MemoryMark, MemorySample,
-    OpRow, OpSample, OpUnit, Phase, Record, RunId, RunPlan,
+    Budget, CounterInfo, CounterSample, Event, Failure, InferenceBatch, LogLevel, LogLine, LogSource, MemoryMark,
+    MemorySample, OpRow, OpSample, OpUnit, Phase, Record, RunId, RunPlan, RunStatus, Stage,
 };
 use qnnscope::models::{Graph, Op};
 use qnnscope::store::Store;
@@ -161,5 +161,45 @@ fn frames(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, frames);
+/// Frames of the pages beside the live view, for the largest model and a full log.
+fn pages(criterion: &mut Criterion) {
+    let theme = Theme::shipped("dark").expect("it is shipped");
+    let mut group = criterion.benchmark_group("page_200x60");
+    let mut feed = feed(5_000, 300);
+    for i in 0..10_000 {
+        let text = format!("prepare: pass {i} over the graph");
+        feed.emit(Event::Log(LogLine::new(LogLevel::Info, LogSource::Backend, &text)));
+    }
+    let failure = Failure::new(Stage::Execute, "graphExecute", "the backend failed");
+    feed.emit(Event::Failed(Box::new(failure)));
+    feed.emit(Event::RunFinished { status: RunStatus::Failed });
+    let keys = [
+        ("diagnosis", KeyAction::Diagnosis),
+        ("findings", KeyAction::Findings),
+        ("outliers", KeyAction::Outliers),
+        ("compare", KeyAction::Compare),
+    ];
+    for (name, key) in keys {
+        let mut view = view();
+        let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).expect("a test backend never fails");
+        let area = ratatui::layout::Rect::new(0, 0, SIZE.0, SIZE.1);
+        view.prepare(&feed.store, area, feed.t_us);
+        // The diagnosis of the failed run has opened by itself.
+        update(&mut view, &feed.store, KeyAction::Back.into());
+        update(&mut view, &feed.store, key.into());
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let (store, now) = (&feed.store, feed.t_us);
+                let drawn = terminal.draw(|frame| {
+                    view.prepare(store, frame.area(), now);
+                    draw(frame, store, &view, &theme, now);
+                });
+                black_box(drawn.expect("a test backend never fails").count)
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, frames, pages);
 criterion_main!(benches);

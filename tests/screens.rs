@@ -517,7 +517,10 @@ fn a_confirmed_cause_comes_with_its_fix() {
         detail: "this DSP is v75 and there is only v73".to_owned(),
     };
     session.emit(Some(0), Event::CheckFinished(Box::new(result)));
-    let shown = text(&render(&session, &mut live_view(), 120, 40));
+    let mut view = live_view();
+    // The diagnosis opens by itself; this is what is behind it.
+    press(&session, &mut view, &[KeyAction::Redraw, KeyAction::Back]);
+    let shown = text(&render(&session, &mut view, 120, 40));
     assert!(shown.contains("The skel that was pushed is for another Hexagon architecture (confirmed:"), "{shown}");
     assert!(shown.contains("fix") && shown.contains("Push the pair libQnnHtpVNNStub.so"), "{shown}");
     assert!(!shown.contains("quantise the model"), "a hint that only knew the failure gives way: {shown}");

@@ -74,6 +74,7 @@ pub(super) fn copy(view: &mut View, store: &Store) {
 pub(super) fn look(view: &mut View, store: &Store) {
     let Some((content, index)) = pages::content(view, store, &UNICODE).zip(view.page.browser()) else { return };
     let browser = &mut view.browsers[index];
+    browser.hold(&content.entries);
     match browser.section {
         Section::List if !content.entries.is_empty() => browser.section = Section::Detail,
         Section::List | Section::Log => {}

@@ -34,9 +34,10 @@ pub(super) fn focus(view: &mut View, store: &Store, forward: bool) {
             view.comparing.part = part;
         }
         (None, page) if page.browser().is_some() => {
-            let log = pages::content(view, store, &UNICODE).is_some_and(|content| content.log);
+            let Some(content) = pages::content(view, store, &UNICODE) else { return };
             if let Some(browser) = page.browser().and_then(|index| view.browsers.get_mut(index)) {
-                browser.focus(log, forward);
+                browser.hold(&content.entries);
+                browser.focus(content.log, forward);
             }
         }
         (None | Some(Overlay::Details { .. }), Page::Live) => {

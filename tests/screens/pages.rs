@@ -3,6 +3,7 @@
 use super::*;
 use qnnscope::analysis::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};
 use qnnscope::app::{Overlay, Page, Section};
+use qnnscope::event::{CheckOutcome, CheckResult};
 use qnnscope::store::Run;
 
 /// Keys that lead to the pages, and into them.
@@ -176,6 +177,24 @@ fn evidence_leads_to_its_line() {
     assert_eq!(view.browsers[0].log_top, Some(before - 1));
     press(&session, &mut view, &[KeyAction::First, KeyAction::Up, KeyAction::Last, KeyAction::Down]);
     find(&render(&session, &mut view, 80, 24), "cleaning up 5");
+}
+
+#[test]
+fn checks_that_end_while_the_diagnosis_is_open_show_in_it() {
+    let mut session = known_failure();
+    let mut view = live_view();
+    find(&render(&session, &mut view, 80, 24), "very likely, 94 %, not confirmed");
+    // Nothing was selected: what was found last stands first and is shown.
+    let mut check = |cause: &str, check: &str, outcome, detail: &str| {
+        let result = CheckResult { cause: cause.into(), check: check.into(), outcome, detail: detail.into() };
+        session.emit(Some(0), Event::CheckFinished(Box::new(result)));
+    };
+    check("op-rank-unsupported", "ranks", CheckOutcome::Refutes, "no tensor has more than 4 dimensions");
+    check("skel-wrong-arch", "skel-files", CheckOutcome::Confirms, "this DSP is v75 and there is only v73");
+    screen!(diagnosis_confirmed_80x24, session, view, 80 x 24);
+    find(&render(&session, &mut view, 120, 40), "confirms it: this DSP is v75");
+    press(&session, &mut view, &[KeyAction::Last, KeyAction::Up]);
+    find(&render(&session, &mut view, 80, 24), "a check speaks against it");
 }
 
 #[test]

@@ -81,6 +81,12 @@ impl Browser {
         self.select(entries, index);
     }
 
+    /// From now on the selection stays with its entry, wherever that goes. Until the user does something, the first one
+    /// is selected, whichever that is.
+    pub fn hold(&mut self, entries: &[Entry]) {
+        self.select(entries, self.position(entries));
+    }
+
     /// Selects another entry, whatever has the focus.
     pub fn step_entry(&mut self, entries: &[Entry], step: isize) {
         self.select(entries, self.position(entries).saturating_add_signed(step));
@@ -88,6 +94,7 @@ impl Browser {
 
     /// Moves in the section that has the focus. `log_lines` is the length of the log.
     pub fn step(&mut self, entries: &[Entry], step: isize, log_lines: usize) {
+        self.hold(entries);
         match self.section {
             Section::List => self.step_entry(entries, step),
             Section::Detail => self.step_item(step),
@@ -137,8 +144,9 @@ impl Browser {
             *self = Self { run, zoomed: self.zoomed, ..Self::default() };
         }
         let position = self.position(entries);
-        // From now on the selection stays with its entry, wherever that goes.
-        self.select(entries, position);
+        if self.selected.is_some() {
+            self.select(entries, position);
+        }
         let inside = |area| usize::from(layout.inside(area).height);
         self.heights = [inside(layout.list), inside(layout.detail), inside(layout.log)];
         keep_visible(&mut self.list_top, position..position + 1, entries.len(), self.heights[0]);
