@@ -2,13 +2,11 @@
 
 use super::window::watched;
 use super::{Evidence, Finding, FindingKind, Place, Severity};
-use crate::event::LogLevel;
+use crate::event::{LogLevel, OutlierLimit};
 use crate::report::duration_text;
 use crate::store::{Run, Store};
 use serde::Serialize;
 
-/// Times of the median beyond which an inference is an outlier.
-const FACTOR: f64 = 2.0;
 /// Inferences below which no median is sure enough to call one an outlier.
 const MIN_SAMPLES: u64 = 20;
 /// Outliers that are kept, slowest first; all are counted.
@@ -74,6 +72,8 @@ pub struct Outlier {
 /// All outliers of the clean phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outliers {
+    /// What was asked for.
+    pub limit: OutlierLimit,
     /// Latency beyond which an inference is one, microseconds.
     pub limit_us: f64,
     /// How many there are.
@@ -89,12 +89,16 @@ impl Around {
     }
 }
 
-/// Inferences of the clean phase that took more than twice the median; `None` while there are too few to tell.
+/// Inferences of the clean phase beyond the limit that the run's plan names; `None` while there are too few to tell.
 pub fn outliers(store: &Store, run: &Run) -> Option<Outliers> {
     if run.clean.count() < MIN_SAMPLES {
         return None;
     }
-    let limit_us = FACTOR * run.clean.percentile_us(50.0)?;
+    let limit = run.plan.mode.outlier_limit.unwrap_or_default();
+    let limit_us = match limit {
+        OutlierLimit::TimesMedian(times) => times * run.clean.percentile_us(50.0)?,
+        OutlierLimit::Percentile(percent) => run.clean.percentile_us(percent)?,
+    };
     let mut count = 0;
     let mut slowest: Vec<(u64, u64, f64)> = Vec::with_capacity(KEPT + 1);
     for ((start_us, latency_us), index) in run.clean.timed().zip(0u64..) {
@@ -110,7 +114,7 @@ pub fn outliers(store: &Store, run: &Run) -> Option<Outliers> {
         }
     }
     let kept = slowest.into_iter().map(|(index, start_us, latency_us)| one(store, run, index, start_us, latency_us));
-    Some(Outliers { limit_us, count, kept: kept.collect() })
+    Some(Outliers { limit, limit_us, count, kept: kept.collect() })
 }
 
 fn one(store: &Store, run: &Run, index: u64, start_us: u64, latency_us: f64) -> Outlier {
@@ -176,11 +180,12 @@ pub(super) fn finding(run: &Run, outliers: &Outliers) -> Option<Finding> {
             .push(Evidence::new("counters around some of them are no longer in memory; a recorded session has them"));
     }
     let title = format!(
-        "{} of {} inferences ({:.1} %) took more than {} (2 x p50)",
+        "{} of {} inferences ({:.1} %) took more than {} ({})",
         outliers.count,
         run.clean.count(),
         share * 100.0,
-        duration_text(outliers.limit_us)
+        duration_text(outliers.limit_us),
+        outliers.limit
     );
     Some(Finding::new("outlier.slow-inferences", FindingKind::Outlier, severity, title, evidence))
 }
@@ -263,6 +268,20 @@ mod tests {
         assert_eq!((found.count, finding(only(&store), &found)), (0, None));
         let store = Made::local(Backend::Cpu).clean(with_slow(19, &[3])).store();
         assert_eq!(outliers(&store, only(&store)), None);
+    }
+
+    #[test]
+    fn the_limit_is_the_users_to_choose() {
+        let of = |limit| {
+            let slow: Vec<usize> = (0..40).map(|i| i * 12).collect();
+            let made = Made::local(Backend::Cpu).clean(with_slow(1000, &slow));
+            let store = made.plan(|plan| plan.mode.outlier_limit = Some(limit)).store();
+            outliers(&store, only(&store))
+        };
+        let some = of(OutlierLimit::Percentile(99.0)).unwrap();
+        assert_eq!((some.count, some.limit.to_string().as_str()), (10, "p99"));
+        assert_eq!(of(OutlierLimit::TimesMedian(20.0)).unwrap().count, 0);
+        assert_eq!(of(OutlierLimit::Percentile(99.99)), None, "1,000 samples do not support it");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::options::seconds;
 use super::target::Site;
 use crate::backends::Backend;
 use crate::backends::settings::SettingRequest;
-use crate::event::{Budget, Constraints, Like, Member, Mode};
+use crate::event::{Budget, Constraints, Like, Member, Mode, OutlierLimit};
 
 /// Planned starts a second that make sense: once in 100 s, to what a clock of microseconds can still tell apart.
 const RATES_HZ: (f64, f64) = (0.01, 10_000.0);
@@ -42,6 +42,9 @@ pub struct ModeOptions {
     /// Before each run but the first, wait until temperatures and clock limits are back, but no longer than this
     #[arg(long, value_name = "TIME", value_parser = seconds, num_args = 0..=1, require_equals = true, default_missing_value = "5m", help_heading = MODES)]
     pub cool_down: Option<f64>,
+    /// Which inferences are outliers: those beyond so many times the median (3x) or beyond a percentile (p99.9) [default: 2x]
+    #[arg(long, value_name = "LIMIT", value_parser = outlier_limit, help_heading = MODES)]
+    pub outlier_limit: Option<OutlierLimit>,
     /// Longest latency; the report says whether the run keeps it
     #[arg(long, value_name = "MS", value_parser = positive, help_heading = "Constraints")]
     pub latency_budget_ms: Option<f64>,
@@ -101,6 +104,7 @@ impl ModeOptions {
                         like: self.like,
                         published_us: self.published_ms.map(|ms| ms * 1000.0),
                         cool_down_s: self.cool_down,
+                        outlier_limit: self.outlier_limit,
                     };
                     slots.push(Slot { backend, mode });
                 }
@@ -250,9 +254,31 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+fn outlier_limit(text: &str) -> Result<OutlierLimit, String> {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|value| value.is_finite());
+    let text = text.trim();
+    let limit = match (text.strip_suffix('x'), text.strip_prefix('p')) {
+        (Some(times), _) => number(times).filter(|times| *times > 1.0).map(OutlierLimit::TimesMedian),
+        (_, Some(percent)) => number(percent).filter(|p| (50.0..100.0).contains(p)).map(OutlierLimit::Percentile),
+        _ => None,
+    };
+    limit.ok_or_else(|| {
+        "expected a number of medians above 1, such as 2x, or a percentile from 50 on, such as p99.9".to_owned()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_of_outliers() {
+        assert_eq!(outlier_limit("3x"), Ok(OutlierLimit::TimesMedian(3.0)));
+        assert_eq!(outlier_limit("p99.9"), Ok(OutlierLimit::Percentile(99.9)));
+        for bad in ["", "3", "1x", "-2x", "nanx", "infx", "p100", "p20", "x", "p"] {
+            assert!(outlier_limit(bad).is_err(), "{bad}");
+        }
+    }
 
     const NOTHING: Asked<'_> =
         Asked { iterations: None, duration: None, perf_profile: None, precision: None, stage_timeout: 300.0 };

@@ -20,6 +20,33 @@ pub struct Mode {
     pub published_us: Option<f64>,
     /// Longest time to let the device cool down before the run, if it is not the first, seconds.
     pub cool_down_s: Option<f64>,
+    /// Which inferences are outliers; `None`: those that take more than twice the median.
+    pub outlier_limit: Option<OutlierLimit>,
+}
+
+/// Latency beyond which an inference is an outlier.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutlierLimit {
+    /// So many times the median.
+    TimesMedian(f64),
+    /// A percentile, 50 to 100.
+    Percentile(f64),
+}
+
+impl Default for OutlierLimit {
+    fn default() -> Self {
+        Self::TimesMedian(2.0)
+    }
+}
+
+impl std::fmt::Display for OutlierLimit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TimesMedian(times) => write!(f, "{times} x p50"),
+            Self::Percentile(percent) => write!(f, "p{percent}"),
+        }
+    }
 }
 
 /// The place of a run among runs that belong together. They follow in the order of their indices, with runs of other

@@ -9,6 +9,7 @@ mod layout;
 mod mode_result;
 mod modes;
 mod numbers;
+mod op_result;
 mod recommendation;
 mod result;
 mod text;

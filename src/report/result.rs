@@ -1,20 +1,21 @@
 //! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
 
 use super::mode_result::{self, PaceResult};
+use super::op_result::{self, OpResult};
 use super::verdicts::{BoundsResult, OutliersResult, TrustResult};
-use crate::analysis::compare::{Series, SideCounter, counters, producers};
+use crate::analysis::compare::{Series, SideCounter, counters};
 use crate::analysis::recommend::Recommendation;
 use crate::analysis::{
-    Bound, Cadence, Finding, LikeReport, Rounds, Sustained, Verdicts, cadence, energy, findings, interleaved, like,
+    Cadence, Finding, LikeReport, Rounds, Sustained, cadence, energy, findings, interleaved, like,
     summary, sustained, verdicts,
 };
 use crate::diagnosis::{CauseRow, diagnose_run};
 use crate::event::{
-    Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, OpUnit, RunStatus, RuntimeInfo, Setting, SettingOutcome,
+    Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, RunStatus, RuntimeInfo, Setting, SettingOutcome,
     Stage, SubStage, TensorData,
 };
-use crate::models::{ContextBinaryInfo, ModelFormat, Op, Tensor};
-use crate::store::{LatencyStats, OpStats, PERCENTILES, Run, Store};
+use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
+use crate::store::{LatencyStats, PERCENTILES, Run, Store};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -196,43 +197,6 @@ struct Profiling {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct OpResult {
-    index: usize,
-    name: String,
-    #[serde(rename = "type")]
-    op_type: Option<String>,
-    macs: Option<u64>,
-    bytes_moved: Option<u64>,
-    time_us: Option<OpTime>,
-    time_derived: bool,
-    scaled_us: Option<f64>,
-    cycles: Option<OpCycles>,
-    share: Option<f64>,
-    producer: Option<usize>,
-    gmac_per_s: Option<f64>,
-    gb_per_s: Option<f64>,
-    of_best: Option<f64>,
-    bound: Option<Bound>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct OpTime {
-    mean: Option<f64>,
-    p50: Option<f64>,
-    p95: Option<f64>,
-    p99: Option<f64>,
-    max: Option<f64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct OpCycles {
-    mean: Option<f64>,
-    p50: Option<f64>,
-    p95: Option<f64>,
-    max: Option<f64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
 struct MetricResult {
     name: String,
     unit: String,
@@ -382,7 +346,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
             overhead_factor: run.overhead_factor(),
             mismatched_iterations: run.ops.mismatched(),
         },
-        ops: ops(run, &verdicts),
+        ops: op_result::ops(run, &verdicts),
         backend_metrics: run
             .metrics
             .iter()
@@ -407,7 +371,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
         bounds: BoundsResult::new(&verdicts),
         outliers: verdicts.outliers.as_ref().map(OutliersResult::new),
         summary: summary(run, &verdicts, &findings),
-        findings,
+        findings: op_result::placed(run, findings),
         diagnosis: diagnose_run(store, run)
             .map(|diagnosis| DiagnosisResult { causes: diagnosis.causes.iter().map(CauseRow::new).collect() }),
     }
@@ -469,61 +433,4 @@ fn latency(clean: &LatencyStats, warmup: &LatencyStats) -> Latency {
         warmup_mean: warmup.mean_us(),
         series: Series::thinned(clean.samples_us()),
     }
-}
-
-/// The graph's ops in order, then the rows the backend made itself (HTP's input and output).
-fn ops(run: &Run, verdicts: &Verdicts) -> Vec<OpResult> {
-    let factor = run.us_per_op_unit();
-    let derived = run.op_time_is_derived();
-    let measured = run.ops.inferences() > 0;
-    let producers = run.graph().map(producers).unwrap_or_default();
-    let row = |index: usize, row: Option<usize>, name: &str, op: Option<&Op>| {
-        let achieved = row.and_then(|row| verdicts.roofline.rows.get(row).copied().flatten());
-        let stats = row.and_then(|row| run.ops.stats().get(row)).filter(|stats| stats.count() > 0);
-        OpResult {
-            index,
-            name: name.to_owned(),
-            op_type: op.map(|op| op.op_type.clone()),
-            macs: op.and_then(|op| op.macs),
-            bytes_moved: op.and_then(|op| op.bytes_moved),
-            time_us: stats.zip(factor).map(|(stats, factor)| op_time(stats, factor)),
-            time_derived: derived && stats.is_some(),
-            scaled_us: row.filter(|_| stats.is_some()).and_then(|row| run.scaled_op_us(row)),
-            cycles: stats.filter(|_| run.ops.unit() == Some(OpUnit::Cycles)).map(op_cycles),
-            share: measured.then(|| row.map_or(0.0, |row| run.ops.share(row))),
-            producer: producers.get(index).copied().flatten(),
-            gmac_per_s: achieved.and_then(|achieved| achieved.gmac_per_s),
-            gb_per_s: achieved.and_then(|achieved| achieved.gb_per_s),
-            of_best: achieved.and_then(|achieved| achieved.of_best),
-            bound: row.and_then(|row| verdicts.bounds.layers.get(row).copied().flatten()),
-        }
-    };
-    let rows = run.ops.rows();
-    let graph_ops = run.graph().map(|graph| graph.ops.as_slice()).unwrap_or_default();
-    let row_of_op: BTreeMap<u32, usize> = rows.iter().enumerate().filter_map(|(at, row)| Some((row.op?, at))).collect();
-    let mut result: Vec<OpResult> = graph_ops
-        .iter()
-        .enumerate()
-        .map(|(index, op)| row(index, row_of_op.get(&op.index).copied(), &op.name, Some(op)))
-        .collect();
-    for (at, extra) in rows.iter().enumerate().filter(|(_, row)| row.op.is_none()) {
-        let index = result.len();
-        result.push(row(index, Some(at), &extra.name, None));
-    }
-    result
-}
-
-fn op_time(stats: &OpStats, factor: f64) -> OpTime {
-    let scaled = |value: Option<f64>| value.map(|value| value * factor);
-    OpTime {
-        mean: scaled(stats.mean()),
-        p50: scaled(stats.percentile(50.0)),
-        p95: scaled(stats.percentile(95.0)),
-        p99: scaled(stats.percentile(99.0)),
-        max: scaled(stats.max()),
-    }
-}
-
-fn op_cycles(stats: &OpStats) -> OpCycles {
-    OpCycles { mean: stats.mean(), p50: stats.percentile(50.0), p95: stats.percentile(95.0), max: stats.max() }
 }

@@ -22,13 +22,21 @@ pub fn content(run: Option<&Run>, outliers: Option<&Outliers>, symbols: &Symbols
     let limit = format::duration(outliers.limit_us, symbols);
     let all = format::count(run.clean.count());
     let so_far = if run.is_ended() { "" } else { " so far" };
-    let mut text =
-        format!("{} of {all} inferences took more than {limit} (2 x p50){so_far}", format::count(outliers.count));
+    let mut text = format!(
+        "{} of {all} inferences took more than {limit} ({}){so_far}",
+        format::count(outliers.count),
+        outliers.limit
+    );
     if outliers.count > outliers.kept.len() as u64 {
         let _ = write!(text, "; the {} slowest are listed, slowest first", outliers.kept.len());
     }
     let head = if outliers.count == 0 { Vec::new() } else { vec![(text, Meaning::Text)] };
-    Content { head, entries, empty: format!("no inference took more than {limit} (2 x p50){so_far}"), log: false }
+    Content {
+        head,
+        entries,
+        empty: format!("no inference took more than {limit} ({}){so_far}", outliers.limit),
+        log: false,
+    }
 }
 
 fn entry(run: &Run, outlier: &Outlier, limit_us: f64, symbols: &Symbols) -> Entry {
