@@ -68,7 +68,6 @@ impl Resampled {
         if count < MIN_VALUES || values.iter().any(|value| !value.is_finite()) {
             return None;
         }
-        // Each value by its rank: a resample is then a count per rank, and all figures come from one pass.
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
         let sorted: Vec<f64> = order.iter().map(|at| values[*at]).collect();
@@ -77,23 +76,19 @@ impl Resampled {
             ranks[at] = rank;
         }
         let block = block_length(&ranks);
-        let mut rng = ChaCha8Rng::seed_from_u64(SEED ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let mut times = vec![0u32; count];
-        let mut drawn = Vec::with_capacity(resamples);
-        for _ in 0..resamples {
-            times.fill(0);
-            let mut left = count;
-            while left > 0 {
-                let start = below(&mut rng, count);
-                let length = block.min(left);
-                let end = (start + length).min(count);
-                ranks[start..end].iter().for_each(|rank| times[*rank] += 1);
-                ranks[..length - (end - start)].iter().for_each(|rank| times[*rank] += 1);
-                left -= length;
-            }
-            drawn.push(figures(&sorted, &times));
-        }
-        Some(Self { values: count, block, own: figures(&sorted, &vec![1; count]), drawn })
+        let ring = Ring::new(values, sorted, &ranks, block);
+        let mut counts = Counts::new(count);
+        let own = ring.figures(std::iter::once((0, count)), &mut counts);
+        let mut random = ChaCha8Rng::seed_from_u64(SEED ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let whole = count / block;
+        let lengths = |at: usize| if at < whole { block } else { count % block };
+        let drawn = (0..resamples)
+            .map(|_| {
+                let blocks = (0..=whole).map(|at| (below(&mut random, count), lengths(at)));
+                ring.figures(blocks, &mut counts)
+            })
+            .collect();
+        Some(Self { values: count, block, own, drawn })
     }
 
     /// True if an interval of this figure has enough values to rest on.
@@ -130,32 +125,91 @@ pub fn relative_interval(
     Some([ratios[cut], ratios[ratios.len() - 1 - cut]])
 }
 
-/// All figures of sorted values that are there so many times.
-fn figures(sorted: &[f64], times: &[u32]) -> [f64; 5] {
-    let count = sorted.len();
-    let rank = |quantile: f64| {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and count")]
-        let rank = (count as f64 * quantile - 1e-9).ceil() as usize;
-        rank.clamp(1, count)
-    };
-    let ranks = [rank(0.5), rank(0.95), rank(0.99)];
-    let mut percentiles = [0.0; 3];
-    let (mut next, mut seen, mut sum, mut squares) = (0, 0, 0.0, 0.0);
-    // Differences from a middle value keep the squares small.
-    let origin = sorted[count / 2];
-    for (value, &times) in sorted.iter().zip(times) {
-        seen += times as usize;
-        while next < 3 && seen >= ranks[next] {
-            percentiles[next] = *value;
-            next += 1;
-        }
-        let (weight, delta) = (f64::from(times), value - origin);
-        sum += weight * delta;
-        squares += weight * delta * delta;
+/// Values as a ring, prepared so that the figures of a resample take few steps per value: sums come from sums of beginnings,
+/// percentiles from counts of ranks.
+struct Ring {
+    sorted: Vec<f64>,
+    /// Rank of each value, with a block's length of the first ones behind the last.
+    ranks: Vec<u32>,
+    /// Sums of the values before each, and of their squares; both less `origin`, which keeps squares small.
+    sums: Vec<(f64, f64)>,
+    origin: f64,
+}
+
+/// How often each rank was drawn, and each stretch of 64 ranks.
+struct Counts {
+    ranks: Vec<u32>,
+    stretches: Vec<u32>,
+}
+
+const STRETCH: usize = 64;
+
+impl Counts {
+    fn new(count: usize) -> Self {
+        Self { ranks: vec![0; count], stretches: vec![0; count.div_ceil(STRETCH)] }
     }
-    let n = count as f64;
-    let variance = (squares - sum * sum / n) / (n - 1.0);
-    [percentiles[0], percentiles[1], percentiles[2], origin + sum / n, variance.max(0.0).sqrt()]
+}
+
+impl Ring {
+    fn new(values: &[f64], sorted: Vec<f64>, ranks: &[usize], block: usize) -> Self {
+        let origin = sorted[sorted.len() / 2];
+        let around = || (0..values.len()).chain(0..block);
+        let mut sums = vec![(0.0, 0.0)];
+        let mut sum = (0.0, 0.0);
+        for at in around() {
+            let delta = values[at] - origin;
+            sum = (sum.0 + delta, sum.1 + delta * delta);
+            sums.push(sum);
+        }
+        // A series has at most a few thousand values.
+        let ranks = around().map(|at| u32::try_from(ranks[at]).unwrap_or(u32::MAX)).collect();
+        Self { sorted, ranks, sums, origin }
+    }
+
+    /// All figures of the values in these blocks, as start and length.
+    fn figures(&self, blocks: impl Iterator<Item = (usize, usize)>, counts: &mut Counts) -> [f64; 5] {
+        counts.ranks.fill(0);
+        counts.stretches.fill(0);
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for (start, length) in blocks {
+            let end = start + length;
+            for &rank in &self.ranks[start..end] {
+                counts.ranks[rank as usize] += 1;
+                counts.stretches[rank as usize / STRETCH] += 1;
+            }
+            sum += self.sums[end].0 - self.sums[start].0;
+            squares += self.sums[end].1 - self.sums[start].1;
+        }
+        let n = self.sorted.len() as f64;
+        let variance = (squares - sum * sum / n) / (n - 1.0);
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|quantile| self.percentile(quantile, counts));
+        [p50, p95, p99, self.origin + sum / n, variance.max(0.0).sqrt()]
+    }
+
+    /// Nearest rank, as the store counts it.
+    fn percentile(&self, quantile: f64, counts: &Counts) -> f64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 1 and the number of values"
+        )]
+        let mut left = ((self.sorted.len() as f64 * quantile - 1e-9).ceil() as u32).max(1);
+        let mut from = 0;
+        for stretch in &counts.stretches {
+            if *stretch >= left {
+                break;
+            }
+            left -= stretch;
+            from += STRETCH;
+        }
+        for (rank, times) in counts.ranks.iter().enumerate().skip(from) {
+            if *times >= left {
+                return self.sorted[rank];
+            }
+            left -= times;
+        }
+        self.sorted[self.sorted.len() - 1]
+    }
 }
 
 /// Neighbours to draw together.

@@ -258,6 +258,27 @@ fn thinned_latencies_are_moved_to_the_figures_of_all() {
 }
 
 #[test]
+fn a_ring_of_equal_blocks_has_the_figures_of_the_values() {
+    // Resampled figures are moved to those given by the difference to their own: with the same figures they stay in place.
+    let values: Vec<f64> = (1..=1000).map(f64::from).collect();
+    let one = Resampled::new(&values, 50, 0).unwrap();
+    let constant = Resampled::new(&[7.0; 1000], 50, 1).unwrap();
+    for (statistic, figure) in [
+        (Statistic::P50, 500.0),
+        (Statistic::P95, 950.0),
+        (Statistic::P99, 990.0),
+        (Statistic::Mean, 500.5),
+        (Statistic::Stddev, 288.819_436),
+    ] {
+        // Against a constant that is moved to 1, the interval is that of the values; it lies around their figure.
+        let [low, high] = relative_interval(statistic, (&constant, 1.0), (&one, figure)).unwrap();
+        assert!(low + 1.0 <= figure && figure <= high + 1.0, "{statistic:?}: {low} {high}");
+        let flat = relative_interval(statistic, (&constant, 7.0), (&constant, 14.0)).unwrap();
+        assert!(flat.iter().all(|bound| (bound - 1.0).abs() < 1e-12), "{statistic:?}");
+    }
+}
+
+#[test]
 fn settings_that_differ_are_named() {
     let setting =
         |key: &str, value: &str, applied| SideSetting { key: key.to_owned(), value: value.to_owned(), applied };
