@@ -326,6 +326,16 @@ fn a_graph_alone_speaks_for_a_backend() {
     assert!(text.contains("nothing was measured") && text.contains("--soc"), "{text}");
     assert!(recommend(&demo_int8(), "--soc SM9999").expect(2).stderr.contains("unknown part"));
     assert!(recommend(&demo_int8(), "--graph nope").expect(2).stderr.contains("no such graph"));
+    // Backends that are here are asked about each op.
+    let said = |document: &Value, backend: &str| {
+        let candidates = document["recommendation"]["candidates"].as_array().unwrap();
+        candidates.iter().find(|candidate| candidate["backend"] == backend).unwrap().clone()
+    };
+    assert!(said(&quantised, "htp")["reasons"].to_string().contains("accepts all 59 ops on SM8650"), "{quantised:#}");
+    let dir = tempfile::tempdir().unwrap();
+    let odd = answer(&model_library(dir.path(), "odd_graph.c", &["RANK6"]), "");
+    let (htp, refusal) = (said(&odd, "htp"), "refuses 1 of ");
+    assert!(htp["eligible"] == false && htp["reasons"].to_string().contains(refusal), "{odd:#}");
     recommend(&repo("README.md"), "").expect(2);
     recommend(&demo_int8(), "--power-critical --latency-critical").expect(2);
 }

@@ -141,8 +141,10 @@ fn healthy_text_gets_nothing() {
         "CHANGELOG.md",
         "Cargo.toml",
         "Cargo.lock",
-        "docs/architecture.md",
-        "docs/user-guide.md",
+        // The user guide shows failures.
+        "docs/analysis.md",
+        "docs/compare.md",
+        "docs/measuring.md",
         "docs/performance.md",
         "docs/session-format.md",
         "docs/result.schema.json",

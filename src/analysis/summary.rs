@@ -111,7 +111,7 @@ fn next(text: &mut String, p50: f64, verdicts: &Verdicts, findings: &[Finding]) 
     let gain = |finding: &&Finding| finding.expected_gain_us.map_or(0.0, |gain| gain[1]);
     let advice = findings
         .iter()
-        .filter(|finding| finding.kind == FindingKind::Suggestion && finding.suggestion.is_some())
+        .filter(|finding| finding.kind == FindingKind::Suggestion && gain(finding) > 0.0)
         .max_by(|a, b| gain(a).total_cmp(&gain(b)));
     if let Some((finding, advice)) = advice.and_then(|finding| Some((finding, finding.suggestion.as_ref()?))) {
         let _ = write!(text, " First thing to change: {}", trimmed(&advice.action));

@@ -1,11 +1,17 @@
 //! `qnnscope recommend`.
 
 use super::headless::{print, print_json};
+use super::options;
 use super::options::Wishes;
-use super::{CliError, Global, OK, inspect};
+use super::{CliError, Global, OK, inspect, setup};
 use crate::analysis::compare::graph_facts;
-use crate::analysis::recommend::{Target, expected};
+use crate::analysis::recommend::{Support, Target, expected};
+use crate::backends::local::Limits;
+use crate::backends::qnn::runner::Asked;
+use crate::backends::{Backend, Preflight};
 use crate::devices::{Soc, soc_by_part, socs_by_model};
+use crate::diagnosis::preflight;
+use crate::models::ModelFormat;
 use crate::report::{RecommendDocument, recommend_text};
 use std::path::PathBuf;
 
@@ -47,7 +53,11 @@ pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> 
     }
     let soc = args.soc.and_then(soc_by_part);
     let facts = graph_facts(graph);
-    let recommendation = expected(&facts, Target { soc }, &[], &args.wishes.constraints());
+    let support = match model.format {
+        ModelFormat::ContextBinary => Vec::new(),
+        _ => support(args, global)?,
+    };
+    let recommendation = expected(&facts, Target { soc }, &support, &args.wishes.constraints());
     let document = RecommendDocument::new(&model.path, facts, soc.map(|soc| soc.part), recommendation);
     if args.json {
         print_json(&document)?;
@@ -55,6 +65,48 @@ pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> 
         print(&recommend_text(&document))?;
     }
     Ok(OK)
+}
+
+/// What the backends of this machine say of each op; nothing where there are no libraries.
+fn support(args: &RecommendArgs, global: &Global) -> Result<Vec<Support>, CliError> {
+    let Ok(runtime) = options::runtime(global) else { return Ok(Vec::new()) };
+    let target = match args.soc {
+        Some(soc) => preflight::Target::from_soc(soc),
+        None => preflight::Target::fallback(),
+    };
+    // A SoC without an HTP has no target: the other backends are asked all the same.
+    let targets: Vec<preflight::Target> = target.into_iter().collect();
+    let wanted = [Backend::Htp, Backend::Cpu, Backend::Gpu].into_iter();
+    let preflight = Preflight {
+        runtime_dir: runtime.path,
+        model: args.model.clone(),
+        backends: wanted
+            .filter(|b| *b != Backend::Htp || !targets.is_empty())
+            .map(|backend| (backend, false))
+            .collect(),
+        targets,
+        vtcm_mb: None,
+        compile: false,
+        binary: false,
+        allow_unknown_runtime: global.allow_unknown_runtime,
+        limits: Limits { memory_bytes: options::free_memory_share(), ..Limits::default() },
+    };
+    let answers = setup::block_on(preflight.ask(|_, _, _| {}))??;
+    let said = answers.backends.iter().filter_map(|answer| Some((answer, answer.answer.as_ref().ok()?)));
+    Ok(said
+        .map(|(answer, asked)| Support {
+            backend: answer.backend,
+            asked: asked.verdicts.len(),
+            refused: refused(asked),
+            soc: answer.target.as_ref().map(|target| target.label.clone()),
+        })
+        .collect())
+}
+
+/// Names of the ops that are refused.
+fn refused(asked: &Asked) -> Vec<String> {
+    let no = asked.verdicts.iter().filter(|verdict| verdict.code != 0);
+    no.filter_map(|verdict| Some(asked.graphs.get(verdict.graph)?.ops.get(verdict.op)?.name.clone())).collect()
 }
 
 fn soc(text: &str) -> Result<&'static str, String> {

@@ -2,7 +2,7 @@
 
 use super::layout::wrapped;
 use crate::analysis::compare::{CompareOptions, GraphFacts, Side, compare};
-use crate::analysis::recommend::{Constraints, Recommendation, Target, measured};
+use crate::analysis::recommend::{Recommendation, Target, measured};
 use crate::devices::soc_by_part;
 use crate::event::clean_text;
 use crate::store::Store;
@@ -21,7 +21,8 @@ pub fn recommendation(store: &Store) -> Option<Recommendation> {
     let sides: Vec<Side> = runs.iter().map(|run| Side::of(store, run)).collect();
     let part = runs.iter().find_map(|run| store.device(&run.plan.device)?.soc.as_deref());
     let target = Target { soc: part.and_then(soc_by_part) };
-    measured(&sides, &compare(&sides, &CompareOptions::default()), target, &Constraints::default())
+    let constraints = runs.first().map(|run| (&run.plan.constraints).into()).unwrap_or_default();
+    measured(&sides, &compare(&sides, &CompareOptions::default()), target, &constraints)
 }
 
 /// What `qnnscope recommend` says of a model.

@@ -6,13 +6,13 @@ use super::verdicts::{BoundsResult, OutliersResult, TrustResult};
 use crate::analysis::compare::{Series, SideCounter, counters};
 use crate::analysis::recommend::Recommendation;
 use crate::analysis::{
-    Cadence, Finding, LikeReport, Rounds, Sustained, cadence, energy, findings, interleaved, like,
-    summary, sustained, verdicts,
+    Cadence, Finding, LikeReport, Rounds, Sustained, cadence, energy, findings, interleaved, like, summary, sustained,
+    verdicts,
 };
 use crate::diagnosis::{CauseRow, diagnose_run};
 use crate::event::{
-    Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, RunStatus, RuntimeInfo, Setting, SettingOutcome,
-    Stage, SubStage, TensorData,
+    Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage,
+    SubStage, TensorData,
 };
 use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
 use crate::store::{LatencyStats, PERCENTILES, Run, Store};

@@ -81,12 +81,13 @@ impl Scored {
 
     fn support(&mut self, support: &Support) {
         let (asked, refused) = (support.asked, support.refused.len());
+        let place = support.soc.as_ref().map_or_else(String::new, |soc| format!(" on {soc}"));
         if refused == 0 {
-            self.because(5.0, format!("it accepts all {asked} ops"));
+            self.because(5.0, format!("it accepts all {asked} ops{place}"));
         } else {
             let names: Vec<&str> = support.refused.iter().take(3).map(String::as_str).collect();
             let more = if refused > names.len() { ", …" } else { "" };
-            self.refuse(format!("it refuses {refused} of {asked} ops ({}{more})", names.join(", ")));
+            self.refuse(format!("it refuses {refused} of {asked} ops{place} ({}{more})", names.join(", ")));
         }
     }
 

@@ -29,6 +29,17 @@ pub struct Constraints {
     pub latency_critical: bool,
 }
 
+impl From<&crate::event::Constraints> for Constraints {
+    fn from(of_run: &crate::event::Constraints) -> Self {
+        Self {
+            latency_budget_ms: of_run.latency_budget_us.map(|us| us / 1000.0),
+            max_memory_mb: of_run.max_memory_bytes.map(|bytes| bytes >> 20),
+            power_critical: of_run.power_critical,
+            latency_critical: false,
+        }
+    }
+}
+
 /// What an answer rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -101,6 +112,8 @@ pub struct Support {
     pub asked: usize,
     /// Names of those that it refuses.
     pub refused: Vec<String>,
+    /// SoC that it answered for, where it tells SoCs apart.
+    pub soc: Option<String>,
 }
 
 /// Where a model is to run.

@@ -42,12 +42,12 @@ fn the_graph_and_the_soc_decide_where_nothing_was_measured() {
 
 #[test]
 fn refused_ops_rule_a_backend_out() {
-    let refused = Support { backend: Backend::Htp, asked: 60, refused: vec!["topk".to_owned()] };
+    let refused = Support { backend: Backend::Htp, asked: 60, refused: vec!["topk".to_owned()], soc: None };
     let answer = expected(&facts(Arithmetic::Int8), on("SM8650"), &[refused], &Constraints::default());
     assert_ne!(answer.backend, Some(Backend::Htp));
     let htp = answer.candidates.iter().find(|candidate| candidate.backend == Backend::Htp).unwrap();
     assert!(!htp.eligible && htp.reasons[0].contains("topk"), "{htp:?}");
-    let accepted = Support { backend: Backend::Htp, asked: 60, refused: Vec::new() };
+    let accepted = Support { backend: Backend::Htp, asked: 60, refused: Vec::new(), soc: None };
     let answer = expected(&facts(Arithmetic::Int8), on("SM8650"), &[accepted], &Constraints::default());
     assert_eq!(answer.backend, Some(Backend::Htp));
     assert!(!answer.would_change.iter().any(|change| change.contains("not asked")));

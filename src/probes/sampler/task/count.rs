@@ -58,8 +58,8 @@ impl Task {
             self.tally = Tally { cpu_ns, ..before };
             return;
         }
-        let used_ns = cpu_ns.zip(before.cpu_ns).map(|(now, before)| now.saturating_sub(before));
-        let used_us = used_ns.map(|ns| ns.saturating_add(before.slow_ns) as f64 / 1000.0);
+        let since_ns = cpu_ns.zip(before.cpu_ns).map(|(now, before)| now.saturating_sub(before));
+        let used_us = since_ns.map(|ns| ns.saturating_add(before.slow_ns) as f64 / 1000.0);
         let report = SamplerReport {
             device: self.device.id().to_owned(),
             ticks: before.ticks,
