@@ -142,7 +142,6 @@ fn healthy_text_gets_nothing() {
         "Cargo.toml",
         "Cargo.lock",
         // The user guide shows failures.
-        "docs/analysis.md",
         "docs/compare.md",
         "docs/measuring.md",
         "docs/performance.md",
