@@ -60,7 +60,9 @@ fn a_simulated_run_is_not_judged_as_a_device() {
 fn the_text_shows_findings_and_summary_within_a_terminal() {
     let run = Qnnscope::on(&runtime_247()).within(PATIENCE).arg("run").arg(demo_float());
     let text = run.flags("--headless -n 30 --profiling-iterations 5").finish().expect(0).text();
-    let shown = &text[text.find("\nfindings\n").unwrap()..text.find("\nhost ").unwrap()];
+    // A short run ends before the first reading of this machine's counters.
+    let end = text.find("\nhost ").unwrap_or(text.len());
+    let shown = &text[text.find("\nfindings\n").unwrap()..end];
     assert!(shown.contains("p95 has no upper bound") && shown.contains("takes"), "{shown}");
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
 }

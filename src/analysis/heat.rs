@@ -41,6 +41,20 @@ pub fn held_back<'a>(store: &'a Store, run: &'a Run) -> Vec<HeldBack<'a>> {
     found
 }
 
+/// True if any counter that could say so was read.
+pub fn can_tell(store: &Store, run: &Run) -> bool {
+    watched(store, run)
+        .any(|counter| (is_state(&counter.info().id) || is_limit(&counter.info().id)) && counter.series.count() > 0)
+}
+
+fn is_state(id: &str) -> bool {
+    id.starts_with("cooling.") || id.starts_with("service.cooling.") || id == "service.thermal.status"
+}
+
+fn is_limit(id: &str) -> bool {
+    id.starts_with("cpu.limit") || id == "gpu.freq.limit"
+}
+
 /// From the first to the last inference of any phase; while there is none, the run so far.
 fn measured_us(store: &Store, run: &Run) -> (u64, u64) {
     let windows = [&run.first, &run.warmup, &run.clean, &run.detailed].into_iter().filter_map(LatencyStats::window_us);
@@ -52,8 +66,7 @@ fn measured_us(store: &Store, run: &Run) -> (u64, u64) {
 
 fn one<'a>(run: &Run, counter: Watched<'a>, from_us: u64, to_us: u64) -> Option<HeldBack<'a>> {
     let id = counter.info().id.as_str();
-    let state = id.starts_with("cooling.") || id.starts_with("service.cooling.") || id == "service.thermal.status";
-    let limit = id.starts_with("cpu.limit") || id == "gpu.freq.limit";
+    let (state, limit) = (is_state(id), is_limit(id));
     if !state && !limit {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Under what conditions a run was measured.
 
 use super::super::Evidence;
+use super::super::heat::can_tell;
 use super::{Reason, Seen, Verdict};
 use crate::backends::Backend;
 use crate::backends::ProfilingLevel;
@@ -30,6 +31,11 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut
     match &seen.load {
         Ok(_) => reasons.extend(background(seen)),
         Err(why) => not_judged.push(format!("load by other processes: {why}")),
+    }
+    if seen.run.plan.device != "local" && !can_tell(seen.store, seen.run) {
+        let why =
+            "no counter of cooling or of clock limits was read (--counters 'cooling*,cpu.limit*,service.thermal*')";
+        not_judged.push(format!("throttling: {why}"));
     }
     reasons.extend(seen.run.confounds.iter().filter_map(|confound| {
         let (weight, id) = weight_of(&confound.id)?;
@@ -206,6 +212,18 @@ mod tests {
         };
         assert_eq!(on_phone("cooling.cdsp")[0], ("trust.throttled", Verdict::WithCare));
         assert_eq!(on_phone("cooling.gpu"), [("trust.scheduler-class", Verdict::Trusted)]);
+    }
+
+    #[test]
+    fn without_counters_of_cooling_it_is_said_which_would_tell() {
+        let not_judged = |made: Made| {
+            let store = made.clean(steady(10_000.0, 5.0, 500)).store();
+            trust(&store, only(&store)).unwrap().not_judged.join("; ")
+        };
+        assert!(not_judged(Made::on_phone(Backend::Htp)).contains("--counters 'cooling*"));
+        let cool = Made::on_phone(Backend::Htp).phone_counter("cooling.cdsp", Some(5.0), |_| 0.0);
+        assert!(!not_judged(cool).contains("throttling"));
+        assert!(!not_judged(Made::local(Backend::Cpu)).contains("throttling"));
     }
 
     #[test]

@@ -72,8 +72,8 @@ fn find<'a>(pattern: &LazyLock<Option<Regex>>, lines: &[&'a str]) -> Option<Capt
 
 /// Reads the log of a refusal. `ids` are the numbers that the log has for the op's inputs and outputs.
 pub fn reason(op: &Op, code: u64, log: &[String], ids: &[u32]) -> Reason {
-    let lines: Vec<&str> =
-        log.iter().map(|line| line.trim()).filter(|line| !NOISE.iter().any(|noise| line.contains(noise))).collect();
+    let says_something = |line: &&str| !line.is_empty() && !NOISE.iter().any(|noise| line.contains(noise));
+    let lines: Vec<&str> = log.iter().map(|line| line.trim()).filter(says_something).collect();
     let tensors: Vec<&Tensor> = op.inputs.iter().chain(&op.outputs).collect();
     let by_id = |text: &str| text.parse().ok().and_then(|id: u32| ids.iter().position(|known| *known == id));
     if lines.iter().any(|line| line.contains("doesn't support FP16")) {
@@ -235,6 +235,14 @@ mod tests {
         );
         let silent = said(&op, 3110, &["[QNN_CPU] OpConfig validation failed for Conv2d"], &ids);
         assert_eq!((silent.kind, silent.tensor), (Kind::Silent, Some(1)), "a float among quantised tensors");
+    }
+
+    #[test]
+    fn empty_lines_are_no_reason() {
+        let op = op(vec![tensor("a", 0x0408, &[1])], Vec::new());
+        let silent = said(&op, 3110, &["", "   "], &[1]);
+        assert_eq!(silent.kind, Kind::Silent);
+        assert!(silent.text.contains("does not say why"), "{}", silent.text);
     }
 
     #[test]
