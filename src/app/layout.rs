@@ -1,6 +1,6 @@
 //! Where the panes are.
 
-use super::view::Pane;
+use super::parts::Pane;
 use ratatui::layout::Rect;
 
 /// Below this size panes are stacked instead of side by side.

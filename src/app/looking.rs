@@ -3,8 +3,9 @@
 use super::movement::show;
 use super::pages::{self, Content, Part, Section, Target};
 use super::panes;
+use super::parts::{Page, Pane};
 use super::symbols::UNICODE;
-use super::view::{Page, Pane, View};
+use super::view::View;
 use crate::analysis::Place;
 use crate::store::Store;
 

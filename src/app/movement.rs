@@ -1,8 +1,9 @@
 //! Moving around: focus, selections, scrolling, the run that is shown.
 
 use super::pages::{self, Part};
+use super::parts::{Overlay, Page, Pane};
 use super::symbols::UNICODE;
-use super::view::{Overlay, Page, Pane, View};
+use super::view::View;
 use crate::store::Store;
 
 /// Rows of a page of the focused list, less one that stays in sight.

@@ -3,10 +3,11 @@
 use super::action::{Action, KeyAction};
 use super::looking::{copy, diagnosis, leave_page, look, look_at_layer, step_entry, toggle_page};
 use super::movement::{focus, page, show, step, step_run};
+use super::parts::{Asked, Overlay, Page, Pane, Paused};
 use super::picker::{Choice, Picker};
 use super::rows::{Column, Sort};
 use super::start::Item;
-use super::view::{Asked, Overlay, Page, Pane, Paused, View, starting};
+use super::view::{View, starting};
 use super::{BackendAvailability, Request};
 use crate::store::{Run, Store};
 use std::path::PathBuf;
@@ -66,6 +67,7 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
         KeyAction::SwitchBackend => open_backends(view, store),
         KeyAction::NewRun => {
             view.overlays.clear();
+            leave_page(view);
             view.page = Page::Start;
         }
         KeyAction::NextRun => step_run(view, store, 1),
@@ -216,7 +218,7 @@ const OVER: &str = "this session has ended: nothing can be run in it any more";
 fn ask_run(view: &mut View, store: &Store, what: String) {
     view.asked = Some(Asked::Run { what, runs: store.runs().len() });
     // The new run is what the user wants to see.
-    view.run = None;
+    (view.run, view.opened_for) = (None, None);
     view.paused = None;
     view.page = Page::Live;
 }

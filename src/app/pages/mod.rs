@@ -16,9 +16,10 @@ pub use findings::Counts;
 pub use known::{Known, log_of};
 pub use layout::{PageLayout, PageWishes, layout};
 
+use super::parts::Page;
 use super::symbols::Symbols;
 use super::theme::Meaning;
-use super::view::{Page, View};
+use super::view::View;
 use crate::analysis::Place;
 use crate::store::Store;
 

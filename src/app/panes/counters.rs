@@ -2,9 +2,10 @@
 
 use super::Context;
 use crate::app::format;
+use crate::app::parts::Pane;
 use crate::app::symbols::{Symbols, UNICODE};
 use crate::app::theme::Meaning;
-use crate::app::view::{Pane, View};
+use crate::app::view::View;
 use crate::app::widgets::{fit, fit_end, put, put_right, scroll_marks, sparkline, width};
 use crate::event::{Gap, clean_text};
 use crate::store::{CounterSeries, Run, Store};

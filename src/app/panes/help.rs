@@ -3,8 +3,9 @@
 use super::Context;
 use crate::app::action::KeyAction;
 use crate::app::keymap::KeyContext;
+use crate::app::parts::Overlay;
 use crate::app::theme::Meaning;
-use crate::app::view::{Overlay, View};
+use crate::app::view::View;
 use crate::app::widgets::{popup, put, scroll_marks};
 use crate::store::Store;
 use ratatui::buffer::Buffer;

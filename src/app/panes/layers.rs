@@ -2,9 +2,9 @@
 
 use super::Context;
 use crate::app::format::{self, TimeScale};
+use crate::app::parts::{Overlay, Pane};
 use crate::app::rows::{Column, TimeBasis};
 use crate::app::theme::Meaning;
-use crate::app::view::{Overlay, Pane};
 use crate::app::widgets::{bar, fit, fit_end, put, put_right, scroll_marks};
 use crate::event::clean_text;
 use ratatui::buffer::Buffer;

@@ -3,8 +3,8 @@
 use super::Context;
 use super::status::plural;
 use crate::app::format;
+use crate::app::parts::Pane;
 use crate::app::theme::Meaning;
-use crate::app::view::Pane;
 use crate::app::widgets::{fit_end, put, scroll_marks};
 use crate::event::{LogLevel, LogSource};
 use crate::store::StoredLine;

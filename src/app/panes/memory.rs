@@ -2,8 +2,8 @@
 
 use super::Context;
 use crate::app::format;
+use crate::app::parts::Pane;
 use crate::app::theme::Meaning;
-use crate::app::view::Pane;
 use crate::app::widgets::{line_chart, points_in, put, put_right};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -26,9 +26,10 @@ pub(super) use memory::ROWS as MEMORY_ROWS;
 pub(super) use status::plural;
 
 use super::layout::Layout;
+use super::parts::{Overlay, Page, Pane};
 use super::symbols::Symbols;
 use super::theme::{Meaning, Theme};
-use super::view::{Overlay, Page, Pane, View};
+use super::view::View;
 use super::widgets;
 use crate::store::{Run, Store};
 use ratatui::buffer::Buffer;

@@ -2,8 +2,8 @@
 
 use super::{Context, log};
 use crate::app::pages::{self, Browser, Content, Entry, LABEL, PageLayout, Section, Sign, Target};
+use crate::app::parts::Page;
 use crate::app::theme::Meaning;
-use crate::app::view::Page;
 use crate::app::widgets::{self, fit_end, put, put_right, scroll_marks, width};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -2,9 +2,9 @@
 
 use super::{Context, failure};
 use crate::app::format;
+use crate::app::parts::{Asked, Pane};
 use crate::app::shown::{RunTab, Standing};
 use crate::app::theme::Meaning;
-use crate::app::view::{Asked, Pane};
 use crate::app::widgets::{fit_end, progress, put, put_right, width};
 use crate::event::{Budget, Phase, RunStatus, Stage, clean_text};
 use crate::store::{Run, RunState};

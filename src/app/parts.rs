@@ -1,0 +1,136 @@
+//! What the view is made of: panes, pages, what is open above them, what is asked for.
+
+use super::picker::Picker;
+use crate::event::RunId;
+
+/// The panes of the live view, in the order of the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pane {
+    /// Run status.
+    Status,
+    /// Latency.
+    Latency,
+    /// Layers.
+    Layers,
+    /// Memory.
+    Memory,
+    /// Host counters.
+    Host,
+    /// Log.
+    Log,
+}
+
+impl Pane {
+    /// All panes.
+    pub const ALL: [Self; 6] = [Self::Status, Self::Latency, Self::Layers, Self::Memory, Self::Host, Self::Log];
+
+    /// Name in titles and key files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Latency => "latency",
+            Self::Layers => "layers",
+            Self::Memory => "memory",
+            Self::Host => "host",
+            Self::Log => "log",
+        }
+    }
+
+    /// True for those that take the main place of a small screen.
+    pub fn is_main(self) -> bool {
+        !matches!(self, Self::Status | Self::Latency)
+    }
+
+    pub(super) fn step(self, step: usize) -> Self {
+        let at = Self::ALL.iter().position(|pane| *pane == self).unwrap_or(0);
+        Self::ALL[(at + step) % Self::ALL.len()]
+    }
+}
+
+/// What fills the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Page {
+    /// The start screen.
+    Start,
+    /// The live view.
+    Live,
+    /// Why a run failed.
+    Diagnosis,
+    /// What the figures mean.
+    Findings,
+    /// Inferences far from the others.
+    Outliers,
+    /// Runs side by side.
+    Compare,
+}
+
+impl Page {
+    /// Name of its screen in titles and key files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Live => "live",
+            Self::Diagnosis => "diagnosis",
+            Self::Findings => "findings",
+            Self::Outliers => "outliers",
+            Self::Compare => "compare",
+        }
+    }
+
+    /// Place of its list in [`super::View::browsers`]; `None` for pages without one.
+    pub fn browser(self) -> Option<usize> {
+        match self {
+            Self::Start | Self::Live | Self::Compare => None,
+            Self::Diagnosis => Some(0),
+            Self::Findings => Some(1),
+            Self::Outliers => Some(2),
+        }
+    }
+}
+
+/// What is open above the page; only the topmost gets keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Overlay {
+    /// All keys, scrolled.
+    Help {
+        /// First line shown.
+        scroll: usize,
+    },
+    /// Choosing a model file.
+    Picker(Picker),
+    /// Typing the filter of the layers.
+    Filter,
+    /// Details of the selected layer, scrolled.
+    Details {
+        /// First line shown.
+        scroll: usize,
+    },
+    /// Choosing another backend.
+    Backends {
+        /// Selected row.
+        selected: usize,
+    },
+}
+
+/// The frozen view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paused {
+    /// Moment that is shown, host monotonic microseconds.
+    pub at_us: u64,
+    /// Records folded at that moment.
+    pub records: u64,
+}
+
+/// What was asked of the run and has not happened yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// A new run; it is there when the store holds more runs than this.
+    Run {
+        /// Words for people.
+        what: String,
+        /// Runs there were.
+        runs: usize,
+    },
+    /// The end of the run.
+    Stop(RunId),
+}
