@@ -575,3 +575,107 @@ fn as_fast_as_it_goes_is_measured() {
         }
     });
 }
+
+/// `/proc/stat` of some processors that were busy for so many per cent of `time`.
+fn stat(busy: &[u64], time: u64) -> String {
+    let line = |name: &str, busy: u64| format!("{name} {} 0 0 {} 0 0 0 0 0 0\n", busy * time, (100 - busy) * time);
+    let mean = busy.iter().sum::<u64>() / busy.len() as u64;
+    let each = busy.iter().enumerate().map(|(number, busy)| line(&format!("cpu{number}"), *busy));
+    line("cpu ", mean) + &each.collect::<String>()
+}
+
+#[test]
+fn processors_come_and_go() {
+    block_on(async {
+        let tree = Tree::new("sm8650-user", false);
+        tree.write("/proc/stat", (stat(&[10; 8], 1) + "intr 7 0 0\nctxt 9\n").as_bytes());
+        let device = tree.device();
+        let (counters, _) = find(&device).await.select(&["cpu.busy".into(), "cpu.busiest".into()]);
+        let mut session = Session::start(&device, counters, Rate::Hertz(50.0));
+        session.until_ticks(3).await;
+        let more = "intr 7 0 0\nctxt 9\n";
+        // More and fewer lines, longer and shorter ones, with and without something behind them.
+        let (eight, two, nine) = ([10, 20, 30, 40, 50, 60, 70, 80], [20, 40], [10, 20, 30, 40, 50, 60, 70, 80, 90]);
+        let scenes: [(&[u64], u64, &str); 6] = [
+            (&eight, 1, more),
+            (&eight, 1_000_000_000, more),
+            (&nine, 1_000_000, more),
+            (&two, 100, more),
+            (&nine, 100, ""),
+            (&eight, 1_000, more),
+        ];
+        for (busy, scale, behind) in scenes {
+            let expected = (busy.iter().sum::<u64>() / busy.len() as u64) as f64;
+            let busiest = *busy.iter().max().unwrap() as f64;
+            // A reading may fall between the two halves of writing, and then its difference is lost.
+            for step in 1.. {
+                assert!(step < 1000, "{busy:?} {scale} {behind:?}: {:?}", session.records.last());
+                tree.write("/proc/stat", (stat(busy, step * scale) + behind).as_bytes());
+                let before = session.records.len();
+                session.until_ticks(8).await;
+                let seen = |id: &str, expected: f64| {
+                    let mut values = session.records[before..].iter().filter_map(|record| session.value(record, id)?);
+                    values.any(|value| (value - expected).abs() < 0.5)
+                };
+                if step > 2 && seen("cpu.busy", expected) && seen("cpu.busiest", busiest) {
+                    break;
+                }
+            }
+        }
+        assert_eq!(session.sampler.take().unwrap().stop().await.reason, None);
+    });
+}
+
+#[test]
+fn what_commands_cost_is_counted() {
+    block_on(async {
+        let tree = Tree::new("sm8650-user", false);
+        let device = tree.device();
+        let mut counters = find(&device).await.readable;
+        counters.retain(|counter| counter.cadence == Cadence::Slow || counter.id == "gpu.freq");
+        assert!(counters.len() > 1, "{counters:?}");
+        let busy = "#!/tools/mksh\ni=0;while [ $i -lt 1000000 ];do i=$((i+1));done\n";
+        std::fs::write(tree.root().join("tools/dumpsys"), busy).unwrap();
+        let mut session = Session::start(&device, counters, Rate::Hertz(5.0));
+        // The loop itself costs a few milliseconds a second.
+        session
+            .until("what dumpsys costs", |_, record| match &record.event {
+                Event::SamplerReported(report) => {
+                    (report.cpu_us_per_tick? * report.ticks as f64 > 100_000.0).then_some(())
+                }
+                _ => None,
+            })
+            .await;
+        assert_eq!(session.sampler.take().unwrap().stop().await.reason, None);
+    });
+}
+
+/// What is sampled unless something else is asked for, on a phone.
+#[test]
+fn the_default_choice_is_measured() {
+    block_on(async {
+        let tree = Tree::new("sm8650-user", false);
+        let device = tree.device();
+        let counters = find(&device).await.chosen();
+        let count = counters.len();
+        let mut session = Session::start(&device, counters, Rate::Hertz(20.0));
+        let mut reports = Vec::new();
+        // The first report has the start in it; two rounds of services are in the others.
+        session
+            .until("reports of ten seconds", |_, record| {
+                if let Event::SamplerReported(report) = &record.event {
+                    reports.push(report.clone());
+                }
+                (reports.len() == 11).then_some(())
+            })
+            .await;
+        let ticks: u64 = reports[1..].iter().map(|report| report.ticks).sum();
+        let cpu_us: f64 = reports[1..].iter().map(|report| report.cpu_us_per_tick.unwrap() * report.ticks as f64).sum();
+        println!(
+            "{count} counters at 20 Hz: {:.0} us of processor time per tick, services included",
+            cpu_us / ticks as f64
+        );
+        assert!(count > 50 && ticks > 0 && cpu_us > 0.0);
+        assert_eq!(session.sampler.take().unwrap().stop().await.reason, None);
+    });
+}

@@ -15,7 +15,7 @@ pub enum Line<'a> {
     Tick { seq: u64, stamp: Stamp, groups: &'a [u8], values: Values<'a> },
     /// The answer to a question for the time.
     Pong { token: u64, stamp: Stamp },
-    /// Processor time of the shell so far, nanoseconds.
+    /// Processor time of the shell and of the processes that it has ended so far, nanoseconds.
     Cost { cpu_ns: Option<u64> },
     /// A source is about to be read for timing.
     Timing { source: usize },
@@ -124,17 +124,19 @@ fn stamp(epoch_text: &[u8], uptime_text: &[u8]) -> Option<Stamp> {
     Some(Stamp { epoch_us: epoch(epoch_text), uptime_us: uptime(uptime_text)? })
 }
 
-/// Nanoseconds from `/proc/self/schedstat`, or else the ticks of 10 ms in `/proc/self/stat`.
+/// Nanoseconds from `/proc/self/schedstat`, or else the ticks of 10 ms in `/proc/self/stat`, which also tells of the
+/// children.
 fn cost(schedstat: &[u8], stat: &[u8]) -> Option<u64> {
     let word = |text: &[u8], index: usize| {
         let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         words.nth(index).and_then(integer)
     };
-    if let Some(ns) = word(schedstat, 0).filter(|ns| *ns > 0) {
-        return Some(ns);
-    }
-    let after = &stat[stat.iter().rposition(|byte| *byte == b')')? + 1..];
-    word(after, 11)?.checked_add(word(after, 12)?)?.checked_mul(10_000_000)
+    let ticks = |first: usize| {
+        let after = &stat[stat.iter().rposition(|byte| *byte == b')')? + 1..];
+        word(after, first)?.checked_add(word(after, first + 1)?)?.checked_mul(10_000_000)
+    };
+    let own = word(schedstat, 0).filter(|ns| *ns > 0).or_else(|| ticks(11))?;
+    own.checked_add(ticks(13).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -169,6 +171,8 @@ mod tests {
         assert_eq!(cpu, Some(Line::Cost { cpu_ns: Some(123_456) }));
         let ticks = parse(b"U\x1f9\x1f\x1f1 (a) b) S 2 3 4 5 6 7 8 9 10 11 30 20 0 0 0");
         assert_eq!(ticks, Some(Line::Cost { cpu_ns: Some(500_000_000) }));
+        let children = parse(b"U\x1f9\x1f123456 7 8\x1f1 (a) b) S 2 3 4 5 6 7 8 9 10 11 30 20 2 1 0");
+        assert_eq!(children, Some(Line::Cost { cpu_ns: Some(30_123_456) }));
         let timed = parse(b"K\x1f3\x1f1700000000.1\x1f1700000000.2\x1f5.00");
         assert_eq!(timed, Some(Line::Timed { source: 3, us: Some(100_000), uptime_us: 5_000_000 }));
         for other in ["", "su: permission denied", "T", "T\u{1f}1", "T\u{1f}1\u{1f}\u{1f}x\u{1f}f", "J\u{1f}-1"] {

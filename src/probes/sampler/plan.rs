@@ -10,6 +10,8 @@ const SLOW_FROM_US: u64 = 2_000;
 const SHARE: u64 = 50;
 /// The slow stream takes its files no more often than this, microseconds.
 const SLOW_PERIOD_US: u64 = 2_000_000;
+/// Services are asked no more often than this, microseconds: each takes a process, and what they tell changes slowly.
+const SERVICE_PERIOD_US: u64 = 5_000_000;
 
 /// The files that the counters need.
 #[derive(Debug, Clone, Default)]
@@ -67,6 +69,11 @@ impl Sources {
     pub fn timed(&self) -> impl Iterator<Item = (usize, &FileRead)> {
         self.files.iter().enumerate().filter(|(_, file)| file.how != How::Service)
     }
+
+    /// True for a file, false for a service.
+    fn is_file(&self, index: usize) -> bool {
+        self.files.get(index).is_some_and(|file| file.how != How::Service)
+    }
 }
 
 /// Which sources are read in which group.
@@ -80,6 +87,8 @@ pub struct Split {
     pub moved: Vec<usize>,
     /// Time between two rounds of the second stream, microseconds.
     pub slow_period_us: u64,
+    /// Services are asked in every round of so many.
+    pub service_rounds: u64,
 }
 
 impl Split {
@@ -116,8 +125,16 @@ impl Split {
         split.slow.extend(&split.moved);
         // Not more than half of the time is spent with slow files.
         let round: u64 = split.slow.iter().map(|index| cost(*index)).sum();
-        split.slow_period_us = SLOW_PERIOD_US.max(round * 2).min(10_000_000);
+        let has_files = split.slow.iter().any(|index| sources.is_file(*index));
+        let period = if has_files { SLOW_PERIOD_US } else { SERVICE_PERIOD_US };
+        split.slow_period_us = period.max(round * 2).min(10_000_000);
+        split.service_rounds = SERVICE_PERIOD_US.div_ceil(split.slow_period_us);
         split
+    }
+
+    /// Time between two readings of a source of the second stream, microseconds.
+    pub fn slow_period_of(&self, sources: &Sources, index: usize) -> u64 {
+        if sources.is_file(index) { self.slow_period_us } else { self.slow_period_us * self.service_rounds }
     }
 }
 
@@ -170,8 +187,23 @@ mod tests {
         assert_eq!(at(1_000_000).moved, Vec::<usize>::new());
         assert_eq!(at(5_000).moved, [1, 2], "moving small ones does not help");
         assert_eq!(at(0).moved, [1, 2]);
+        assert_eq!((at(50_000).slow_period_us, at(50_000).service_rounds), (2_000_000, 3));
         let hanging = BTreeSet::from([1]);
         let without = Split::new(&sources, &costs, &hanging, 50_000);
         assert!(without.moved.is_empty() && !without.groups[2].contains(&1));
+    }
+
+    #[test]
+    fn services_are_asked_less_often_than_slow_files_are_read() {
+        let services = [counter("battery", Cadence::Slow, How::Service), counter("/0", Cadence::Fast, How::Line)];
+        let sources = Sources::new(&services);
+        let at = |cost_us| Split::new(&sources, &BTreeMap::from([(1, cost_us)]), &BTreeSet::new(), 50_000);
+        let (alone, beside) = (at(100), at(40_000));
+        assert_eq!((alone.slow_period_us, alone.service_rounds), (5_000_000, 1));
+        assert_eq!((alone.slow_period_of(&sources, 0), alone.groups[0].len()), (5_000_000, 1));
+        assert_eq!((beside.slow_period_of(&sources, 0), beside.slow_period_of(&sources, 1)), (6_000_000, 2_000_000));
+        // A round that takes longer is the one to wait for.
+        let long = at(4_000_000);
+        assert_eq!((long.slow_period_us, long.service_rounds), (8_000_000, 1));
     }
 }

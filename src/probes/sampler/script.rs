@@ -37,7 +37,7 @@ fn read(file: &FileRead) -> String {
     match &file.how {
         How::Line => format!("v=;read $N -r v <{path};"),
         How::Table => each(&format!("v=$v$R$a;n=$((n+1));[ $n = {TABLE_LINES} ]&&break")),
-        How::Prefix(prefix) => each(&format!("case $a in {prefix}*)v=$v$R$a;;*)break;;esac")),
+        How::Prefix(prefix) => format!("g {} {path};", quote(prefix)),
         How::Keys(keys) => {
             let patterns: Vec<String> = keys.iter().map(|key| format!("{}:*", quote(key))).collect();
             let body = format!("v=$v$R$a;n=$((n+1));[ $n = {} ]&&break", keys.len());
@@ -106,21 +106,22 @@ pub fn groups(sources: &Sources, split: &Split, period_us: u64) -> String {
 }
 
 /// Commands for the second stream, which reads the slow sources one after another.
-pub fn slow(sources: &Sources, indices: &[usize], period_us: u64) -> String {
-    let mut body = String::new();
-    for index in indices {
+pub fn slow(sources: &Sources, split: &Split) -> String {
+    let (mut files, mut services) = (String::new(), String::new());
+    for index in &split.slow {
         let Some(file) = sources.files().get(*index) else { continue };
         let stamp = "e=$EPOCHREALTIME;read -r u x </proc/uptime;i=$((i+1));";
         if file.how == How::Service {
             let service = quote(&file.path);
             let _ = write!(
-                body,
+                services,
                 "{stamp}$P \"B${{S}}{index}$S$e$S$u\";dumpsys {service} 2>&1 </dev/null;$P \"\";$P \"E${{S}}{index}\";B;"
             );
         } else {
             let sample = sample(*index, file);
-            let _ = write!(body, "{stamp}L=;o{index}='~~';{sample}$P \"T$S$i$S$e$S$u${{S}}w$L\";B;");
+            let _ = write!(files, "{stamp}L=;o{index}='~~';{sample}$P \"T$S$i$S$e$S$u${{S}}w$L\";B;");
         }
     }
-    format!("{}\nf(){{ {body}:;}}\np={period_us};l=Y\ngo\n", forget(sources))
+    let (forget, period_us, rounds) = (forget(sources), split.slow_period_us, split.service_rounds);
+    format!("{forget}\nf(){{ {files}:;}}\ns(){{ {services}:;}}\np={period_us};h={rounds};l=Y\ngo\n")
 }

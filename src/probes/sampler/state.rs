@@ -105,7 +105,7 @@ impl State {
                     let at = match self.slow.iter().position(|(source, _)| *source == first) {
                         Some(at) => at,
                         None => {
-                            self.slow.push((first, new(split.slow_period_us)));
+                            self.slow.push((first, new(split.slow_period_of(&self.sources, first))));
                             self.slow.len() - 1
                         }
                     };

@@ -75,6 +75,8 @@ pub struct Task {
     retimed: Option<Instant>,
     wants_retiming: bool,
     slow_stamp: Option<u64>,
+    /// Processor time of the second stream so far, nanoseconds.
+    slow_cpu_ns: u64,
 }
 
 impl Task {
@@ -112,6 +114,7 @@ impl Task {
             retimed: None,
             wants_retiming: false,
             slow_stamp: None,
+            slow_cpu_ns: 0,
         }
     }
 
@@ -217,7 +220,8 @@ impl Task {
             return None;
         }
         let slow = Link::start(&self.device, self.root);
-        let commands = script::slow(&self.state.sources, &self.split.slow, self.split.slow_period_us);
+        self.slow_cpu_ns = 0;
+        let commands = script::slow(&self.state.sources, &self.split);
         slow.send(&format!("k={pid}\n{commands}"));
         Some(slow)
     }
@@ -383,6 +387,10 @@ impl Task {
                     let Some((source, content)) = values.next() else { return };
                     self.state.put(source, content);
                     self.slow_reading(source, self.clock.late_us(stamp))
+                }
+                Some(Line::Cost { cpu_ns }) => {
+                    self.slow_cost(cpu_ns);
+                    None
                 }
                 _ => None,
             },

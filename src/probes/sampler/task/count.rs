@@ -14,7 +14,10 @@ pub(super) struct Tally {
     late: u64,
     missed: u64,
     since_us: Option<u64>,
+    /// Processor time of the main stream's shell at the last report.
     cpu_ns: Option<u64>,
+    /// What the second stream has cost since then, nanoseconds.
+    slow_ns: u64,
 }
 
 impl Task {
@@ -38,6 +41,13 @@ impl Task {
         }
     }
 
+    /// Takes what the second stream's shell and its commands have cost since it was started.
+    pub(super) fn slow_cost(&mut self, cpu_ns: Option<u64>) {
+        let Some(now) = cpu_ns else { return };
+        self.tally.slow_ns = self.tally.slow_ns.saturating_add(now.saturating_sub(self.slow_cpu_ns));
+        self.slow_cpu_ns = now;
+    }
+
     pub(super) async fn report(&mut self, cpu_ns: Option<u64>) {
         let before = std::mem::take(&mut self.tally);
         self.tally.cpu_ns = cpu_ns;
@@ -48,7 +58,8 @@ impl Task {
             self.tally = Tally { cpu_ns, ..before };
             return;
         }
-        let used_us = cpu_ns.zip(before.cpu_ns).map(|(now, before)| now.saturating_sub(before) as f64 / 1000.0);
+        let of_main = cpu_ns.zip(before.cpu_ns).map(|(now, before)| now.saturating_sub(before));
+        let used_us = of_main.map(|ns| ns.saturating_add(before.slow_ns) as f64 / 1000.0);
         let report = SamplerReport {
             device: self.device.id().to_owned(),
             ticks: before.ticks,
