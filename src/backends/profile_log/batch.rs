@@ -4,6 +4,7 @@ use super::chunk::Chunk;
 use super::decoder::{LENGTH_WORD, check_begun, failure, framed, read_some};
 use super::error::{Damage, ProfileLogError};
 use super::reader::Outcome;
+use super::shape::Shapes;
 use super::table::u32_at;
 use super::verify::visit;
 use super::visit::Visit;
@@ -62,6 +63,7 @@ impl Batch {
     /// [`Stop::Gone`].
     pub(super) fn check<'a, V: Visit<'a, Error = Stop>>(
         &'a self,
+        shapes: &mut Shapes<V::Plan>,
         visitor: &mut V,
         mut each: impl FnMut(&mut V, Chunk<'a>) -> Result<(), Stop>,
     ) -> Option<Checked> {
@@ -77,7 +79,7 @@ impl Batch {
                 Err(damage) => break Some(failure(index, offset, damage)),
             };
             let end = at + LENGTH_WORD + length;
-            let sound = visit(&bytes[at + LENGTH_WORD..end], visitor).and_then(|root| {
+            let sound = visit(&bytes[at + LENGTH_WORD..end], shapes, visitor).and_then(|root| {
                 let chunk = Chunk { root, index, offset };
                 outcome.messages += chunk.messages().len() as u64;
                 each(visitor, chunk)

@@ -8,6 +8,7 @@ use super::kinds::EventType;
 use super::overview::Overview;
 use super::reader::{Outcome, read_all};
 use super::session::SessionSplitter;
+use super::shape::{Again, Shape, ShapedEvent, Shapes};
 use super::turns::{Turn, Workers};
 use super::visit::{EventParts, MessageParts, Visit};
 use std::io::Read;
@@ -67,9 +68,9 @@ impl Found {
 }
 
 /// Checks a batch. Most chunks hold nothing but inferences of one graph, and are told with a few words.
-fn survey(batch: &Batch, _: &mut (), turn: &mut Turn<'_, &mut Found>) -> Option<Checked> {
+fn survey(batch: &Batch, shapes: &mut Shapes<()>, turn: &mut Turn<'_, &mut Found>) -> Option<Checked> {
     let mut chunks = Vec::new();
-    let mut checked = batch.check(&mut Survey::default(), |survey, chunk| {
+    let mut checked = batch.check(shapes, &mut Survey::default(), |survey, chunk| {
         let survey = std::mem::take(survey);
         let is_short = !survey.is_mixed && chunk.header().is_none();
         chunks.push((chunk, if is_short { survey.inferences } else { None }));
@@ -100,17 +101,37 @@ struct Survey<'a> {
     is_mixed: bool,
 }
 
+impl<'a> Survey<'a> {
+    #[inline]
+    fn inference(&mut self, graph: &'a [u8], last_seq: u64) {
+        self.is_mixed |= self.inferences.is_some_and(|before| last_seq <= before.last_seq || before.graph != graph);
+        self.inferences = Some(Inferences { graph, last_seq });
+    }
+}
+
 impl<'a> Visit<'a> for Survey<'a> {
     type Error = Stop;
+    type Plan = ();
+
+    /// For inferences without events of the initialisation, and with numbers.
+    fn plan(&mut self, shape: &Shape, _: &Again<'_>) -> Option<()> {
+        let is_init = |event: &ShapedEvent| event.depth == 1 && event.event_type == EventType::Init;
+        let is_simple = shape.method.is_inference() && !shape.is_private && shape.seq.is_some();
+        (is_simple && !shape.events.iter().any(is_init)).then_some(())
+    }
+
+    #[inline]
+    fn again(&mut self, message: &Again<'a>, shape: &Shape, (): &()) -> Result<(), Stop> {
+        self.inference(message.text(shape.graph.as_ref()).unwrap_or_default(), message.number(shape.seq));
+        Ok(())
+    }
 
     #[inline]
     fn message(&mut self, message: &MessageParts<'a>) -> Result<(), Stop> {
         let graph = message.graph.unwrap_or_default();
         match message.seq() {
             Some(last_seq) if message.method().is_inference() && !message.is_private() => {
-                self.is_mixed |=
-                    self.inferences.is_some_and(|before| last_seq <= before.last_seq || before.graph != graph);
-                self.inferences = Some(Inferences { graph, last_seq });
+                self.inference(graph, last_seq);
             }
             _ => self.is_mixed = true,
         }

@@ -8,6 +8,7 @@ use super::error::ProfileLogError;
 use super::kinds::{EventType, Method, Unit};
 use super::output::{self, Output, Piece};
 use super::reader::Outcome;
+use super::shape::{Again, Shape, Shapes};
 use super::spool::Spool;
 use super::turns::{Turn, Workers};
 use super::visit::{EventParts, MessageParts, Visit};
@@ -90,9 +91,9 @@ pub(super) fn inferences<W: Write + Send>(
     let labels: Vec<Vec<u8>> = graphs.names.iter().enumerate().map(|(at, name)| label(first - at, name)).collect();
     let mut spool = Spool::default();
     let target = Target { out, spool: &mut spool, first };
-    let outcome = workers.in_order(source, target, |batch, rows: &mut Rows, turn| {
+    let outcome = workers.in_order(source, target, |batch, (shapes, rows): &mut (Shapes<Plan>, Rows), turn| {
         let mut writer = Writer::new(rows, turn, graphs, &labels);
-        let mut checked = batch.check(&mut writer, |_, _| Ok(()))?;
+        let mut checked = batch.check(shapes, &mut writer, |_, _| Ok(()))?;
         if checked.error.is_some() {
             // It was sound when it was read first.
             return Some(checked);
@@ -203,8 +204,60 @@ impl<'w, 't, 's, W: Write> Writer<'w, 't, 's, W> {
     }
 }
 
+/// The rows of inferences that are built alike.
+struct Plan {
+    /// Number of the graph.
+    graph: usize,
+    /// Where the values stand, and where what follows them ends in `text`.
+    rows: Vec<(Option<usize>, usize)>,
+    text: Vec<u8>,
+}
+
 impl<'a, W: Write> Visit<'a> for Writer<'_, '_, '_, W> {
     type Error = Stop;
+    type Plan = Plan;
+
+    fn plan(&mut self, shape: &Shape, message: &Again<'_>) -> Option<Plan> {
+        if !shape.method.is_inference() || shape.is_private {
+            return None;
+        }
+        let mut plan = Plan { graph: self.last, rows: Vec::new(), text: Vec::new() };
+        let mut is_shown = false;
+        for event in &shape.events {
+            if event.depth == 1 {
+                is_shown = event.event_type != EventType::Init;
+            }
+            if is_shown && event.unit != Unit::Object {
+                if !event.is_unsigned {
+                    return None;
+                }
+                middle(event.unit, event.depth > 1).put(&mut plan.text);
+                output::identifier(&mut plan.text, message.text(event.identifier.as_ref()));
+                plan.text.push(b'\n');
+                plan.rows.push((event.value, plan.text.len()));
+            }
+        }
+        Some(plan)
+    }
+
+    #[inline]
+    fn again(&mut self, message: &Again<'a>, shape: &Shape, plan: &Plan) -> Result<(), Stop> {
+        if self.rows.text.len() >= ROWS_BYTES {
+            self.send()?;
+        }
+        self.last = plan.graph;
+        let (start, stop) = (message.number(shape.start), message.number(shape.stop));
+        let netrun_us = if start == 0 { 0 } else { stop.saturating_sub(start) };
+        self.begin(message.number(shape.time), netrun_us);
+        let (text, mut from) = (&mut self.rows.text, 0);
+        for &(value, to) in &plan.rows {
+            self.prefix.put(text);
+            output::integer(text, message.number(value));
+            text.extend_from_slice(plan.text.get(from..to).unwrap_or_default());
+            from = to;
+        }
+        Ok(())
+    }
 
     #[inline]
     fn message(&mut self, message: &MessageParts<'a>) -> Result<(), Stop> {

@@ -21,6 +21,7 @@ mod output;
 mod overview;
 mod reader;
 mod session;
+mod shape;
 mod spool;
 mod table;
 mod text;

@@ -14,7 +14,7 @@ pub(super) struct Table<'a> {
 pub(super) struct Vector<'a> {
     bytes: &'a [u8],
     /// Position of the first element.
-    at: usize,
+    pub(super) at: usize,
     /// Elements.
     pub(super) len: usize,
 }
@@ -50,6 +50,17 @@ impl<'a> Table<'a> {
         let vtable = usize::try_from(vtable).ok()?;
         let vtable_len = usize::from(u16_at(bytes, vtable)?);
         Some(Self { bytes, at, vtable, vtable_len })
+    }
+
+    /// Length of its list of fields, bytes.
+    pub(super) fn vtable_len(&self) -> u16 {
+        // Two words at least, whatever the list says.
+        u16::try_from(self.vtable_len).unwrap_or(u16::MAX).max(4)
+    }
+
+    /// Length of the table, bytes.
+    pub(super) fn length(&self) -> u16 {
+        u16_at(self.bytes, self.vtable + 2).unwrap_or_default()
     }
 
     /// Position of a field, if the table has it.

@@ -3,6 +3,7 @@
 //! used many times over.
 
 use super::error::Damage;
+use super::shape::Shapes;
 use super::table::{Table, follow, i32_at, u16_at, u32_at};
 use super::visit::{EventParts, FIELDS, MessageParts, Nothing, Part, Visit};
 
@@ -14,7 +15,7 @@ const TEXT_PER_BYTE: usize = 16;
 
 /// Tables of the format.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Root,
     Header,
     Version,
@@ -38,7 +39,7 @@ impl Kind {
     }
 
     /// Bytes of each field, by slot. Later slots are not looked at.
-    fn fields(self) -> &'static [usize] {
+    pub(super) fn fields(self) -> &'static [usize] {
         match self {
             Self::Root => &[4, 4],
             Self::Header => &[4, 8, 8, 4, 4, 4, 4],
@@ -47,6 +48,16 @@ impl Kind {
             Self::MessageHeader => &[8, 8],
             Self::Interval => &[8, 8, 8, 8, 1],
             Self::Event => &[4, 4, 8, 4, 4, 4, 8, 4, 4, 4, 8, 8],
+        }
+    }
+
+    /// Whether a field is a number on which nothing else depends.
+    pub(super) fn is_number(self, slot: usize) -> bool {
+        match self {
+            Self::MessageHeader => slot < 2,
+            Self::Interval => slot < 4,
+            Self::Event => slot == 2,
+            Self::Root | Self::Header | Self::Version | Self::Message => false,
         }
     }
 }
@@ -76,11 +87,17 @@ struct Verifier<'a> {
 
 /// Checks a chunk and returns its root.
 pub(super) fn verify(bytes: &[u8]) -> Result<Table<'_>, Damage> {
-    visit(bytes, &mut Nothing)
+    visit(bytes, &mut Shapes::default(), &mut Nothing)
 }
 
-/// The same; shows the messages and events to a visitor meanwhile, which may end it.
-pub(super) fn visit<'a, V: Visit<'a>>(bytes: &'a [u8], visitor: &mut V) -> Result<Table<'a>, V::Error> {
+/// The same; shows the messages and events to a visitor meanwhile, which may end it. `shapes` are what is known of messages
+/// from chunks before.
+pub(super) fn visit<'a, V: Visit<'a>>(
+    bytes: &'a [u8],
+    shapes: &mut Shapes<V::Plan>,
+    visitor: &mut V,
+) -> Result<Table<'a>, V::Error> {
+    shapes.next_chunk();
     let mut verifier = Verifier::new(bytes);
     let at = verifier.follow(0, Kind::Root)?;
     let root = verifier.table(at, Kind::Root)?;
@@ -93,7 +110,7 @@ pub(super) fn visit<'a, V: Visit<'a>>(bytes: &'a [u8], visitor: &mut V) -> Resul
     if let Some(place) = root.field(1) {
         let (messages, count) = verifier.vector(place, 4, "list of messages")?;
         for index in 0..count {
-            verifier.message(messages + 4 * index, visitor)?;
+            verifier.message(messages + 4 * index, count == 1, shapes, visitor)?;
         }
     }
     Ok(Table::new(bytes, at).ok_or(Damage::OutOfBounds { what: Kind::Root.name(), at })?)
@@ -111,7 +128,23 @@ impl<'a> Verifier<'a> {
     }
 
     #[inline]
-    fn message<V: Visit<'a>>(&mut self, place: usize, visitor: &mut V) -> Result<(), V::Error> {
+    fn message<V: Visit<'a>>(
+        &mut self,
+        place: usize,
+        is_alone: bool,
+        shapes: &mut Shapes<V::Plan>,
+        visitor: &mut V,
+    ) -> Result<(), V::Error> {
+        let at = self.follow(place, Kind::Message)?;
+        shapes.next_message();
+        if let Some((shape, plan)) = &shapes.known
+            && let Some(again) = shape.find(self.bytes, at)
+            && let Some(tables_left) = self.tables_left.checked_sub(shape.tables)
+            && let Some(text_left) = self.text_left.checked_sub(shape.text)
+        {
+            (self.tables_left, self.text_left) = (tables_left, text_left);
+            return visitor.again(&again, shape, plan);
+        }
         let message = self.element(place, Kind::Message)?;
         let header = self.child(&message, 0, Kind::MessageHeader)?;
         let interval = self.child(&message, 2, Kind::Interval)?;
@@ -120,6 +153,7 @@ impl<'a> Verifier<'a> {
         if let Some(place) = message.field(4) {
             self.events(place, 1, visitor)?;
         }
+        shapes.learn(self.bytes, at, is_alone, |shape, again| visitor.plan(shape, again));
         Ok(())
     }
 

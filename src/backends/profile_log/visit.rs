@@ -3,6 +3,7 @@
 use super::chunk::Value;
 use super::error::Damage;
 use super::kinds::{EventType, Method, Unit};
+use super::shape::{Again, Shape};
 use super::table::{u32_at, u64_at};
 
 /// Most fields that a kind of table has.
@@ -119,6 +120,8 @@ impl<'a> EventParts<'a> {
 pub(super) trait Visit<'a> {
     /// Ends the checking.
     type Error: From<Damage>;
+    /// What it makes of messages that are built alike.
+    type Plan;
 
     /// A message, before its events.
     #[inline]
@@ -133,6 +136,12 @@ pub(super) trait Visit<'a> {
         let _ = (event, depth);
         Ok(())
     }
+
+    /// A message was seen with all its events, and others may be built like it. `None` if they are to be seen as usual.
+    fn plan(&mut self, shape: &Shape, message: &Again<'_>) -> Option<Self::Plan>;
+
+    /// A message that is built like the one that the plan was made for: only its numbers differ.
+    fn again(&mut self, message: &Again<'a>, shape: &Shape, plan: &Self::Plan) -> Result<(), Self::Error>;
 }
 
 /// Only the checks.
@@ -140,4 +149,14 @@ pub(super) struct Nothing;
 
 impl Visit<'_> for Nothing {
     type Error = Damage;
+    type Plan = ();
+
+    fn plan(&mut self, _: &Shape, _: &Again<'_>) -> Option<()> {
+        Some(())
+    }
+
+    #[inline]
+    fn again(&mut self, _: &Again<'_>, _: &Shape, (): &()) -> Result<(), Damage> {
+        Ok(())
+    }
 }

@@ -58,8 +58,8 @@ impl Task {
             self.tally = Tally { cpu_ns, ..before };
             return;
         }
-        let since_ns = cpu_ns.zip(before.cpu_ns).map(|(now, before)| now.saturating_sub(before));
-        let used_us = since_ns.map(|ns| ns.saturating_add(before.slow_ns) as f64 / 1000.0);
+        let of_main = cpu_ns.zip(before.cpu_ns).map(|(now, before)| now.saturating_sub(before));
+        let used_us = of_main.map(|ns| ns.saturating_add(before.slow_ns) as f64 / 1000.0);
         let report = SamplerReport {
             device: self.device.id().to_owned(),
             ticks: before.ticks,
