@@ -157,7 +157,9 @@ fn candidate(
         eligible &= side.simulated;
         reasons.push(check.text.clone());
     }
-    let mut score = goal.filter(|_| is_real(side)).map(|(own, best)| 100.0 * best / own.max(f64::MIN_POSITIVE));
+    // The quotient of two equal figures may round to more than 1.
+    let percent = |(own, best): (f64, f64)| (100.0 * (best / own.max(f64::MIN_POSITIVE))).min(100.0);
+    let mut score = goal.filter(|_| is_real(side)).map(percent);
     if let (true, Some((_, us))) = (is_real(side) && !by_energy, latency(side, constraints)) {
         let name = latency(side, constraints).map_or("p50", |(name, _)| name);
         reasons.push(format!("{name} {:.3} ms", us / 1000.0));
