@@ -20,6 +20,7 @@ pub mod probes;
 pub mod report;
 pub mod session;
 pub mod store;
+mod text;
 
 /// Hidden subcommand under which the binary starts itself as a runner.
 pub const RUNNER_SUBCOMMAND: &str = "__runner";

@@ -2,8 +2,8 @@
 
 use super::{Evidence, Finding, FindingKind, Severity};
 use crate::event::RunStatus;
-use crate::report::{bytes_text, duration_text};
 use crate::store::{Percentile, Run, Store};
+use crate::text::{bytes_text, duration_text};
 
 /// Percentiles that a latency budget is held against when none is named, best first.
 const PERCENTS: [f64; 4] = [99.0, 95.0, 90.0, 50.0];

@@ -1,8 +1,8 @@
 //! Whether a run was measured as a published figure was, and what may explain the gap to it. The conditions are data.
 
 use crate::event::{DeviceKind, Like, RunStatus, SettingOutcome};
-use crate::report::duration_text;
 use crate::store::{Run, Store};
+use crate::text::duration_text;
 use serde::Serialize;
 
 /// Whether a condition holds.

@@ -3,8 +3,8 @@
 use super::window::watched;
 use super::{Evidence, Finding, FindingKind, Place, Severity};
 use crate::event::{LogLevel, OutlierLimit};
-use crate::report::duration_text;
 use crate::store::{Run, Store};
+use crate::text::duration_text;
 use serde::Serialize;
 
 /// Inferences below which no median is sure enough to call one an outlier.

@@ -2,8 +2,8 @@
 
 use super::trust::Verdict;
 use super::{Finding, FindingKind, Severity, Verdicts};
-use crate::report::duration_text;
 use crate::store::Run;
+use crate::text::duration_text;
 use std::fmt::Write;
 
 /// What was measured, how fast it is, what bounds it, whether to trust it, and what to change first; `None` for a run

@@ -2,6 +2,8 @@
 
 use super::symbols::Symbols;
 use crate::event::clean_text;
+use crate::text;
+pub use crate::text::{bytes_text as signed_bytes, count_text as si, three_digits};
 
 /// One unit and one number of decimals for a group of times, so that they can be compared at a glance.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,55 +39,14 @@ impl TimeScale {
     }
 }
 
-/// A number with three significant digits, without exponents.
-pub fn three_digits(value: f64) -> String {
-    match value.abs() {
-        v if v >= 99.95 => format!("{value:.0}"),
-        v if v >= 9.995 => format!("{value:.1}"),
-        v if v >= 0.0005 || v == 0.0 => format!("{value:.2}"),
-        _ => format!("{value:.4}"),
-    }
-}
-
 /// A duration in its best unit: `812 µs`, `5.21 ms`, `12.3 s`, `2 min 05 s`, `1 h 05 min`.
 pub fn duration(us: f64, symbols: &Symbols) -> String {
-    if us < 999.5 {
-        format!("{} {}", three_digits(us), symbols.micro)
-    } else if us < 999_500.0 {
-        format!("{} ms", three_digits(us / 1e3))
-    } else if us < 59.95e6 {
-        format!("{} s", three_digits(us / 1e6))
-    } else {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive, and saturating is right"
-        )]
-        let seconds = (us / 1e6).round() as u64;
-        if seconds < 3600 {
-            format!("{} min {:02} s", seconds / 60, seconds % 60)
-        } else {
-            format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60)
-        }
-    }
+    text::duration_with_micro(us, symbols.micro)
 }
 
 /// Bytes in binary units: `512 B`, `14.2 MiB`.
 pub fn bytes(value: u64) -> String {
     signed_bytes(value as f64)
-}
-
-/// Bytes that may be negative.
-pub fn signed_bytes(value: f64) -> String {
-    let (mut value, mut unit) = (value, "B");
-    for larger in ["KiB", "MiB", "GiB", "TiB"] {
-        if value.abs() < 1023.5 {
-            break;
-        }
-        value /= 1024.0;
-        unit = larger;
-    }
-    if unit == "B" { format!("{value:.0} B") } else { format!("{} {unit}", three_digits(value)) }
 }
 
 /// A count with its thousands apart: `12,345`.
@@ -99,19 +60,6 @@ pub fn count(value: u64) -> String {
         out.push(c);
     }
     out
-}
-
-/// A count with an SI prefix: `950`, `1.23 k`, `115 M`, `4.10 G`.
-pub fn si(value: f64) -> String {
-    let (mut value, mut prefix) = (value, "");
-    for larger in ["k", "M", "G", "T", "P"] {
-        if value.abs() < 999.5 {
-            break;
-        }
-        value /= 1e3;
-        prefix = larger;
-    }
-    if prefix.is_empty() { format!("{value:.0}") } else { format!("{} {prefix}", three_digits(value)) }
 }
 
 /// A percentage for a share between 0 and 1 in a column whose largest share is `max`: `12.3`, or `0.04` where all are

@@ -2,7 +2,7 @@
 
 use super::{CliError, Global, OK, say, setup, target};
 use crate::backends::net_run::clean as clean_device;
-use crate::report::bytes_text;
+use crate::text::bytes_text;
 
 /// Arguments of `qnnscope clean`.
 #[derive(Debug, clap::Args)]

@@ -22,5 +22,4 @@ pub use document::{CauseRow, DiagnosisDocument, ExplainDocument};
 pub use explain::{Answer, Explanation, Meaning, explain};
 pub use failure::{diagnose_failure, diagnose_run};
 pub use finding::{Diagnosis, Evidence, Finding};
-pub(crate) use text::wrapped;
 pub use text::{causes_text, confidence_text, diagnosis_text, explain_text};

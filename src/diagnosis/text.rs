@@ -4,6 +4,7 @@ use super::catalogue::{Cause, Check, Place};
 use super::explain::{Answer, Explanation};
 use super::finding::{Diagnosis, Finding};
 use crate::event::{CheckOutcome, clean_text};
+use crate::text::titled;
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -26,7 +27,7 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
             let cause = finding.cause();
             let refuted = if finding.confirmed == Some(false) { ", a check speaks against it" } else { "" };
             let line = format!("{}. {} ({}{refuted}): {}", rank + 1, cause.id, confidence_text(finding), cause.title);
-            wrapped(&mut out, "", &line, width);
+            titled(&mut out, "", &line, width);
         }
     }
     let _ = writeln!(out, "\n{looked} looked at");
@@ -44,10 +45,10 @@ pub fn causes_text(diagnosis: &Diagnosis, most: usize, indent: usize, width: usi
             Some(false) => "refuted by a check".to_owned(),
             None => format!("{:.0} %", finding.confidence * 100.0),
         };
-        wrapped(&mut out, &format!("{one}cause, {sure}: "), &format!("{} ({})", cause.title, cause.id), width);
+        titled(&mut out, &format!("{one}cause, {sure}: "), &format!("{} ({})", cause.title, cause.id), width);
         results(&mut out, finding, &two, width);
         if finding.confirmed != Some(false) {
-            wrapped(&mut out, &format!("{two}fix: "), &cause.fix, width);
+            titled(&mut out, &format!("{two}fix: "), &cause.fix, width);
         }
     }
     out
@@ -62,7 +63,7 @@ fn results(out: &mut String, finding: &Finding, indent: &str, width: usize) {
             CheckOutcome::Neutral => "decides nothing",
             CheckOutcome::Unknown => "could not tell",
         };
-        wrapped(out, &format!("{indent}check: "), &format!("{} {says}: {}", result.check, result.detail), width);
+        titled(out, &format!("{indent}check: "), &format!("{} {says}: {}", result.check, result.detail), width);
     }
 }
 
@@ -100,14 +101,14 @@ fn whole(out: &mut String, rank: usize, finding: &Finding, width: usize) {
 
 /// Why, what to do, and the checks that are left to make.
 fn reasons(out: &mut String, cause: &Cause, width: usize, is_made: impl Fn(&str) -> bool) {
-    wrapped(out, "   why: ", &cause.why, width);
-    wrapped(out, "   fix: ", &cause.fix, width);
+    titled(out, "   why: ", &cause.why, width);
+    titled(out, "   fix: ", &cause.fix, width);
     for Check { what, on, command, .. } in cause.confirm.iter().filter(|check| !is_made(&check.id)) {
         let place = match on {
             Place::Device => "on the device",
             Place::Host => "on this machine",
         };
-        wrapped(out, "   check: ", &format!("{what}; {place}:"), width);
+        titled(out, "   check: ", &format!("{what}; {place}:"), width);
         let _ = writeln!(out, "     {command}");
     }
 }
@@ -143,43 +144,23 @@ fn known(out: &mut String, asked: &str, explanation: &Explanation, width: usize)
     let code = explanation.code;
     let _ = writeln!(out, "{asked} = {code} ({code:#x})");
     if let Some(note) = explanation.note {
-        wrapped(out, "   note: ", note, width);
+        titled(out, "   note: ", note, width);
     }
     for meaning in &explanation.meanings {
         let row = meaning.row;
         let _ = writeln!(out, "   {} ({})", row.symbol, row.component);
-        wrapped(out, "     ", row.meaning, width);
+        titled(out, "     ", row.meaning, width);
         let stages: Vec<&str> = meaning.stages.iter().map(|stage| stage.name()).collect();
         let stages = if stages.is_empty() { String::new() } else { format!("; stages: {}", stages.join(", ")) };
-        wrapped(out, "     from: ", &format!("{}{stages}", meaning.calls), width);
+        titled(out, "     from: ", &format!("{}{stages}", meaning.calls), width);
     }
     if let Some(says) = explanation.says {
-        wrapped(out, "   in the field: ", says, width);
+        titled(out, "   in the field: ", says, width);
     }
     for (rank, cause) in explanation.causes.iter().enumerate() {
         let _ = writeln!(out, "\n{}. {} [{}]", rank + 1, cause.title, cause.id);
         reasons(out, cause, width, |_| false);
     }
-}
-
-/// Words of `text` after `title`, further lines below the first word.
-pub(crate) fn wrapped(out: &mut String, title: &str, text: &str, width: usize) {
-    let indent = title.width();
-    out.push_str(title);
-    let mut column = indent;
-    for (index, word) in text.split_whitespace().enumerate() {
-        let word = clean_text(word);
-        if index > 0 && column + 1 + word.width() > width.max(indent + 20) {
-            let _ = write!(out, "\n{:indent$}", "");
-            column = indent;
-        } else if index > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(&word);
-        column += word.width();
-    }
-    out.push('\n');
 }
 
 fn cut(line: &str, width: usize) -> String {

@@ -1,8 +1,8 @@
 //! What is attached: the `qnnscope.devices/1` document and its text.
 
-use super::numbers::bytes;
 use crate::devices::{Attached, Device, DeviceError, DeviceState, Root, confounds};
 use crate::event::{Confound, DeviceFacts};
+use crate::text::bytes_text;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -145,8 +145,8 @@ fn describe(out: &mut String, facts: &DeviceFacts) {
     let uid = facts.shell_uid.map(|uid| format!(" (uid {uid})")).unwrap_or_default();
     let selinux = facts.selinux.as_ref().map(|mode| format!(", SELinux {}", mode.to_lowercase())).unwrap_or_default();
     line("access", format!("{root}{uid}{selinux}"));
-    let free = facts.free_bytes.map_or_else(|| "unknown".to_owned(), |count| bytes(count as f64));
-    let memory = facts.memory_available_bytes.map_or_else(|| "unknown".to_owned(), |count| bytes(count as f64));
+    let free = facts.free_bytes.map_or_else(|| "unknown".to_owned(), |count| bytes_text(count as f64));
+    let memory = facts.memory_available_bytes.map_or_else(|| "unknown".to_owned(), |count| bytes_text(count as f64));
     line("free", format!("{free} storage, {memory} memory"));
     if let Some(battery) = &facts.battery {
         let level = battery.level_percent.map(|level| format!("{level:.0} % ")).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! `qnnscope.doctor/1`, and the same for people.
 
-use crate::diagnosis::wrapped;
 use crate::doctor::{Examination, Item, Status};
+use crate::text::titled;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -63,17 +63,17 @@ pub fn doctor_text(examination: &Examination, width: usize) -> String {
             // A long name keeps the text behind it from becoming a narrow column.
             if start.chars().count() > 2 + MARK + WHAT + 1 {
                 let _ = writeln!(out, "{}", start.trim_end());
-                wrapped(&mut out, &" ".repeat(2 + MARK), &item.detail, width);
+                titled(&mut out, &" ".repeat(2 + MARK), &item.detail, width);
             } else {
-                wrapped(&mut out, &start, &item.detail, width);
+                titled(&mut out, &start, &item.detail, width);
             }
             if let Some(fix) = &item.fix {
-                wrapped(&mut out, &format!("{:1$}fix: ", "", 2 + MARK), fix, width);
+                titled(&mut out, &format!("{:1$}fix: ", "", 2 + MARK), fix, width);
             }
         }
         out.push('\n');
     }
-    wrapped(&mut out, "", &verdict(examination), width);
+    titled(&mut out, "", &verdict(examination), width);
     out
 }
 

@@ -1,9 +1,9 @@
 //! What a model is: the `qnnscope.inspect/1` document and its text.
 
 use super::layout::shortened;
-use super::numbers::{bytes, count};
 use crate::event::ModelInfo;
 use crate::models::{ContextBinaryInfo, Graph, ModelFormat, Op, OpTypeTotal, Tensor, op_type_totals};
+use crate::text::{bytes_text, count_text};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -64,16 +64,25 @@ impl InspectDocument {
 pub fn inspect_text(document: &InspectDocument) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", document.path);
-    let _ =
-        writeln!(out, "  {}, {}, sha256 {}", document.format.label(), bytes(document.bytes as f64), document.sha256);
+    let _ = writeln!(
+        out,
+        "  {}, {}, sha256 {}",
+        document.format.label(),
+        bytes_text(document.bytes as f64),
+        document.sha256
+    );
     if let Some(binary) = &document.context_binary {
         context_binary(&mut out, binary);
     }
     for graph in &document.graphs {
         let _ = writeln!(out, "\nGraph {}", graph.name);
         if let (Some(ops), Some(macs), Some(parameters)) = (graph.op_count, graph.macs, graph.parameter_bytes) {
-            let _ =
-                writeln!(out, "  {ops} ops, {} MACs, {} of parameters", count(macs as f64), bytes(parameters as f64));
+            let _ = writeln!(
+                out,
+                "  {ops} ops, {} MACs, {} of parameters",
+                count_text(macs as f64),
+                bytes_text(parameters as f64)
+            );
         }
         for (title, tensors) in [("input", &graph.inputs), ("output", &graph.outputs)] {
             for tensor in tensors {
@@ -88,8 +97,8 @@ pub fn inspect_text(document: &InspectDocument) -> String {
                     "  {:<24} {:>6} {:>10} {:>12}",
                     total.op_type,
                     total.count,
-                    count(total.macs as f64),
-                    bytes(total.parameter_bytes as f64)
+                    count_text(total.macs as f64),
+                    bytes_text(total.parameter_bytes as f64)
                 );
             }
             op_table(&mut out, &graph.ops);
@@ -107,7 +116,7 @@ fn op_table(out: &mut String, ops: &[Op]) {
         "#", "op", "type", "MACs", "parameters"
     );
     for op in ops {
-        let macs = op.macs.map_or_else(|| "–".to_owned(), |macs| count(macs as f64));
+        let macs = op.macs.map_or_else(|| "–".to_owned(), |macs| count_text(macs as f64));
         let output = op.outputs.first().map_or_else(String::new, |t| format!("{} {}", t.dtype, t.shape_text()));
         let _ = writeln!(
             out,
@@ -115,7 +124,7 @@ fn op_table(out: &mut String, ops: &[Op]) {
             op.index,
             shortened(&op.name, name_width),
             shortened(&op.op_type, type_width),
-            bytes(op.parameter_bytes as f64),
+            bytes_text(op.parameter_bytes as f64),
         );
     }
 }
@@ -151,7 +160,7 @@ fn context_binary(out: &mut String, binary: &ContextBinaryInfo) {
         let _ = writeln!(out, "  Hexagon architecture {arch}, SoC model {soc}");
     }
     for graph in &binary.graphs {
-        let number = |value: Option<u64>| value.map_or_else(|| "–".to_owned(), |v| bytes(v as f64));
+        let number = |value: Option<u64>| value.map_or_else(|| "–".to_owned(), |v| bytes_text(v as f64));
         if graph.vtcm_bytes.is_some() || graph.spill_fill_bytes.is_some() {
             let threads = match graph.hvx_threads {
                 Some(threads) if threads > 0 => threads.to_string(),

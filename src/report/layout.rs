@@ -37,42 +37,6 @@ pub fn list(out: &mut String, title: &str, items: &[String]) {
     out.push('\n');
 }
 
-/// Text in lines of at most `width` columns, the first behind `first`, the others behind `rest`. Words longer than a line
-/// stay whole.
-pub fn wrapped(first: &str, rest: &str, text: &str, width: usize) -> String {
-    let mut out = first.to_owned();
-    let mut column = first.chars().count();
-    let mut fresh = true;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if !fresh && column + 1 + length > width {
-            out.push('\n');
-            out.push_str(rest);
-            column = rest.chars().count();
-            fresh = true;
-        }
-        if !fresh {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-        fresh = false;
-    }
-    out.push('\n');
-    out
-}
-
-/// Width of running text: a terminal's usual one.
-const TEXT_WIDTH: usize = 80;
-
-/// Writes running text with its first line indented by `first` and the others by `rest` blanks. Blanks that `text` begins
-/// with stay.
-pub fn paragraph(out: &mut String, text: &str, rest: usize, first: usize) {
-    let lead = text.chars().take_while(|c| *c == ' ').count();
-    out.push_str(&wrapped(&" ".repeat(first + lead), &" ".repeat(rest), text, TEXT_WIDTH));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,18 +46,6 @@ mod tests {
         assert_eq!(shortened("block1/conv", 20), "block1/conv");
         assert_eq!(shortened("a/very/long/name/conv_7", 8), "…/conv_7");
         assert_eq!(shortened("äöü", 2), "…ü");
-    }
-
-    #[test]
-    fn paragraphs_wrap_at_a_terminals_width() {
-        let mut out = String::new();
-        paragraph(&mut out, &format!(" ! {}", "word and ".repeat(30)), 5, 2);
-        assert!(out.lines().count() > 3 && out.lines().all(|line| line.chars().count() <= TEXT_WIDTH), "{out}");
-        assert!(
-            out.starts_with("   ! word and")
-                && out.lines().skip(1).all(|line| line.starts_with("     w") || line.starts_with("     a")),
-            "{out}"
-        );
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! Ways of measuring in the text report: paced, in turns, at several rates, over time, as published.
 
-use super::numbers::duration_us;
 use crate::analysis::{
     Cadence, Cause, ConditionState, Gap, LikeReport, Rounds, Sustained, cadence, interleaved, like, sustained,
 };
 use crate::event::{CoolDown, CoolDownEnd};
 use crate::store::{Run, Store};
+use crate::text::{duration_text, paragraph};
 use std::fmt::Write;
 
 fn or_dash(us: Option<f64>) -> String {
-    us.map_or_else(|| "–".to_owned(), duration_us)
+    us.map_or_else(|| "–".to_owned(), duration_text)
 }
 
 /// A rate for people: `30/s`, `0.5/s`.
@@ -46,7 +46,7 @@ pub(super) fn pace(out: &mut String, run: &Run) {
             out,
             "    too slow for this rate: an inference takes {mean}, a period {};\n    the queue grew as long as the run \
              lasted, so the latencies say how long it was",
-            duration_us(pace.period_us())
+            duration_text(pace.period_us())
         );
     }
     if let Some(report) = pace.report.filter(|report| report.waited_us > 0.0) {
@@ -54,7 +54,7 @@ pub(super) fn pace(out: &mut String, run: &Run) {
             out,
             "    waiting cost {:.1} % of one CPU core; the worst start when idle was {} late",
             100.0 * report.wait_cpu_us / report.wall_us.max(1.0),
-            duration_us(report.worst_start_us)
+            duration_text(report.worst_start_us)
         );
     }
 }
@@ -68,8 +68,8 @@ pub(super) fn cool_down(out: &mut String, run: &Run) {
 
 /// A pause in one line.
 pub fn cool_down_text(pause: &CoolDown) -> String {
-    let waited = duration_us(pause.waited_us as f64);
-    let limit = duration_us(pause.limit_us as f64);
+    let waited = duration_text(pause.waited_us as f64);
+    let limit = duration_text(pause.limit_us as f64);
     let first = pause.waiting_for.first().map(|left| {
         let more = pause.waiting_for.len() - 1;
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -138,7 +138,7 @@ fn rates(out: &mut String, sweep: &Cadence) {
     for point in &sweep.points {
         let late = if point.overloaded { "slow".to_owned() } else { point.missed.to_string() };
         let wake = match point.wake_us {
-            Some(us) if us > 0.0 => format!("{}{}", if point.wake_is_sure { "+" } else { "~" }, duration_us(us)),
+            Some(us) if us > 0.0 => format!("{}{}", if point.wake_is_sure { "+" } else { "~" }, duration_text(us)),
             Some(_) => "quickest".to_owned(),
             None => "–".to_owned(),
         };
@@ -173,7 +173,7 @@ const LISTED: usize = 12;
 /// A sustained run over time.
 pub(super) fn over_time(out: &mut String, store: &Store, run: &Run) {
     let Some(told) = sustained(store, run) else { return };
-    let _ = writeln!(out, "\nover time  windows of {}", duration_us(told.window_s * 1e6));
+    let _ = writeln!(out, "\nover time  windows of {}", duration_text(told.window_s * 1e6));
     let _ = writeln!(
         out,
         "  {:>8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>8}",
@@ -257,7 +257,7 @@ pub(super) fn published(out: &mut String, store: &Store, run: &Run) {
         };
         let _ = writeln!(out, "  {state:<11} {}", condition.text);
         if condition.state != ConditionState::Met {
-            wrapped(out, &condition.observed);
+            below(out, &condition.observed);
         }
     }
     if let Some(gap) = &report.gap {
@@ -270,7 +270,7 @@ fn explain(out: &mut String, report: &LikeReport, gap: &Gap) {
     let _ = writeln!(
         out,
         "  published {}: this run is {:.1} % {side}{}",
-        duration_us(gap.published_us),
+        duration_text(gap.published_us),
         gap.percent.abs(),
         if gap.within_noise { ", which is within its 95 % interval" } else { "" }
     );
@@ -281,29 +281,14 @@ fn explain(out: &mut String, report: &LikeReport, gap: &Gap) {
     for condition in open {
         let beyond = condition.worth_percent.is_some_and(|[_, high]| gap.percent > high);
         let beyond = if beyond { "; this alone was never seen to cost as much" } else { "" };
-        wrapped(out, &format!("may explain it: {}; {}{beyond}", condition.text, condition.worth.unwrap_or_default()));
+        below(out, &format!("may explain it: {}; {}{beyond}", condition.text, condition.worth.unwrap_or_default()));
     }
     if gap.explained_by.is_empty() {
-        wrapped(
-            out,
-            "no condition is known that explains it: compare the SDK's build, the model's file and the device",
-        );
+        below(out, "no condition is known that explains it: compare the SDK's build, the model's file and the device");
     }
 }
 
 /// A text below a line that it belongs to.
-fn wrapped(out: &mut String, text: &str) {
-    const WIDTH: usize = 80;
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column == 0 || column + 1 + length > WIDTH {
-            let _ = write!(out, "{}              {word}", if column == 0 { "" } else { "\n" });
-            column = 14 + length;
-        } else {
-            let _ = write!(out, " {word}");
-            column += 1 + length;
-        }
-    }
-    out.push('\n');
+fn below(out: &mut String, text: &str) {
+    paragraph(out, text, 14, 14);
 }

@@ -1,11 +1,11 @@
 //! Which backend: the end of a report on several runs, and the `qnnscope.recommend/1` document.
 
-use super::layout::wrapped;
 use crate::analysis::compare::{CompareOptions, GraphFacts, Side, compare};
 use crate::analysis::recommend::{Recommendation, Target, measured};
 use crate::devices::soc_by_part;
 use crate::event::clean_text;
 use crate::store::Store;
+use crate::text::{bytes_text, count_text, wrapped};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -56,8 +56,8 @@ pub fn recommend_text(document: &RecommendDocument) -> String {
     let about = format!(
         "{} ops, {} MACs, {} of constants, {}; for {}",
         facts.ops,
-        super::count_text(facts.macs as f64),
-        super::bytes_text(facts.parameter_bytes as f64),
+        count_text(facts.macs as f64),
+        bytes_text(facts.parameter_bytes as f64),
         facts.arithmetic.label(),
         document.soc.as_deref().unwrap_or("an unknown SoC")
     );

@@ -1,13 +1,14 @@
 //! The text report.
 
-use super::layout::{list, paragraph, shortened};
+use super::layout::{list, shortened};
 use super::modes;
-use super::numbers::{bytes, count, duration_us};
 use super::verdicts::findings_text;
 use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
 use crate::diagnosis::{causes_text, diagnose_run};
 use crate::event::{RunStatus, SettingOutcome};
 use crate::store::{CounterSeries, PERCENTILES, Run, Store};
+use crate::text::paragraph;
+use crate::text::{bytes_text, count_text, duration_text};
 use std::fmt::Write;
 
 /// Layers that are listed.
@@ -54,7 +55,7 @@ pub fn text_report(store: &Store) -> String {
 
 fn model(out: &mut String, run: &Run) {
     let Some(model) = &run.model else { return };
-    let _ = writeln!(out, "{}  {}, {}", model.path, model.format.label(), bytes(model.bytes as f64));
+    let _ = writeln!(out, "{}  {}, {}", model.path, model.format.label(), bytes_text(model.bytes as f64));
     if let Some(graph) = run.graph() {
         let ops = if graph.ops.is_empty() {
             String::new()
@@ -62,8 +63,8 @@ fn model(out: &mut String, run: &Run) {
             format!(
                 ": {} ops, {} MACs, {} of parameters",
                 graph.ops.len(),
-                count(graph.macs() as f64),
-                bytes(graph.parameter_bytes as f64)
+                count_text(graph.macs() as f64),
+                bytes_text(graph.parameter_bytes as f64)
             )
         };
         let _ = writeln!(out, "graph {}{ops}", graph.name);
@@ -108,7 +109,7 @@ fn stages(out: &mut String, run: &Run) {
         .stages
         .iter()
         .filter(|time| time.stage.is_reported())
-        .map(|time| format!("{} {}", time.stage.name().replace('_', " "), duration_us(time.duration_us)))
+        .map(|time| format!("{} {}", time.stage.name().replace('_', " "), duration_text(time.duration_us)))
         .collect();
     if !rows.is_empty() {
         out.push('\n');
@@ -118,8 +119,8 @@ fn stages(out: &mut String, run: &Run) {
         .sub_stages
         .iter()
         .map(|sub| match sub.unit.as_str() {
-            "us" => format!("{} {}", sub.name, duration_us(sub.value)),
-            "bytes" => format!("{} {}", sub.name, bytes(sub.value)),
+            "us" => format!("{} {}", sub.name, duration_text(sub.value)),
+            "bytes" => format!("{} {}", sub.name, bytes_text(sub.value)),
             unit => format!("{} {} {unit}", sub.name, sub.value),
         })
         .collect();
@@ -137,23 +138,23 @@ fn latency(out: &mut String, run: &Run) {
         clean.count(),
         run.warmup.count()
     );
-    let stddev = clean.stddev_us().map_or_else(|| "–".to_owned(), duration_us);
+    let stddev = clean.stddev_us().map_or_else(|| "–".to_owned(), duration_text);
     let _ = writeln!(
         out,
         "  mean {}  stddev {stddev}  min {}  max {}",
-        duration_us(mean),
-        duration_us(min),
-        duration_us(max)
+        duration_text(mean),
+        duration_text(min),
+        duration_text(max)
     );
     for percent in PERCENTILES {
         let p = clean.percentile(percent);
-        let bound = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), duration_us);
+        let bound = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), duration_text);
         match p.value_us {
             Some(value) => {
                 let _ = writeln!(
                     out,
                     "  p{percent:<5} {:>10}   95 % interval {} to {}",
-                    duration_us(value),
+                    duration_text(value),
                     bound(p.ci95_us.0),
                     bound(p.ci95_us.1)
                 );
@@ -165,8 +166,8 @@ fn latency(out: &mut String, run: &Run) {
         }
     }
     modes::pace(out, run);
-    let first = run.first.mean_us().map_or_else(|| "–".to_owned(), duration_us);
-    let warmup = run.warmup.mean_us().map_or_else(|| "–".to_owned(), duration_us);
+    let first = run.first.mean_us().map_or_else(|| "–".to_owned(), duration_text);
+    let warmup = run.warmup.mean_us().map_or_else(|| "–".to_owned(), duration_text);
     let _ = writeln!(out, "  first inference {first}, warm-up mean {warmup}");
     if let Some(percent) = run.cpu_utilization_percent() {
         let _ = writeln!(out, "  runner uses {percent:.0} % of one CPU core");
@@ -178,25 +179,25 @@ fn memory(out: &mut String, run: &Run) {
     let (Some(before), Some(loaded), Some(peak)) = (memory.rss_before, memory.rss_loaded, memory.rss_peak) else {
         return;
     };
-    let delta = memory.rss_delta().map_or_else(|| "–".to_owned(), |delta| bytes(delta as f64));
-    let pss = memory.pss_loaded.map_or_else(|| "–".to_owned(), |pss| bytes(pss as f64));
+    let delta = memory.rss_delta().map_or_else(|| "–".to_owned(), |delta| bytes_text(delta as f64));
+    let pss = memory.pss_loaded.map_or_else(|| "–".to_owned(), |pss| bytes_text(pss as f64));
     let _ = writeln!(
         out,
         "\nmemory     RSS {} before load, {} loaded ({delta} more), {} peak; PSS {pss} loaded",
-        bytes(before as f64),
-        bytes(loaded as f64),
-        bytes(peak as f64)
+        bytes_text(before as f64),
+        bytes_text(loaded as f64),
+        bytes_text(peak as f64)
     );
     let stages: Vec<String> = run
         .stages
         .iter()
         .filter_map(|time| Some((time.stage, time.rss_delta?)))
         .filter(|(stage, delta)| stage.is_reported() && delta.abs() >= 64 * 1024)
-        .map(|(stage, delta)| format!("{} {}", stage.name().replace('_', " "), bytes(delta as f64)))
+        .map(|(stage, delta)| format!("{} {}", stage.name().replace('_', " "), bytes_text(delta as f64)))
         .collect();
     list(out, "  by stage", &stages);
     if let Some(growth) = memory.growth_per_inference() {
-        let _ = writeln!(out, "  growth per inference {}", bytes(growth));
+        let _ = writeln!(out, "  growth per inference {}", bytes_text(growth));
     }
 }
 
@@ -233,7 +234,7 @@ fn layers(out: &mut String, run: &Run) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and BAR")]
         let bar = "█".repeat((share * BAR as f64).round() as usize);
         let p95 = run.ops.stats()[row].percentile(95.0).zip(factor).map(|(value, factor)| value * factor);
-        let time = |us: Option<f64>| us.map_or_else(|| "–".to_owned(), duration_us);
+        let time = |us: Option<f64>| us.map_or_else(|| "–".to_owned(), duration_text);
         let name = shortened(&run.ops.rows()[row].name, width);
         let _ = writeln!(
             out,
@@ -242,7 +243,7 @@ fn layers(out: &mut String, run: &Run) {
             share * 100.0,
             time(run.scaled_op_us(row)),
             time(p95),
-            op.and_then(|op| op.macs).map_or_else(|| "–".to_owned(), |macs| count(macs as f64)),
+            op.and_then(|op| op.macs).map_or_else(|| "–".to_owned(), |macs| count_text(macs as f64)),
         );
     }
     let rest = order.len().saturating_sub(TOP_LAYERS);
@@ -260,10 +261,10 @@ fn metrics(out: &mut String, run: &Run) {
     let _ = writeln!(out, "\nbackend");
     for metric in &run.metrics {
         let show = |value: f64| match metric.unit.as_str() {
-            "us" => duration_us(value),
-            "bytes" => bytes(value),
-            "cycles" => format!("{} cycles", count(value)),
-            _ => count(value),
+            "us" => duration_text(value),
+            "bytes" => bytes_text(value),
+            "cycles" => format!("{} cycles", count_text(value)),
+            _ => count_text(value),
         };
         let _ = writeln!(
             out,
@@ -360,7 +361,7 @@ fn counters(out: &mut String, store: &Store) {
 fn counter_summary(series: &CounterSeries) -> Option<String> {
     let (mean, _, max) = series.summary()?;
     let show = |value: f64| match series.info.unit.as_str() {
-        "bytes" => bytes(value),
+        "bytes" => bytes_text(value),
         "" => format!("{value:.2}"),
         unit if value.abs() < 10.0 => format!("{value:.2} {unit}"),
         unit => format!("{value:.0} {unit}"),

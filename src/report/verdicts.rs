@@ -1,11 +1,11 @@
 //! Verdicts on a run: their part of the result document, and of the text report.
 
-use super::layout::paragraph;
-use super::numbers::duration_us;
 use crate::analysis::{
     Around, Bound, Finding, FindingKind, LineAround, Outliers, Severity, Share, Trust, Verdict, Verdicts,
 };
 use crate::store::Run;
+use crate::text::duration_text;
+use crate::text::paragraph;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -137,7 +137,7 @@ fn advice(out: &mut String, run: &Run, finding: &Finding) {
     let gain = finding.expected_gain_us.map_or_else(String::new, |[low, high]| {
         let percent = run.clean.mean_us().filter(|mean| *mean > 0.0).map(|mean| 100.0 * high / mean);
         let percent = percent.map_or_else(String::new, |percent| format!(", up to {percent:.0} %"));
-        format!(" (may save {} to {}{percent})", duration_us(low), duration_us(high))
+        format!(" (may save {} to {}{percent})", duration_text(low), duration_text(high))
     });
     paragraph(out, &format!("> {}{gain}", advice.action), 7, 5);
     for snippet in advice.snippets.iter().flat_map(|snippet| snippet.lines()) {

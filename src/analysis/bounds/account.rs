@@ -5,8 +5,8 @@ use super::super::{Evidence, Finding, FindingKind, Place, Severity};
 use super::Bound;
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{OpUnit, Phase};
-use crate::report::{bytes_text, duration_text};
 use crate::store::{MetricStats, Run, Store};
+use crate::text::{bytes_text, duration_text};
 use serde::Serialize;
 
 /// A part that takes this much of an inference is what bounds it.

@@ -8,8 +8,8 @@ use super::super::{Evidence, Finding, FindingKind, Place, Severity};
 use super::held_back_text;
 use crate::backends::Backend;
 use crate::event::{SettingOutcome, Stage};
-use crate::report::duration_text;
 use crate::store::{Run, Store};
+use crate::text::duration_text;
 
 /// Part of the machine taken by others that bounds a run.
 const CONTENDED: f64 = 0.25;

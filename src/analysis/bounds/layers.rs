@@ -3,8 +3,8 @@
 use super::super::roofline::Roofline;
 use super::super::{Evidence, Finding, FindingKind, Place, Severity};
 use super::Bound;
-use crate::report::{bytes_text, count_text};
 use crate::store::Run;
+use crate::text::{bytes_text, count_text};
 
 /// Op types that change how numbers are stored or laid out, and compute nothing.
 const CONVERSIONS: [&str; 8] =

@@ -6,8 +6,8 @@ use super::{Reason, Seen, Verdict};
 use crate::backends::Backend;
 use crate::backends::ProfilingLevel;
 use crate::event::{Driver, RunStatus};
-use crate::report::duration_text;
 use crate::store::Run;
+use crate::text::duration_text;
 
 /// Part of the machine taken by others that matters.
 const LOAD_MATTERS: f64 = 0.1;

@@ -2,8 +2,8 @@
 
 use super::super::Evidence;
 use super::{Reason, Seen, Verdict};
-use crate::report::duration_text;
 use crate::store::PERCENTILES;
+use crate::text::duration_text;
 
 /// Half of the median's interval as a part of it, from which it is not sharp.
 const SHARP: f64 = 0.05;

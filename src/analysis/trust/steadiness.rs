@@ -3,7 +3,7 @@
 use super::super::course::{MIN_SAMPLES, Step, Trend, is_rather_a_step, step, trend, two_levels};
 use super::super::{Evidence, Place};
 use super::{Reason, Seen, Verdict};
-use crate::report::duration_text;
+use crate::text::duration_text;
 
 /// A change of the level that matters, as a part of it.
 const MATTERS: f64 = 0.05;

@@ -1,6 +1,7 @@
 //! Text, clipped; frames of panes and popups.
 
 use crate::app::theme::{Meaning, Theme};
+use crate::text;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -78,32 +79,7 @@ fn take(chars: impl Iterator<Item = char>, room: usize) -> String {
 
 /// `text` in lines of at most `room` columns, broken at spaces where there are some.
 pub fn wrap(text: &str, room: u16) -> Vec<String> {
-    let room = usize::from(room.max(1));
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        let mut word = word.to_owned();
-        if !line.is_empty() && line.width() + 1 + word.width() > room {
-            lines.push(std::mem::take(&mut line));
-        }
-        while word.width() > room {
-            let head = take(word.chars(), room);
-            // A single character wider than the room would never get shorter.
-            if head.is_empty() {
-                break;
-            }
-            word = word[head.len()..].to_owned();
-            lines.push(head);
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(&word);
-    }
-    if !line.is_empty() {
-        lines.push(line);
-    }
-    lines
+    text::wrap(text, usize::from(room))
 }
 
 /// `text` in lines of at most `room` columns, with its spaces as they are: for what is copied or compared.
@@ -224,11 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_wrapped_at_spaces() {
-        assert_eq!(wrap("the quick brown fox", 10), ["the quick", "brown fox"]);
-        assert_eq!(wrap("abcdefghij kl", 4), ["abcd", "efgh", "ij", "kl"]);
-        assert!(wrap("  ", 5).is_empty());
-        assert_eq!(wrap("日本", 1), ["日本"]);
+    fn copied_text_keeps_its_spaces() {
         assert_eq!(wrap_literal("  a  bcd", 4), ["  a ", " bcd"]);
         assert_eq!(wrap_literal("日本", 1), ["日", "本"]);
         assert_eq!(wrap_literal("", 4), [""]);

@@ -5,9 +5,8 @@ use super::document::{BackendRow, BinaryRow, CheckDocument, State, Verdict};
 use super::ops::{OpResult, OpRow, TensorRow};
 use super::quantization::{Note, Severity, grouped};
 use super::target::{DEFAULT_SOC, Origin};
-use crate::diagnosis::text::wrapped;
 use crate::models::{Quantization, Tensor};
-use crate::report::{bytes_text, duration_text};
+use crate::text::{bytes_text, duration_text, titled};
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
 
@@ -22,7 +21,7 @@ pub fn check_text(document: &CheckDocument, width: usize, all: bool) -> String {
     let model = &document.model;
     let ops = document.ops.len();
     let ops = if ops == 0 { String::new() } else { format!(", {ops} ops") };
-    wrapped(
+    titled(
         &mut out,
         "",
         &format!("{}: {}, {}{ops}", model.path, model.format.label(), bytes_text(model.bytes as f64)),
@@ -39,7 +38,7 @@ pub fn check_text(document: &CheckDocument, width: usize, all: bool) -> String {
         every_op(&mut out, document, width);
     }
     out.push('\n');
-    wrapped(&mut out, "", &ending(document), width);
+    titled(&mut out, "", &ending(document), width);
     out
 }
 
@@ -63,17 +62,17 @@ fn binary_lines(out: &mut String, binary: &BinaryRow, width: usize) {
     let soc = binary.soc_model.map_or_else(String::new, |number| format!(", soc_model {number}"));
     let vtcm = binary.vtcm_bytes.map_or_else(String::new, |bytes| format!(", VTCM {}", bytes_text(bytes as f64)));
     let build = if binary.build_id.is_empty() { "an unnamed build" } else { &binary.build_id };
-    wrapped(out, "  ", &format!("made for {}{arch}{soc}{vtcm}, by {build}", binary.backend), width);
+    titled(out, "  ", &format!("made for {}{arch}{soc}{vtcm}, by {build}", binary.backend), width);
     if let Some(problem) = &binary.problem {
-        wrapped(out, "  problem: ", &problem.message, width);
-        wrapped(out, "  fix: ", &problem.remedy, width);
+        titled(out, "  problem: ", &problem.message, width);
+        titled(out, "  fix: ", &problem.remedy, width);
     }
 }
 
 fn backends(out: &mut String, document: &CheckDocument, width: usize) {
     let builds: Vec<&str> = document.backends.iter().filter_map(|row| row.build_id.as_deref()).collect();
     if let Some(build) = builds.first() {
-        wrapped(out, "  ", &format!("asked: libraries {build} on this machine"), width);
+        titled(out, "  ", &format!("asked: libraries {build} on this machine"), width);
     }
     out.push('\n');
     let name = |row: &BackendRow| match (&row.soc, &row.arch) {
@@ -91,13 +90,13 @@ fn backends(out: &mut String, document: &CheckDocument, width: usize) {
             (State::Asked, None | Some(0)) => "takes every op".to_owned(),
             (State::Asked, Some(refused)) => format!("refuses {refused} of {} ops", document.ops.len()),
         };
-        wrapped(out, &title, &said, width);
+        titled(out, &title, &said, width);
         if let Some(hint) = row.hint.as_ref().filter(|_| row.state == State::Failed || row.named) {
-            wrapped(out, &format!("  {:widest$}  next: ", ""), hint, width);
+            titled(out, &format!("  {:widest$}  next: ", ""), hint, width);
         }
     }
     if document.backends.iter().any(|row| row.chosen_by == Some(Origin::Default)) {
-        wrapped(out, "  ", &format!("{DEFAULT_SOC} stands for all: --soc or --htp-arch name other hardware"), width);
+        titled(out, "  ", &format!("{DEFAULT_SOC} stands for all: --soc or --htp-arch name other hardware"), width);
     }
 }
 
@@ -130,13 +129,13 @@ fn refusals(out: &mut String, document: &CheckDocument, width: usize, all: bool)
         let several = document.backends.iter().filter(|row| row.name.name() == *backend).count() > 1;
         let on = if several { format!(" for {}", result.refused_on.join(", ")) } else { String::new() };
         let reason = result.reason.as_deref().unwrap_or("no reason");
-        wrapped(out, "  ", &format!("{backend}{on}: {} ({})", names(rows, all), result.code), width);
-        wrapped(out, "    why: ", reason, width);
+        titled(out, "  ", &format!("{backend}{on}: {} ({})", names(rows, all), result.code), width);
+        titled(out, "    why: ", reason, width);
         if let Some(tensor) = &result.tensor {
-            wrapped(out, "    tensor: ", &tensor_text(tensor), width);
+            titled(out, "    tensor: ", &tensor_text(tensor), width);
         }
         if let Some(remedy) = &result.remedy {
-            wrapped(out, "    fix: ", remedy, width);
+            titled(out, "    fix: ", remedy, width);
         }
     }
     if groups.len() > shown {
@@ -231,7 +230,7 @@ fn result(row: &CompileRow) -> &'static str {
 fn loading(out: &mut String, rows: &[CompileRow], width: usize) {
     out.push('\n');
     let text = "Loading it (by these libraries, which load it for any SoC, and by what is known of each SoC)";
-    wrapped(out, "", text, width);
+    titled(out, "", text, width);
     for row in rows {
         let arch = row.arch.as_deref().unwrap_or("?");
         let _ = writeln!(out, "  {:<10} {arch:<5} {}", row.soc, result(row));
@@ -269,7 +268,7 @@ fn details(out: &mut String, rows: &[CompileRow], width: usize) {
     for (socs, lines) in said {
         let _ = writeln!(out, "  {}", socs.join(", "));
         for (title, text) in lines {
-            wrapped(out, &format!("    {title}"), &text, width);
+            titled(out, &format!("    {title}"), &text, width);
         }
     }
 }
@@ -293,12 +292,12 @@ fn quantization(out: &mut String, notes: &[Note], width: usize, all: bool) {
         let _ = writeln!(out, "  {severity}: {id}, {count} {}", if count == 1 { "tensor" } else { "tensors" });
         let most = if all { count } else { NAMES.min(3) };
         for note in notes.iter().take(most) {
-            wrapped(out, "    - ", &note.message, width);
+            titled(out, "    - ", &note.message, width);
         }
         if count > most {
             let _ = writeln!(out, "    and {} more", count - most);
         }
-        wrapped(out, "    fix: ", notes[0].remedy, width);
+        titled(out, "    fix: ", notes[0].remedy, width);
     }
     if hidden > 0 {
         let _ = writeln!(out, "  {hidden} more worth a word; --all shows them");
@@ -319,7 +318,7 @@ fn every_op(out: &mut String, document: &CheckDocument, width: usize) {
                 format!("{backend} {said}")
             })
             .collect();
-        wrapped(
+        titled(
             out,
             &format!("  {:>5} ", row.index),
             &format!("{} ({}): {}", row.name, row.op_type, results.join(", ")),

@@ -4,7 +4,7 @@ use super::ComparisonReport;
 use super::text::short;
 use crate::analysis::compare::{Better, LayerRow, Matched, Row};
 use crate::report::layout::shortened;
-use crate::report::numbers::{bytes, duration_us};
+use crate::text::{bytes_text, duration_text};
 use std::fmt::Write;
 
 /// Columns beside each other.
@@ -61,8 +61,8 @@ fn figure(out: &mut String, row: &Row, block: &Block) {
 /// A value in its unit.
 pub fn value_text(value: f64, unit: &str) -> String {
     match unit {
-        "us" => duration_us(value),
-        "bytes" => bytes(value),
+        "us" => duration_text(value),
+        "bytes" => bytes_text(value),
         "ips" => format!("{}/s", digits(value)),
         "%" => format!("{value:.0} %"),
         "" if value != 0.0 && value.abs() < 0.001 => format!("{value:.2e}"),
@@ -81,7 +81,7 @@ fn digits(value: f64) -> String {
 
 /// A difference of times with its sign.
 fn signed(us: f64) -> String {
-    if us == 0.0 { "=".to_owned() } else { format!("{}{}", if us > 0.0 { "+" } else { "" }, duration_us(us)) }
+    if us == 0.0 { "=".to_owned() } else { format!("{}{}", if us > 0.0 { "+" } else { "" }, duration_text(us)) }
 }
 
 /// Layers, the first ones of the order asked for.
@@ -140,7 +140,7 @@ fn layer(out: &mut String, report: &ComparisonReport, row: &LayerRow, block: &Bl
     for &column in &block.columns {
         let cell = &row.cells[column];
         let time = match cell.time_us {
-            Some(us) => duration_us(us),
+            Some(us) => duration_text(us),
             None if cell.ops.is_empty() => "·".to_owned(),
             None => "–".to_owned(),
         };
@@ -170,7 +170,7 @@ pub fn op_types(out: &mut String, report: &ComparisonReport, blocks: &[Block]) {
             let _ = write!(out, "  {:<LAYER$}", shortened(&row.op_type, LAYER));
             for &column in &block.columns {
                 let cell = &row.cells[column];
-                let time = cell.time_us.map_or_else(|| "–".to_owned(), duration_us);
+                let time = cell.time_us.map_or_else(|| "–".to_owned(), duration_text);
                 let _ = write!(out, " {time:>9} {:>5}", cell.ops);
             }
             out.push('\n');

@@ -4,8 +4,8 @@ use super::ComparisonReport;
 use super::tables::{self, Block};
 use crate::analysis::compare::{Difference, Side, Verdict};
 use crate::event::clean_text;
-use crate::report::layout::wrapped;
 use crate::report::recommendation_text;
+use crate::text::wrapped;
 use std::fmt::Write;
 use std::path::Path;
 

@@ -1,0 +1,9 @@
+//! Text for people, whoever shows it: figures with their units, and lines wrapped to a width.
+
+mod numbers;
+mod wrap;
+
+pub use numbers::{
+    bytes as bytes_text, count as count_text, duration as duration_text, duration_with_micro, three_digits,
+};
+pub use wrap::{paragraph, titled, wrap, wrapped};
