@@ -271,6 +271,37 @@ fn flags_that_contradict_each_other_are_refused_with_their_reason() {
 fn backends_take_turns_and_their_rounds_go_together() {
     let done = qnnscope()
         .run_json(&demo_int8(), "-b cpu,htp --profiling off -n 4 --warmup 0 --interleave 2 --record s.jsonl")
+#[test]
+fn what_a_run_does_not_have_explains_no_gap() {
+    let flags = "-b cpu --profiling off --warmup 1 --like aihub --published-ms 0.001";
+    let done = qnnscope().run_json(&demo_int8(), flags).expect(0);
+    let like = done.first_run()["like"].clone();
+    let state = |id: &str| {
+        let conditions = like["conditions"].as_array().unwrap();
+        conditions.iter().find(|condition| condition["id"] == id).unwrap()["state"].clone()
+    };
+    assert_eq!((state("fp16"), state("burst")), (json!("does_not_apply"), json!("does_not_apply")), "{like:#}");
+    let explained = like["gap"]["explained_by"].to_string();
+    assert!(!explained.contains("fp16") && !explained.contains("burst"), "{explained}");
+}
+
+#[test]
+fn percentile_limits_of_outliers_warn_of_nothing_and_say_what_they_need() {
+    let finding = |flags: &str, id: &str| {
+        let done = run(flags).expect(0);
+        let result = done.first_run();
+        let found = result["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == id).cloned();
+        let found = found.unwrap_or_else(|| panic!("no {id} in {:#}", result["findings"]));
+        assert_eq!((&found["kind"], &found["severity"]), (&json!("outlier"), &json!("info")), "{found:#}");
+        (result["outliers"].clone(), result["latency_us"]["p50"].clone(), found["title"].clone())
+    };
+    let (outliers, p50, _) = finding("-n 60 --warmup 1 --outlier-limit p90", "outlier.slow-inferences");
+    assert!((1..=6).contains(&count(&outliers["count"])), "a tenth of them at most: {outliers}");
+    assert_eq!(outliers["median_us"], p50);
+    let (outliers, _, title) = finding("-n 30 --warmup 1 --outlier-limit p99.9", "outlier.not-judged");
+    assert!(outliers.is_null() && title.as_str().unwrap().contains("1000"), "{title}");
+}
+
         .expect(0);
     let order: Vec<(Value, Value)> = events(&done, "run_started")
         .iter()

@@ -74,6 +74,8 @@ pub struct Outlier {
 pub struct Outliers {
     /// What was asked for.
     pub limit: OutlierLimit,
+    /// Median of the clean phase, microseconds.
+    pub median_us: f64,
     /// Latency beyond which an inference is one, microseconds.
     pub limit_us: f64,
     /// How many there are.
@@ -95,8 +97,9 @@ pub fn outliers(store: &Store, run: &Run) -> Option<Outliers> {
         return None;
     }
     let limit = run.plan.mode.outlier_limit.unwrap_or_default();
+    let median_us = run.clean.percentile_us(50.0)?;
     let limit_us = match limit {
-        OutlierLimit::TimesMedian(times) => times * run.clean.percentile_us(50.0)?,
+        OutlierLimit::TimesMedian(times) => times * median_us,
         OutlierLimit::Percentile(percent) => run.clean.percentile_us(percent)?,
     };
     let mut count = 0;
@@ -114,7 +117,30 @@ pub fn outliers(store: &Store, run: &Run) -> Option<Outliers> {
         }
     }
     let kept = slowest.into_iter().map(|(index, start_us, latency_us)| one(store, run, index, start_us, latency_us));
-    Some(Outliers { limit, limit_us, count, kept: kept.collect() })
+    Some(Outliers { limit, median_us, limit_us, count, kept: kept.collect() })
+}
+
+/// Why the limit that was asked for cannot be judged; `None` where it can, where none was asked for, or where nothing was
+/// measured.
+pub fn limit_not_supported(run: &Run) -> Option<String> {
+    let limit = run.plan.mode.outlier_limit?;
+    let needed = match limit {
+        OutlierLimit::TimesMedian(_) => MIN_SAMPLES,
+        OutlierLimit::Percentile(percent) => {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "positive, saturating is right"
+            )]
+            // A tolerance for 100 - 99.9 and its like.
+            let beyond = (100.0 / (100.0 - percent) - 1e-6).ceil() as u64;
+            beyond.max(MIN_SAMPLES)
+        }
+    };
+    let count = run.clean.count();
+    (0 < count && count < needed).then(|| {
+        format!("{count} inferences do not support {limit} as the limit of slow ones: at least {needed} are needed")
+    })
 }
 
 fn one(store: &Store, run: &Run, index: u64, start_us: u64, latency_us: f64) -> Outlier {
@@ -158,11 +184,20 @@ fn one(store: &Store, run: &Run, index: u64, start_us: u64, latency_us: f64) -> 
     Outlier { index, start_us, latency_us, counters, logs: logs.collect(), surroundings_gone: gone }
 }
 
-/// The finding about outliers. Those of an emulation are nobody's.
-pub(super) fn finding(run: &Run, outliers: &Outliers) -> Option<Finding> {
+/// The finding about outliers, or about a limit that could not be judged. Those of an emulation are nobody's.
+pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding> {
+    let Some(outliers) = outliers else {
+        let text = limit_not_supported(run).filter(|_| run.is_ended() && !run.plan.simulated)?;
+        let evidence = vec![Evidence::new(format!("{} inferences in the clean phase", run.clean.count()))];
+        let title = format!("outliers were not looked for: {text}");
+        return Some(Finding::new("outlier.not-judged", FindingKind::Outlier, Severity::Info, title, evidence));
+    };
     let worst = outliers.kept.first().filter(|_| !run.plan.simulated)?;
     let share = outliers.count as f64 / run.clean.count() as f64;
-    let severity = if share > MANY && outliers.count >= FEW { Severity::Warning } else { Severity::Info };
+    // A percentile is exceeded by its part of any run.
+    let by_median = matches!(outliers.limit, OutlierLimit::TimesMedian(_));
+    let many = by_median && share > MANY && outliers.count >= FEW;
+    let severity = if many { Severity::Warning } else { Severity::Info };
     let mut evidence = vec![Evidence::at(
         format!("the slowest is inference {} with {}", worst.index, duration_text(worst.latency_us)),
         Place::Moment(worst.start_us),
@@ -221,6 +256,7 @@ mod tests {
     use super::*;
     use crate::analysis::testing::{Made, moment, only, steady};
     use crate::backends::Backend;
+    use crate::event::RunStatus;
     use crate::store::SERIES_CAPACITY;
 
     fn with_slow(count: usize, slow: &[usize]) -> Vec<f64> {
@@ -246,7 +282,7 @@ mod tests {
         assert_eq!((kept.counters[0].id.as_str(), kept.counters[0].before), ("host.cpu.busy", Some(20.0)));
         assert!(kept.counters[0].moved() && !kept.counters[1].moved());
         assert_eq!(kept.logs.iter().map(|line| line.text.as_str()).collect::<Vec<_>>(), ["something else began"]);
-        let finding = finding(only(&store), &found).unwrap();
+        let finding = finding(only(&store), Some(&found)).unwrap();
         assert_eq!(finding.severity, Severity::Info, "one of 500");
     }
 
@@ -258,14 +294,14 @@ mod tests {
         assert_eq!((found.count, found.kept.len()), (40, KEPT));
         assert!(found.kept.is_sorted_by(|a, b| a.latency_us >= b.latency_us));
         assert_eq!(found.kept[0].index, 39 * 12);
-        assert_eq!(finding(only(&store), &found).unwrap().severity, Severity::Warning, "eight in a hundred");
+        assert_eq!(finding(only(&store), Some(&found)).unwrap().severity, Severity::Warning, "eight in a hundred");
     }
 
     #[test]
     fn even_runs_and_short_ones_have_none() {
         let store = Made::local(Backend::Cpu).clean(steady(1000.0, 50.0, 500)).store();
         let found = outliers(&store, only(&store)).unwrap();
-        assert_eq!((found.count, finding(only(&store), &found)), (0, None));
+        assert_eq!((found.count, finding(only(&store), Some(&found))), (0, None));
         let store = Made::local(Backend::Cpu).clean(with_slow(19, &[3])).store();
         assert_eq!(outliers(&store, only(&store)), None);
     }
@@ -285,6 +321,23 @@ mod tests {
     }
 
     #[test]
+    fn a_percentile_is_no_warning_and_one_without_samples_is_told() {
+        let judged = |percent: f64, count: usize| {
+            let made = Made::local(Backend::Cpu).clean(with_slow(count, &[5, 9, 12]));
+            let made = made.plan(|plan| plan.mode.outlier_limit = Some(OutlierLimit::Percentile(percent)));
+            let store = made.ended(RunStatus::Ok).store();
+            finding(only(&store), outliers(&store, only(&store)).as_ref()).unwrap()
+        };
+        let many = judged(90.0, 200);
+        assert_eq!((many.id, many.severity), ("outlier.slow-inferences", Severity::Info), "{many:?}");
+        let few = judged(99.9, 100);
+        assert_eq!((few.id, few.severity), ("outlier.not-judged", Severity::Info));
+        assert!(few.title.contains("100 inferences do not support p99.9") && few.title.contains("1000"), "{few:?}");
+        assert!(judged(99.7, 333).title.contains("334"), "a third of an inference is none");
+        assert_eq!(judged(99.7, 334).id, "outlier.slow-inferences");
+    }
+
+    #[test]
     fn surroundings_that_have_gone_are_told() {
         // Ten readings a second: the first ones of a long run are gone at its end.
         let seconds = SERIES_CAPACITY / 10 + 60;
@@ -295,7 +348,7 @@ mod tests {
         let found = outliers(&store, only(&store)).unwrap();
         let gone: Vec<bool> = found.kept.iter().map(|outlier| outlier.surroundings_gone).collect();
         assert_eq!(gone, [false, true]);
-        let finding = finding(only(&store), &found).unwrap();
+        let finding = finding(only(&store), Some(&found)).unwrap();
         assert!(finding.evidence.iter().any(|evidence| evidence.text.contains("no longer in memory")));
     }
 }

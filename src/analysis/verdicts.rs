@@ -29,7 +29,7 @@ pub fn verdicts(store: &Store, run: &Run) -> Verdicts {
         trust: trust(store, run),
         bounds: bounds(store, run, &roofline),
         roofline,
-        outlier_finding: outliers.as_ref().and_then(|found| outliers::finding(run, found)),
+        outlier_finding: outliers::finding(run, outliers.as_ref()),
         outliers,
     }
 }

@@ -41,6 +41,7 @@ pub(super) struct BoundsResult {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct OutliersResult {
+    median_us: f64,
     limit_us: f64,
     count: u64,
     slowest: Vec<OutlierResult>,
@@ -91,7 +92,7 @@ impl OutliersResult {
             surroundings_gone: outlier.surroundings_gone,
         };
         let slowest = outliers.kept.iter().map(one).collect();
-        Self { limit_us: outliers.limit_us, count: outliers.count, slowest }
+        Self { median_us: outliers.median_us, limit_us: outliers.limit_us, count: outliers.count, slowest }
     }
 }
 

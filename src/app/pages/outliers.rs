@@ -1,7 +1,7 @@
 //! Inferences that took far longer than the others, each with what the counters and the log said around it.
 
 use super::{Content, Entry, Item, Sign, Target};
-use crate::analysis::{Around, Outlier, Outliers, Place};
+use crate::analysis::{Around, Outlier, Outliers, Place, limit_not_supported};
 use crate::app::format;
 use crate::app::symbols::Symbols;
 use crate::app::theme::Meaning;
@@ -15,10 +15,11 @@ pub fn content(run: Option<&Run>, outliers: Option<&Outliers>, symbols: &Symbols
         return Content { empty: "no run yet".to_owned(), ..Content::default() };
     };
     let Some(outliers) = outliers else {
-        let empty = "too few inferences of the clean phase to tell which ones are slow".to_owned();
+        let few = || "too few inferences of the clean phase to tell which ones are slow".to_owned();
+        let empty = limit_not_supported(run).unwrap_or_else(few);
         return Content { empty, ..Content::default() };
     };
-    let entries = outliers.kept.iter().map(|outlier| entry(run, outlier, outliers.limit_us, symbols)).collect();
+    let entries = outliers.kept.iter().map(|outlier| entry(run, outlier, outliers.median_us, symbols)).collect();
     let limit = format::duration(outliers.limit_us, symbols);
     let all = format::count(run.clean.count());
     let so_far = if run.is_ended() { "" } else { " so far" };
@@ -39,8 +40,7 @@ pub fn content(run: Option<&Run>, outliers: Option<&Outliers>, symbols: &Symbols
     }
 }
 
-fn entry(run: &Run, outlier: &Outlier, limit_us: f64, symbols: &Symbols) -> Entry {
-    let p50 = limit_us / 2.0;
+fn entry(run: &Run, outlier: &Outlier, p50: f64, symbols: &Symbols) -> Entry {
     let times = format::three_digits(outlier.latency_us / p50.max(f64::MIN_POSITIVE));
     let latency = format::duration(outlier.latency_us, symbols);
     let since_us = outlier.start_us.saturating_sub(run.clean.window_us().map_or(0, |window| window.0));
