@@ -15,6 +15,11 @@ pub struct Cadence {
     pub backend: &'static str,
     /// True where the backend only emulates the hardware.
     pub simulated: bool,
+    /// The run whose median inference was the quickest; `None` without one.
+    pub quickest: Option<u32>,
+    /// True if the rate with the fewest pauses was surely slower than the quickest one. Pauses do not explain that: another
+    /// load, or heat, changed between the runs, and may be what differs at the other rates, too.
+    pub densest_is_slower: bool,
     /// One row per run, in the order they were made in.
     pub points: Vec<CadencePoint>,
 }
@@ -39,9 +44,10 @@ pub struct CadencePoint {
     /// True if the mean inference takes longer than a period: the latency then says how long the run was.
     pub overloaded: bool,
     /// Median inference against that of the quickest rate, microseconds: what waking up costs at this rate. `None` where
-    /// the rate leaves no pauses to sleep in.
+    /// there are no pauses to sleep in: in a tight loop, and at a rate that is too fast for the model.
     pub wake_us: Option<f64>,
-    /// False where the 95 % intervals of the two medians overlap, or one has none: the difference may be chance.
+    /// False where the 95 % intervals of the two medians overlap, or one has none, or the rate with the fewest pauses was
+    /// slower: the difference may be chance, or have another cause.
     pub wake_is_sure: bool,
 }
 
@@ -50,17 +56,33 @@ pub fn cadence(store: &Store) -> Vec<Cadence> {
     groups(store, |run| run.plan.mode.sweep).iter().map(|runs| sweep(runs)).collect()
 }
 
+/// Without an interval, a median that is above the quickest one by this part is slower.
+const SLOWER: f64 = 1.05;
+
 fn sweep(runs: &[&Run]) -> Cadence {
     let median = |run: &Run| run.service().percentile(50.0);
-    let quickest = runs
-        .iter()
-        .filter_map(|run| Some((median(run).value_us?, median(run))))
-        .min_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, median)| median);
+    let overloaded = |run: &Run| run.pace.as_ref().is_some_and(PaceStats::is_overloaded);
+    let has_pauses = |run: &Run| run.plan.mode.rate_hz.is_some() && !overloaded(run);
+    let medians = || runs.iter().filter_map(|run| Some((*run, median(run).value_us?, median(run))));
+    let quickest = medians().min_by(|a, b| a.1.total_cmp(&b.1));
+    let base = quickest.as_ref().map(|(_, _, median)| median);
+    let rate = |run: &Run| if has_pauses(run) { run.plan.mode.rate_hz.unwrap_or(f64::INFINITY) } else { f64::INFINITY };
+    let densest = medians().map(|(run, ..)| rate(run)).reduce(f64::max);
+    // Of several without pauses the quickest one counts: none of them could sleep.
+    let densest = medians()
+        .filter(|(run, ..)| densest.is_some_and(|densest| rate(run) >= densest))
+        .min_by(|a, b| a.1.total_cmp(&b.1));
+    let densest_is_slower =
+        densest.zip(quickest.as_ref()).is_some_and(|((run, value, median), (other, least, base))| {
+            run.id != other.id
+                && match (median.ci95_us.0, base.ci95_us.1) {
+                    (Some(low), Some(high)) => low > high,
+                    _ => value > least * SLOWER,
+                }
+        });
     let points = runs.iter().map(|run| {
         let mine = median(run);
-        let overloaded = run.pace.as_ref().is_some_and(PaceStats::is_overloaded);
-        let base = quickest.as_ref().filter(|_| !overloaded);
+        let base = base.filter(|_| has_pauses(run));
         CadencePoint {
             run: run.id.0,
             rate_hz: run.plan.mode.rate_hz,
@@ -69,10 +91,10 @@ fn sweep(runs: &[&Run]) -> Cadence {
             service_us: Figures::of(run.service()),
             missed: run.pace.as_ref().map_or(0, |pace| pace.missed),
             unstarted: run.pace.as_ref().map_or(0, PaceStats::unstarted),
-            overloaded,
+            overloaded: overloaded(run),
             wake_us: mine.value_us.zip(base.and_then(|base| base.value_us)).map(|(mine, base)| mine - base),
             wake_is_sure: match (mine.ci95_us.0, base.and_then(|base| base.ci95_us.1)) {
-                (Some(low), Some(high)) => low > high,
+                (Some(low), Some(high)) => low > high && !densest_is_slower,
                 _ => false,
             },
         }
@@ -83,6 +105,8 @@ fn sweep(runs: &[&Run]) -> Cadence {
         backend: plan.backend.name(),
         simulated: plan.simulated,
         points: points.collect(),
+        quickest: quickest.as_ref().map(|(run, ..)| run.id.0),
+        densest_is_slower,
     }
 }
 
@@ -116,7 +140,29 @@ mod tests {
         assert!((slow.wake_us.unwrap() - 3000.0).abs() < 10.0 && slow.wake_is_sure, "{slow:?}");
         assert_eq!((slow.missed, slow.overloaded), (0, false));
         assert_eq!((fast.overloaded, fast.wake_us, fast.missed), (true, None, 20), "no pauses, no sleep");
-        assert!(tight.wake_us.unwrap().abs() < 10.0 && !tight.wake_is_sure);
+        assert_eq!((tight.wake_us, tight.wake_is_sure), (None, false), "a tight loop has no pauses either");
+        assert!(sweeps[0].quickest.is_some() && !sweeps[0].densest_is_slower);
         assert!((slow.throughput_ips.unwrap() - 10.0).abs() < 1e-6);
+    }
+    #[test]
+    fn a_tight_loop_that_is_slower_makes_wake_ups_unsure() {
+        let sweep = |tight_us: f64| {
+            let mut feed = Feed::on_phone(at(0, Some(10.0)), None);
+            feed.paced(10.0, 40, 9_000);
+            feed.end();
+            feed.start(at(1, Some(50.0)));
+            feed.paced(50.0, 40, 6_000);
+            feed.end();
+            feed.start(at(2, None));
+            feed.clean(0, 40, |_| tight_us);
+            feed.end();
+            cadence(&feed.store).remove(0)
+        };
+        let odd = sweep(8_000.0);
+        assert!(odd.densest_is_slower && odd.quickest == Some(1), "{odd:?}");
+        assert!(odd.points.iter().all(|point| !point.wake_is_sure), "{odd:?}");
+        assert!(odd.points[0].wake_us.unwrap() > 2_900.0 && odd.points[2].wake_us.is_none(), "{odd:?}");
+        let plain = sweep(6_000.0);
+        assert!(!plain.densest_is_slower && plain.points[0].wake_is_sure, "{plain:?}");
     }
 }
