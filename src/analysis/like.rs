@@ -1,5 +1,7 @@
 //! Whether a run was measured as a published figure was, and what may explain the gap to it. The conditions are data.
 
+use super::compare::{Arithmetic, graph_facts};
+use crate::backends::Backend;
 use crate::event::{DeviceKind, Like, RunStatus, SettingOutcome};
 use crate::store::{Run, Store};
 use crate::text::duration_text;
@@ -15,6 +17,8 @@ pub enum State {
     NotMet,
     /// The session does not tell.
     CannotTell,
+    /// It is about what this run does not have.
+    DoesNotApply,
 }
 
 /// A condition of a published way of measuring.
@@ -62,6 +66,14 @@ pub struct Gap {
     pub within_noise: bool,
     /// Ids of conditions that do not hold, or may not, and that are known to cost time; the weightiest first.
     pub explained_by: Vec<&'static str>,
+}
+
+impl LikeReport {
+    /// Conditions that are met, and those that apply.
+    pub fn met(&self) -> (usize, usize) {
+        let count = |wanted: &dyn Fn(State) -> bool| self.conditions.iter().filter(|at| wanted(at.state)).count();
+        (count(&|state| state == State::Met), count(&|state| state != State::DoesNotApply))
+    }
 }
 
 type Look = fn(&Store, &Run) -> (State, String);
@@ -134,7 +146,9 @@ pub fn like(store: &Store, run: &Run) -> Option<LikeReport> {
     let conditions: Vec<Condition> = rules.iter().map(|rule| condition(rule, store, run)).collect();
     let figure = run.clean.percentile(percent);
     let gap = run.plan.mode.published_us.zip(figure.value_us).map(|(published_us, figure_us)| {
-        let open = |condition: &&Condition| condition.state != State::Met && condition.worth.is_some();
+        let open = |condition: &&Condition| {
+            matches!(condition.state, State::NotMet | State::CannotTell) && condition.worth.is_some()
+        };
         let inside = |low: f64, high: f64| (low..=high).contains(&published_us);
         Gap {
             published_us,
@@ -186,10 +200,18 @@ fn setting(run: &Run, name: &str, value: &[&str]) -> (State, String) {
 }
 
 fn burst(_: &Store, run: &Run) -> (State, String) {
+    if run.plan.backend != Backend::Htp {
+        return (State::DoesNotApply, format!("the {} backend has no performance profiles", run.plan.backend));
+    }
     setting(run, "perf_profile", &["burst"])
 }
 
 fn relaxed(_: &Store, run: &Run) -> (State, String) {
+    // Of a graph without ops, as a context binary may tell it, only the edges are known.
+    let arithmetic = run.graph().filter(|graph| !graph.ops.is_empty()).map(|graph| graph_facts(graph).arithmetic);
+    if let Some(fixed @ (Arithmetic::Int8 | Arithmetic::Int16)) = arithmetic {
+        return (State::DoesNotApply, format!("the graph computes in {}", fixed.label()));
+    }
     setting(run, "precision", &["float16", "fp16", "16", "half"])
 }
 
@@ -256,8 +278,9 @@ fn data(_: &Store, run: &Run) -> (State, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::testing::{Feed, plan};
+    use crate::analysis::testing::{Feed, op, plan};
     use crate::event::{Confound, Event, RunPlan, Setting};
+    use crate::models::{DataType, Graph, Tensor, TensorKind};
 
     fn run_like(like: Like, published_us: Option<f64>) -> RunPlan {
         let mut plan = plan();
@@ -304,6 +327,39 @@ mod tests {
         let gap = report.gap.unwrap();
         assert_eq!(gap.explained_by, ["burst", "fp16", "priority", "cool"]);
         assert!((gap.percent - 50.0).abs() < 0.1 && !gap.within_noise, "{gap:?}");
+    }
+
+    #[test]
+    fn what_a_run_does_not_have_explains_nothing() {
+        let report = |backend, dtype| {
+            let mut plan = run_like(Like::Aihub, Some(1000.0));
+            plan.backend = backend;
+            let mut feed = Feed::on_phone(plan, None);
+            let tensor = |name: &str, kind| Tensor {
+                name: name.to_owned(),
+                dtype: DataType(dtype),
+                shape: vec![1, 8],
+                quantization: None,
+                kind,
+            };
+            let mut relu = op("Relu", &[1, 8], &[1], &[1, 8]);
+            relu.outputs = vec![tensor("y", TensorKind::Output)];
+            let inputs = vec![tensor("x", TensorKind::Input)];
+            let outputs = relu.outputs.clone();
+            let graph = Graph { name: "g".to_owned(), inputs, outputs, ops: vec![relu], parameter_bytes: 0 };
+            feed.run(Event::GraphComposed(Box::new(graph)));
+            feed.clean(0, 100, |_| 1500.0);
+            feed.end();
+            like(&feed.store, feed.only()).unwrap()
+        };
+        let (fixed, float) = (0x0408, 0x0232);
+        let int8 = report(Backend::Cpu, fixed);
+        assert_eq!((state(&int8, "fp16"), state(&int8, "burst")), (State::DoesNotApply, State::DoesNotApply));
+        assert_eq!(int8.met().1, 5, "neither counts");
+        assert_eq!(int8.gap.unwrap().explained_by, ["priority", "cool"]);
+        let htp = report(Backend::Htp, float);
+        assert_eq!((state(&htp, "fp16"), state(&htp, "burst"), htp.met().1), (State::CannotTell, State::CannotTell, 7));
+        assert_eq!(htp.gap.unwrap().explained_by, ["burst", "fp16", "priority", "cool"]);
     }
 
     #[test]
