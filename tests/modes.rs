@@ -210,7 +210,23 @@ fn a_sustained_run_is_told_window_by_window() {
     assert_eq!(samples, count(&result["latency_us"]["samples"]), "every inference is in a window");
     let slowest = windows.iter().filter_map(|window| window["latency_us"]["max"].as_f64()).fold(0.0, f64::max);
     assert!((slowest - number(&result["latency_us"]["max"])).abs() <= slowest * 1e-3);
+    let steady = !told["steady"].is_null();
+    assert_eq!(steady, told["unsteady"].is_null(), "either a steady state or why there is none: {told}");
+    if let Some(slow) = told["slowdown"].as_object() {
+        let text = result["findings"].to_string();
+        assert_eq!(text.matches("over time: slower").count(), 1, "{slow:?} {text}");
+    }
     same_in_replay(&done);
+}
+
+#[test]
+fn a_paced_run_without_inferences_enough_says_that_windows_are_too_few() {
+    let call = qnnscope();
+    let done = call.arg("run").arg(demo_float());
+    let done = done.flags("-b cpu --headless --profiling off --sustained 1s --rate 4 --warmup 0").finish().expect(0);
+    let text = done.text();
+    assert!(text.contains("too few windows"), "{text}");
+    assert!(!text.contains("did not become slower") && !text.contains("differ by more"), "{text}");
 }
 
 #[test]
@@ -256,32 +272,6 @@ fn a_profile_job_brings_its_settings_and_explains_a_gap() {
 }
 
 #[test]
-fn flags_that_contradict_each_other_are_refused_with_their_reason() {
-    for (flags, words) in [
-        ("--like aihub -n 20", "100 inferences"),
-        ("--like aihub --perf-profile balanced", "burst"),
-        ("--like aihub --precision float32", "fp16"),
-        ("--like mlperf -n 100", "1024"),
-        ("--like mlperf --duration 5s", "60 s"),
-        ("--like mlperf --rate 30", "--rate"),
-        ("--rate 30 --rate-sweep 1,2", "--rate"),
-        ("--sustained 10s -n 5", "--sustained"),
-        ("--rate 0", "inferences a second"),
-        ("--rate 0.05 --stage-timeout 10", "--stage-timeout"),
-        ("--published-ms 3", "--like"),
-        ("--interleave 1", "2..=100"),
-        ("--latency-percentile 99", "--latency-budget-ms"),
-    ] {
-        let done = qnnscope().run_json(&demo_float(), flags).expect(2);
-        assert!(done.stderr.contains(words), "{flags}: no `{words}` in {}", done.stderr);
-    }
-}
-
-#[test]
-fn backends_take_turns_and_their_rounds_go_together() {
-    let done = qnnscope()
-        .run_json(&demo_int8(), "-b cpu,htp --profiling off -n 4 --warmup 0 --interleave 2 --record s.jsonl")
-#[test]
 fn what_a_run_does_not_have_explains_no_gap() {
     let flags = "-b cpu --profiling off --warmup 1 --like aihub --published-ms 0.001";
     let done = qnnscope().run_json(&demo_int8(), flags).expect(0);
@@ -312,6 +302,32 @@ fn percentile_limits_of_outliers_warn_of_nothing_and_say_what_they_need() {
     assert!(outliers.is_null() && title.as_str().unwrap().contains("1000"), "{title}");
 }
 
+#[test]
+fn flags_that_contradict_each_other_are_refused_with_their_reason() {
+    for (flags, words) in [
+        ("--like aihub -n 20", "100 inferences"),
+        ("--like aihub --perf-profile balanced", "burst"),
+        ("--like aihub --precision float32", "fp16"),
+        ("--like mlperf -n 100", "1024"),
+        ("--like mlperf --duration 5s", "60 s"),
+        ("--like mlperf --rate 30", "--rate"),
+        ("--rate 30 --rate-sweep 1,2", "--rate"),
+        ("--sustained 10s -n 5", "--sustained"),
+        ("--rate 0", "inferences a second"),
+        ("--rate 0.05 --stage-timeout 10", "--stage-timeout"),
+        ("--published-ms 3", "--like"),
+        ("--interleave 1", "2..=100"),
+        ("--latency-percentile 99", "--latency-budget-ms"),
+    ] {
+        let done = qnnscope().run_json(&demo_float(), flags).expect(2);
+        assert!(done.stderr.contains(words), "{flags}: no `{words}` in {}", done.stderr);
+    }
+}
+
+#[test]
+fn backends_take_turns_and_their_rounds_go_together() {
+    let done = qnnscope()
+        .run_json(&demo_int8(), "-b cpu,htp --profiling off -n 4 --warmup 0 --interleave 2 --record s.jsonl")
         .expect(0);
     let order: Vec<(Value, Value)> = events(&done, "run_started")
         .iter()

@@ -16,6 +16,7 @@ pub mod recommend;
 mod roofline;
 mod rounds;
 pub mod rules;
+mod slowdown;
 mod summary;
 mod sustained;
 #[cfg(test)]
@@ -33,8 +34,9 @@ pub use like::{Condition, Gap, LikeReport, State as ConditionState, like};
 pub use outliers::{Around, LineAround, Outlier, Outliers, limit_not_supported, outliers};
 pub use roofline::{Achieved, Roofline, roofline};
 pub use rounds::{Round, Rounds, clean_of_all_rounds, interleaved};
+pub use slowdown::{Cause, Slowdown, moment};
 pub use summary::summary;
-pub use sustained::{Cause, Slowdown, Steady, Sustained, Window, sustained};
+pub use sustained::{Steady, Sustained, Unsteady, Window, sustained};
 pub use trust::{Reason, Trust, Verdict, trust};
 pub use verdicts::{Verdicts, verdicts};
 
@@ -46,6 +48,7 @@ pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     findings.extend(constraints::findings(store, run));
     findings.extend(verdicts(store, run).findings());
     findings.extend(rules::findings(store, run));
+    slowdown::tell(run, sustained(store, run).as_ref(), &mut findings);
     finding::rank(&mut findings);
     findings
 }

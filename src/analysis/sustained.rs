@@ -1,6 +1,9 @@
 //! A run over time: percentiles window by window, when it became slower and with what, and the steady state.
 
 use super::figures::{Figures, nanoseconds};
+use super::load::load;
+use super::slowdown::{Slowdown, slowdown};
+use super::window;
 use crate::event::Budget;
 use crate::store::{CounterSeries, LatencyStats, Run, Store};
 use serde::Serialize;
@@ -13,13 +16,9 @@ const SHORT_WINDOWS: f64 = 10.0;
 /// From this length on windows are minutes, seconds.
 const LONG_S: f64 = 300.0;
 /// Slower than the best of the beginning by this much is slower; medians of a steady state differ by less.
-const SLOWER: f64 = 1.05;
+pub(super) const SLOWER: f64 = 1.05;
 /// A slowdown lasts for so many windows, or to the end; a steady state has as many at least.
-const LASTING: usize = 3;
-/// A clock this far below where it was has fallen.
-const FALLEN: f64 = 0.95;
-/// A rise of temperature that counts, °C.
-const WARMER: f64 = 5.0;
+pub(super) const LASTING: usize = 3;
 
 /// A run over time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,6 +31,8 @@ pub struct Sustained {
     pub slowdown: Option<Slowdown>,
     /// The end of the run from where on it stays as fast; `None` if it never does.
     pub steady: Option<Steady>,
+    /// Why there is no steady state.
+    pub unsteady: Option<Unsteady>,
 }
 
 /// A stretch of the run.
@@ -45,33 +46,8 @@ pub struct Window {
     pub temperature_c: Option<f64>,
     /// Clocks and their limits by counter id, means, MHz.
     pub clocks_mhz: BTreeMap<String, f64>,
-}
-
-/// The moment from which on inferences take longer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Slowdown {
-    /// Start of the first slow window, from the first clean inference on, seconds.
-    pub after_s: f64,
-    /// Median from there on against the best of the beginning, per cent more.
-    pub percent: f64,
-    /// What went with it.
-    pub cause: Cause,
-    /// The observations, each in a sentence.
-    pub evidence: Vec<String>,
-}
-
-/// What went with a slowdown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// Clocks fell while it was warm or became warmer: throttling.
-    Throttling,
-    /// Clocks fell; no temperature tells why.
-    Clocks,
-    /// It became warmer; no clock that can be read fell.
-    Warmth,
-    /// Nothing that can be read went with it.
-    Unknown,
+    /// Use of all processor cores by everything, mean over the window, per cent.
+    pub cpu_busy_percent: Option<f64>,
 }
 
 /// The steady state.
@@ -83,6 +59,18 @@ pub struct Steady {
     pub windows: usize,
     /// Their latencies together, microseconds.
     pub latency_us: Figures,
+}
+
+/// Why no steady state can be named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unsteady {
+    /// Fewer windows have a median than a steady state needs.
+    TooFewWindows,
+    /// Windows near the end have no inferences, or too few for a median.
+    EmptyWindows,
+    /// The medians at the end differ.
+    Differs,
 }
 
 /// A window while it is being filled.
@@ -108,7 +96,7 @@ pub fn sustained(store: &Store, run: &Run) -> Option<Sustained> {
     };
     let width_s = window_s(length_s);
     let filled = fill(run, from_us, width_s);
-    let sensors = Sensors::of(store, &run.plan.device);
+    let sensors = Sensors::of(store, run);
     let window = |(index, filling): (usize, &Filling)| {
         let offset = index as f64 * width_s;
         let span = (at(from_us, offset), at(from_us, offset + width_s).min(to_us));
@@ -117,14 +105,17 @@ pub fn sustained(store: &Store, run: &Run) -> Option<Sustained> {
             latency_us: Figures::of(&filling.latency),
             temperature_c: sensors.hottest(span),
             clocks_mhz: sensors.clocks(span),
+            cpu_busy_percent: sensors.busy(span),
         }
     };
     let windows: Vec<Window> = filled.iter().enumerate().map(window).collect();
     let medians: Vec<Option<f64>> = filled.iter().map(Filling::median).collect();
+    let steady = steady(&medians);
     Some(Sustained {
         window_s: width_s,
-        slowdown: slowdown(&medians, &windows),
-        steady: steady(&medians).map(|first| Steady {
+        slowdown: slowdown(&medians, &windows, || load(store, run).ok()),
+        unsteady: steady.err(),
+        steady: steady.ok().map(|first| Steady {
             from_s: windows[first].from_s,
             windows: windows.len() - first,
             latency_us: Figures::of(&super::figures::pooled(filled[first..].iter().map(|filling| &filling.latency))),
@@ -172,100 +163,65 @@ fn fill(run: &Run, from_us: u64, window_s: f64) -> Vec<Filling> {
 }
 
 /// First window of the longest end whose medians differ little.
-fn steady(medians: &[Option<f64>]) -> Option<usize> {
+fn steady(medians: &[Option<f64>]) -> Result<usize, Unsteady> {
+    if medians.iter().flatten().count() < LASTING {
+        return Err(Unsteady::TooFewWindows);
+    }
     let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
-    let mut first = None;
+    let (mut first, mut why) = (None, Unsteady::Differs);
     for (index, median) in medians.iter().enumerate().rev() {
         // A window without inferences is none that could be steady.
-        let Some(median) = median else { break };
+        let Some(median) = median else {
+            why = Unsteady::EmptyWindows;
+            break;
+        };
         (low, high) = (low.min(*median), high.max(*median));
         if high > low * SLOWER {
             break;
         }
         first = Some(index);
     }
-    first.filter(|first| medians.len() - first >= LASTING)
+    first.filter(|first| medians.len() - first >= LASTING).ok_or(why)
 }
 
-fn slowdown(medians: &[Option<f64>], windows: &[Window]) -> Option<Slowdown> {
-    let beginning = medians.len().div_ceil(4);
-    let best = medians[..beginning].iter().flatten().copied().reduce(f64::min)?;
-    let slow = |median: &Option<f64>| median.is_some_and(|median| median > best * SLOWER);
-    let first = (0..medians.len()).find(|&index| {
-        let stretch = &medians[index..(index + LASTING).min(medians.len())];
-        stretch.len() > 1 && stretch.iter().all(slow)
-    })?;
-    let mut later: Vec<f64> = medians[first..].iter().flatten().copied().collect();
-    later.sort_by(f64::total_cmp);
-    let median = later[later.len() / 2];
-    let fast = medians.iter().position(|median| *median == Some(best)).unwrap_or(0);
-    let (cause, evidence) = cause(&windows[fast], &windows[first..(first + LASTING).min(windows.len())]);
-    Some(Slowdown { after_s: windows[first].from_s, percent: 100.0 * (median / best - 1.0), cause, evidence })
-}
-
-/// What changed from the fast window to the slow ones.
-fn cause(fast: &Window, slow: &[Window]) -> (Cause, Vec<String>) {
-    let mut evidence = Vec::new();
-    let mean = |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64);
-    for (id, before) in &fast.clocks_mhz {
-        let now = mean(slow.iter().filter_map(|window| window.clocks_mhz.get(id).copied()).collect());
-        if let Some(now) = now.filter(|now| *now < before * FALLEN) {
-            evidence.push(format!("{id} fell from {before:.0} to {now:.0} MHz"));
-        }
-    }
-    let fallen = !evidence.is_empty();
-    let now = slow.iter().filter_map(|window| window.temperature_c).reduce(f64::max);
-    let rise = fast.temperature_c.zip(now).filter(|(before, now)| now - before >= WARMER);
-    if let Some((before, now)) = rise {
-        evidence.push(format!("the hottest sensor went from {before:.1} to {now:.1} °C"));
-    }
-    let told = fast.temperature_c.is_some() || !fast.clocks_mhz.is_empty();
-    let cause = match (fallen, rise.is_some()) {
-        (true, true) => Cause::Throttling,
-        (true, false) => Cause::Clocks,
-        (false, true) => Cause::Warmth,
-        (false, false) => Cause::Unknown,
-    };
-    if evidence.is_empty() {
-        let text =
-            if told { "no clock fell and no sensor became warmer" } else { "no clock and no temperature can be read" };
-        evidence.push(text.to_owned());
-    }
-    (cause, evidence)
-}
-
-/// Counters that tell heat and clocks.
+/// Counters that tell heat, clocks and load.
 struct Sensors<'a> {
     temperatures: Vec<&'a CounterSeries>,
     clocks: Vec<&'a CounterSeries>,
+    busy: Option<&'a CounterSeries>,
 }
 
 impl<'a> Sensors<'a> {
-    fn of(store: &'a Store, device: &str) -> Self {
-        let of_device = store.device_counters().series().iter().filter(|series| series.device == device);
-        let mut all: Vec<&CounterSeries> = of_device.map(|series| &series.series).collect();
-        if device == "local" {
-            all.extend(store.counters());
-        }
+    fn of(store: &'a Store, run: &'a Run) -> Self {
         let (mut temperatures, mut clocks) = (Vec::new(), Vec::new());
-        for series in all {
+        for series in window::watched(store, run).map(|watched| watched.series) {
             if super::is_heat(&series.info.id) {
                 temperatures.push(series);
             } else if is_clock(&series.info.id) {
                 clocks.push(series);
             }
         }
-        Self { temperatures, clocks }
+        let busy = busy_counter(store, run).map(|watched| watched.series);
+        Self { temperatures, clocks, busy }
     }
 
     fn hottest(&self, (from_us, to_us): (u64, u64)) -> Option<f64> {
         self.temperatures.iter().filter_map(|series| series.mean_between(from_us, to_us)).reduce(f64::max)
     }
 
+    fn busy(&self, (from_us, to_us): (u64, u64)) -> Option<f64> {
+        self.busy?.mean_between(from_us, to_us)
+    }
+
     fn clocks(&self, (from_us, to_us): (u64, u64)) -> BTreeMap<String, f64> {
         let mean = |series: &&CounterSeries| Some((series.info.id.clone(), series.mean_between(from_us, to_us)?));
         self.clocks.iter().filter_map(mean).collect()
     }
+}
+
+/// The use of all cores of the machine that made the run.
+fn busy_counter<'a>(store: &'a Store, run: &'a Run) -> Option<window::Watched<'a>> {
+    window::counter(store, run, if run.plan.device == "local" { "host.cpu.busy" } else { "cpu.busy" })
 }
 
 /// True for clocks of processors and their limits.
@@ -276,6 +232,7 @@ fn is_clock(id: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::slowdown::Cause;
     use super::*;
     use crate::analysis::testing::{Feed, plan};
     use crate::event::RunPlan;
@@ -335,7 +292,25 @@ mod tests {
         assert_eq!(told.steady, None);
         let slowdown = told.slowdown.unwrap();
         assert_eq!(slowdown.cause, Cause::Unknown);
-        assert!(slowdown.evidence[0].contains("no clock and no temperature"));
+        assert_eq!(slowdown.evidence, Vec::<String>::new(), "what was not read is no observation");
+        assert_eq!(slowdown.not_read, ["clocks", "temperatures", "processor use"]);
+        assert_eq!(told.unsteady, Some(Unsteady::Differs));
+    }
+
+    #[test]
+    fn windows_that_are_few_or_empty_are_told_as_that() {
+        let paced = |seconds: f64, rate_hz: f64, count: u64| {
+            let mut plan = sustained_plan(seconds);
+            plan.mode.rate_hz = Some(rate_hz);
+            let mut feed = Feed::on_phone(plan, None);
+            feed.paced(rate_hz, count, 1_000);
+            sustained(&feed.store, feed.only()).unwrap()
+        };
+        let few = paced(2.0, 2.0, 4);
+        assert_eq!((few.steady, few.unsteady, few.slowdown), (None, Some(Unsteady::TooFewWindows), None));
+        assert_eq!(steady(&[Some(1.0), Some(1.0), Some(1.0), None]), Err(Unsteady::EmptyWindows));
+        assert_eq!(steady(&[Some(1.0), Some(1.0), Some(1.0), Some(1.2)]), Err(Unsteady::Differs));
+        assert_eq!(steady(&[Some(2.0), Some(1.0), Some(1.0), Some(1.02)]), Ok(1));
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod doctor;
 mod inspect;
 mod layout;
 mod mode_result;
-mod modes;
+pub mod modes;
 mod op_result;
 mod recommendation;
 mod result;

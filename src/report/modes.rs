@@ -1,7 +1,8 @@
 //! Ways of measuring in the text report: paced, in turns, at several rates, over time, as published.
 
 use crate::analysis::{
-    Cadence, Cause, ConditionState, Gap, LikeReport, Rounds, Sustained, cadence, interleaved, like, sustained,
+    Cadence, Condition, ConditionState, Gap, LikeReport, Rounds, Sustained, Unsteady, cadence, interleaved, like,
+    moment, sustained,
 };
 use crate::event::{CoolDown, CoolDownEnd};
 use crate::store::{Run, Store};
@@ -17,46 +18,54 @@ pub fn rate(hz: f64) -> String {
     format!("{hz}/s")
 }
 
+fn put(out: &mut String, indent: &str, lines: &[String]) {
+    for line in lines {
+        let _ = writeln!(out, "{indent}{line}");
+    }
+}
+
 /// How a paced run kept to its schedule, and what its inferences took.
 pub(super) fn pace(out: &mut String, run: &Run) {
-    let Some(pace) = run.pace.as_ref().filter(|pace| !pace.service.is_empty()) else { return };
-    let _ = writeln!(out, "  paced at {}: the latencies above count from the planned starts", rate(pace.rate_hz));
+    let lines = pace_lines(run);
+    put(out, "  ", lines.get(..1).unwrap_or_default());
+    put(out, "    ", lines.get(1..).unwrap_or_default());
+}
+
+/// The same in lines, the first one as a heading; none for a run that was not paced.
+pub fn pace_lines(run: &Run) -> Vec<String> {
+    let Some(pace) = run.pace.as_ref().filter(|pace| !pace.service.is_empty()) else { return Vec::new() };
+    let mut lines = vec![format!("paced at {}: the latencies above count from the planned starts", rate(pace.rate_hz))];
     if let Some(report) = &pace.report {
-        let _ = writeln!(
-            out,
-            "    {} planned, {} on time, {} late (not done by the next), {} never begun",
+        lines.push(format!(
+            "{} planned, {} on time, {} late (not done by the next), {} never begun",
             report.planned,
             pace.service.count() - pace.missed,
             pace.missed,
             pace.unstarted()
-        );
+        ));
     }
     let service = &pace.service;
-    let _ = writeln!(
-        out,
-        "    inference alone: p50 {}  p90 {}  p99 {}  max {}",
+    lines.push(format!(
+        "inference alone: p50 {}  p90 {}  p99 {}  max {}",
         or_dash(service.percentile_us(50.0)),
         or_dash(service.percentile_us(90.0)),
         or_dash(service.percentile_us(99.0)),
         or_dash(service.max_us())
-    );
+    ));
     if pace.is_overloaded() {
         let mean = or_dash(service.mean_us());
-        let _ = writeln!(
-            out,
-            "    too slow for this rate: an inference takes {mean}, a period {};\n    the queue grew as long as the run \
-             lasted, so the latencies say how long it was",
-            duration_text(pace.period_us())
-        );
+        let period = duration_text(pace.period_us());
+        lines.push(format!("too slow for this rate: an inference takes {mean}, a period {period};"));
+        lines.push("the queue grew as long as the run lasted, so the latencies say how long it was".to_owned());
     }
     if let Some(report) = pace.report.filter(|report| report.waited_us > 0.0) {
-        let _ = writeln!(
-            out,
-            "    waiting cost {:.1} % of one CPU core; the worst start when idle was {} late",
+        lines.push(format!(
+            "waiting cost {:.1} % of one CPU core; the worst start when idle was {} late",
             100.0 * report.wait_cpu_us / report.wall_us.max(1.0),
             duration_text(report.worst_start_us)
-        );
+        ));
     }
+    lines
 }
 
 /// The pause before a run.
@@ -92,11 +101,17 @@ pub(super) fn groups(out: &mut String, store: &Store) {
     if !sets.is_empty() {
         let _ = writeln!(out, "\nin turns   all rounds of a backend together");
         for set in &sets {
-            rounds(out, set);
+            let lines = rounds_lines(set);
+            put(out, "  ", &lines[..1]);
+            put(out, "    ", &lines[1..]);
         }
     }
     for sweep in &cadence(store) {
-        rates(out, sweep);
+        let _ = writeln!(out, "\nby rate    {}{} on {}", sweep.backend, simulated(sweep.simulated), sweep.device);
+        put(out, "  ", &rates_table(sweep));
+        for note in rates_notes(sweep) {
+            paragraph(out, &note, 4, 2);
+        }
     }
 }
 
@@ -104,11 +119,11 @@ fn simulated(simulated: bool) -> &'static str {
     if simulated { " [simulated]" } else { "" }
 }
 
-fn rounds(out: &mut String, set: &Rounds) {
+/// The rounds of a backend in lines, the first one as a heading.
+pub fn rounds_lines(set: &Rounds) -> Vec<String> {
     let all = &set.latency_us;
-    let _ = writeln!(
-        out,
-        "  {}{}: {} of {} rounds, {} inferences, p50 {}  p90 {}  p99 {}",
+    let mut lines = vec![format!(
+        "{}{}: {} of {} rounds, {} inferences, p50 {}  p90 {}  p99 {}",
         set.backend,
         simulated(set.simulated),
         set.rounds.len(),
@@ -117,34 +132,32 @@ fn rounds(out: &mut String, set: &Rounds) {
         or_dash(all.p50),
         or_dash(all.p90),
         or_dash(all.p99)
-    );
+    )];
     let shown = 8;
     let medians: Vec<String> = set.rounds.iter().take(shown).map(|round| or_dash(round.p50_us)).collect();
     let more = if set.rounds.len() > shown { ", …" } else { "" };
-    let _ = write!(out, "    p50 by round {}{more}", medians.join(", "));
+    lines.push(format!("p50 by round {}{more}", medians.join(", ")));
     if let Some((drift, spread)) = set.drift_percent.zip(set.spread_percent) {
-        let _ = write!(out, "\n    last against first {drift:+.1} %, slowest against fastest {spread:+.1} %");
+        lines.push(format!("last against first {drift:+.1} %, slowest against fastest {spread:+.1} %"));
     }
-    out.push('\n');
+    lines
 }
 
-fn rates(out: &mut String, sweep: &Cadence) {
-    let _ = writeln!(out, "\nby rate    {}{} on {}", sweep.backend, simulated(sweep.simulated), sweep.device);
-    let _ = writeln!(
-        out,
-        "  {:>8} {:>8} {:>6} {:>5}  {:>9} {:>9}  {:>9} {:>10}",
+/// What waiting between inferences costs, a row per rate below a heading.
+pub fn rates_table(sweep: &Cadence) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{:>7} {:>7} {:>6} {:>5} {:>9} {:>9}  {:>9} {:>9}",
         "rate", "got", "done", "late", "p50", "p99", "alone p50", "wake-up"
-    );
+    )];
     for point in &sweep.points {
         let late = if point.overloaded { "slow".to_owned() } else { point.missed.to_string() };
         let wake = match point.wake_us {
-            Some(us) if us > 0.0 => format!("{}{}", if point.wake_is_sure { "+" } else { "~" }, duration_text(us)),
-            Some(_) => "quickest".to_owned(),
+            _ if sweep.quickest == Some(point.run) => "quickest".to_owned(),
+            Some(us) => format!("{}{}", if point.wake_is_sure { "+" } else { "~" }, duration_text(us)),
             None => "–".to_owned(),
         };
-        let _ = writeln!(
-            out,
-            "  {:>8} {:>8} {:>6} {:>5}  {:>9} {:>9}  {:>9} {:>10}",
+        lines.push(format!(
+            "{:>7} {:>7} {:>6} {:>5} {:>9} {:>9}  {:>9} {:>9}",
             point.rate_hz.map_or_else(|| "max".to_owned(), rate),
             point.throughput_ips.map_or_else(|| "–".to_owned(), |ips| format!("{ips:.1}/s")),
             point.latency_us.samples,
@@ -153,18 +166,25 @@ fn rates(out: &mut String, sweep: &Cadence) {
             or_dash(point.latency_us.p99),
             or_dash(point.service_us.p50),
             wake
-        );
+        ));
     }
-    let _ = writeln!(
-        out,
-        "  p50 and p99 count from the planned start; alone is the inference itself\n  wake-up: its median against the \
-         quickest rate's (~ within the 95 % intervals)\n  slow: an inference takes longer than a period"
-    );
+    lines
 }
 
-/// A moment of a run: `12.5 s`, `3 min`.
-fn moment(seconds: f64) -> String {
-    if seconds < 120.0 { format!("{seconds:.1} s") } else { format!("{:.0} min", seconds / 60.0) }
+/// What the table means, and what speaks against it.
+pub fn rates_notes(sweep: &Cadence) -> Vec<String> {
+    let mut notes = Vec::new();
+    if sweep.densest_is_slower {
+        let text = "the rate with the fewest pauses was slower than another one, which pauses do not explain: other load or \
+                    heat may be the cause of these differences, so no wake-up is sure";
+        notes.push(text.to_owned());
+    }
+    notes.push("p50 and p99 count from the planned start; alone is the inference itself".to_owned());
+    notes.push("wake-up: its median against the quickest rate's (~ not sure), where there are pauses".to_owned());
+    if sweep.points.iter().any(|point| point.overloaded) {
+        notes.push("slow: an inference takes longer than a period".to_owned());
+    }
+    notes
 }
 
 /// Windows that are listed: the first, the last, and those at even distances between them.
@@ -174,20 +194,27 @@ const LISTED: usize = 12;
 pub(super) fn over_time(out: &mut String, store: &Store, run: &Run) {
     let Some(told) = sustained(store, run) else { return };
     let _ = writeln!(out, "\nover time  windows of {}", duration_text(told.window_s * 1e6));
-    let _ = writeln!(
-        out,
-        "  {:>8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>8}",
+    put(out, "  ", &windows_table(&told));
+    for text in course(&told) {
+        let below = if text.starts_with("- ") { 2 } else { 0 };
+        paragraph(out, &text, 4 + below, 2 + below);
+    }
+}
+
+/// The windows of a sustained run, a row each below a heading.
+pub fn windows_table(told: &Sustained) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{:>8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>8}",
         "from", "count", "p50", "p90", "p99", "max", "hottest"
-    );
+    )];
     let step = told.windows.len().div_ceil(LISTED).max(1);
     for (index, window) in told.windows.iter().enumerate() {
         if index % step != 0 && index + 1 != told.windows.len() {
             continue;
         }
         let figures = &window.latency_us;
-        let _ = writeln!(
-            out,
-            "  {:>8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>8}",
+        lines.push(format!(
+            "{:>8} {:>7} {:>9} {:>9} {:>9} {:>9} {:>8}",
             moment(window.from_s),
             figures.samples,
             or_dash(figures.p50),
@@ -195,97 +222,118 @@ pub(super) fn over_time(out: &mut String, store: &Store, run: &Run) {
             or_dash(figures.p99),
             or_dash(figures.max),
             window.temperature_c.map_or_else(|| "–".to_owned(), |celsius| format!("{celsius:.1} °C"))
-        );
+        ));
     }
-    slowdown(out, &told);
+    lines
 }
 
-fn slowdown(out: &mut String, told: &Sustained) {
+/// When a sustained run became slower, with what, and its steady state: sentences.
+pub fn course(told: &Sustained) -> Vec<String> {
+    let mut lines = Vec::new();
     match &told.slowdown {
-        None => {
-            let _ = writeln!(out, "  it did not become slower by more than 5 % for good");
-        }
         Some(slow) => {
-            let cause = match slow.cause {
-                Cause::Throttling => "throttling",
-                Cause::Clocks => "slower clocks",
-                Cause::Warmth => "warmth",
-                Cause::Unknown => "cause not known",
-            };
-            let _ = writeln!(
-                out,
-                "  slower from {} on, by {:.0} % in the median: {cause}",
-                moment(slow.after_s),
-                slow.percent
-            );
-            for text in &slow.evidence {
-                let _ = writeln!(out, "    {text}");
+            lines.push(slow.text());
+            lines.extend(slow.evidence.iter().map(|text| format!("- {text}")));
+            if !slow.not_read.is_empty() {
+                lines.push(format!("- not read, and so not told: {}", slow.not_read.join(", ")));
             }
         }
+        None if told.unsteady == Some(Unsteady::TooFewWindows) => {}
+        None => lines.push("it did not become slower by more than 5 % for good".to_owned()),
     }
-    let _ = match &told.steady {
-        Some(steady) => writeln!(
-            out,
-            "  steady from {} on: p50 {}  p90 {}  p99 {} over {} inferences",
+    let with_median = told.windows.iter().filter(|window| window.latency_us.p50.is_some()).count();
+    lines.push(match (&told.steady, told.unsteady) {
+        (Some(steady), _) => format!(
+            "steady from {} on: p50 {}  p90 {}  p99 {} over {} inferences",
             moment(steady.from_s),
             or_dash(steady.latency_us.p50),
             or_dash(steady.latency_us.p90),
             or_dash(steady.latency_us.p99),
             steady.latency_us.samples
         ),
-        None => writeln!(out, "  no steady state: the medians at the end still differ by more than 5 %"),
-    };
+        (None, Some(Unsteady::TooFewWindows)) => format!(
+            "too few windows to tell a slowdown or a steady state: {with_median} of {} have a median, 3 are needed",
+            told.windows.len()
+        ),
+        (None, Some(Unsteady::EmptyWindows)) => format!(
+            "no steady state: {} of {} windows have too few inferences for a median, one of them near the end",
+            told.windows.len() - with_median,
+            told.windows.len()
+        ),
+        (None, _) => "no steady state: the medians at the end still differ by more than 5 %".to_owned(),
+    });
+    lines
 }
 
 /// A run against a published way of measuring.
 pub(super) fn published(out: &mut String, store: &Store, run: &Run) {
     let Some(report) = like(store, run) else { return };
-    let met = report.conditions.iter().filter(|condition| condition.state == ConditionState::Met).count();
-    let _ = writeln!(
-        out,
-        "\nas {:<7} p{} {}; {met} of {} conditions met",
-        report.like.name(),
-        report.percent,
-        or_dash(report.figure_us),
-        report.conditions.len()
-    );
+    let _ = writeln!(out, "\nas {:<7} {}", report.like.name(), like_heading(&report));
     for condition in &report.conditions {
-        let state = match condition.state {
-            ConditionState::Met => "met",
-            ConditionState::NotMet => "not met",
-            ConditionState::CannotTell => "cannot tell",
-        };
-        let _ = writeln!(out, "  {state:<11} {}", condition.text);
+        let _ = writeln!(out, "  {:<11} {}", state(condition), condition.text);
         if condition.state != ConditionState::Met {
             below(out, &condition.observed);
         }
     }
-    if let Some(gap) = &report.gap {
-        explain(out, &report, gap);
+    for (index, text) in gap_lines(&report).iter().enumerate() {
+        if index == 0 {
+            let _ = writeln!(out, "  {text}");
+        } else {
+            below(out, text);
+        }
     }
 }
 
-fn explain(out: &mut String, report: &LikeReport, gap: &Gap) {
+/// The published percentile, and how many conditions are met.
+pub fn like_heading(report: &LikeReport) -> String {
+    let (met, apply) = report.met();
+    let others = report.conditions.len() - apply;
+    let others = match others {
+        0 => String::new(),
+        1 => ", 1 does not apply".to_owned(),
+        others => format!(", {others} do not apply"),
+    };
+    format!("p{} {}; {met} of {apply} conditions met{others}", report.percent, or_dash(report.figure_us))
+}
+
+/// The state of a condition in few words.
+pub fn state(condition: &Condition) -> &'static str {
+    match condition.state {
+        ConditionState::Met => "met",
+        ConditionState::NotMet => "not met",
+        ConditionState::CannotTell => "cannot tell",
+        ConditionState::DoesNotApply => "n/a",
+    }
+}
+
+/// The run against the published figure, and what may explain the difference; none without a figure.
+pub fn gap_lines(report: &LikeReport) -> Vec<String> {
+    let Some(gap) = &report.gap else { return Vec::new() };
     let side = if gap.percent < 0.0 { "faster" } else { "slower" };
-    let _ = writeln!(
-        out,
-        "  published {}: this run is {:.1} % {side}{}",
+    let mut lines = vec![format!(
+        "published {}: this run is {:.1} % {side}{}",
         duration_text(gap.published_us),
         gap.percent.abs(),
         if gap.within_noise { ", which is within its 95 % interval" } else { "" }
-    );
-    if gap.within_noise || gap.percent < 0.0 {
-        return;
+    )];
+    if !gap.within_noise && gap.percent >= 0.0 {
+        lines.extend(explanations(report, gap));
+    }
+    lines
+}
+
+fn explanations(report: &LikeReport, gap: &Gap) -> Vec<String> {
+    if gap.explained_by.is_empty() {
+        let text = "no condition is known that explains it: compare the SDK's build, the model's file and the device";
+        return vec![text.to_owned()];
     }
     let open = report.conditions.iter().filter(|condition| gap.explained_by.contains(&condition.id));
-    for condition in open {
+    let lines = open.map(|condition| {
         let beyond = condition.worth_percent.is_some_and(|[_, high]| gap.percent > high);
         let beyond = if beyond { "; this alone was never seen to cost as much" } else { "" };
-        below(out, &format!("may explain it: {}; {}{beyond}", condition.text, condition.worth.unwrap_or_default()));
-    }
-    if gap.explained_by.is_empty() {
-        below(out, "no condition is known that explains it: compare the SDK's build, the model's file and the device");
-    }
+        format!("may explain it: {}; {}{beyond}", condition.text, condition.worth.unwrap_or_default())
+    });
+    lines.collect()
 }
 
 /// A text below a line that it belongs to.

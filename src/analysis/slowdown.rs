@@ -1,0 +1,290 @@
+//! When a run over time became slower for good, and what went with it.
+
+use super::load::Load;
+use super::sustained::{LASTING, SLOWER, Sustained, Window};
+use super::{Evidence, Finding, FindingKind, Place, Severity};
+use crate::store::Run;
+use serde::Serialize;
+
+/// A clock this far below where it was has fallen.
+const FALLEN: f64 = 0.95;
+/// A rise of temperature that counts, °C.
+const WARMER: f64 = 5.0;
+/// A rise of the processor's use that counts, per cent of all cores.
+const BUSIER: f64 = 10.0;
+/// From this use on all cores are taken, and more load no longer shows as a rise, per cent.
+const FULL: f64 = 95.0;
+/// Part of the machine taken by others that matters.
+const OTHERS: f64 = 0.1;
+/// Findings that tell of the same where they are there: the slowdown is told with the first of them.
+const SAME: [&str; 3] = ["trust.throttled", "trust.drift", "trust.level-shift"];
+
+/// The moment from which on inferences take longer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Slowdown {
+    /// Start of the first slow window, from the first clean inference on, seconds.
+    pub after_s: f64,
+    /// Median from there on against the best of the beginning, per cent more.
+    pub percent: f64,
+    /// What went with it.
+    pub cause: Cause,
+    /// The observations, each in a sentence.
+    pub evidence: Vec<String>,
+    /// What could not be read, so that it may be the cause unseen.
+    pub not_read: Vec<&'static str>,
+}
+
+/// What went with a slowdown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Clocks fell while it was warm or became warmer: throttling.
+    Throttling,
+    /// Other processes took the processor.
+    Contention,
+    /// Clocks fell; no temperature tells why.
+    Clocks,
+    /// It became warmer; no clock that can be read fell.
+    Warmth,
+    /// Nothing that can be read went with it.
+    Unknown,
+}
+
+impl Cause {
+    /// Words for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Throttling => "throttling",
+            Self::Contention => "load of other processes",
+            Self::Clocks => "slower clocks",
+            Self::Warmth => "warmth",
+            Self::Unknown => "cause not known",
+        }
+    }
+}
+
+impl Slowdown {
+    /// The slowdown in a sentence.
+    pub fn text(&self) -> String {
+        let (after, percent, cause) = (moment(self.after_s), self.percent, self.cause.text());
+        format!("slower from {after} on, by {percent:.0} % in the median: {cause}")
+    }
+}
+
+/// A moment of a run: `12.5 s`, `3 min`.
+pub fn moment(seconds: f64) -> String {
+    if seconds < 120.0 { format!("{seconds:.1} s") } else { format!("{:.0} min", seconds / 60.0) }
+}
+
+/// The slowdown, if there is one; `load` is asked for only then.
+pub(super) fn slowdown<'a>(
+    medians: &[Option<f64>],
+    windows: &[Window],
+    load: impl FnOnce() -> Option<Load<'a>>,
+) -> Option<Slowdown> {
+    let beginning = medians.len().div_ceil(4);
+    let best = medians[..beginning].iter().flatten().copied().reduce(f64::min)?;
+    let slow = |median: &Option<f64>| median.is_some_and(|median| median > best * SLOWER);
+    let first = (0..medians.len()).find(|&index| {
+        let stretch = &medians[index..(index + LASTING).min(medians.len())];
+        stretch.len() > 1 && stretch.iter().all(slow)
+    })?;
+    let mut later: Vec<f64> = medians[first..].iter().flatten().copied().collect();
+    later.sort_by(f64::total_cmp);
+    let median = later[later.len() / 2];
+    let fast = medians.iter().position(|median| *median == Some(best)).unwrap_or(0);
+    let slow = &windows[first..(first + LASTING).min(windows.len())];
+    let seen = Seen::between(&windows[fast], slow, load().as_ref());
+    Some(Slowdown {
+        after_s: windows[first].from_s,
+        percent: 100.0 * (median / best - 1.0),
+        cause: seen.cause(),
+        evidence: seen.evidence,
+        not_read: seen.not_read,
+    })
+}
+
+/// What changed from the fast window to the slow ones.
+#[derive(Default)]
+struct Seen {
+    clocks_fell: bool,
+    warmer: bool,
+    contended: bool,
+    evidence: Vec<String>,
+    not_read: Vec<&'static str>,
+}
+
+impl Seen {
+    fn between(fast: &Window, slow: &[Window], load: Option<&Load<'_>>) -> Self {
+        let mut seen = Self::default();
+        // What was read and did not change; worth telling where nothing else was found.
+        let mut unchanged = Vec::new();
+        if let Some(unchanged_clocks) = seen.clocks(fast, slow) {
+            unchanged.push(unchanged_clocks);
+        }
+        let now = slow.iter().filter_map(|window| window.temperature_c).reduce(f64::max);
+        match fast.temperature_c.zip(now) {
+            Some((before, now)) if now - before >= WARMER => {
+                seen.warmer = true;
+                seen.evidence.push(format!("the hottest sensor went from {before:.1} to {now:.1} °C"));
+            }
+            Some((before, now)) => {
+                unchanged.push(format!("the hottest sensor became no warmer: {before:.1} and {now:.1} °C"));
+            }
+            None => seen.not_read.push("temperatures"),
+        }
+        let now = mean(slow.iter().filter_map(|window| window.cpu_busy_percent));
+        match fast.cpu_busy_percent.zip(now) {
+            Some(busy) => unchanged.extend(seen.load(busy, load)),
+            None => seen.not_read.push("processor use"),
+        }
+        if seen.cause() == Cause::Unknown {
+            seen.evidence.extend(unchanged);
+        }
+        seen
+    }
+
+    fn clocks(&mut self, fast: &Window, slow: &[Window]) -> Option<String> {
+        let mut read = 0;
+        for (id, before) in &fast.clocks_mhz {
+            let Some(now) = mean(slow.iter().filter_map(|window| window.clocks_mhz.get(id).copied())) else { continue };
+            read += 1;
+            if now < before * FALLEN {
+                self.clocks_fell = true;
+                self.evidence.push(format!("{id} fell from {before:.0} to {now:.0} MHz"));
+            }
+        }
+        if read == 0 {
+            self.not_read.push("clocks");
+        }
+        (read > 0 && !self.clocks_fell).then(|| "no clock that was read fell by 5 %".to_owned())
+    }
+
+    /// Takes the processor's use before and after; the run's own part of it is the same all the time.
+    fn load(&mut self, (before, now): (f64, f64), load: Option<&Load<'_>>) -> Option<String> {
+        let others = load.filter(|load| load.share() >= OTHERS).map(|load| {
+            format!("other processes kept {:.1} of {:.0} cores busy over the run", load.others(), load.cores)
+        });
+        let full = now >= FULL && others.is_some();
+        // A rise that is known to be the run's own is no load of others.
+        let rise = now - before >= BUSIER && (load.is_none() || others.is_some());
+        if rise || full {
+            self.contended = true;
+            self.evidence.push(if rise {
+                format!("the use of all cores went from {before:.0} to {now:.0} %")
+            } else {
+                format!("all cores were taken when it was slow ({now:.0} %; {before:.0} % before)")
+            });
+            self.evidence.extend(others);
+            return None;
+        }
+        Some(match others {
+            Some(others) => format!("{others}, no more of it when it was slow: {before:.0} and {now:.0} % in all"),
+            None => format!("the processor was not kept busier by others: {before:.0} and {now:.0} % in all"),
+        })
+    }
+
+    fn cause(&self) -> Cause {
+        match (self.clocks_fell, self.warmer) {
+            (true, true) => Cause::Throttling,
+            _ if self.contended => Cause::Contention,
+            (true, false) => Cause::Clocks,
+            (false, true) => Cause::Warmth,
+            (false, false) => Cause::Unknown,
+        }
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Tells the slowdown of a run over time among its findings: with the one that tells of it already, or as one of its own.
+/// How even an emulation runs says nothing.
+pub(super) fn tell(run: &Run, sustained: Option<&Sustained>, findings: &mut Vec<Finding>) {
+    let slow = sustained.and_then(|told| told.slowdown.as_ref()).filter(|_| !run.plan.simulated);
+    let Some((slow, (from_us, _))) = slow.zip(run.clean.window_us()) else { return };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive time")]
+    let at = Place::Moment(from_us + (slow.after_s * 1e6) as u64);
+    let same = SAME.iter().find_map(|id| {
+        // A drift to faster inferences is another one.
+        findings.iter().position(|finding| finding.id == *id && !finding.title.contains("faster"))
+    });
+    if let Some(same) = same {
+        findings[same].evidence.insert(0, Evidence::at(format!("over time: {}", slow.text()), at));
+        return;
+    }
+    let mut evidence: Vec<Evidence> = slow.evidence.iter().map(Evidence::new).collect();
+    if !slow.not_read.is_empty() {
+        evidence.push(Evidence::new(format!("not read: {}", slow.not_read.join(", "))));
+    }
+    // Something was read or it was not, so there is a first one.
+    if let Some(first) = evidence.first_mut() {
+        first.at = Some(at);
+    }
+    let title = format!("over time: {}", slow.text());
+    findings.push(Finding::new("bound.slowdown", FindingKind::Bound, Severity::Warning, title, evidence));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::testing::{Made, only, steady};
+    use crate::analysis::{findings, sustained};
+    use crate::backends::Backend;
+    use crate::event::Budget;
+    use crate::store::Store;
+
+    /// 20 s of inferences, the last 10 s of them slower; `busy` is the use of two cores, of which the run takes one half.
+    fn slower(by: f64, busy: impl Fn(f64) -> f64 + 'static) -> Made {
+        let mut latencies = steady(10_000.0, 4.0, 2_000);
+        latencies[1_000..].iter_mut().for_each(|us| *us *= by);
+        let made = Made::local(Backend::Cpu).clean(latencies).runner_cores(1.0);
+        made.plan(|plan| (plan.mode.sustained, plan.budget) = (true, Budget::Seconds(20.0)))
+            .host_counter("host.cpu.busy", Some(100.0), busy)
+            .host_counter("host.load.1m", Some(2.0), |_| 1.0)
+    }
+
+    fn told(store: &Store) -> Slowdown {
+        sustained(store, only(store)).unwrap().slowdown.unwrap()
+    }
+
+    #[test]
+    fn load_of_others_is_a_cause_and_sensors_that_are_not_there_are_none() {
+        let store = slower(1.3, |t_s| if t_s < 10.0 { 52.0 } else { 97.0 }).store();
+        let slow = told(&store);
+        assert_eq!((slow.cause, slow.not_read.as_slice()), (Cause::Contention, &["clocks", "temperatures"][..]));
+        assert!(slow.evidence[0].contains("from 52 to 97 %"), "{slow:?}");
+        assert!(slow.evidence.iter().all(|text| !text.contains("sensor") && !text.contains("clock")), "{slow:?}");
+        let alone = told(&slower(1.3, |_| 51.0).store());
+        assert_eq!(alone.cause, Cause::Unknown);
+        assert!(alone.evidence[0].contains("not kept busier by others"), "{alone:?}");
+        let even = told(&slower(1.3, |_| 75.0).store());
+        assert_eq!(even.cause, Cause::Unknown, "what was there all the time made nothing slower");
+        assert!(even.evidence[0].contains("no more of it"), "{even:?}");
+        let full = told(&slower(1.3, |_| 99.0).store());
+        assert_eq!(full.cause, Cause::Contention, "no rise can be seen where all cores are taken");
+    }
+
+    #[test]
+    fn a_slowdown_is_told_once() {
+        for by in [1.3, 1.07] {
+            let store = slower(by, |_| 51.0).store();
+            let found = findings(&store, only(&store));
+            let texts = |finding: &Finding| {
+                let evidence = finding.evidence.iter().map(|evidence| evidence.text.clone());
+                std::iter::once(finding.title.clone()).chain(evidence).any(|text| text.starts_with("over time: slower"))
+            };
+            assert_eq!(found.iter().filter(|finding| texts(finding)).count(), 1, "{found:#?}");
+            let known = found.iter().any(|finding| SAME.contains(&finding.id));
+            assert_ne!(known, found.iter().any(|finding| finding.id == "bound.slowdown"), "{found:#?}");
+        }
+        let mut own = Vec::new();
+        let store = slower(1.3, |_| 51.0).store();
+        tell(only(&store), sustained(&store, only(&store)).as_ref(), &mut own);
+        assert_eq!((own.len(), own[0].id), (1, "bound.slowdown"));
+        assert!(own[0].title.contains("from 10.0 s on, by 30 %"), "{own:?}");
+        assert!(own[0].evidence.iter().any(|evidence| evidence.text == "not read: clocks, temperatures"), "{own:?}");
+    }
+}
