@@ -65,7 +65,9 @@ key_actions! {
     Diagnosis "diagnosis" "diagnosis" "Why a run failed; again: the live view";
     Findings "findings" "findings" "What the figures mean; again: the live view";
     Outliers "outliers" "outliers" "Inferences far slower than the others; again: the live view";
+    Modes "modes" "modes" "What the way of measuring tells; again: the live view";
     Compare "compare" "compare" "Runs side by side; again: the live view";
+    OpTypes "op-types" "op types" "Compare layers, or op types and refused ops";
     Baseline "baseline" "baseline" "Take differences from the selected run";
     NextEntry "next-entry" "next" "Next entry of the list, wherever the focus is";
     PreviousEntry "previous-entry" "previous" "Previous entry of the list, wherever the focus is";

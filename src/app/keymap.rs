@@ -12,7 +12,7 @@ use toml::Spanned;
 const DEFAULT: &str = include_str!("keymap-default.toml");
 
 /// Where keys are read: the screen that has the focus.
-pub const SCREENS: [&str; 11] = [
+pub const SCREENS: [&str; 12] = [
     "start",
     "picker",
     "live",
@@ -23,6 +23,7 @@ pub const SCREENS: [&str; 11] = [
     "diagnosis",
     "findings",
     "outliers",
+    "modes",
     "compare",
 ];
 /// The panes a rule can name.

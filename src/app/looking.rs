@@ -103,6 +103,10 @@ pub(super) fn look_at_layer(view: &mut View, store: &Store) {
         view.comparing.part = Part::Layers;
         return;
     }
+    if view.comparing.totals {
+        view.notice = Some("op types are no layers; those are shown again with the key of `op types`".to_owned());
+        return;
+    }
     let Some((run, row)) = view.comparing.selected_op(store) else {
         view.notice = Some("the selected run has no time of this layer".to_owned());
         return;

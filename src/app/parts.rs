@@ -60,6 +60,8 @@ pub enum Page {
     Findings,
     /// Inferences far from the others.
     Outliers,
+    /// What the way of measuring tells.
+    Modes,
     /// Runs side by side.
     Compare,
 }
@@ -73,6 +75,7 @@ impl Page {
             Self::Diagnosis => "diagnosis",
             Self::Findings => "findings",
             Self::Outliers => "outliers",
+            Self::Modes => "modes",
             Self::Compare => "compare",
         }
     }
@@ -84,6 +87,7 @@ impl Page {
             Self::Diagnosis => Some(0),
             Self::Findings => Some(1),
             Self::Outliers => Some(2),
+            Self::Modes => Some(3),
         }
     }
 }

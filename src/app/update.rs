@@ -82,7 +82,9 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
         KeyAction::Diagnosis => diagnosis(view, store),
         KeyAction::Findings => toggle_page(view, Page::Findings),
         KeyAction::Outliers => toggle_page(view, Page::Outliers),
+        KeyAction::Modes => toggle_page(view, Page::Modes),
         KeyAction::Compare => toggle_page(view, Page::Compare),
+        KeyAction::OpTypes => view.comparing.toggle_totals(),
         KeyAction::Baseline => view.comparing.set_baseline(),
         KeyAction::NextEntry => step_entry(view, store, 1),
         KeyAction::PreviousEntry => step_entry(view, store, -1),
@@ -255,7 +257,7 @@ fn open(view: &mut View, store: &Store) -> Option<Request> {
             return switch(view, store, selected);
         }
         (None, Page::Start) => return toggle(view, store),
-        (None, Page::Diagnosis | Page::Findings | Page::Outliers) => look(view, store),
+        (None, Page::Diagnosis | Page::Findings | Page::Outliers | Page::Modes) => look(view, store),
         (None, Page::Compare) => look_at_layer(view, store),
         (None, Page::Live) if view.focus == Pane::Layers && !view.shown.layers.order.is_empty() => {
             // From now on the details stay with this op, however the order changes.

@@ -19,6 +19,7 @@ pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
 pub use doctor::{DoctorDocument, doctor_text};
 pub use inspect::{InspectDocument, inspect_text};
 pub use modes::cool_down_text;
+pub use recommendation::of_sides as recommendation_of_sides;
 pub use recommendation::{RecommendDocument, recommend_text, recommendation, recommendation_text};
 pub use result::{RESULT_SCHEMA, ResultDocument};
 pub use text::text_report;

@@ -1,10 +1,10 @@
 //! Which backend: the end of a report on several runs, and the `qnnscope.recommend/1` document.
 
-use crate::analysis::compare::{CompareOptions, GraphFacts, Side, compare};
+use crate::analysis::compare::{CompareOptions, Comparison, GraphFacts, Side, compare};
 use crate::analysis::recommend::{Recommendation, Target, measured};
 use crate::devices::soc_by_part;
 use crate::event::clean_text;
-use crate::store::Store;
+use crate::store::{Run, Store};
 use crate::text::{bytes_text, count_text, wrapped};
 use serde::Serialize;
 use std::fmt::Write;
@@ -18,11 +18,17 @@ pub fn recommendation(store: &Store) -> Option<Recommendation> {
     if runs.len() < 2 || runs.iter().any(|run| !run.is_ended()) {
         return None;
     }
+    let runs: Vec<&Run> = runs.iter().collect();
     let sides: Vec<Side> = runs.iter().map(|run| Side::of(store, run)).collect();
+    of_sides(store, &runs, &sides, &compare(&sides, &CompareOptions::default()))
+}
+
+/// The recommendation of these runs of a session, whose columns are `sides`.
+pub fn of_sides(store: &Store, runs: &[&Run], sides: &[Side], comparison: &Comparison) -> Option<Recommendation> {
     let part = runs.iter().find_map(|run| store.device(&run.plan.device)?.soc.as_deref());
     let target = Target { soc: part.and_then(soc_by_part) };
     let constraints = runs.first().map(|run| (&run.plan.constraints).into()).unwrap_or_default();
-    measured(&sides, &compare(&sides, &CompareOptions::default()), target, &constraints)
+    measured(sides, comparison, target, &constraints)
 }
 
 /// What `qnnscope recommend` says of a model.

@@ -3,17 +3,19 @@
 use super::*;
 use qnnscope::analysis::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};
 use qnnscope::app::{Overlay, Page, Section};
-use qnnscope::event::{CheckOutcome, CheckResult};
+use qnnscope::event::{CheckOutcome, CheckResult, Like, Member, OutlierLimit};
 use qnnscope::store::Run;
 
 /// Keys that lead to the pages, and into them.
-pub const WAYS: [&[KeyAction]; 7] = [
+pub const WAYS: [&[KeyAction]; 9] = [
     &[KeyAction::Redraw, KeyAction::Diagnosis],
     &[KeyAction::Findings],
     &[KeyAction::Findings, KeyAction::Open, KeyAction::Zoom],
     &[KeyAction::Outliers, KeyAction::Open],
     &[KeyAction::Compare],
     &[KeyAction::Compare, KeyAction::Open],
+    &[KeyAction::Compare, KeyAction::OpTypes],
+    &[KeyAction::Modes, KeyAction::Open],
     &[KeyAction::Compare, KeyAction::Open, KeyAction::Zoom],
 ];
 
@@ -474,6 +476,123 @@ fn a_finding_about_an_outlier_leads_to_its_page() {
     find(&render(&session, &mut view, 80, 24), "1 of 4");
 }
 
+/// The same with a limit of the user's.
+fn with_outliers_beyond(limit: OutlierLimit) -> Session {
+    let mut session = Session::new();
+    let mut plan = plan(Backend::Cpu);
+    plan.mode.outlier_limit = Some(limit);
+    session.emit(Some(0), Event::RunStarted(Box::new(plan)));
+    session.ready(0, Backend::Cpu, 60);
+    session.finalize(0);
+    session.execute(0, 7_300, 400);
+    session.inferences(0, Phase::Clean, 400, 1, 40_000);
+    session.finish(0, RunStatus::Ok);
+    session
+}
+
+#[test]
+fn outliers_are_told_against_the_median_whatever_the_limit_is() {
+    for limit in [OutlierLimit::TimesMedian(2.0), OutlierLimit::TimesMedian(4.0), OutlierLimit::Percentile(99.5)] {
+        let session = with_outliers_beyond(limit);
+        let p50 = session.store.runs()[0].clean.percentile_us(50.0).unwrap();
+        let mut view = live_view();
+        press(&session, &mut view, &[KeyAction::Outliers]);
+        let buffer = render(&session, &mut view, 80, 24);
+        let slowest = session.store.runs()[0].clean.max_us().unwrap();
+        find(&buffer, &format!("{:.2} x p50", slowest / p50));
+        find(&buffer, &format!("times the median of {:.2} ms", p50 / 1000.0));
+    }
+}
+
+#[test]
+fn a_limit_that_the_samples_do_not_support_is_told() {
+    let session = with_outliers_beyond(OutlierLimit::Percentile(99.99));
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Outliers]);
+    let buffer = render(&session, &mut view, 80, 24);
+    find(&buffer, "401 inferences do not support p99.99");
+    press(&session, &mut view, &[KeyAction::Findings]);
+    find(&render(&session, &mut view, 80, 24), "outliers were not looked for");
+}
+
+/// Runs made in other ways: over time and as published, in turns, at rates.
+fn in_other_ways() -> Session {
+    let mut session = Session::new();
+    let begin = |session: &mut Session, run: u32, change: &dyn Fn(&mut RunPlan)| {
+        let mut plan = plan(Backend::Cpu);
+        change(&mut plan);
+        session.emit(Some(run), Event::RunStarted(Box::new(plan)));
+        session.ready(run, Backend::Cpu, 60);
+        session.finalize(run);
+    };
+    let member = |index| Some(Member { group: 0, index, of: 3 });
+    for (run, hz) in [(0, Some(5.0)), (1, Some(50.0)), (2, None)] {
+        begin(&mut session, run, &|plan| (plan.mode.sweep, plan.mode.rate_hz) = (member(run), hz));
+        for index in 0..40 {
+            let latency_us = 7_300 + noise(index) + if run == 0 { 2_000 } else { 0 };
+            let batch = InferenceBatch {
+                phase: Phase::Clean,
+                first_index: index,
+                start_us: vec![session.t_us],
+                latency_ns: vec![latency_us * 1000],
+                late_ns: if hz.is_some() { vec![0] } else { Vec::new() },
+            };
+            session.emit(Some(run), Event::Inferences(batch));
+            session.t_us += if run == 2 { latency_us } else { 1_000_000 / [5, 50][run as usize] };
+        }
+        session.finish(run, RunStatus::Ok);
+    }
+    for run in 3..6 {
+        begin(&mut session, run, &|plan| plan.mode.repeat = member(run - 3));
+        session.inferences(run, Phase::Clean, 0, 40, 7_300);
+        session.finish(run, RunStatus::Ok);
+    }
+    begin(&mut session, 6, &|plan| {
+        (plan.mode.sustained, plan.budget) = (true, Budget::Seconds(10.0));
+        (plan.mode.like, plan.mode.published_us) = (Some(Like::Aihub), Some(5_000.0));
+    });
+    for second in 0..10 {
+        let (busy, base) = if second < 5 { (40.0, 7_300) } else { (90.0, 9_800) };
+        for first in 0..10 {
+            let (t_us, values) = (session.t_us, vec![Some(busy), Some(5e9), Some(2_600.0), None]);
+            session.emit(None, Event::Counters(CounterSample { set: 0, t_us, values }));
+            let count = 100_000 / base;
+            session.inferences(6, Phase::Clean, (second * 10 + first) * 20, count, base);
+        }
+    }
+    session.finish(6, RunStatus::Ok);
+    session
+}
+
+#[test]
+fn modes() {
+    let session = in_other_ways();
+    let mut view = live_view();
+    find(&render(&session, &mut view, 120, 40), "m modes");
+    press(&session, &mut view, &[KeyAction::Modes]);
+    screen!(modes_80x24, session, view, 80 x 24);
+    screen!(modes_120x40, session, view, 120 x 40);
+    let keys = [KeyAction::NextEntry, KeyAction::Open, KeyAction::Zoom];
+    press(&session, &mut view, &keys);
+    screen!(modes_published_80x24, session, view, 80 x 24);
+    press(&session, &mut view, &[KeyAction::NextEntry]);
+    find(&render(&session, &mut view, 80, 24), "3 of 3 rounds");
+    press(&session, &mut view, &[KeyAction::NextEntry]);
+    let screen = text(&render_with(&session, &mut view, 80, 24, &ascii()));
+    only_ascii(&screen);
+    insta::assert_snapshot!("modes_rates_ascii_80x24", screen);
+    press(&session, &mut view, &[KeyAction::Modes]);
+    assert_eq!(view.page, Page::Live);
+}
+
+#[test]
+fn a_run_that_was_measured_as_usual_has_no_modes() {
+    let session = finished_htp();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Modes]);
+    find(&render(&session, &mut view, 80, 24), "measured as usual");
+}
+
 #[test]
 fn even_runs_have_no_outliers() {
     let session = finished_htp();
@@ -501,6 +620,53 @@ fn compare() {
     insta::assert_snapshot!("compare_ascii_80x24", screen);
     press(&session, &mut view, &[KeyAction::FocusNext, KeyAction::SortNext, KeyAction::Zoom, KeyAction::Down]);
     screen!(compare_layers_80x24, session, view, 80 x 24);
+}
+
+#[test]
+fn op_types_take_the_place_of_the_layers_and_refused_ops_are_told() {
+    let mut session = two_runs();
+    session.load(2, Backend::Gpu, 60);
+    let message = "op `mobilenet/block_3/expand` (Conv2d) was refused by the backend";
+    let failure = Failure::new(Stage::Compose, "graphAddNode", message);
+    session.emit(Some(2), Event::Failed(Box::new(failure)));
+    session.emit(Some(2), Event::RunFinished { status: RunStatus::Failed });
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Redraw, KeyAction::Compare]);
+    let refused = "3 gpu cannot run op `mobilenet/block_3/expand` (Conv2d)";
+    let buffer = render(&session, &mut view, 120, 40);
+    find(&buffer, "which backend?");
+    find(&buffer, refused);
+    press(&session, &mut view, &[KeyAction::OpTypes]);
+    screen!(compare_op_types_80x24, session, view, 80 x 24);
+    screen!(compare_op_types_120x40, session, view, 120 x 40);
+    press(&session, &mut view, &[KeyAction::Zoom]);
+    let screen = text(&render_with(&session, &mut view, 80, 24, &ascii()));
+    only_ascii(&screen);
+    assert!(screen.contains(refused) && screen.contains("DepthWiseConv2d"), "{screen}");
+    press(&session, &mut view, &[KeyAction::Open]);
+    assert_eq!(view.page, Page::Compare, "a type is no layer to look at");
+    press(&session, &mut view, &[KeyAction::OpTypes]);
+    find(&render(&session, &mut view, 80, 24), "layers");
+}
+
+#[test]
+fn the_recommendation_waits_for_all_runs_and_goes_by_those_that_are_chosen() {
+    let mut session = two_runs();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Compare]);
+    assert!(view.comparing.recommendation.is_some());
+    press(&session, &mut view, &[KeyAction::Toggle]);
+    assert_eq!(view.comparing.recommendation, None, "one run is no choice");
+    press(&session, &mut view, &[KeyAction::Toggle]);
+    assert!(view.comparing.recommendation.is_some());
+    session.load(2, Backend::Cpu, 60);
+    press(&session, &mut view, &[KeyAction::Redraw]);
+    assert_eq!(view.comparing.recommendation, None, "a run goes on");
+    session.emit(Some(2), Event::RunFinished { status: RunStatus::Stopped });
+    // The first one is left out: what is named is the run, not its column.
+    press(&session, &mut view, &[KeyAction::PreviousEntry, KeyAction::PreviousEntry, KeyAction::Toggle]);
+    assert_eq!(view.comparing.recommendation.as_ref().and_then(|answer| answer.column), Some(0));
+    find(&render(&session, &mut view, 120, 40), "which backend? cpu (2 cpu)");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Runs of the session side by side: which ones, what is selected, and the comparison, kept because it costs more than a
 //! frame may take.
 
-use crate::analysis::compare::{CompareOptions, Comparison, LayerSort, Side, compare, sort_layers};
+use crate::analysis::compare::{CompareOptions, Comparison, LayerSort, RefusedOp, Side, TypeRow, compare, sort_layers};
+use crate::analysis::recommend::Recommendation;
 use crate::app::layout::{WIDE, inside, split_bottom, split_top};
-use crate::event::RunId;
+use crate::event::{RunId, clean_text};
+use crate::report::recommendation_of_sides;
 use crate::store::{Run, Store};
 use ratatui::layout::Rect;
 use std::time::Instant;
@@ -19,7 +21,7 @@ pub enum Part {
     /// The figures.
     #[default]
     Figures,
-    /// The layers.
+    /// The layers, or the op types in their place.
     Layers,
 }
 
@@ -44,10 +46,18 @@ pub struct Comparing {
     pub layer: usize,
     /// First layer shown.
     pub layers_top: usize,
+    /// Op types and refused ops are shown in place of the layers.
+    pub totals: bool,
+    /// First row of them shown.
+    pub totals_top: usize,
     /// The runs that were compared, in columns.
     pub columns: Vec<RunId>,
     /// What came out.
     pub comparison: Option<Comparison>,
+    /// Which backend, once all runs that are compared have ended.
+    pub recommendation: Option<Recommendation>,
+    /// Number and backend of each column.
+    names: Vec<String>,
     heights: [usize; 2],
     taken: Option<Taken>,
 }
@@ -95,7 +105,17 @@ impl Comparing {
         let at = baseline.and_then(|id| columns.iter().position(|column| *column == id));
         let options = CompareOptions { baseline: at, sort: self.sort, accuracy: Vec::new() };
         self.comparison = (!sides.is_empty()).then(|| compare(&sides, &options));
+        self.recommendation = (ended == chosen.len() && sides.len() > 1)
+            .then(|| {
+                // The answer does not depend on the baseline that is looked at.
+                let chosen_baseline = at.map(|_| compare(&sides, &CompareOptions::default()));
+                let comparison = chosen_baseline.as_ref().or(self.comparison.as_ref())?;
+                recommendation_of_sides(store, &chosen, &sides, comparison)
+            })
+            .flatten();
         self.columns.clone_from(&columns);
+        let name = |run: &&Run| format!("{} {}", store.run_number(run.id).unwrap_or_default(), run.plan.backend);
+        self.names = chosen.iter().map(name).collect();
         let cost_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.taken = Some(Taken { columns, baseline, ended, records: store.records(), at_us: now_us, cost_us });
     }
@@ -113,10 +133,40 @@ impl Comparing {
         let shown = self.heights[1].max(1);
         self.layers_top = self.layers_top.clamp((self.layer + 1).saturating_sub(shown), self.layer);
         self.layers_top = self.layers_top.min(layers.saturating_sub(shown));
+        self.totals_top = self.totals_top.min(self.total_rows().len().saturating_sub(shown));
     }
 
     fn lengths(&self) -> (usize, usize) {
         self.comparison.as_ref().map_or((0, 0), |comparison| (comparison.rows.len(), comparison.layers.len()))
+    }
+
+    /// Op types that any run tells the time of, and ops that backends refused.
+    pub fn total_rows(&self) -> Vec<Total<'_>> {
+        let Some(comparison) = &self.comparison else { return Vec::new() };
+        let timed = comparison.op_types.iter().filter(|row| row.cells.iter().any(|cell| cell.time_us.is_some()));
+        timed.map(Total::Type).chain(self.refused().into_iter().map(Total::Refused)).collect()
+    }
+
+    /// Number and backend of a column, as they stand above it.
+    pub fn name(&self, column: usize) -> Option<&str> {
+        self.names.get(column).map(String::as_str)
+    }
+
+    /// Ops that backends refused, a sentence each.
+    pub fn refused(&self) -> Vec<String> {
+        let Some(comparison) = &self.comparison else { return Vec::new() };
+        let sentence = |refused: &RefusedOp| {
+            let kind = refused.op_type.as_ref().map_or_else(String::new, |kind| format!(" ({})", clean_text(kind)));
+            let name = self.name(refused.column).unwrap_or("a run");
+            format!("{name} cannot run op `{}`{kind}", clean_text(&refused.op))
+        };
+        comparison.refused.iter().map(sentence).collect()
+    }
+
+    /// Shows op types and refused ops in place of the layers, or the layers again.
+    pub fn toggle_totals(&mut self) {
+        (self.totals, self.totals_top) = (!self.totals, 0);
+        self.part = Part::Layers;
     }
 
     /// Moves in the part that has the focus.
@@ -126,6 +176,10 @@ impl Comparing {
             Part::Figures => {
                 let last = rows.saturating_sub(self.heights[0]);
                 self.figures_top = self.figures_top.saturating_add_signed(step).min(last);
+            }
+            Part::Layers if self.totals => {
+                let last = self.total_rows().len().saturating_sub(self.heights[1].max(1));
+                self.totals_top = self.totals_top.saturating_add_signed(step).min(last);
             }
             Part::Layers => {
                 self.layer = self.layer.saturating_add_signed(step).min(layers.saturating_sub(1));
@@ -190,6 +244,15 @@ impl Comparing {
         });
         Some((id, row?))
     }
+}
+
+/// A row of what is shown in place of the layers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Total<'a> {
+    /// Ops of one type.
+    Type(&'a TypeRow),
+    /// An op that a backend refused, in a sentence.
+    Refused(String),
 }
 
 /// Areas of the page; one that is not shown is empty.

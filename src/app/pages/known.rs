@@ -1,5 +1,6 @@
 //! What was found out about the shown run, kept: it costs more than a frame may take.
 
+use super::Modes;
 use crate::analysis::{Finding, Outliers, findings, outliers, summary, verdicts};
 use crate::diagnosis::{Diagnosis, diagnose_failure};
 use crate::event::RunId;
@@ -20,6 +21,8 @@ pub struct Known {
     pub summary: Option<String>,
     /// Inferences far from the others; `None` while there are too few to tell.
     pub outliers: Option<Outliers>,
+    /// What its way of measuring tells.
+    pub modes: Modes,
     /// Causes of its failure, once they were looked for. Lines are counted from the begin of the session's log.
     pub diagnosis: Option<Diagnosis>,
     /// How findings are found.
@@ -46,6 +49,7 @@ impl Default for Known {
             findings: Vec::new(),
             summary: None,
             outliers: None,
+            modes: Modes::default(),
             diagnosis: None,
             find: findings,
             found: None,
@@ -65,6 +69,7 @@ impl Known {
             let begun = Instant::now();
             self.findings = (self.find)(store, run);
             self.outliers = outliers(store, run);
+            self.modes = Modes::of(store, run);
             self.summary = summary(run, &verdicts(store, run), &self.findings);
             let cost_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
             let records = store.records();

@@ -7,14 +7,16 @@ mod diagnosis;
 mod findings;
 mod known;
 mod layout;
+mod modes;
 mod outliers;
 
 pub use browser::{Browser, LABEL, Section, detail_rows, paragraph_rows};
-pub use compare::{CompareLayout, Comparing, Part};
+pub use compare::{CompareLayout, Comparing, Part, Total};
 pub use diagnosis::what_failed;
 pub use findings::Counts;
 pub use known::{Known, log_of};
 pub use layout::{PageLayout, PageWishes, layout};
+pub use modes::Modes;
 
 use super::parts::Page;
 use super::symbols::Symbols;
@@ -130,6 +132,7 @@ pub fn content(view: &View, store: &Store, symbols: &Symbols) -> Option<Content>
         Page::Diagnosis => diagnosis::content(run, view.known.diagnosis.as_ref()),
         Page::Findings => findings::content(run, &view.known, symbols),
         Page::Outliers => outliers::content(run, view.known.outliers.as_ref(), symbols),
+        Page::Modes => modes::content(run, &view.known.modes, symbols),
         Page::Start | Page::Live | Page::Compare => return None,
     };
     Some(content.in_symbols(symbols))

@@ -1,5 +1,7 @@
 //! Runs side by side: which ones, their figures, their layers.
 
+mod totals;
+
 use super::Context;
 use crate::analysis::compare::{Cell, LayerCell, LayerRow, Matched, Row, Verdict};
 use crate::app::format;
@@ -22,7 +24,9 @@ const LABEL: u16 = 18;
 
 /// The layout of the page.
 pub fn layout(view: &View, store: &Store, area: Rect) -> CompareLayout {
-    let rows = chooser(store, area.width).len() + warnings(&view.comparing, area.width).len();
+    let rows = chooser(store, area.width).len()
+        + which_backend(&view.comparing, area.width).len()
+        + warnings(&view.comparing, area.width).len();
     CompareLayout::new(area, rows, &view.comparing)
 }
 
@@ -54,10 +58,32 @@ fn chooser(store: &Store, columns: u16) -> Vec<Vec<RunId>> {
     rows
 }
 
-/// What sets the compared runs apart beside what is compared.
+/// Rows of the recommendation.
+const RECOMMENDATION: usize = 2;
+
+/// The recommendation in its first rows; the report has its reasons.
+fn which_backend(comparing: &Comparing, columns: u16) -> Vec<String> {
+    let Some(recommendation) = &comparing.recommendation else { return Vec::new() };
+    let mut text = format!("which backend? {}", clean_text(&recommendation.summary));
+    // Columns have the numbers of their runs here, of which some may be left out.
+    if let Some((column, name)) = recommendation.column.and_then(|at| Some((at, comparing.name(at)?))) {
+        text = text.replace(&format!("(column {})", column + 1), &format!("({name})"));
+    }
+    let room = columns.saturating_sub(4);
+    let mut rows = wrap(&text, room);
+    if rows.len() > RECOMMENDATION {
+        let rest = rows.split_off(RECOMMENDATION - 1).join(" ");
+        rows.push(widgets::fit_end(&rest, room, "...").into_owned());
+    }
+    rows
+}
+
+/// What sets the compared runs apart beside what is compared, and what a backend refused.
 fn warnings(comparing: &Comparing, columns: u16) -> Vec<String> {
+    let refused = comparing.refused().into_iter();
     let found = comparing.comparison.iter().flat_map(|comparison| &comparison.mismatches);
-    found.flat_map(|mismatch| wrap(&format!("! {}", clean_text(&mismatch.text)), columns.saturating_sub(4))).collect()
+    let found = refused.chain(found.map(|mismatch| clean_text(&mismatch.text)));
+    found.flat_map(|text| wrap(&format!("! {text}"), columns.saturating_sub(4))).collect()
 }
 
 struct Drawn<'a> {
@@ -102,8 +128,10 @@ impl Drawn<'_> {
             }
         }
         let from = u16::try_from(rows.len()).unwrap_or(u16::MAX);
-        for (y, line) in (from..inner.height).zip(warnings(comparing, self.layout.head.width)) {
-            put(buf, inner, 1, y, &context.symbols().sentence(line), context.style(Meaning::Warn));
+        let answer = which_backend(comparing, self.layout.head.width).into_iter().map(|line| (line, Meaning::Good));
+        let warned = warnings(comparing, self.layout.head.width).into_iter().map(|line| (line, Meaning::Warn));
+        for (y, (line, meaning)) in (from..inner.height).zip(answer.chain(warned)) {
+            put(buf, inner, 1, y, &context.symbols().sentence(line), context.style(meaning));
         }
     }
 
@@ -238,6 +266,9 @@ impl Drawn<'_> {
             self.frame(buf, self.layout.layers, Some(Part::Layers), &[("layers".to_owned(), Meaning::Title)]);
             return;
         };
+        if self.comparing.totals {
+            return self.totals(buf, comparison.baseline);
+        }
         let words = [
             ("layers".to_owned(), Meaning::Title),
             (super::status::plural(comparison.layers.len() as u64, "layer"), Meaning::Muted),

@@ -76,19 +76,25 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
             && (action != KeyAction::Diagnosis || (view.page != Page::Diagnosis && any_failed(context)))
             && (action != KeyAction::Outliers
                 || (view.page != Page::Outliers && view.known.outliers.as_ref().is_some_and(|found| found.count > 0)))
+            && (action != KeyAction::Open || key_context.screen != "compare" || !view.comparing.totals)
+            && (action != KeyAction::Modes || (view.page != Page::Modes && tells_of_its_mode(context)))
             && (action != KeyAction::Compare || (view.page != Page::Compare && context.store.runs().len() > 1))
             && (action != KeyAction::Findings
                 || (view.page != Page::Findings && !view.known.findings.is_empty() && !counted))
             && (action != KeyAction::Back || key_context.screen != "start" || !context.store.runs().is_empty());
         let Some(key) = keys.first().filter(|_| said) else { continue };
         let key = key.to_string();
-        let word = word(action, key_context.screen, view.paused.is_some());
+        let word = word(action, key_context.screen, view.paused.is_some(), view.comparing.totals);
         if x + width(&key) + 1 + width(word) > end {
             break;
         }
         x = put(buf, room, x, 0, &key, context.style(Meaning::Key));
         x = put(buf, room, x + 1, 0, word, context.style(Meaning::Muted)) + 2;
     }
+}
+
+fn tells_of_its_mode(context: &Context<'_>) -> bool {
+    context.run.is_some_and(|run| context.view.known.modes.tell(run))
 }
 
 fn any_failed(context: &Context<'_>) -> bool {
@@ -111,16 +117,17 @@ fn findings(context: &Context<'_>, key_context: &KeyContext) -> Option<(String, 
     shown.then(|| (format!("{key}{} ", words.join(", ")), context.style(counts.meaning())))
 }
 
-fn word(action: KeyAction, screen: &str, paused: bool) -> &'static str {
+fn word(action: KeyAction, screen: &str, paused: bool, totals: bool) -> &'static str {
     match (action, screen) {
         (KeyAction::Open, "live") => "details",
         (KeyAction::Open, "filter") => "keep",
         (KeyAction::Back, "filter") => "clear",
         (KeyAction::Open, "start") => "choose",
+        (KeyAction::OpTypes, _) if totals => "layers",
         (KeyAction::Open, "compare") => "look at layer",
         (KeyAction::NextEntry, "compare") => "next run",
         (KeyAction::Toggle, "compare") => "in or out",
-        (KeyAction::Open, "diagnosis" | "findings" | "outliers") => "look there",
+        (KeyAction::Open, "diagnosis" | "findings" | "outliers" | "modes") => "look there",
         (KeyAction::FocusNext, "start") => "next section",
         (KeyAction::Pause, _) if paused => "go on",
         _ => action.short(),

@@ -65,8 +65,9 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
             "diagnosis" => ("Diagnosis of a failed run", false),
             "findings" if here == screen => ("Findings", false),
             "outliers" => ("Outliers", false),
+            "modes" => ("Modes", false),
             "compare" => ("Compare", false),
-            "findings" => ("Diagnosis, findings, outliers", false),
+            "findings" => ("Diagnosis, findings, outliers, modes", false),
             "start" => ("Start screen", false),
             "picker" => ("Choosing a file (type to filter, or a path)", true),
             _ => ("Typing a filter", true),
@@ -77,7 +78,7 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
         lines.push((String::new(), heading.to_owned()));
         for (action, keys) in all(view, KeyContext { screen, text_input, ..base }) {
             // What is the same in the live view and on its pages is said once.
-            if matches!(screen, "live" | "diagnosis" | "findings" | "outliers" | "compare") {
+            if matches!(screen, "live" | "diagnosis" | "findings" | "outliers" | "modes" | "compare") {
                 if said.contains(&(action, keys.clone())) {
                     continue;
                 }
