@@ -17,7 +17,9 @@ const FULL: f64 = 95.0;
 /// Part of the machine taken by others that matters.
 const OTHERS: f64 = 0.1;
 /// Findings that tell of the same where they are there: the slowdown is told with the first of them.
-const SAME: [&str; 3] = ["trust.throttled", "trust.drift", "trust.level-shift"];
+const SAME: [&str; 4] = ["bound.thermal-throttling", "trust.throttled", "trust.drift", "trust.level-shift"];
+/// Those of them that tell of heat.
+const HEAT: usize = 2;
 
 /// The moment from which on inferences take longer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -207,7 +209,8 @@ pub(super) fn tell(run: &Run, sustained: Option<&Sustained>, findings: &mut Vec<
     let Some((slow, (from_us, _))) = slow.zip(run.clean.window_us()) else { return };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive time")]
     let at = Place::Moment(from_us + (slow.after_s * 1e6) as u64);
-    let same = SAME.iter().find_map(|id| {
+    let same = &SAME[if slow.cause == Cause::Contention { HEAT } else { 0 }..];
+    let same = same.iter().find_map(|id| {
         // A drift to faster inferences is another one.
         findings.iter().position(|finding| finding.id == *id && !finding.title.contains("faster"))
     });
