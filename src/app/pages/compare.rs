@@ -147,9 +147,29 @@ impl Comparing {
         timed.map(Total::Type).chain(self.refused().into_iter().map(Total::Refused)).collect()
     }
 
-    /// Number and backend of a column, as they stand above it.
-    pub fn name(&self, column: usize) -> Option<&str> {
-        self.names.get(column).map(String::as_str)
+    /// A sentence with the runs that stand above the columns in place of `column 2 and 3`: some runs may be left out, so
+    /// columns have other numbers than runs.
+    pub fn with_names(&self, text: &str) -> String {
+        let mut pieces = text.split("column ");
+        let mut out = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let mut rest = piece;
+            let mut names: Vec<&str> = Vec::new();
+            loop {
+                let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+                let number = rest[..digits].parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                let Some(name) = number.and_then(|column| self.names.get(column)) else { break };
+                names.push(name);
+                rest = &rest[digits..];
+                match rest.strip_prefix(" and ").filter(|next| next.starts_with(|c: char| c.is_ascii_digit())) {
+                    Some(next) => rest = next,
+                    None => break,
+                }
+            }
+            out.push_str(&if names.is_empty() { "column ".to_owned() } else { names.join(" and ") });
+            out.push_str(rest);
+        }
+        out
     }
 
     /// Ops that backends refused, a sentence each.
@@ -157,7 +177,7 @@ impl Comparing {
         let Some(comparison) = &self.comparison else { return Vec::new() };
         let sentence = |refused: &RefusedOp| {
             let kind = refused.op_type.as_ref().map_or_else(String::new, |kind| format!(" ({})", clean_text(kind)));
-            let name = self.name(refused.column).unwrap_or("a run");
+            let name = self.names.get(refused.column).map_or("a run", String::as_str);
             format!("{name} cannot run op `{}`{kind}", clean_text(&refused.op))
         };
         comparison.refused.iter().map(sentence).collect()
@@ -293,5 +313,20 @@ impl CompareLayout {
         let wanted = rows(figures.max(1)).saturating_add(1 + frame);
         (layout.figures, layout.layers) = split_top(rest, wanted.min(rest.height * 11 / 20));
         layout
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_get_the_names_of_their_runs() {
+        let names = ["2 cpu", "5 htp", "11 gpu"].map(str::to_owned).to_vec();
+        let comparing = Comparing { names, ..Comparing::default() };
+        let told = |text: &str| comparing.with_names(text);
+        assert_eq!(told("cpu (column 1), as column 2 and 3 is"), "cpu (2 cpu), as 5 htp and 11 gpu is");
+        assert_eq!(told("column 3"), "11 gpu");
+        assert_eq!(told("column 4, a column of column 0 and column "), "column 4, a column of column 0 and column ");
     }
 }

@@ -105,8 +105,8 @@ fn over_time(told: &Sustained, symbols: &Symbols) -> Entry {
             Some(seen) => Item::new("seen", clean_text(seen)),
             None => Item::new("course", clean_text(text)).meaning(if index == 0 { meaning } else { Meaning::Text }),
         };
-        let same = items.last().is_some_and(|last: &Item| last.label == item.label);
-        items.push(if same && item.label == "seen" { Item { label: "", ..item } } else { item });
+        let more = item.label == "seen" && items.iter().any(|known| known.label == "seen");
+        items.push(if more { Item { label: "", ..item } } else { item });
     }
     let text = format!("of {} each", format::duration(told.window_s * 1e6, symbols));
     items.push(table("windows", text, &windows_table(told), symbols));

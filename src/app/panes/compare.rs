@@ -64,11 +64,7 @@ const RECOMMENDATION: usize = 2;
 /// The recommendation in its first rows; the report has its reasons.
 fn which_backend(comparing: &Comparing, columns: u16) -> Vec<String> {
     let Some(recommendation) = &comparing.recommendation else { return Vec::new() };
-    let mut text = format!("which backend? {}", clean_text(&recommendation.summary));
-    // Columns have the numbers of their runs here, of which some may be left out.
-    if let Some((column, name)) = recommendation.column.and_then(|at| Some((at, comparing.name(at)?))) {
-        text = text.replace(&format!("(column {})", column + 1), &format!("({name})"));
-    }
+    let text = format!("which backend? {}", comparing.with_names(&clean_text(&recommendation.summary)));
     let room = columns.saturating_sub(4);
     let mut rows = wrap(&text, room);
     if rows.len() > RECOMMENDATION {
