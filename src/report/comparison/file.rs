@@ -137,12 +137,37 @@ struct Header {
     schema: Option<String>,
 }
 
+/// What to give in place of a file that is none of both.
+const GIVE: &str = "give what `qnnscope run MODEL --json > NAME.json` printed or `--record NAME.jsonl` wrote";
+/// Beginning of a ZIP archive, which a DLC is.
+const ZIP: &[u8] = b"PK\x03\x04";
+
+/// Why bytes are no document at all. Parsers' words are for those who wrote a parser, so the usual cases have their own.
+fn no_document(bytes: &[u8], error: Option<&serde_json::Error>) -> String {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    match (first, error) {
+        (None, _) => format!("is empty; {GIVE}"),
+        (Some(b'{'), Some(error)) if error.is_eof() => {
+            format!("is cut off: it ends in the middle of its JSON; make it anew, or {GIVE}")
+        }
+        (Some(b'{'), Some(error)) => format!("is no JSON document: {error}; {GIVE}"),
+        _ if bytes.starts_with(ZIP) => {
+            format!("is no result document but an archive, such as a DLC: run the model first, and {GIVE}")
+        }
+        _ => format!("is no result document and no session; {GIVE}"),
+    }
+}
+
 /// The runs of a result document.
 ///
 /// # Errors
 /// What is wrong with it, in words that follow the file's name.
 pub fn sides(bytes: &[u8]) -> Result<Vec<Side>, String> {
-    let header: Header = serde_json::from_slice(bytes).map_err(|error| format!("is no JSON document: {error}"))?;
+    // Structs may be read from arrays, too; a document is an object.
+    if !bytes.trim_ascii_start().starts_with(b"{") {
+        return Err(no_document(bytes, None));
+    }
+    let header: Header = serde_json::from_slice(bytes).map_err(|error| no_document(bytes, Some(&error)))?;
     match header.schema.as_deref() {
         Some(RESULT_SCHEMA) => {}
         Some(other) => {
