@@ -3,7 +3,7 @@
 mod bounds;
 mod cadence;
 pub mod compare;
-mod constraints;
+pub(crate) mod constraints;
 mod course;
 mod energy;
 mod figures;

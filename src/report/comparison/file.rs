@@ -1,8 +1,10 @@
 //! Runs of a result document, `qnnscope.result/1`, as columns of a comparison.
 
-use crate::analysis::compare::{Series, Side, SideCounter, SideFailure, SideLatency, SideOp, SideSetting, refused_op};
+use crate::analysis::compare::{
+    GraphFacts, Series, Side, SideCounter, SideFailure, SideLatency, SideOp, SideSetting, refused_op,
+};
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{DeviceInfo, Driver, RuntimeInfo, Stage, TensorData, clean_text};
+use crate::event::{DeviceInfo, Driver, Mode, RuntimeInfo, Stage, TensorData, clean_text};
 use crate::report::RESULT_SCHEMA;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -59,6 +61,34 @@ struct Run {
     outputs: Vec<String>,
     #[serde(default)]
     counters: Option<Vec<SideCounter>>,
+    #[serde(default)]
+    mode: Mode,
+    #[serde(default)]
+    pace: Option<Pace>,
+    #[serde(default)]
+    graph_facts: Option<GraphFacts>,
+}
+
+/// Of a paced run, what its inferences themselves took.
+#[derive(Debug, Deserialize)]
+struct Pace {
+    #[serde(rename = "service_us")]
+    figures: Service,
+    #[serde(default, rename = "service_stddev_us")]
+    stddev_us: Option<f64>,
+    #[serde(default, rename = "service_series")]
+    series: Option<Series>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Service {
+    samples: u64,
+    mean: Option<f64>,
+    p50: Option<f64>,
+    p90: Option<f64>,
+    p95: Option<f64>,
+    p99: Option<f64>,
+    max: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -85,6 +115,8 @@ struct Latency {
     mean: Option<f64>,
     stddev: Option<f64>,
     p50: Option<f64>,
+    #[serde(default)]
+    p90: Option<f64>,
     p95: Option<f64>,
     p99: Option<f64>,
     max: Option<f64>,
@@ -206,6 +238,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         notes.push("its file does not tell which op feeds which: fused ops are taken to follow each other".to_owned());
     }
     let device = run.device.as_ref();
+    let service = run.pace.filter(|pace| pace.figures.samples > 0).map(service);
     Side {
         origin: String::new(),
         backend: run.backend,
@@ -229,6 +262,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
                 applied: setting.outcome == "applied",
             })
             .collect(),
+        mode: run.mode,
         warmup: run.latency_us.as_ref().map_or(0, |latency| latency.warmup),
         seed,
         inputs: run.inputs,
@@ -243,14 +277,17 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         first_us: run.first_inference_us,
         latency: run.latency_us.map(|latency| SideLatency {
             count: latency.samples,
+            support: latency.samples,
             mean: latency.mean,
             stddev: latency.stddev,
             p50: latency.p50,
+            p90: latency.p90,
             p95: latency.p95,
             p99: latency.p99,
             max: latency.max,
             series: latency.series.map(Series::bounded),
         }),
+        service,
         throughput_ips: run.throughput_ips,
         memory_peak: run.memory_bytes.rss_peak.map(|bytes| bytes as f64),
         memory_delta: run.memory_bytes.rss_delta.map(|bytes| bytes as f64),
@@ -266,7 +303,13 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         op_time_derived: run.ops.iter().any(|op| op.time_derived),
         ops,
         outputs: run.outputs,
-        facts: None,
+        facts: run.graph_facts,
         notes,
     }
+}
+
+fn service(pace: Pace) -> SideLatency {
+    let Service { samples, mean, p50, p90, p95, p99, max } = pace.figures;
+    let (stddev, series) = (pace.stddev_us, pace.series.map(Series::bounded));
+    SideLatency { count: samples, support: samples, mean, stddev, p50, p90, p95, p99, max, series }
 }
