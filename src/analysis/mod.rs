@@ -46,8 +46,23 @@ pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     findings.extend(constraints::findings(store, run));
     findings.extend(verdicts(store, run).findings());
     findings.extend(rules::findings(store, run));
+    told_once(&mut findings);
     finding::rank(&mut findings);
     findings
+}
+
+/// Leaves out what another finding tells better: of the same readings, the one that says more of them.
+fn told_once(findings: &mut Vec<Finding>) {
+    const AGAIN: [(&str, &str); 3] = [
+        ("trust.throttled", "bound.thermal-throttling"),
+        ("bound.contention", "trust.background-load"),
+        ("m2-warm-up", "trust.few-samples"),
+    ];
+    for (less, more) in AGAIN {
+        if findings.iter().any(|finding| finding.id == more) {
+            findings.retain(|finding| finding.id != less);
+        }
+    }
 }
 
 /// True for counters of temperatures that follow the work: not the battery's and the modem's, which have their own.
