@@ -109,7 +109,8 @@ impl SideLatency {
         let every = |series: &Series| usize::try_from(stride / series.stride.max(1)).unwrap_or(usize::MAX).max(1);
         let values = kept.iter().flat_map(|series| series.values.iter().step_by(every(series)).copied()).collect();
         let series = Series { stride, values };
-        let count: u64 = parts.iter().map(|part| part.count).sum();
+        // Files may claim any count.
+        let count = parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.count));
         let mean = parts.iter().map(|part| Some(part.mean? * part.count as f64)).sum::<Option<f64>>();
         let mean = mean.map(|sum| sum / count.max(1) as f64);
         let squares = |part: &&Self| {

@@ -384,6 +384,8 @@ fn rounds_are_put_together_as_one_distribution() {
     thin.series = Some(Series { stride: 4, values: one.iter().step_by(4).copied().collect() });
     let kept = SideLatency::pooled(&[&thin, &b]).unwrap().series.unwrap();
     assert_eq!((kept.stride, kept.values.len()), (4, 25));
+    thin.count = u64::MAX;
+    assert_eq!(SideLatency::pooled(&[&thin, &b]).map(|all| all.count), Some(u64::MAX));
     thin.series = None;
     assert_eq!(SideLatency::pooled(&[&thin, &b]), None);
     // No percentile that a single round does not support.
