@@ -1,6 +1,6 @@
 //! Which backend: the end of a report on several runs, and the `qnnscope.recommend/1` document.
 
-use crate::analysis::compare::{CompareOptions, Comparison, GraphFacts, Side, compare};
+use crate::analysis::compare::{GraphFacts, Side};
 use crate::analysis::recommend::{Recommendation, Target, measured};
 use crate::devices::soc_by_part;
 use crate::event::clean_text;
@@ -12,7 +12,8 @@ use std::fmt::Write;
 /// Width of the text.
 const WIDTH: usize = 80;
 
-/// The recommendation of a session with several runs; `None` with one, or while a run goes on.
+/// The recommendation of a session with several runs; `None` where they leave nothing to choose (one backend in rounds or at
+/// several rates), or while a run goes on.
 pub fn recommendation(store: &Store) -> Option<Recommendation> {
     let runs = store.runs();
     if runs.len() < 2 || runs.iter().any(|run| !run.is_ended()) {
@@ -20,15 +21,15 @@ pub fn recommendation(store: &Store) -> Option<Recommendation> {
     }
     let runs: Vec<&Run> = runs.iter().collect();
     let sides: Vec<Side> = runs.iter().map(|run| Side::of(store, run)).collect();
-    of_sides(store, &runs, &sides, &compare(&sides, &CompareOptions::default()))
+    of_sides(store, &runs, &sides)
 }
 
 /// The recommendation of these runs of a session, whose columns are `sides`.
-pub fn of_sides(store: &Store, runs: &[&Run], sides: &[Side], comparison: &Comparison) -> Option<Recommendation> {
+pub fn of_sides(store: &Store, runs: &[&Run], sides: &[Side]) -> Option<Recommendation> {
     let part = runs.iter().find_map(|run| store.device(&run.plan.device)?.soc.as_deref());
     let target = Target { soc: part.and_then(soc_by_part) };
     let constraints = runs.first().map(|run| (&run.plan.constraints).into()).unwrap_or_default();
-    measured(sides, comparison, target, &constraints)
+    measured(sides, &[], target, &constraints)
 }
 
 /// What `qnnscope recommend` says of a model.

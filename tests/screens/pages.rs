@@ -660,7 +660,7 @@ fn the_recommendation_waits_for_all_runs_and_goes_by_those_that_are_chosen() {
     assert_eq!(view.comparing.recommendation, None, "one run is no choice");
     press(&session, &mut view, &[KeyAction::Toggle]);
     assert!(view.comparing.recommendation.is_some());
-    session.load(2, Backend::Cpu, 60);
+    session.load(2, Backend::Gpu, 60);
     press(&session, &mut view, &[KeyAction::Redraw]);
     assert_eq!(view.comparing.recommendation, None, "a run goes on");
     session.emit(Some(2), Event::RunFinished { status: RunStatus::Stopped });

@@ -105,14 +105,8 @@ impl Comparing {
         let at = baseline.and_then(|id| columns.iter().position(|column| *column == id));
         let options = CompareOptions { baseline: at, sort: self.sort, accuracy: Vec::new() };
         self.comparison = (!sides.is_empty()).then(|| compare(&sides, &options));
-        self.recommendation = (ended == chosen.len() && sides.len() > 1)
-            .then(|| {
-                // The answer does not depend on the baseline that is looked at.
-                let chosen_baseline = at.map(|_| compare(&sides, &CompareOptions::default()));
-                let comparison = chosen_baseline.as_ref().or(self.comparison.as_ref())?;
-                recommendation_of_sides(store, &chosen, &sides, comparison)
-            })
-            .flatten();
+        let over = ended == chosen.len() && sides.len() > 1;
+        self.recommendation = over.then(|| recommendation_of_sides(store, &chosen, &sides)).flatten();
         self.columns.clone_from(&columns);
         let name = |run: &&Run| format!("{} {}", store.run_number(run.id).unwrap_or_default(), run.plan.backend);
         self.names = chosen.iter().map(name).collect();
@@ -147,13 +141,13 @@ impl Comparing {
         timed.map(Total::Type).chain(self.refused().into_iter().map(Total::Refused)).collect()
     }
 
-    /// A sentence with the runs that stand above the columns in place of `column 2 and 3`: some runs may be left out, so
+    /// A sentence with the runs that stand above the columns in place of `columns 2 and 3`: some runs may be left out, so
     /// columns have other numbers than runs.
     pub fn with_names(&self, text: &str) -> String {
-        let mut pieces = text.split("column ");
+        let mut pieces = text.split("column");
         let mut out = pieces.next().unwrap_or_default().to_owned();
         for piece in pieces {
-            let mut rest = piece;
+            let mut rest = piece.strip_prefix('s').unwrap_or(piece).trim_start();
             let mut names: Vec<&str> = Vec::new();
             loop {
                 let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -166,7 +160,11 @@ impl Comparing {
                     None => break,
                 }
             }
-            out.push_str(&if names.is_empty() { "column ".to_owned() } else { names.join(" and ") });
+            if names.is_empty() {
+                out.push_str("column");
+                rest = piece;
+            }
+            out.push_str(&names.join(" and "));
             out.push_str(rest);
         }
         out
@@ -325,8 +323,8 @@ mod tests {
         let names = ["2 cpu", "5 htp", "11 gpu"].map(str::to_owned).to_vec();
         let comparing = Comparing { names, ..Comparing::default() };
         let told = |text: &str| comparing.with_names(text);
-        assert_eq!(told("cpu (column 1), as column 2 and 3 is"), "cpu (2 cpu), as 5 htp and 11 gpu is");
+        assert_eq!(told("cpu (column 1), as columns 2 and 3 are"), "cpu (2 cpu), as 5 htp and 11 gpu are");
         assert_eq!(told("column 3"), "11 gpu");
-        assert_eq!(told("column 4, a column of column 0 and column "), "column 4, a column of column 0 and column ");
+        assert_eq!(told("column 4, columns of column 0 and column "), "column 4, columns of column 0 and column ");
     }
 }
