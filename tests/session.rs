@@ -44,6 +44,25 @@ fn assert_same(live: &Value, replayed: &Value, at: &str) {
     }
 }
 
+/// Sessions of the bundled models on the CPU backend of a machine on which nothing else ran.
+#[test]
+fn quiet_runs_on_the_processor_have_no_finding_above_info() {
+    for (name, inferences) in [("quiet-cpu-float.jsonl", 400), ("quiet-cpu-int8.jsonl", 100)] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/sessions").join(name);
+        let (document, _, truncated) = replay(&path);
+        let run = &document["runs"][0];
+        assert!(!truncated && run["latency_us"]["count"] == inferences, "{name}");
+        assert_eq!(
+            (&run["simulated"], &run["trust"]["verdict"]),
+            (&Value::Bool(false), &Value::from("trusted")),
+            "{name}"
+        );
+        let findings = run["findings"].as_array().unwrap();
+        assert!(findings.len() >= 2, "{name}: something is known of it");
+        assert!(findings.iter().all(|finding| finding["severity"] == "info"), "{name}: {findings:#?}");
+    }
+}
+
 #[test]
 fn a_recorded_session_gives_the_same_document() {
     let done = Qnnscope::on(&runtime_247())
