@@ -7,7 +7,7 @@
 mod logs;
 mod support;
 
-use logs::{Known, Numbers, WRAPPINGS, cases, field, noise, runs, wrapped};
+use logs::{Known, Numbers, WRAPPINGS, audit, cases, field, noise, runs, wrapped};
 use proptest::prelude::*;
 use qnnscope::diagnosis::{Diagnoser, Diagnosis, causes, diagnose_failure};
 use qnnscope::event::{Failure, Stage};
@@ -63,6 +63,14 @@ fn field_logs_get_their_cause_first() {
 }
 
 #[test]
+fn logs_of_an_audit_get_their_cause_first_and_healthy_ones_none() {
+    let logs = audit();
+    let healthy = logs.iter().filter(|log| log.right.is_empty()).count();
+    assert_eq!((logs.len(), healthy), (51, 28));
+    all_right(&logs);
+}
+
+#[test]
 fn logs_of_real_runs_get_their_cause_first() {
     let logs: Vec<Known> = runs().into_iter().filter(|log| log.name != ONLY_OUTPUTS_SHOW).collect();
     assert_eq!(logs.len(), 23);
@@ -100,7 +108,7 @@ fn other_tools_prefixes_paths_and_encodings_change_nothing() {
             right: vec![id.clone()],
         })
     });
-    let logs: Vec<Known> = field().into_iter().chain(runs()).chain(written).collect();
+    let logs: Vec<Known> = field().into_iter().chain(audit()).chain(runs()).chain(written).collect();
     let (mut right, mut wrong) = (0, Vec::new());
     for known in &logs {
         // A prefix makes more of a log of one line, and a log that stops is one of qnn-net-run's own form.

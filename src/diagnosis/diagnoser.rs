@@ -1,8 +1,10 @@
 //! Reading a log once, from its first byte to its last, in bounded memory.
 
-use super::catalogue::causes;
+use super::answers::Answers;
+use super::catalogue::{Voids, causes};
 use super::facts::Facts;
 use super::finding::{Diagnosis, Evidence, excerpt};
+use super::near::Nearness;
 use super::repeats::Repeats;
 use super::rules::{Rules, Scratch, Target, rules};
 use super::score::score;
@@ -26,6 +28,10 @@ pub struct Diagnoser {
     facts: Facts,
     scratch: Scratch,
     repeats: Repeats,
+    near: Nearness,
+    answers: Answers,
+    /// The flag that the log has to do with QNN, by its place.
+    qnn: Option<usize>,
     /// Start of a line whose end has not come yet.
     line: Vec<u8>,
     /// True while the start of the current line was read as a piece of its own.
@@ -55,6 +61,9 @@ impl Diagnoser {
             facts: Facts::default(),
             scratch: Scratch::default(),
             repeats: Repeats::default(),
+            near: Nearness::default(),
+            answers: Answers::default(),
+            qnn: rules.flag("qnn"),
             line: Vec::new(),
             in_line: false,
             lines: 0,
@@ -78,6 +87,9 @@ impl Diagnoser {
 
     /// The log has to do with QNN whatever its lines say.
     pub(super) fn set_flag(&mut self, name: &str, text: &str) {
+        if name == "qnn" {
+            self.near.is_own();
+        }
         if let Some(flag) = self.rules.flag(name) {
             self.flags[flag].get_or_insert_with(|| Evidence { line: 0, text: text.to_owned() });
         }
@@ -217,6 +229,10 @@ impl Diagnoser {
 
     /// Everything one line (or piece of one) says.
     fn read(&mut self, number: u64, line: &[u8]) {
+        if self.answers.covers(number, line) {
+            return;
+        }
+        self.near.note(number, line);
         if self.repeats.is_known(line) {
             return;
         }
@@ -231,14 +247,21 @@ impl Diagnoser {
             }
             match target {
                 Target::Flag(flag) => {
-                    self.flags[flag].get_or_insert_with(|| Evidence { line: number, text: excerpt(line) });
-                    self.done[index] = true;
+                    let again = self.rules.voids[flag] == Voids::Earlier;
+                    if again || self.flags[flag].is_none() {
+                        self.flags[flag] = Some(Evidence { line: number, text: excerpt(line) });
+                    }
+                    // The lines that show where QNN is are counted, too.
+                    self.done[index] = !again && (self.qnn != Some(flag) || self.near.is_full());
                 }
-                Target::Signal { cause, signal } if !harmless => {
-                    self.signals[cause][signal] = Some(Evidence { line: number, text: excerpt(line) });
-                    self.done[index] = true;
+                Target::Signal { cause, signal, near } if !harmless => {
+                    let evidence = Evidence { line: number, text: excerpt(line) };
+                    if near.is_none_or(|near| self.near.decide((cause, signal), near, &evidence, line)) {
+                        self.signals[cause][signal] = Some(evidence);
+                        self.done[index] = true;
+                    }
                 }
-                Target::Signal { .. } | Target::Harmless => {}
+                Target::Signal { .. } | Target::Harmless | Target::Answer => {}
                 Target::Skel => {
                     self.facts.skel_line(line);
                     self.done[index] = self.facts.enough_skels();
@@ -258,6 +281,12 @@ impl Diagnoser {
         filter.finish(|text| self.text(text));
         if self.in_line || !self.line.is_empty() {
             self.end_line();
+        }
+        for ((cause, signal), evidence) in self.near.at_end() {
+            let seen = &mut self.signals[cause][signal];
+            if seen.as_ref().is_none_or(|seen| evidence.line < seen.line) {
+                *seen = Some(evidence);
+            }
         }
         let last = self.last.clone();
         for (fact, text) in self.facts.at_end(self.bytes) {

@@ -1,6 +1,7 @@
 //! The catalogue's patterns, compiled: which lines are worth a look, and what a line says.
 
-use super::catalogue::{FACTS, Pattern, catalogue};
+use super::catalogue::{FACTS, Near, Pattern, Voids, catalogue};
+use super::denied::Denied;
 use super::numbers;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::bytes::{Regex, RegexBuilder};
@@ -15,13 +16,15 @@ pub enum Target {
     /// The line looks bad and is not.
     Harmless,
     /// Signal of a cause, by their places in the catalogue.
-    Signal { cause: usize, signal: usize },
+    Signal { cause: usize, signal: usize, near: Option<Near> },
     /// Names a skel; see [`super::facts`].
     Skel,
     /// Names the version of a tool or library.
     Version,
     /// An op was refused.
     Refusal,
+    /// What a chat model is asked or answers begins or ends.
+    Answer,
 }
 
 /// One compiled pattern.
@@ -42,6 +45,8 @@ pub struct Rules {
     pub list: Vec<Rule>,
     /// Names of the flags, then of the facts.
     pub flags: Vec<String>,
+    /// By flag: which signals it excludes.
+    pub voids: Vec<Voids>,
     /// Literals that make a line worth a look.
     pub anchors: Option<AhoCorasick>,
     /// The rules that each anchor can lead to, without the harmless ones.
@@ -68,8 +73,9 @@ impl Literals {
         *self.0.entry(text.to_ascii_lowercase()).or_insert(next)
     }
 
+    /// Of texts of which one is enough, or none may be there.
     fn ids(&mut self, texts: &[String]) -> Vec<usize> {
-        texts.iter().map(|text| self.id(text)).collect()
+        texts.iter().flat_map(|text| fastrpc_spellings(text)).map(|text| self.id(&text)).collect()
     }
 
     fn in_order(&self) -> Vec<&str> {
@@ -87,13 +93,18 @@ impl Rules {
                 flags.push(name.to_owned());
             }
         }
+        let voids = flags.iter().map(|name| {
+            let known = catalogue().flag.iter().find(|flag| flag.name == *name && flag.voids != Voids::All);
+            known.map_or(Voids::All, |flag| flag.voids)
+        });
+        let voids = voids.collect();
         let mut literals = Literals::default();
         let mut rules = Vec::new();
         let mut leads: Vec<(Vec<usize>, bool)> = Vec::new();
         for (pattern, target) in patterns(&flags) {
             let rule = Rule {
                 target,
-                all: literals.ids(&pattern.all),
+                all: pattern.all.iter().map(|text| literals.id(text)).collect(),
                 any: literals.ids(&pattern.any),
                 any_of: literals.ids(&pattern.any_of),
                 not: literals.ids(&pattern.not),
@@ -131,7 +142,15 @@ impl Rules {
                 anchored.push(telling);
             }
         }
-        Self { anchors: automaton(&anchors), literals: automaton(&texts), list: rules, flags, anchored, candidates }
+        Self {
+            anchors: automaton(&anchors),
+            literals: automaton(&texts),
+            list: rules,
+            flags,
+            voids,
+            anchored,
+            candidates,
+        }
     }
 
     /// Place of a flag.
@@ -142,6 +161,8 @@ impl Rules {
     /// Calls `hit` for every rule that the line fits, in the order of the rules.
     pub fn apply(&self, line: &[u8], scratch: &mut Scratch, mut hit: impl FnMut(&Rule, usize)) {
         let Some(literals) = &self.literals else { return };
+        let denied = Denied::of(line);
+        let line = denied.line();
         scratch.present.resize(self.candidates.len(), false);
         for literal in scratch.met.drain(..) {
             scratch.present[literal] = false;
@@ -198,7 +219,7 @@ fn patterns(flags: &[String]) -> Vec<(Pattern, Target)> {
     for (cause, entry) in whole.cause.iter().enumerate() {
         for (signal, entry) in entry.signal.iter().enumerate() {
             if !entry.pattern.is_empty() {
-                list.push((entry.pattern.clone(), Target::Signal { cause, signal }));
+                list.push((entry.pattern.clone(), Target::Signal { cause, signal, near: entry.near }));
             }
         }
     }
@@ -207,6 +228,7 @@ fn patterns(flags: &[String]) -> Vec<(Pattern, Target)> {
     list.push((literals(&["skel.so"]), Target::Skel));
     list.push((literals(&["build version"]), Target::Version));
     list.push((literals(&["failed to validate op", "validateopconfig failed"]), Target::Refusal));
+    list.push((literals(&["[begin]:", "[end]", "[prompt]:", "[kpis]"]), Target::Answer));
     list
 }
 
@@ -219,9 +241,21 @@ impl Pattern {
 
 /// How a code is written in logs.
 fn spellings(code: u64) -> Vec<String> {
-    let mut list = vec![code.to_string(), format!("0x{code:x}"), format!("0x{code:04x}"), format!("0x{code:08x}")];
+    let hex = [1, 4, 8, 16].map(|width| format!("0x{code:0width$x}"));
+    let mut list = vec![code.to_string()];
+    list.extend(hex);
     list.extend(numbers::symbols(code).map(str::to_owned));
     list
+}
+
+/// FastRPC's `0x8000....` as it is also written: without `0x`, decimal, and as a negative number.
+fn fastrpc_spellings(text: &str) -> Vec<String> {
+    let digits = text.strip_prefix("0x8").filter(|digits| digits.len() == 7);
+    let value = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).map(|low| low | 0x8000_0000);
+    value.map_or_else(
+        || vec![text.to_owned()],
+        |value| vec![format!("{value:x}"), value.to_string(), value.cast_signed().to_string()],
+    )
 }
 
 pub(super) fn regex(text: &str) -> Result<Regex, regex::Error> {
