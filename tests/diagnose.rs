@@ -253,6 +253,41 @@ fn huge_lines_are_read_in_pieces() {
     assert_eq!((diagnosis.causes[0].evidence[0].line, diagnosis.lines), (1, 2));
 }
 
+#[test]
+fn a_long_lines_evidence_is_cut_around_what_it_shows() {
+    let mut log = vec![b'x'; 20_000];
+    log.extend(b" QnnDsp <E> Request feature arch with value 81 unsupported ");
+    log.extend([b'y'; 20_000]);
+    let evidence = &diagnose(&log).causes[0].evidence[0];
+    assert!(evidence.text.contains("Request feature arch") && evidence.text.len() < 700, "{}", evidence.text);
+    // Over the edge of a piece.
+    for before in 32_700..32_768 {
+        let mut log = vec![b'x'; before];
+        log.extend(b" QnnDsp <E> Request feature arch with value 81 unsupported ");
+        log.extend([b'y'; 40_000]);
+        assert_eq!(diagnose(&log).causes[0].id, "context-binary-arch-newer", "{before}");
+    }
+}
+
+#[test]
+fn line_ends_and_encodings_of_all_kinds_are_read() {
+    let text = "QnnDsp <I> starts\rQnnDsp <E> Request feature arch with value 81 unsupported\rend\r";
+    let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let escaped = text.replace("Request", "\u{1}").into_bytes();
+    let escaped: Vec<u8> = escaped.split(|c| *c == 1).collect::<Vec<_>>().join(&b"\x9b1;31mRequest\x9bm"[..]);
+    for log in [text.as_bytes().to_vec(), wide, big, escaped] {
+        let diagnosis = diagnose(&log);
+        let first = &diagnosis.causes[0];
+        let evidence = &first.evidence[0];
+        assert_eq!((first.id, evidence.line, diagnosis.lines), ("context-binary-arch-newer", 2, 3), "{log:?}");
+        assert_eq!(evidence.text, "QnnDsp <E> Request feature arch with value 81 unsupported");
+    }
+    // The byte of an escape is part of many characters.
+    let chinese = "QnnDsp <E> \u{9519}\u{8bdb}\u{5b9b} Request feature arch with value 81 unsupported";
+    assert_eq!(diagnose(chinese.as_bytes()).causes[0].evidence[0].text, chinese);
+}
+
 fn in_pieces(log: &[u8], cuts: &[usize]) -> Diagnosis {
     let mut diagnoser = Diagnoser::new();
     let mut from = 0;

@@ -1,11 +1,15 @@
 //! What a chat model was asked and said is in the log of its runner, and is no part of what happened.
 
-use memchr::memmem;
+use memchr::memmem::{self, Finder};
+use std::sync::LazyLock;
 
 /// An answer without an end is over after this many lines.
 const LONGEST: u64 = 400;
 /// What a line begins with that the runner prints after an answer.
 const AFTER: [&[u8]; 6] = [b"[KPIS]", b"[PROMPT]", b"[ERROR]", b"[WARN", b"[INFO]", b"[DEBUG]"];
+
+static BEGIN: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("[BEGIN]:"));
+static QUESTION: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("[PROMPT]:"));
 
 /// Where in an answer the log is.
 #[derive(Debug, Default)]
@@ -28,7 +32,7 @@ impl Answers {
                 return true;
             }
         }
-        let Some(at) = memmem::find(line, b"[BEGIN]:") else { return memmem::find(line, b"[PROMPT]:").is_some() };
+        let Some(at) = BEGIN.find(line) else { return QUESTION.find(line).is_some() };
         if memmem::find(&line[at..], b"[END]").is_none() {
             self.begun = Some(number);
         }

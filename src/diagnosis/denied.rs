@@ -10,7 +10,7 @@ static DENIALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(concat!(
         r"(?:\b|_)(errors?|err|errno|fail|failed|fails|failures?|errorcode)",
         r"(?:[ _]?(?:code|count|status|number|no|num))?(?:\s*[:=]\s*|\s+)(?:0x0+|0|none|success|ok|no error)(?:\b|$)",
-        r"|(?:^|[^\w.])(?:0|no|zero|without(?: any)?)\s+(errors?|failures?|failed|failing)\b",
+        r"|(?:^|[^\w.])(?:0|no|zero|without(?: any)?)\s+(errors?|failures?|failed|failing|unsupported|mismatch(?:es)?|timeouts?|crash(?:es)?)\b",
     ))
     .ok()
 });
@@ -34,6 +34,11 @@ impl<'l> Denied<'l> {
     /// The line.
     pub fn line(&self) -> &[u8] {
         &self.0
+    }
+
+    /// True if a word was taken back.
+    pub fn is_changed(&self) -> bool {
+        matches!(self.0, Cow::Owned(_))
     }
 }
 

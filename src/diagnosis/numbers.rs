@@ -46,8 +46,10 @@ const FOREIGN: [&str; 6] = ["错误", "错误码", "失败", "返回", "エラ�
 /// Words that make a number behind them a code even if other words are between.
 const DISTANT: [&str; 9] = ["fail", "fails", "failed", "failure", "unable", "error", "err", "exits", "cannot"];
 /// Names of numbers that are no codes.
-const NO_CODES: [&str; 12] =
-    ["pid", "tid", "uid", "gid", "port", "line", "lines", "tokens", "size", "length", "offset", "buffer"];
+const NO_CODES: [&str; 14] = [
+    "pid", "tid", "uid", "gid", "port", "line", "lines", "tokens", "size", "length", "offset", "buffer", "prio",
+    "priority",
+];
 /// What follows a number that is a quantity and no code.
 const UNITS: [&str; 16] = [
     "ms",
@@ -230,7 +232,7 @@ fn is_distant(line: &[u8], start: usize, end: usize) -> bool {
     let between = &words[place + 1..];
     // `Failed to create context 0: 5005`
     let last = line[end..].trim_ascii().is_empty() && line[..start].trim_ascii_end().ends_with(b":");
-    let is_number = |word: &(usize, usize)| line[word.0..word.1].iter().all(u8::is_ascii_digit);
+    let is_number = |word: &(usize, usize)| line[word.0].is_ascii_digit();
     !between.iter().any(|word| is_number(word) && !last || NO_CODES.contains(&lower(word).as_str()))
         && !line[words[place].1..start].contains(&b'=')
 }
@@ -312,6 +314,7 @@ mod tests {
             ("returned 1008 ops", 1008),
             ("returns 1002 detections", 1002),
             ("[ERROR] [Qnn]: planned 1100", 1100),
+            ("qnn_open failed, 0x80000406, prio 6001", 6001),
             ("[INFO] error codes: 1002, 1008", 1002),
             ("<V> property not supported (status 1000)", 1000),
         ] {

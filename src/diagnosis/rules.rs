@@ -31,6 +31,8 @@ pub enum Target {
 #[derive(Debug)]
 pub struct Rule {
     pub target: Target,
+    /// The literals of which one must be there for the rule to be tried.
+    lead: Vec<usize>,
     all: Vec<usize>,
     any: Vec<usize>,
     any_of: Vec<usize>,
@@ -102,8 +104,9 @@ impl Rules {
         let mut rules = Vec::new();
         let mut leads: Vec<(Vec<usize>, bool)> = Vec::new();
         for (pattern, target) in patterns(&flags) {
-            let rule = Rule {
+            let mut rule = Rule {
                 target,
+                lead: Vec::new(),
                 all: pattern.all.iter().map(|text| literals.id(text)).collect(),
                 any: literals.ids(&pattern.any),
                 any_of: literals.ids(&pattern.any_of),
@@ -123,6 +126,7 @@ impl Rules {
             } else {
                 rule.any.clone()
             };
+            rule.lead.clone_from(&lead);
             leads.push((lead, target != Target::Harmless));
             rules.push(rule);
         }
@@ -158,12 +162,30 @@ impl Rules {
         self.flags.iter().position(|flag| flag == name)
     }
 
-    /// Calls `hit` for every rule that the line fits, in the order of the rules.
-    pub fn apply(&self, line: &[u8], scratch: &mut Scratch, mut hit: impl FnMut(&Rule, usize)) {
+    /// Calls `hit` for every rule that is not done and that the line fits, in the order of the rules, with the place in the line
+    /// that led to it.
+    pub fn apply(&self, line: &[u8], done: &[bool], scratch: &mut Scratch, mut hit: impl FnMut(&Rule, usize, usize)) {
+        self.fit(line, done, scratch);
+        let telling = |rule: &usize| matches!(self.list[*rule].target, Target::Signal { .. } | Target::Flag(_));
+        if scratch.fitting.iter().any(telling) {
+            let denied = Denied::of(line);
+            if denied.is_changed() {
+                self.fit(denied.line(), done, scratch);
+            }
+        }
+        for &index in &scratch.fitting {
+            let rule = &self.list[index];
+            let places = rule.lead.iter().filter(|&&id| scratch.present[id]).map(|&id| scratch.place[id]);
+            hit(rule, index, places.min().unwrap_or_default());
+        }
+    }
+
+    /// Finds the rules that the line fits.
+    fn fit(&self, line: &[u8], done: &[bool], scratch: &mut Scratch) {
+        scratch.fitting.clear();
         let Some(literals) = &self.literals else { return };
-        let denied = Denied::of(line);
-        let line = denied.line();
         scratch.present.resize(self.candidates.len(), false);
+        scratch.place.resize(self.candidates.len(), 0);
         for literal in scratch.met.drain(..) {
             scratch.present[literal] = false;
         }
@@ -172,18 +194,15 @@ impl Rules {
             let literal = found.pattern().as_usize();
             if !scratch.present[literal] {
                 scratch.present[literal] = true;
+                scratch.place[literal] = found.start();
                 scratch.met.push(literal);
-                scratch.rules.extend(&self.candidates[literal]);
+                scratch.rules.extend(self.candidates[literal].iter().filter(|&&rule| !done[rule]));
             }
         }
         scratch.rules.sort_unstable();
         scratch.rules.dedup();
-        for &index in &scratch.rules {
-            let rule = &self.list[index];
-            if rule.fits(line, &scratch.present) {
-                hit(rule, index);
-            }
-        }
+        let fits = |&&index: &&usize| self.list[index].fits(line, &scratch.present);
+        scratch.fitting.extend(scratch.rules.iter().filter(fits));
     }
 }
 
@@ -191,8 +210,11 @@ impl Rules {
 #[derive(Debug, Default)]
 pub struct Scratch {
     present: Vec<bool>,
+    /// By literal that is present: where it is first.
+    place: Vec<usize>,
     met: Vec<usize>,
     rules: Vec<usize>,
+    fitting: Vec<usize>,
 }
 
 impl Rule {
