@@ -131,6 +131,15 @@ fn float_against_quantised_by_sessions_and_by_results() {
     assert_eq!(document["layers"].as_array().unwrap().len(), from_sessions["layers"].as_array().unwrap().len());
     assert_eq!(from_sessions["columns"][1]["accuracy"], *accuracy);
     let mixed = compared(&[&quantised_session, &quantised], "");
+    assert_eq!(mixed["mismatches"][0]["id"], "same_run");
+    assert_eq!(mixed["recommendation"], json!(null), "one run leaves nothing to choose");
+    let three = compared(&[&float, &quantised, &quantised_session], "");
+    let twice = three["recommendation"]["candidates"].as_array().unwrap();
+    assert_eq!(twice.len(), 3);
+    if three["recommendation"]["column"] == 1 {
+        let summary = three["recommendation"]["summary"].as_str().unwrap();
+        assert!(summary.contains("column 3 is within the noise"), "{summary}");
+    }
     assert_eq!(row(&mixed, "p50_us")["cells"][1]["difference"]["verdict"], "within_noise");
     assert_eq!(row(&mixed, "p50_us")["cells"][1]["best"], false);
 
@@ -214,12 +223,25 @@ fn two_backends_in_one_file_and_a_simulated_one_never_wins() {
     assert_eq!(document["columns"][0]["backend"], "cpu");
     assert_eq!(document["columns"][1]["backend"], "htp");
     let text = is_text(&compare(&[&result], "").expect(0));
+    // Without a real run the graph decides, whether its facts come from a session or from a document.
+    let failed = [&result, &session].map(|file| {
+        let pick = |run: &str| PathBuf::from(format!("{}#{run}", file.display()));
+        compared(&[&pick("htp"), &pick("gpu")], "")["recommendation"].clone()
+    });
+    assert_eq!((&failed[0]["basis"], &failed[0]), (&json!("graph"), &failed[1]));
     assert!(text.contains("[simulated]") && text.contains("FAILED") && text.contains("derived from cycles"), "{text}");
     let tight = compared(&[&result], "--latency-budget-ms 0.001 --max-memory-mb 1");
     assert_eq!(tight["recommendation"]["backend"], json!(null));
     let cpu = tight["recommendation"]["candidates"].as_array().unwrap().iter().find(|row| row["backend"] == "cpu");
     let met: Vec<&Value> = cpu.unwrap()["constraints"].as_array().unwrap().iter().map(|check| &check["met"]).collect();
     assert_eq!(met, [&json!(false), &json!(false)]);
+    assert!(tight["recommendation"]["to_measure"].to_string().contains("simulated"), "{tight:#}");
+    let odd = compared(&[&result], "--latency-budget-ms 90000 --latency-percentile 75 --max-memory-mb 0.5");
+    let odd =
+        odd["recommendation"]["candidates"].as_array().unwrap().iter().find(|row| row["backend"] == "cpu").cloned();
+    let texts = odd.unwrap()["constraints"].to_string();
+    assert!(texts.contains("p75 ") && texts.contains("limit of 512 KiB"), "{texts}");
+    assert!(compare(&[&result], "--latency-percentile 75").code() == 2);
     for (run, part) in [("7", "no run `7`"), ("dsp", "1 (htp), 2 (cpu), 3 (gpu)"), ("0", "no run `0`")] {
         let done = compare(&[&pick(run)], "").expect(2);
         assert!(done.stderr.contains(part), "{}", done.stderr);
@@ -247,6 +269,60 @@ fn two_backends_in_one_file_and_a_simulated_one_never_wins() {
         "{}",
         document["columns"]
     );
+}
+
+#[test]
+fn a_paced_run_is_compared_by_its_inferences_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (paced, paced_session) = run(dir.path(), "paced", &demo_float(), "-b cpu -n 25 --rate 40");
+    let (tight, tight_session) = run(dir.path(), "tight", &demo_float(), "-b cpu -n 25");
+    let by_file = compared(&[&paced, &tight], "");
+    assert_eq!(by_file["method"]["latencies"], "inferences_alone");
+    assert_eq!((&by_file["columns"][0]["rate_hz"], &by_file["columns"][1]["rate_hz"]), (&json!(40.0), &json!(null)));
+    assert_eq!(by_file["mismatches"][0]["id"], "rate");
+    let document: Value = serde_json::from_slice(&std::fs::read(&paced).unwrap()).unwrap();
+    let pace = &document["runs"][0]["pace"];
+    assert_eq!(row(&by_file, "p50_us")["cells"][0]["value"], pace["service_us"]["p50"]);
+    assert_eq!(pace["service_series"]["values"].as_array().unwrap().len(), 25);
+    let throughput = &row(&by_file, "throughput_ips")["cells"];
+    assert_eq!((&throughput[1]["best"], &throughput[1]["difference"]["verdict"]), (&json!(false), &json!("unknown")));
+    assert_eq!(by_file["recommendation"], json!(null));
+    let by_session = compared(&[&paced_session, &tight_session], "");
+    for id in ["p50_us", "jitter_us", "throughput_ips"] {
+        let figures = [&by_file, &by_session].map(|document| number(&row(document, id)["cells"][0]["value"]));
+        assert!((figures[0] / figures[1] - 1.0).abs() < 1e-9, "{id} {figures:?}");
+        assert_eq!(
+            row(&by_file, id)["cells"][1]["difference"]["verdict"],
+            row(&by_session, id)["cells"][1]["difference"]["verdict"]
+        );
+    }
+    let text = is_text(&compare(&[&paced, &tight], "").expect(0));
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert!(words.join(" ").contains("! 2 made one inference right after the other, 1 was paced at 40/s"), "{text}");
+}
+
+#[test]
+fn rounds_and_rates_of_one_backend_are_no_choice_and_rounds_of_two_are_two_candidates() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, flags) in [("turns", "-b cpu,cpu --interleave 2 -n 10"), ("sweep", "-b cpu --rate-sweep 40,max -n 6")] {
+        let (result, session) = run(dir.path(), name, &demo_float(), flags);
+        let own: Value = serde_json::from_slice(&std::fs::read(&result).unwrap()).unwrap();
+        assert_eq!(own["recommendation"], json!(null), "{name}");
+        for file in [&result, &session] {
+            assert_eq!(compared(&[file], "")["recommendation"], json!(null), "{name}");
+        }
+    }
+    let flags = "-b htp,cpu --interleave 2 -n 10 --latency-budget-ms 90000";
+    let (result, session) = run(dir.path(), "both", &demo_float(), flags);
+    let own: Value = serde_json::from_slice(&std::fs::read(&result).unwrap()).unwrap();
+    let candidates = own["recommendation"]["candidates"].as_array().unwrap();
+    assert_eq!((candidates.len(), &candidates[0]["column"]), (2, &json!(1)));
+    // The recommendation holds the same percentile against the budget as the findings of the runs.
+    assert!(candidates[0]["constraints"][0]["text"].as_str().unwrap().starts_with("p90 "), "{candidates:#?}");
+    let finding = own["runs"][1]["findings"].as_array().unwrap().iter().find(|row| row["id"] == "constraint.latency");
+    assert!(finding.unwrap()["title"].as_str().unwrap().contains("at p90: met"), "{own:#}");
+    let said = [&result, &session].map(|file| compared(&[file], "--latency-budget-ms 90000")["recommendation"].clone());
+    assert_eq!((&said[0], &said[1]), (&own["recommendation"], &own["recommendation"]));
 }
 
 #[test]
@@ -281,15 +357,18 @@ fn what_is_no_result_and_no_session_is_refused_with_the_reason() {
     for (path, part) in [
         (dir.path().join("none.json"), "No such file"),
         (dir.path().to_owned(), "directory"),
-        (file("empty", ""), "no JSON document"),
-        (file("text", "hello\n"), "no JSON document"),
-        (file("nul", &nul), "no JSON document"),
+        (file("empty", ""), "is empty; give"),
+        (file("text", "hello\n"), "no result document and no session"),
+        (file("nul", &nul), "no result document and no session"),
         (file("other", r#"{"schema": "qnnscope.result/2", "runs": []}"#), "`qnnscope.result/2`"),
         (file("escape", "{\"schema\": \"\\u001b[31mred\", \"runs\": []}"), "[31mred"),
         (file("bare", "{}"), "no `schema`"),
-        (file("array", "[1, 2]"), "no JSON document"),
+        (file("array", "[1, 2]"), "no result document and no session"),
+        (file("list", "[]"), "--record NAME.jsonl"),
+        (file("typo", "{\"schema\" 1}"), "no JSON document: expected"),
+        (demo_float(), "run the model first"),
         (file("odd", r#"{"schema": "qnnscope.result/1", "runs": 7}"#), "no whole"),
-        (file("half", r#"{"schema": "qnnscope.result/1", "runs": ["#), "no JSON document"),
+        (file("half", r#"{"schema": "qnnscope.result/1", "runs": ["#), "is cut off"),
         (file("norun", r#"{"schema": "qnnscope.result/1", "runs": []}"#), "no run"),
         (file("idle.jsonl", &format!("{header}\n")), "no run"),
         (file("new.jsonl", &header.replace("session/1", "session/9")), "session/9"),
@@ -332,6 +411,11 @@ fn a_graph_alone_speaks_for_a_backend() {
         let candidates = document["recommendation"]["candidates"].as_array().unwrap();
         candidates.iter().find(|candidate| candidate["backend"] == backend).unwrap().clone()
     };
+    // The GPU's libraries for x86_64 do not exist: that it was not asked speaks against it, not for it.
+    let open = answer(&demo_float(), "");
+    assert_eq!(open["recommendation"]["backend"], "htp", "{open:#}");
+    assert!(said(&open, "gpu")["reasons"].to_string().contains("op support is not known"), "{open:#}");
+    assert!(open["recommendation"]["would_change"].to_string().contains("that gpu refuses"), "{open:#}");
     assert!(said(&quantised, "htp")["reasons"].to_string().contains("accepts all 59 ops on SM8650"), "{quantised:#}");
     let dir = tempfile::tempdir().unwrap();
     let odd = answer(&model_library(dir.path(), "odd_graph.c", &["RANK6"]), "");

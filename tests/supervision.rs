@@ -89,7 +89,7 @@ fn a_signal_ends_an_inspection_that_loops() {
         running
             .until("the library", || std::fs::read_to_string(&maps).unwrap_or_default().contains(name).then_some(()));
         running.signal(signal);
-        running.wait().leaves_nothing_behind();
+        running.wait().expect(130).leaves_nothing_behind();
     }
 }
 

@@ -2,16 +2,33 @@
 
 use super::{Evidence, Finding, FindingKind, Severity};
 use crate::event::RunStatus;
-use crate::store::{Percentile, Run, Store};
+use crate::store::{LatencyStats, Percentile, Run, Store};
 use crate::text::{bytes_text, duration_text};
 
 /// Percentiles that a latency budget is held against when none is named, best first.
 const PERCENTS: [f64; 4] = [99.0, 95.0, 90.0, 50.0];
+/// Part of the budget that even the slowest inference keeps where few of them are enough to say so.
+const WIDE_MARGIN: f64 = 0.5;
+
+/// The percentile that a latency budget is held against, in findings and in recommendations: the one asked for, else the
+/// highest that so many inferences support.
+pub fn percent_that_counts(asked: Option<f64>, inferences: u64) -> f64 {
+    let supported = || PERCENTS.into_iter().find(|percent| LatencyStats::supports(inferences, *percent));
+    asked.or_else(supported).unwrap_or(PERCENTS[0])
+}
+
+/// Why a percentile has no figure.
+pub fn too_few(percent: f64, inferences: u64) -> String {
+    let needed = (100.0 / (100.0 - percent)).ceil().max(1.0);
+    format!("p{percent} needs at least {needed} inferences; there are {inferences}")
+}
 
 /// What became of a constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Met,
+    /// By far, but few inferences back it.
+    MetByFar,
     /// The figure is on one side of the limit, its 95 % interval on both.
     Unsure {
         met: bool,
@@ -35,6 +52,7 @@ pub fn findings(_store: &Store, run: &Run) -> Vec<Finding> {
 fn finding(id: &'static str, what: &str, verdict: Verdict, evidence: Vec<Evidence>) -> Finding {
     let (severity, word) = match verdict {
         Verdict::Met => (Severity::Info, "met"),
+        Verdict::MetByFar => (Severity::Info, "met by far, on few inferences"),
         Verdict::Unsure { met: true } => (Severity::Warning, "met, but not surely"),
         Verdict::Unsure { met: false } => (Severity::Warning, "missed, but not surely"),
         Verdict::Missed => (Severity::Problem, "missed"),
@@ -56,17 +74,14 @@ fn latency(run: &Run, budget_us: f64, percent: Option<f64>) -> Finding {
     const ID: &str = "constraint.latency";
     let budget = duration_text(budget_us);
     let clean = &run.clean;
-    let supported = PERCENTS.into_iter().find(|percent| clean.percentile_us(*percent).is_some());
-    let chosen = percent.or(supported).unwrap_or(PERCENTS[0]);
+    let chosen = percent_that_counts(percent, clean.count());
     let what = format!("latency budget of {budget} at p{chosen}");
     if let Some(reason) = disqualified(run) {
         return finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(reason)]);
     }
     let measured = clean.percentile(chosen);
     let Some(value_us) = measured.value_us else {
-        let needed = (100.0 / (100.0 - chosen)).ceil().max(1.0);
-        let text = format!("p{chosen} needs at least {needed} inferences; there are {}", clean.count());
-        return finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(text)]);
+        return finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(too_few(chosen, clean.count()))]);
     };
     let mut evidence = vec![Evidence::new(interval_text(&measured, value_us))];
     if percent.is_none() && chosen < PERCENTS[0] {
@@ -78,7 +93,18 @@ fn latency(run: &Run, budget_us: f64, percent: Option<f64>) -> Finding {
     if let Some(pace) = &run.pace {
         evidence.push(Evidence::new(format!("counted from the planned starts, {} a second", pace.rate_hz)));
     }
-    finding(ID, &what, against(&measured, value_us, budget_us), evidence)
+    let mut verdict = against(&measured, value_us, budget_us);
+    if let (Verdict::Unsure { met: true }, Some(max_us)) = (verdict, clean.max_us())
+        && max_us <= WIDE_MARGIN * budget_us
+    {
+        verdict = Verdict::MetByFar;
+        let slowest = duration_text(max_us);
+        evidence.push(Evidence::new(format!(
+            "few inferences back it ({}), but the slowest of them took {slowest}, less than half the budget",
+            clean.count()
+        )));
+    }
+    finding(ID, &what, verdict, evidence)
 }
 
 fn interval_text(measured: &Percentile, value_us: f64) -> String {
@@ -163,6 +189,9 @@ mod tests {
             (with_budget(3.0, None), 50, Severity::Warning, "at p95: met, but not surely"),
             (with_budget(1.1, None), 50, Severity::Problem, "at p95: missed"),
             (with_budget(3.0, Some(99.0)), 50, Severity::Warning, "cannot tell"),
+            // Even the slowest of few takes less than half of it.
+            (with_budget(100.0, None), 3, Severity::Info, "at p50: met by far, on few inferences"),
+            (with_budget(100.0, None), 1000, Severity::Info, "at p99: met"),
             (with_budget(3.0, None), 0, Severity::Warning, "cannot tell"),
         ] {
             let finding = only(plan, count);

@@ -100,11 +100,28 @@ pub struct Finding {
     pub suggestion: Option<Advice>,
     /// Time per inference that the change may save, microseconds: lowest and highest of the clean latency. `None` where
     /// no bound is known.
+    /// None of a simulated run, whose times are those of the emulation.
     pub expected_gain_us: Option<[f64; 2]>,
+    /// The same as parts of an inference, 0 to 1; of a simulated run, parts of its simulated cycles.
+    pub expected_gain_share: Option<[f64; 2]>,
     /// Names of the ops involved.
     pub ops: Vec<String>,
     /// Where the rule comes from.
     pub source: Option<&'static str>,
+}
+
+impl Finding {
+    /// What the change may save, in words: `100 µs to 300 µs, up to 30 %`. `micro` is what microseconds are called.
+    pub fn gain_text(&self, micro: &str) -> Option<String> {
+        let time = |us: f64| crate::text::duration_with_micro(us, micro);
+        let [_, most] = self.expected_gain_share?;
+        let percent = format!("up to {:.0} %", 100.0 * most);
+        Some(match self.expected_gain_us {
+            Some([low, high]) if low > 0.0 => format!("{} to {}, {percent}", time(low), time(high)),
+            Some([_, high]) => format!("up to {}, {:.0} %", time(high), 100.0 * most),
+            None => format!("{percent} of the simulated cycles"),
+        })
+    }
 }
 
 impl Evidence {
@@ -137,6 +154,7 @@ impl Finding {
             evidence,
             suggestion: None,
             expected_gain_us: None,
+            expected_gain_share: None,
             ops: Vec::new(),
             source: None,
         }
@@ -145,7 +163,7 @@ impl Finding {
 
 /// Orders findings for people: by kind, then severity, then the gain to expect, then the effort.
 pub(super) fn rank(findings: &mut [Finding]) {
-    let gain = |finding: &Finding| finding.expected_gain_us.map_or(0.0, |[_, high]| high);
+    let gain = |finding: &Finding| finding.expected_gain_share.map_or(0.0, |[_, high]| high);
     let effort = |finding: &Finding| finding.suggestion.as_ref().map(|advice| advice.effort);
     findings.sort_by(|a, b| {
         (a.kind.cmp(&b.kind))
@@ -161,22 +179,22 @@ mod tests {
 
     fn finding(kind: FindingKind, severity: Severity, gain: Option<[f64; 2]>) -> Finding {
         let mut finding = Finding::new("x", kind, severity, "title".to_owned(), vec![Evidence::new("seen")]);
-        finding.expected_gain_us = gain;
+        finding.expected_gain_share = gain;
         finding
     }
 
     #[test]
     fn what_matters_comes_first() {
         let mut findings = vec![
-            finding(FindingKind::Suggestion, Severity::Info, Some([1.0, 5.0])),
-            finding(FindingKind::Suggestion, Severity::Info, Some([0.0, 50.0])),
+            finding(FindingKind::Suggestion, Severity::Info, Some([0.01, 0.05])),
+            finding(FindingKind::Suggestion, Severity::Info, Some([0.0, 0.5])),
             finding(FindingKind::Suggestion, Severity::Warning, None),
             finding(FindingKind::Trust, Severity::Info, None),
         ];
         rank(&mut findings);
-        let order: Vec<_> = findings.iter().map(|f| (f.kind, f.severity, f.expected_gain_us)).collect();
+        let order: Vec<_> = findings.iter().map(|f| (f.kind, f.severity, f.expected_gain_share)).collect();
         assert_eq!(order[0].0, FindingKind::Trust);
         assert_eq!(order[1].1, Severity::Warning);
-        assert_eq!(order[2].2, Some([0.0, 50.0]));
+        assert_eq!(order[2].2, Some([0.0, 0.5]));
     }
 }

@@ -3,7 +3,7 @@
 mod bounds;
 mod cadence;
 pub mod compare;
-mod constraints;
+pub(crate) mod constraints;
 mod course;
 mod energy;
 mod figures;
@@ -46,8 +46,23 @@ pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     findings.extend(constraints::findings(store, run));
     findings.extend(verdicts(store, run).findings());
     findings.extend(rules::findings(store, run));
+    told_once(&mut findings);
     finding::rank(&mut findings);
     findings
+}
+
+/// Leaves out what another finding tells better: of the same readings, the one that says more of them.
+fn told_once(findings: &mut Vec<Finding>) {
+    const AGAIN: [(&str, &str); 3] = [
+        ("trust.throttled", "bound.thermal-throttling"),
+        ("bound.contention", "trust.background-load"),
+        ("m2-warm-up", "trust.few-samples"),
+    ];
+    for (less, more) in AGAIN {
+        if findings.iter().any(|finding| finding.id == more) {
+            findings.retain(|finding| finding.id != less);
+        }
+    }
 }
 
 /// True for counters of temperatures that follow the work: not the battery's and the modem's, which have their own.
@@ -55,4 +70,26 @@ pub fn is_heat(id: &str) -> bool {
     let parts =
         ["thermal.npu", "thermal.cpu", "thermal.gpu", "thermal.memory", "thermal.skin", "gpu.temp", "host.temp.max"];
     parts.into_iter().any(|part| id.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{Made, only, steady};
+    use super::*;
+    use crate::backends::Backend;
+
+    fn ids(made: Made) -> Vec<&'static str> {
+        let store = made.clean(steady(10_000.0, 5.0, 500)).store();
+        findings(&store, only(&store)).iter().map(|finding| finding.id).collect()
+    }
+
+    #[test]
+    fn one_observation_is_told_once() {
+        let hot = Made::on_phone(Backend::Htp).phone_counter("cooling.cdsp", Some(5.0), |t_s| f64::from(t_s > 2.0));
+        let hot = ids(hot);
+        assert!(hot.contains(&"bound.thermal-throttling") && !hot.contains(&"trust.throttled"), "{hot:?}");
+        let busy = Made::local(Backend::Cpu).runner_cores(1.0).host_counter("host.cpu.busy", Some(100.0), |_| 90.0);
+        let busy = ids(busy.host_counter("host.load.1m", Some(4.0), |_| 1.0));
+        assert!(busy.contains(&"trust.background-load") && !busy.contains(&"bound.contention"), "{busy:?}");
+    }
 }

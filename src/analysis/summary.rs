@@ -35,17 +35,27 @@ pub fn summary(run: &Run, verdicts: &Verdicts, findings: &[Finding]) -> Option<S
     if let Some((percent, value)) = tail {
         let _ = write!(text, "; p{percent} {}", duration_text(value));
     }
-    if let Some(ips) = run.clean.throughput_ips() {
+    if let Some(ips) = run.throughput_ips() {
         let _ = write!(text, "; {} a second", per_second(ips));
     }
     text.push_str(").");
+    if let Some(pace) = &run.pace {
+        let alone = pace.service.percentile_us(50.0).unwrap_or(p50);
+        let _ = write!(
+            text,
+            " It was started {} times a second, and times count from the planned starts; the inference alone takes {}.",
+            per_second(pace.rate_hz),
+            duration_text(alone)
+        );
+    }
     bound(&mut text, verdicts);
     trust(&mut text, run, verdicts);
-    next(&mut text, p50, verdicts, findings);
+    next(&mut text, verdicts, findings);
     Some(text)
 }
 
-fn per_second(ips: f64) -> String {
+/// A rate in few digits.
+pub(super) fn per_second(ips: f64) -> String {
     if ips >= 100.0 { format!("{ips:.0}") } else { format!("{ips:.1}") }
 }
 
@@ -107,22 +117,16 @@ fn trust(text: &mut String, run: &Run, verdicts: &Verdicts) {
 }
 
 /// The first thing to do: measure again, the change with the highest gain, or what would tell more.
-fn next(text: &mut String, p50: f64, verdicts: &Verdicts, findings: &[Finding]) {
-    let gain = |finding: &&Finding| finding.expected_gain_us.map_or(0.0, |gain| gain[1]);
+fn next(text: &mut String, verdicts: &Verdicts, findings: &[Finding]) {
+    let gain = |finding: &&Finding| finding.expected_gain_share.map_or(0.0, |gain| gain[1]);
     let advice = findings
         .iter()
         .filter(|finding| finding.kind == FindingKind::Suggestion && gain(finding) > 0.0)
         .max_by(|a, b| gain(a).total_cmp(&gain(b)));
     if let Some((finding, advice)) = advice.and_then(|finding| Some((finding, finding.suggestion.as_ref()?))) {
         let _ = write!(text, " First thing to change: {}", trimmed(&advice.action));
-        if let Some([low, high]) = finding.expected_gain_us {
-            let _ = write!(
-                text,
-                " (may save {} to {}, up to {:.0} %)",
-                duration_text(low),
-                duration_text(high),
-                (100.0 * high / p50).min(100.0)
-            );
+        if let Some(gain) = finding.gain_text("µs") {
+            let _ = write!(text, " (may save {gain})");
         }
         text.push('.');
     } else if let Some(would_tell) = verdicts.bounds.would_tell.first() {
@@ -167,6 +171,7 @@ mod tests {
         let (action, why, effort) = (action.to_owned(), String::new(), Effort::Setting);
         finding.suggestion = Some(Advice { action, why, effort, snippets: Vec::new() });
         finding.expected_gain_us = Some(gain);
+        finding.expected_gain_share = Some(gain.map(|us| us / 1000.0));
         finding
     }
 
@@ -205,6 +210,6 @@ mod tests {
         let mut latencies = steady(1000.0, 5.0, 500);
         latencies[250..].iter_mut().for_each(|us| *us *= 2.0);
         let text = words(&made().clean(latencies).store(), Vec::new()).unwrap();
-        assert!(text.contains("Do not use the figures as they are: the level changes once"), "{text}");
+        assert!(text.contains("Do not use the figures as they are: the level changes:"), "{text}");
     }
 }

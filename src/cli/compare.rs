@@ -1,9 +1,11 @@
 //! `qnnscope compare`.
 
 use super::headless::{print, print_json};
+use super::modes::percent;
 use super::options::Wishes;
 use super::{CliError, OK};
 use crate::analysis::compare::LayerSort;
+use crate::analysis::recommend::Constraints;
 use crate::report::comparison::{Asked, CompareDocument, ComparisonReport, comparison_text, load};
 use std::path::PathBuf;
 
@@ -30,6 +32,15 @@ pub struct CompareArgs {
     layers: Option<usize>,
     #[command(flatten)]
     wishes: Wishes,
+    /// The percentile that has to keep the budget [default: the highest up to p99 that the samples support]
+    #[arg(
+        long,
+        value_name = "P",
+        value_parser = percent,
+        requires = "latency_budget_ms",
+        help_heading = "Options of the recommendation"
+    )]
+    latency_percentile: Option<f64>,
     /// Print the document as JSON on stdout
     #[arg(long)]
     json: bool,
@@ -57,7 +68,7 @@ pub fn compare(args: &CompareArgs) -> Result<u8, CliError> {
         reference: column("--reference", args.reference)?,
         sort: args.sort,
         layers: args.layers.or((!args.json).then_some(LAYERS)),
-        constraints: args.wishes.constraints(),
+        constraints: Constraints { latency_percent: args.latency_percentile, ..args.wishes.constraints() },
     };
     let report = ComparisonReport::new(sides, &asked);
     if args.json {

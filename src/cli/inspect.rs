@@ -51,18 +51,18 @@ fn here(model: &Path, global: &Global) -> Result<Ended, CliError> {
     identify(model)?;
     let task = Task::Inspect(task(model, options::runtime(global)?.path, global));
     let limits = Limits { memory_bytes: options::free_memory_share(), ..Limits::default() };
-    Ok(setup::block_on(ask(&task, limits))??)
+    setup::block_on_until_stopped(ask(&task, limits))
 }
 
 /// Only a runner can inspect: the SDK's tools have nothing for it.
 fn there(model: &Path, device: &str, global: &Global) -> Result<Ended, CliError> {
-    setup::block_on(async {
+    setup::block_on_until_stopped(async {
         let device = target::find(device, global).await?;
         let facts = device.describe().await?;
         let options = target::runner(&device, &facts, true, global).await?;
         let task = task(model, PathBuf::new(), global);
-        Ok(device_runner::inspect(&device, &facts, &options, &task, Limits::default()).await?)
-    })?
+        Ok::<_, CliError>(device_runner::inspect(&device, &facts, &options, &task, Limits::default()).await?)
+    })
 }
 
 fn task(model: &Path, runtime_dir: PathBuf, global: &Global) -> InspectTask {

@@ -55,8 +55,11 @@ pub struct ModeOptions {
     #[arg(long, value_name = "MB", value_parser = positive, help_heading = "Constraints")]
     pub max_memory_mb: Option<f64>,
     /// Power matters more than latency: for recommendations
-    #[arg(long, help_heading = "Constraints")]
+    #[arg(long, conflicts_with = "latency_critical", help_heading = "Constraints")]
     pub power_critical: bool,
+    /// The slowest inferences matter, not the usual one: for recommendations
+    #[arg(long, help_heading = "Constraints")]
+    pub latency_critical: bool,
 }
 
 /// One run of those that are asked for.
@@ -121,6 +124,7 @@ impl ModeOptions {
             latency_budget_us: self.latency_budget_ms.map(|ms| ms * 1000.0),
             latency_percent: self.latency_percentile,
             power_critical: self.power_critical,
+            latency_critical: self.latency_critical,
             max_memory_bytes: self.max_memory_mb.map(bytes),
         }
     }
@@ -240,14 +244,14 @@ fn like(text: &str) -> Result<Like, String> {
     }
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+pub(super) fn positive(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 && value <= 1e9 => Ok(value),
         _ => Err("expected a number above 0".to_owned()),
     }
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+pub(super) fn percent(text: &str) -> Result<f64, String> {
     match text.trim().trim_start_matches('p').parse::<f64>() {
         Ok(value) if value > 0.0 && value < 100.0 => Ok(value),
         _ => Err("expected a percentile between 0 and 100, such as 95 or 99.9".to_owned()),

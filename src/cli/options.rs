@@ -1,6 +1,6 @@
 //! Options of a run, and the requests they become.
 
-use super::modes::{Asked, ModeOptions, Slot};
+use super::modes::{Asked, ModeOptions, Slot, positive};
 use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};
 use crate::analysis::recommend::Constraints;
@@ -132,11 +132,11 @@ pub struct OutputOptions {
 #[command(next_help_heading = "Options of the recommendation")]
 pub struct Wishes {
     /// Longest latency that is allowed, milliseconds
-    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    #[arg(long, value_name = "MS", value_parser = positive)]
     latency_budget_ms: Option<f64>,
-    /// Most memory that is allowed, MB
-    #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
-    max_memory_mb: Option<u64>,
+    /// Most memory that is allowed, MB (1024 x 1024 bytes)
+    #[arg(long, value_name = "MB", value_parser = positive)]
+    max_memory_mb: Option<f64>,
     /// Energy matters more than time
     #[arg(long, conflicts_with = "latency_critical")]
     power_critical: bool,
@@ -150,17 +150,11 @@ impl Wishes {
     pub fn constraints(&self) -> Constraints {
         Constraints {
             latency_budget_ms: self.latency_budget_ms,
+            latency_percent: None,
             max_memory_mb: self.max_memory_mb,
             power_critical: self.power_critical,
             latency_critical: self.latency_critical,
         }
-    }
-}
-
-fn milliseconds(text: &str) -> Result<f64, String> {
-    match text.trim().parse::<f64>() {
-        Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
-        _ => Err("expected milliseconds above 0".to_owned()),
     }
 }
 

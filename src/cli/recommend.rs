@@ -91,7 +91,7 @@ fn support(args: &RecommendArgs, global: &Global) -> Result<Vec<Support>, CliErr
         allow_unknown_runtime: global.allow_unknown_runtime,
         limits: Limits { memory_bytes: options::free_memory_share(), ..Limits::default() },
     };
-    let answers = setup::block_on(preflight.ask(|_, _, _| {}))??;
+    let answers = setup::block_on_until_stopped(preflight.ask(|_, _, _| {}))?;
     let said = answers.backends.iter().filter_map(|answer| Some((answer, answer.answer.as_ref().ok()?)));
     Ok(said
         .map(|(answer, asked)| Support {

@@ -20,6 +20,17 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
     Ok(value)
 }
 
+/// As [`block_on`], but a signal that asks the process to end drops the work, with the runner and all that it started, even
+/// where a shell in the background had the signal ignored.
+pub fn block_on_until_stopped<T, E: Into<CliError>>(work: impl Future<Output = Result<T, E>>) -> Result<T, CliError> {
+    block_on(async {
+        tokio::select! {
+            result = work => result.map_err(Into::into),
+            Ok(()) = termination() => Err(CliError::Interrupted),
+        }
+    })?
+}
+
 /// Waits for a signal that asks the process to end: SIGINT, SIGTERM or SIGHUP.
 #[cfg(unix)]
 pub async fn termination() -> io::Result<()> {

@@ -91,6 +91,8 @@ pub struct Constraints {
     pub latency_percent: Option<f64>,
     /// Whether power matters more than latency. No run is held against it; recommendations are.
     pub power_critical: bool,
+    /// Whether the slowest inferences matter more than the usual one. No run is held against it; recommendations are.
+    pub latency_critical: bool,
     /// Largest resident set, bytes.
     pub max_memory_bytes: Option<u64>,
 }

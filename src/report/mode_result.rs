@@ -1,6 +1,7 @@
 //! Ways of measuring in the result document.
 
 use crate::analysis::Figures;
+use crate::analysis::compare::Series;
 use crate::store::{PaceStats, Run};
 use serde::Serialize;
 
@@ -15,6 +16,8 @@ pub(super) struct PaceResult {
     unstarted: u64,
     overloaded: bool,
     service_us: Figures,
+    service_stddev_us: Option<f64>,
+    service_series: Series,
     wait_cpu_percent: Option<f64>,
     worst_start_us: Option<f64>,
 }
@@ -32,6 +35,8 @@ pub(super) fn pace(run: &Run) -> Option<PaceResult> {
             unstarted: PaceStats::unstarted(pace),
             overloaded: pace.is_overloaded(),
             service_us: Figures::of(&pace.service),
+            service_stddev_us: pace.service.stddev_us(),
+            service_series: Series::thinned(pace.service.samples_us()),
             wait_cpu_percent: pace.report.map(|report| 100.0 * report.wait_cpu_us / report.wall_us.max(1.0)),
             worst_start_us: pace.report.map(|report| report.worst_start_us),
         }

@@ -1,6 +1,6 @@
 //! Which backend: the end of a report on several runs, and the `qnnscope.recommend/1` document.
 
-use crate::analysis::compare::{CompareOptions, GraphFacts, Side, compare};
+use crate::analysis::compare::{GraphFacts, Side};
 use crate::analysis::recommend::{Recommendation, Target, measured};
 use crate::devices::soc_by_part;
 use crate::event::clean_text;
@@ -12,7 +12,8 @@ use std::fmt::Write;
 /// Width of the text.
 const WIDTH: usize = 80;
 
-/// The recommendation of a session with several runs; `None` with one, or while a run goes on.
+/// The recommendation of a session with several runs; `None` where they leave nothing to choose (one backend in rounds or at
+/// several rates), or while a run goes on.
 pub fn recommendation(store: &Store) -> Option<Recommendation> {
     let runs = store.runs();
     if runs.len() < 2 || runs.iter().any(|run| !run.is_ended()) {
@@ -22,7 +23,7 @@ pub fn recommendation(store: &Store) -> Option<Recommendation> {
     let part = runs.iter().find_map(|run| store.device(&run.plan.device)?.soc.as_deref());
     let target = Target { soc: part.and_then(soc_by_part) };
     let constraints = runs.first().map(|run| (&run.plan.constraints).into()).unwrap_or_default();
-    measured(&sides, &compare(&sides, &CompareOptions::default()), target, &constraints)
+    measured(&sides, &[], target, &constraints)
 }
 
 /// What `qnnscope recommend` says of a model.

@@ -3,7 +3,7 @@
 use super::mode_result::{self, PaceResult};
 use super::op_result::{self, OpResult};
 use super::verdicts::{BoundsResult, OutliersResult, TrustResult};
-use crate::analysis::compare::{Series, SideCounter, counters};
+use crate::analysis::compare::{GraphFacts, Series, SideCounter, counters};
 use crate::analysis::recommend::Recommendation;
 use crate::analysis::{
     Cadence, Finding, LikeReport, Rounds, Sustained, cadence, energy, findings, interleaved, like, summary, sustained,
@@ -118,6 +118,7 @@ struct RunResult {
     ops: Vec<OpResult>,
     backend_metrics: Vec<MetricResult>,
     outputs: Vec<String>,
+    graph_facts: Option<GraphFacts>,
     mode: Mode,
     pace: Option<PaceResult>,
     sustained: Option<Sustained>,
@@ -360,6 +361,7 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
             })
             .collect(),
         outputs: run.outputs.clone(),
+        graph_facts: GraphFacts::of_run(run),
         mode: run.plan.mode.clone(),
         pace: mode_result::pace(run),
         sustained: sustained(store, run),

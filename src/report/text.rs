@@ -37,7 +37,7 @@ pub fn text_report(store: &Store) -> String {
         metrics(&mut out, run);
         failure(&mut out, store, run);
         let found = findings(store, run);
-        findings_text(&mut out, run, &found);
+        findings_text(&mut out, &found);
         if let Some(text) = summary(run, &verdicts(store, run), &found) {
             out.push('\n');
             paragraph(&mut out, &text, 0, 0);

@@ -3,8 +3,6 @@
 use crate::analysis::{
     Around, Bound, Finding, FindingKind, LineAround, Outliers, Severity, Share, Trust, Verdict, Verdicts,
 };
-use crate::store::Run;
-use crate::text::duration_text;
 use crate::text::paragraph;
 use serde::Serialize;
 use std::fmt::Write;
@@ -96,16 +94,9 @@ impl OutliersResult {
 }
 
 /// The findings of a run as text: those that matter with what they rest on, the others by their title.
-pub(super) fn findings_text(out: &mut String, run: &Run, findings: &[Finding]) {
-    let told = |id: &str| findings.iter().any(|finding| finding.id == id);
-    // That a run is simulated stands in its heading; what lessens trust and bounds the run is told once.
-    let again = |finding: &Finding| match finding.id {
-        "trust.simulated" => true,
-        "trust.background-load" => told("bound.contention"),
-        "trust.throttled" => told("bound.thermal-throttling"),
-        _ => false,
-    };
-    let shown: Vec<&Finding> = findings.iter().filter(|finding| !again(finding)).collect();
+pub(super) fn findings_text(out: &mut String, findings: &[Finding]) {
+    // That a run is simulated stands in its heading.
+    let shown: Vec<&Finding> = findings.iter().filter(|finding| finding.id != "trust.simulated").collect();
     if shown.is_empty() {
         return;
     }
@@ -124,7 +115,7 @@ pub(super) fn findings_text(out: &mut String, run: &Run, findings: &[Finding]) {
         for evidence in finding.evidence.iter().take(if notable { OBSERVATIONS } else { 0 }) {
             paragraph(out, &format!("- {}", evidence.text), 7, 5);
         }
-        advice(out, run, finding);
+        advice(out, finding);
     }
     let left = shown.iter().skip(LISTED).filter(|finding| finding.severity == Severity::Info).count();
     if left > 0 {
@@ -132,13 +123,9 @@ pub(super) fn findings_text(out: &mut String, run: &Run, findings: &[Finding]) {
     }
 }
 
-fn advice(out: &mut String, run: &Run, finding: &Finding) {
+fn advice(out: &mut String, finding: &Finding) {
     let Some(advice) = &finding.suggestion else { return };
-    let gain = finding.expected_gain_us.map_or_else(String::new, |[low, high]| {
-        let percent = run.clean.mean_us().filter(|mean| *mean > 0.0).map(|mean| 100.0 * high / mean);
-        let percent = percent.map_or_else(String::new, |percent| format!(", up to {percent:.0} %"));
-        format!(" (may save {} to {}{percent})", duration_text(low), duration_text(high))
-    });
+    let gain = finding.gain_text("µs").map_or_else(String::new, |gain| format!(" (may save {gain})"));
     paragraph(out, &format!("> {}{gain}", advice.action), 7, 5);
     for snippet in advice.snippets.iter().flat_map(|snippet| snippet.lines()) {
         let _ = writeln!(out, "         {snippet}");

@@ -167,10 +167,13 @@ impl LatencyStats {
 
     /// Value of a percentile if the samples support it, microseconds.
     pub fn percentile_us(&self, percent: f64) -> Option<f64> {
-        let quantile = percent / 100.0;
+        Self::supports(self.count, percent).then(|| self.value_at_rank(rank(self.count, percent / 100.0)))
+    }
+
+    /// True if so many samples support a percentile: at least one is expected beyond it.
+    pub fn supports(count: u64, percent: f64) -> bool {
         // A tolerance for 1 - 0.999 and its like.
-        let supported = self.count > 0 && self.count as f64 * (1.0 - quantile) >= 1.0 - 1e-9;
-        supported.then(|| self.value_at_rank(rank(self.count, quantile)))
+        count > 0 && count as f64 * (1.0 - percent / 100.0) >= 1.0 - 1e-9
     }
 
     /// A percentile with its support. `percent` is between 0 and 100, both excluded.

@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn words_stay_whole_behind_indentations() {
         assert_eq!(
-            wrapped("fix: ", "     ", "set\n--perf-profile  burst please", 24),
-            "fix: set\n     --perf-profile burst\n     please\n"
+            wrapped("fix: ", "     ", "set\n--perf-profile  burst please", 25),
+            "fix: set --perf-profile\n     burst please\n"
         );
         assert_eq!(wrapped("", "", "/a/very/long/path/to/a/file and", 10), "/a/very/long/path/to/a/file\nand\n");
         assert_eq!(

@@ -107,6 +107,7 @@ fn some_findings(_: &Store, _: &Run) -> Vec<Finding> {
         ],
     });
     change.expected_gain_us = Some([200.0, 1_100.0]);
+    change.expected_gain_share = Some([0.02, 0.11]);
     change.ops = vec!["mobilenet/block_0/add".to_owned(), "mobilenet/block_5/depthwise".to_owned()];
     change.source = Some("HTP optimisation guide: layout changes");
     vec![few, bound, change]

@@ -81,6 +81,10 @@ pub(super) fn account(run: &Run, layers: &[Option<Bound>]) -> (Vec<Share>, Vec<S
     } else {
         add(Bound::Unknown, inner_us / wall_us);
     }
+    if parts.iter().any(|part| part.bound == Bound::SlowOps && part.share >= MAIN) {
+        let why = "ops far below the best seen suit this backend or their data type badly";
+        would_tell.push(format!("run it on another backend or in another data type and compare: {why}"));
+    }
     let asked = |key: &str| run.settings.iter().any(|setting| setting.key.ends_with(key));
     if run.plan.backend == Backend::Htp && !asked("perf_profile") {
         would_tell.push("run with --perf-profile burst: the clocks were left to the backend's default".to_owned());
@@ -139,15 +143,20 @@ pub(super) fn finding(run: &Run, shares: &[Share], main: Option<Bound>) -> Optio
             "bound.op-overhead",
             Severity::Info,
             format!(
-                "bound by the overhead of its ops: {:.0} % of the time is neither computing nor moving data",
+                "bound by the overhead of its ops: {:.0} % of the time lies between ops or in very short ones",
                 share * 100.0
             ),
+        ),
+        Some(Bound::SlowOps) => (
+            "bound.slow-ops",
+            Severity::Info,
+            format!("{:.0} % of the time is in ops that run far below the best seen on this backend", share * 100.0),
         ),
         // It is told with its ops.
         Some(Bound::Conversions) => return None,
         Some(bound) => around(run, bound, share, &mut evidence),
     };
-    if matches!(main, Some(Bound::Compute | Bound::MemoryBandwidth)) {
+    if matches!(main, Some(Bound::Compute | Bound::MemoryBandwidth | Bound::SlowOps)) {
         evidence.extend(top_row(run));
     }
     Some(Finding::new(id, FindingKind::Bound, severity, title, evidence))

@@ -1,6 +1,6 @@
 //! What bounds single layers.
 
-use super::super::roofline::Roofline;
+use super::super::roofline::{Roofline, op_us};
 use super::super::{Evidence, Finding, FindingKind, Place, Severity};
 use super::Bound;
 use crate::store::Run;
@@ -14,6 +14,8 @@ const CONVERSIONS: [&str; 8] =
 const BOUND_FROM: f64 = 0.25;
 /// Both at this part or more: what it is bound by follows from MACs per byte.
 const AT_THE_ROOF: f64 = 0.9;
+/// Ops below this, far from the best, are mostly their own start, microseconds.
+const SHORT_US: f64 = 20.0;
 /// MACs per byte below which an op at the roof is bound by data.
 const FEW_MACS_PER_BYTE: f64 = 4.0;
 /// Part of all op time that makes a layer the hot one.
@@ -43,7 +45,8 @@ pub(super) fn classified(run: &Run, roofline: &Roofline) -> Vec<Option<Bound>> {
         let compute = figure.gmac_per_s.zip(roofline.best_gmac_per_s).map_or(0.0, |(own, best)| own / best);
         let data = figure.gb_per_s.zip(roofline.best_gb_per_s).map_or(0.0, |(own, best)| own / best);
         if of_best < BOUND_FROM {
-            return Some(Bound::OpOverhead);
+            let short = op_us(run, row).is_some_and(|us| us < SHORT_US);
+            return Some(if short { Bound::OpOverhead } else { Bound::SlowOps });
         }
         let per_byte = op.macs.unwrap_or(0) as f64 / op.bytes_moved.unwrap_or(0).max(1) as f64;
         let by_data = if compute.min(data) >= AT_THE_ROOF { per_byte < FEW_MACS_PER_BYTE } else { data > compute };
@@ -115,11 +118,11 @@ mod tests {
 
     #[test]
     fn layers_are_bound_by_what_comes_nearest_to_its_best() {
-        let store = made(&[100, 400, 50, 60, 120]).store();
+        let store = made(&[100, 400, 50, 15, 900]).store();
         let run = only(&store);
         let found = classified(run, &roofline(&store, run));
         let expected =
-            [Bound::Compute, Bound::MemoryBandwidth, Bound::Conversions, Bound::OpOverhead, Bound::Compute].map(Some);
+            [Bound::Compute, Bound::MemoryBandwidth, Bound::Conversions, Bound::OpOverhead, Bound::SlowOps].map(Some);
         assert_eq!(found, expected);
     }
 

@@ -25,8 +25,10 @@ pub enum Bound {
     Compute,
     /// Moving bytes.
     MemoryBandwidth,
-    /// Neither: starting ops, synchronising, ops that suit the backend badly.
+    /// Starting and synchronising ops: short ones, and what lies between them.
     OpOverhead,
+    /// Ops that take long and yet compute and move data far below the best seen on the backend.
+    SlowOps,
     /// Conversions of types and layouts.
     Conversions,
     /// The call into the accelerator: transport, queue, wake-up.
@@ -48,6 +50,7 @@ impl Bound {
             Self::Compute => "computing",
             Self::MemoryBandwidth => "moving data",
             Self::OpOverhead => "overhead of single ops",
+            Self::SlowOps => "ops far below the best seen",
             Self::Conversions => "conversions of types and layouts",
             Self::CallOverhead => "the call into the accelerator",
             Self::HostProcessing => "the processor's part before and after",
@@ -78,7 +81,7 @@ pub struct Bounds {
 pub fn bounds(store: &Store, run: &Run, roofline: &Roofline) -> Bounds {
     let layers = layers::classified(run, roofline);
     let (shares, mut would_tell) = account::account(run, &layers);
-    let blocks = blocks(&run.clean);
+    let blocks = blocks(run.service());
     let slower = trend(&blocks).is_some_and(|trend| trend.change >= SLOWER)
         || step(&blocks).is_some_and(|step| step.after_us >= step.before_us * (1.0 + SLOWER));
     let heat = conditions::heat(store, run, &blocks, slower);

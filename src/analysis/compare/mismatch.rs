@@ -1,6 +1,6 @@
 //! What sets two runs apart beside what is compared.
 
-use super::Side;
+use super::{Side, same_inputs};
 use crate::backends::settings::setting_name;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 /// A difference in how two runs were made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mismatch {
-    /// Stable id: `simulated`, `driver`, `profiling`, `sdk_build`, `model`, `inputs`, or `setting.` and its name.
+    /// Stable id: `simulated`, `same_run`, `model`, `driver`, `profiling`, `rate`, `warmup`, `inputs`, `sdk_build`, or
+    /// `setting.` and its name.
     pub id: String,
-    /// The column, from 0; the other one is the baseline.
+    /// The column, from 0; the other one is the baseline, but for `same_run` the earlier column that the text names.
     pub column: usize,
     /// One sentence.
     pub text: String,
@@ -23,6 +24,7 @@ pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
     for (column, side) in sides.iter().enumerate().filter(|(column, _)| *column != baseline) {
         let (one, two) = (baseline + 1, column + 1);
         let mut add = |id: &str, text: String| found.push(Mismatch { id: id.to_owned(), column, text });
+        how_measured(base, side, one, two, &mut add);
         if side.simulated != base.simulated {
             let (simulated, real) = if side.simulated { (two, one) } else { (one, two) };
             add("simulated", format!("{simulated} is simulated and {real} is not: their times cannot be compared"));
@@ -53,7 +55,70 @@ pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
         }
         settings(base, side, one, two, &mut add);
     }
+    found.extend(same_runs(sides));
     found
+}
+
+/// Schedule, warm-up and input data, where both have figures.
+fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl FnMut(&str, String)) {
+    if !base.is_measured() || !side.is_measured() {
+        return;
+    }
+    if side.mode.rate_hz != base.mode.rate_hz {
+        let pace = |side: &Side| match side.mode.rate_hz {
+            Some(hz) => format!("was paced at {hz}/s"),
+            None => "made one inference right after the other".to_owned(),
+        };
+        let text = format!(
+            "{two} {}, {one} {}: latencies here are those of the inferences alone, and throughputs cannot be compared",
+            pace(side),
+            pace(base)
+        );
+        add("rate", text);
+    }
+    if side.warmup != base.warmup {
+        add(
+            "warmup",
+            format!("{two} warmed up with {}, {one} with {}", inferences(side.warmup), inferences(base.warmup)),
+        );
+    }
+    // Random data of another model is other data by nature, and that it is another model is told.
+    let random = |side: &Side| side.inputs.iter().all(|input| input.source == "random");
+    let same_model = side.model_sha256 == base.model_sha256;
+    if !side.inputs.is_empty()
+        && !base.inputs.is_empty()
+        && (same_model || !random(side) && !random(base))
+        && let Err(reason) = same_inputs(base, side)
+    {
+        add("inputs", format!("{two} was fed with other data than {one}: {reason}"));
+    }
+}
+
+fn inferences(count: u64) -> String {
+    if count == 1 { "1 inference".to_owned() } else { format!("{count} inferences") }
+}
+
+/// Runs that are there twice: latencies that agree to the nanosecond are no second measurement.
+fn same_runs(sides: &[Side]) -> Vec<Mismatch> {
+    let series = |column: usize| {
+        let values = &sides[column].latency.as_ref()?.series.as_ref()?.values;
+        (values.len() > 1).then_some((sides[column].backend, values))
+    };
+    let twice = |column: usize| {
+        let own = series(column)?;
+        let first = (0..column).find(|at| series(*at) == Some(own))?;
+        let text =
+            format!("{} is the same run as {}: it says nothing about the noise between runs", column + 1, first + 1);
+        Some(Mismatch { id: "same_run".to_owned(), column, text })
+    };
+    (0..sides.len()).filter_map(twice).collect()
+}
+
+/// True if the same settings were applied, or the backends differ and have none in common.
+pub fn same_settings(base: &Side, side: &Side) -> bool {
+    let mut same = true;
+    settings(base, side, 0, 0, &mut |_, _| same = false);
+    same
 }
 
 /// Settings are held against each other on one backend only: elsewhere they are not there.

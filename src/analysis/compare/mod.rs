@@ -4,6 +4,7 @@
 mod accuracy;
 mod align;
 mod bootstrap;
+mod latency;
 mod layers;
 mod mismatch;
 mod precision;
@@ -15,16 +16,15 @@ pub(crate) mod tests;
 pub use accuracy::{Accuracy, OutputAccuracy, OutputValues, accuracy, same_inputs};
 pub use align::{Key, Matched, align, without_numbers};
 pub use bootstrap::{MIN_VALUES, RESAMPLES, Resampled, Statistic, relative_interval};
+pub use latency::{SERIES_POINTS, Series, SideLatency};
 pub use layers::{LayerCell, LayerRow, LayerSort, TypeCell, TypeRow, layers, sort_layers, type_totals};
-pub use mismatch::{Mismatch, mismatches};
+pub use mismatch::{Mismatch, mismatches, same_settings};
 pub use precision::{Arithmetic, GraphFacts, graph_facts};
-pub use rows::{Better, Cell, Difference, Row, Verdict};
-pub use side::{
-    SERIES_POINTS, Series, Side, SideCounter, SideFailure, SideLatency, SideOp, SideSetting, counters, producers,
-    refused_op,
-};
+pub use rows::{Better, Cell, Difference, Row, Verdict, differences, figure};
+pub use side::{Side, SideCounter, SideFailure, SideOp, SideSetting, counters, producers, refused_op};
 
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// What a comparison is asked for.
 #[derive(Debug, Clone, Default)]
@@ -66,19 +66,42 @@ pub struct Comparison {
     pub mismatches: Vec<Mismatch>,
     /// Latencies drawn together in the bootstrap, per column.
     pub blocks: Vec<Option<usize>>,
+    /// True where latencies are those of the inferences alone, because the runs' schedules differ.
+    pub alone: bool,
+}
+
+/// The runs with latencies that can be held against each other: where their schedules differ, what the inferences themselves
+/// took. Latencies from planned starts tell as much of the schedule as of the model.
+pub fn on_common_ground(sides: &[Side]) -> Cow<'_, [Side]> {
+    if !schedules_differ(sides) {
+        return Cow::Borrowed(sides);
+    }
+    let alone = |side: &Side| Side { latency: side.service.clone().or_else(|| side.latency.clone()), ..side.clone() };
+    Cow::Owned(sides.iter().map(alone).collect())
+}
+
+/// True if not all runs with figures were paced alike.
+pub fn schedules_differ(sides: &[Side]) -> bool {
+    let mut rates = sides.iter().filter(|side| side.is_measured()).map(|side| side.mode.rate_hz);
+    rates.next().is_some_and(|first| rates.any(|rate| rate != first))
+}
+
+/// Resamples of each run's latencies; streams follow the columns, so that the same columns give the same intervals.
+fn resampled(sides: &[Side]) -> Vec<Option<Resampled>> {
+    let of = |(stream, side): (u64, &Side)| {
+        let series = side.latency.as_ref()?.series.as_ref()?;
+        Resampled::new(&series.values, RESAMPLES, stream)
+    };
+    (0u64..).zip(sides).map(of).collect()
 }
 
 /// Compares runs. The result depends on nothing but the arguments.
 pub fn compare(sides: &[Side], options: &CompareOptions) -> Comparison {
+    let ground = on_common_ground(sides);
+    let (alone, sides) = (matches!(ground, Cow::Owned(_)), ground.as_ref());
     let measured = || sides.iter().position(Side::is_measured).unwrap_or(0);
     let baseline = options.baseline.filter(|baseline| *baseline < sides.len()).unwrap_or_else(measured);
-    let resampled: Vec<Option<Resampled>> = (0u64..)
-        .zip(sides)
-        .map(|(stream, side)| {
-            let series = side.latency.as_ref()?.series.as_ref()?;
-            Resampled::new(&series.values, RESAMPLES, stream)
-        })
-        .collect();
+    let resampled = resampled(sides);
     let blocks = resampled.iter().map(|resampled| resampled.as_ref().map(|resampled| resampled.block)).collect();
     let rows = rows::Rows { sides, baseline, resampled }.all(&options.accuracy);
     let mut layers = layers(sides, baseline);
@@ -92,6 +115,7 @@ pub fn compare(sides: &[Side], options: &CompareOptions) -> Comparison {
         refused: refused(sides),
         mismatches: mismatches(sides, baseline),
         blocks,
+        alone,
     }
 }
 

@@ -1,10 +1,11 @@
 //! What a graph is made of, as far as the choice of a backend depends on it.
 
 use crate::models::{Graph, Tensor, TensorKind};
-use serde::Serialize;
+use crate::store::Run;
+use serde::{Deserialize, Serialize};
 
 /// Arithmetic of a graph, by the types of its activations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arithmetic {
     /// Fixed point of at most 8 bits.
@@ -33,7 +34,7 @@ impl Arithmetic {
 }
 
 /// Facts of a graph.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GraphFacts {
     /// Ops.
     pub ops: usize,
@@ -49,6 +50,13 @@ pub struct GraphFacts {
     pub rank: usize,
     /// Ops that only move or convert data.
     pub movers: usize,
+}
+
+impl GraphFacts {
+    /// Of the graph that a run made; `None` where none was composed or its ops are not known.
+    pub fn of_run(run: &Run) -> Option<Self> {
+        run.graph().filter(|graph| !graph.ops.is_empty()).map(graph_facts)
+    }
 }
 
 /// Op types that only move or convert data.

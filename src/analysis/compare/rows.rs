@@ -1,8 +1,8 @@
 //! Figures of several runs side by side: the best of each row, and differences with their intervals.
 
-use super::Side;
 use super::accuracy::Accuracy;
 use super::bootstrap::{Resampled, Statistic, relative_interval};
+use super::{Side, resampled, schedules_differ};
 use crate::event::Stage;
 use serde::Serialize;
 
@@ -138,6 +138,24 @@ const ACCURACY: [AccuracyFigure; 5] = [
     ("top5_agreement", "top-5 agreement", "%", Better::Higher, |accuracy| accuracy.top5.map(|part| 100.0 * part)),
 ];
 
+/// One figure of a run by the id of its row, such as `p50_us`.
+pub fn figure(id: &str, side: &Side) -> Option<f64> {
+    FIGURES.iter().find(|figure| figure.0 == id).and_then(|figure| figure.5(side))
+}
+
+/// How every run differs from the run `from` in one figure, as a row of that id tells it of the baseline. `None` for that run
+/// itself, and where one of the two lacks the figure.
+pub fn differences(id: &str, sides: &[Side], from: usize) -> Vec<Option<Difference>> {
+    let Some(&(_, _, _, better, test, figure)) = FIGURES.iter().find(|figure| figure.0 == id) else {
+        return vec![None; sides.len()];
+    };
+    let values: Vec<Option<f64>> = sides.iter().map(figure).collect();
+    let resampled = if matches!(test, Test::None(_)) { vec![None; sides.len()] } else { resampled(sides) };
+    let rows = Rows { sides, baseline: from, resampled };
+    let against = |column: usize| rows.difference(better, test, &values, from, column).filter(|_| column != from);
+    (0..sides.len()).map(against).collect()
+}
+
 /// Builds all rows that have a value.
 pub struct Rows<'a> {
     /// The runs.
@@ -203,6 +221,10 @@ impl Rows<'_> {
 
     /// Simulated runs win nothing by times or memory as long as a real one is there; where all are alike, none is best.
     fn mark_best(&self, better: Better, test: Test, values: &[Option<f64>], cells: &mut [Cell]) {
+        // Of a paced run the throughput is its schedule's.
+        if matches!(test, Test::Throughput) && schedules_differ(self.sides) {
+            return;
+        }
         let real = self.sides.iter().any(|side| !side.simulated && side.is_measured());
         let runs = |column: usize| matches!(test, Test::Exact) || !(real && self.sides[column].simulated);
         let known: Vec<(usize, f64)> = values
@@ -286,6 +308,10 @@ impl Rows<'_> {
         }
         let mean = |column: usize| {
             let side = &self.sides[column];
+            // A queue that grows fills the time, too.
+            if side.mode.rate_hz.is_some() {
+                return None;
+            }
             let mean = side.latency.as_ref()?.mean?;
             (mean * side.throughput_ips? / 1e6 >= BUSY_SHARE).then_some(mean)
         };

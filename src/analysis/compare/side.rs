@@ -1,16 +1,14 @@
 //! What a comparison needs of a run, whether it comes from the store or from a file.
 
-use super::precision::{GraphFacts, graph_facts};
+use super::latency::SideLatency;
+use super::precision::GraphFacts;
 use crate::analysis::energy;
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{DeviceKind, Driver, OpUnit, RunStatus, SettingOutcome, Stage, TensorData};
+use crate::event::{DeviceKind, Driver, Mode, OpUnit, RunStatus, SettingOutcome, Stage, TensorData};
 use crate::models::{Graph, Op, TensorKind};
-use crate::store::{CounterSeries, LatencyStats, Run, Store};
+use crate::store::{CounterSeries, Run, Store};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-
-/// Latencies that are kept for a bootstrap; longer runs are thinned evenly.
-pub const SERIES_POINTS: usize = 4_000;
 
 /// Units of the counters that are compared: clocks, temperatures, power, shares.
 const COUNTER_UNITS: [&str; 4] = ["MHz", "°C", "W", "%"];
@@ -40,6 +38,8 @@ pub struct Side {
     pub build_id: Option<String>,
     /// Settings and what became of them.
     pub settings: Vec<SideSetting>,
+    /// How it measured.
+    pub mode: Mode,
     /// Warm-up inferences.
     pub warmup: u64,
     /// Seed of random input data.
@@ -52,8 +52,10 @@ pub struct Side {
     pub stages_us: Vec<(Stage, f64)>,
     /// First inference, microseconds.
     pub first_us: Option<f64>,
-    /// Latency of the clean phase.
+    /// Latency of the clean phase, from the planned starts where it was paced.
     pub latency: Option<SideLatency>,
+    /// What the inferences themselves took, where the run was paced.
+    pub service: Option<SideLatency>,
     /// Inferences per second.
     pub throughput_ips: Option<f64>,
     /// Highest resident set, bytes.
@@ -106,36 +108,6 @@ pub struct SideFailure {
     pub op: Option<String>,
 }
 
-/// Latency of the clean phase, microseconds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SideLatency {
-    /// Inferences.
-    pub count: u64,
-    /// Mean.
-    pub mean: Option<f64>,
-    /// Standard deviation.
-    pub stddev: Option<f64>,
-    /// Median.
-    pub p50: Option<f64>,
-    /// 95th percentile.
-    pub p95: Option<f64>,
-    /// 99th percentile.
-    pub p99: Option<f64>,
-    /// Largest.
-    pub max: Option<f64>,
-    /// The latencies themselves; `None` for result files of versions that did not keep them.
-    pub series: Option<Series>,
-}
-
-/// Latencies in order, every `stride`-th of them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Series {
-    /// 1: all of them.
-    pub stride: u64,
-    /// Microseconds, to the nanosecond.
-    pub values: Vec<f64>,
-}
-
 /// A counter during the clean phase of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SideCounter {
@@ -168,26 +140,6 @@ pub struct SideOp {
     pub producer: Option<usize>,
 }
 
-impl Series {
-    /// Thins samples evenly.
-    pub fn thinned(samples_us: &[f32]) -> Self {
-        let stride = samples_us.len().div_ceil(SERIES_POINTS).max(1);
-        let values = samples_us.iter().step_by(stride).map(|&us| (f64::from(us) * 1000.0).round() / 1000.0).collect();
-        Self { stride: stride as u64, values }
-    }
-}
-
-impl Series {
-    /// The same with no more than [`SERIES_POINTS`] values, whoever made it.
-    #[must_use]
-    pub fn bounded(mut self) -> Self {
-        let step = self.values.len().div_ceil(SERIES_POINTS).max(1);
-        self.values = self.values.into_iter().step_by(step).collect();
-        self.stride = self.stride.saturating_mul(step as u64);
-        self
-    }
-}
-
 impl Side {
     /// A run of the store, which may still go on.
     pub fn of(store: &Store, run: &Run) -> Self {
@@ -213,14 +165,16 @@ impl Side {
                     applied: setting.outcome == SettingOutcome::Applied,
                 })
                 .collect(),
+            mode: run.plan.mode.clone(),
             warmup: run.warmup.count(),
             seed: run.seed,
             inputs: run.inputs.clone(),
             failure: failure(run),
             stages_us: run.stages.iter().map(|time| (time.stage, time.duration_us)).collect(),
             first_us: run.first.mean_us(),
-            latency: (!run.clean.is_empty()).then(|| latency(&run.clean)),
-            throughput_ips: run.clean.throughput_ips(),
+            latency: (!run.clean.is_empty()).then(|| SideLatency::of(&run.clean)),
+            service: run.pace.as_ref().filter(|_| !run.clean.is_empty()).map(|pace| SideLatency::of(&pace.service)),
+            throughput_ips: run.throughput_ips(),
             memory_peak: run.memory.rss_peak.map(|bytes| bytes as f64),
             memory_delta: run.memory.rss_delta().map(|bytes| bytes as f64),
             cpu_percent: run.cpu_utilization_percent(),
@@ -230,7 +184,7 @@ impl Side {
             ops: ops(run),
             op_time_derived: run.ops.unit() == Some(OpUnit::Cycles),
             outputs: run.outputs.clone(),
-            facts: run.graph().filter(|graph| !graph.ops.is_empty()).map(graph_facts),
+            facts: GraphFacts::of_run(run),
             notes: Vec::new(),
         }
     }
@@ -253,6 +207,14 @@ impl Side {
     /// Name for people: backend, and that it was simulated.
     pub fn name(&self) -> String {
         format!("{}{}", self.backend, if self.simulated { " [simulated]" } else { "" })
+    }
+
+    /// The file that it comes from, without the number of its run; empty for the live session.
+    pub fn file(&self) -> &str {
+        match self.origin.rsplit_once('#') {
+            Some((file, run)) if run.parse::<usize>().is_ok() => file,
+            _ => &self.origin,
+        }
     }
 
     /// True if it has figures to compare.
@@ -290,19 +252,6 @@ pub fn refused_op(message: &str) -> Option<String> {
     let rest = message.strip_prefix("op `")?;
     let (name, rest) = rest.split_once("` (")?;
     rest.contains(") was refused by").then(|| name.to_owned())
-}
-
-fn latency(stats: &LatencyStats) -> SideLatency {
-    SideLatency {
-        count: stats.count(),
-        mean: stats.mean_us(),
-        stddev: stats.stddev_us(),
-        p50: stats.percentile_us(50.0),
-        p95: stats.percentile_us(95.0),
-        p99: stats.percentile_us(99.0),
-        max: stats.max_us(),
-        series: Some(Series::thinned(stats.samples_us())),
-    }
 }
 
 /// Counters of the run's machine during its clean phase.

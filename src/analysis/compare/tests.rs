@@ -64,6 +64,7 @@ pub fn side(backend: Backend, latencies_us: &[f64]) -> Side {
         model_sha256: Some("a".repeat(64)),
         build_id: Some("v2.47".to_owned()),
         settings: Vec::new(),
+        mode: crate::event::Mode::default(),
         warmup: 5,
         seed: Some(1),
         inputs: vec![TensorData {
@@ -78,14 +79,17 @@ pub fn side(backend: Backend, latencies_us: &[f64]) -> Side {
         first_us: Some(3.0 * mean),
         latency: Some(SideLatency {
             count: count as u64,
+            support: count as u64,
             mean: Some(mean),
             stddev: Some(variance.sqrt()),
             p50: at(0.5),
+            p90: at(0.9),
             p95: at(0.95),
             p99: at(0.99),
             max: sorted.last().copied(),
             series: Some(Series { stride: 1, values: latencies_us.to_vec() }),
         }),
+        service: None,
         throughput_ips: Some(1e6 / mean / 1.01),
         memory_peak: Some(1e8),
         memory_delta: Some(5e7),
@@ -289,6 +293,7 @@ fn settings_that_differ_are_named() {
         setting("htp_config.O", "3", true),
         setting("--vtcm-mb", "8", false),
     ];
+    other.latency = side(Backend::Htp, &latencies(2, 100, 1000.0, 0.0)).latency;
     other.driver = Driver::NetRun;
     other.clean_level = ProfilingLevel::Basic;
     other.build_id = Some("v2.51".to_owned());
@@ -300,11 +305,92 @@ fn settings_that_differ_are_named() {
     let mut same = base.clone();
     same.settings = vec![setting("htp_config.performance_mode", "burst", true)];
     let mut flag = base.clone();
+    flag.latency.clone_from(&other.latency);
     flag.settings = vec![setting("--perf-profile", "burst", true)];
     assert_eq!(mismatches(&[same, flag], 0), []);
     other = Side { backend: Backend::Cpu, driver: Driver::Runner, clean_level: ProfilingLevel::Off, ..other };
     other.build_id.clone_from(&base.build_id);
     assert_eq!(mismatches(&[base, other], 0), []);
+}
+
+/// The run at a rate: latencies count from planned starts, which the schedule makes long.
+fn paced(backend: Backend, latencies_us: &[f64], rate_hz: f64) -> Side {
+    let alone = side(backend, latencies_us);
+    let late: Vec<f64> = latencies_us.iter().map(|us| us + 3e6).collect();
+    let mode = crate::event::Mode { rate_hz: Some(rate_hz), ..crate::event::Mode::default() };
+    Side { service: alone.latency, mode, throughput_ips: Some(rate_hz), ..side(backend, &late) }
+}
+
+#[test]
+fn runs_of_different_schedules_are_compared_by_their_inferences_alone() {
+    let (slow, tight) = (latencies(1, 200, 2000.0, 0.0), latencies(2, 200, 1000.0, 0.0));
+    let comparison =
+        compare(&[paced(Backend::Cpu, &slow, 20.0), side(Backend::Cpu, &tight)], &CompareOptions::default());
+    assert!(comparison.alone);
+    let relative = difference(&comparison, "p50_us", 1).relative.unwrap();
+    assert!((relative + 0.5).abs() < 0.05, "{relative}");
+    assert_eq!(difference(&comparison, "p50_us", 1).verdict, Verdict::Better);
+    assert_eq!(comparison.mismatches.iter().map(|found| found.id.as_str()).collect::<Vec<_>>(), ["rate"]);
+    let text = &comparison.mismatches[0].text;
+    assert!(text.contains("1 was paced at 20/s") && text.contains("inferences alone"), "{text}");
+    // A queue fills the time as a tight loop does, and its rate is no throughput of the model.
+    assert_eq!(difference(&comparison, "throughput_ips", 1).verdict, Verdict::Unknown);
+    assert!(row(&comparison, "throughput_ips").cells.iter().all(|cell| !cell.best));
+    // At one rate the latencies from planned starts are what is asked for.
+    let both = [paced(Backend::Cpu, &slow, 20.0), paced(Backend::Gpu, &tight, 20.0)];
+    let comparison = compare(&both, &CompareOptions::default());
+    assert!(!comparison.alone && comparison.mismatches.is_empty(), "{:?}", comparison.mismatches);
+    assert!(row(&comparison, "p50_us").cells.iter().all(|cell| cell.value.unwrap() > 3e6));
+}
+
+#[test]
+fn warm_up_data_and_runs_that_are_there_twice_are_named() {
+    let base = side(Backend::Cpu, &latencies(1, 100, 1000.0, 0.0));
+    let mut other = side(Backend::Cpu, &latencies(2, 100, 1000.0, 0.0));
+    other.warmup = 1;
+    other.seed = Some(9);
+    let found = mismatches(&[base.clone(), other.clone(), base.clone()], 0);
+    let ids: Vec<(&str, usize)> = found.iter().map(|found| (found.id.as_str(), found.column)).collect();
+    assert_eq!(ids, [("warmup", 1), ("inputs", 1), ("same_run", 2)]);
+    assert!(found[0].text.contains("1 inference, 1 with 5 inferences"), "{}", found[0].text);
+    assert!(found[2].text.contains("3 is the same run as 1"), "{}", found[2].text);
+    // Random data of another model differs by nature; what a run without figures was fed with does not matter.
+    other.model_sha256 = Some("b".repeat(64));
+    other.warmup = base.warmup;
+    let found = mismatches(&[base.clone(), other.clone()], 0);
+    assert_eq!(found.iter().map(|found| found.id.as_str()).collect::<Vec<_>>(), ["model"]);
+    other = Side { latency: None, warmup: 0, seed: None, model_sha256: base.model_sha256.clone(), ..other };
+    assert_eq!(mismatches(&[base, other], 0), []);
+}
+
+#[test]
+fn rounds_are_put_together_as_one_distribution() {
+    let (one, two) = (latencies(1, 60, 1000.0, 0.0), latencies(2, 40, 3000.0, 0.0));
+    let [a, b] = [&one, &two].map(|values| side(Backend::Cpu, values).latency.unwrap());
+    let all: Vec<f64> = one.iter().chain(&two).copied().collect();
+    let (together, truth) = (SideLatency::pooled(&[&a, &b]).unwrap(), side(Backend::Cpu, &all).latency.unwrap());
+    assert_eq!((together.count, together.support), (100, 40));
+    for (own, truth) in [
+        (together.mean, truth.mean),
+        (together.stddev, truth.stddev),
+        (together.p50, truth.p50),
+        (together.p95, truth.p95),
+        (together.max, truth.max),
+    ] {
+        assert!((own.unwrap() / truth.unwrap() - 1.0).abs() < 0.002, "{own:?} {truth:?}");
+    }
+    // Of thinned rounds each latency stands for as many.
+    let mut thin = a.clone();
+    thin.series = Some(Series { stride: 4, values: one.iter().step_by(4).copied().collect() });
+    let kept = SideLatency::pooled(&[&thin, &b]).unwrap().series.unwrap();
+    assert_eq!((kept.stride, kept.values.len()), (4, 25));
+    thin.count = u64::MAX;
+    assert_eq!(SideLatency::pooled(&[&thin, &b]).map(|all| all.count), Some(u64::MAX));
+    thin.series = None;
+    assert_eq!(SideLatency::pooled(&[&thin, &b]), None);
+    // No percentile that a single round does not support.
+    assert_eq!((together.percentile_us(99.0), a.percentile_us(99.9)), (None, None));
+    assert!(together.percentile_us(75.0).unwrap() > 2500.0);
 }
 
 /// A convolution and its activation: one backend times both, one times them as the convolution, one as the activation.

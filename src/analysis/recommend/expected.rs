@@ -1,13 +1,18 @@
 //! What the graph and the SoC let expect, where nothing was measured.
 
+use super::checks::MB;
 use super::{Basis, Candidate, ConstraintCheck, Constraints, Recommendation, Support, Target, is_fixed_point, rank};
 use crate::analysis::compare::{Arithmetic, GraphFacts};
 use crate::backends::Backend;
+use crate::text::bytes_text;
 
 /// Multiply-accumulates below which the call into the DSP is likely to cost more than the graph.
 const SMALL_MACS: u64 = 2_000_000;
 /// Rank above which HTP refuses tensors.
 const HTP_RANK: usize = 5;
+/// What is taken from a backend that told nothing of the ops, where another one did: as much as the types of a graph may
+/// speak for the GPU, since they count only for a backend that takes the ops.
+const UNASKED: f64 = 20.0;
 /// Share of ops that only move data from which a graph suits HTP less.
 const MOVER_SHARE: f64 = 0.3;
 
@@ -27,8 +32,10 @@ pub fn expected(
                 Backend::Gpu => gpu(facts, constraints),
                 Backend::Cpu => cpu(facts, constraints),
             };
-            if let Some(support) = support.iter().find(|support| support.backend == backend) {
-                scored.support(support);
+            match support.iter().find(|support| support.backend == backend) {
+                Some(support) => scored.support(support),
+                None if scored.eligible && !support.is_empty() => scored.unasked(),
+                None => {}
             }
             scored.candidate(backend, facts, constraints)
         })
@@ -57,7 +64,7 @@ fn to_measure() -> Vec<String> {
     vec!["latency, memory and energy on the device: qnnscope run MODEL -b htp,gpu,cpu --device SERIAL".to_owned()]
 }
 
-/// A score on its way, with its reasons and their weights.
+/// A score on its way, with its reasons and their points; minus infinity where it is ruled out.
 struct Scored {
     score: f64,
     eligible: bool,
@@ -71,12 +78,12 @@ impl Scored {
 
     fn because(&mut self, points: f64, reason: impl Into<String>) {
         self.score += points;
-        self.reasons.push((points.abs(), reason.into()));
+        self.reasons.push((points, reason.into()));
     }
 
     fn refuse(&mut self, reason: impl Into<String>) {
         self.eligible = false;
-        self.reasons.push((f64::INFINITY, reason.into()));
+        self.reasons.push((f64::NEG_INFINITY, reason.into()));
     }
 
     fn support(&mut self, support: &Support) {
@@ -91,12 +98,19 @@ impl Scored {
         }
     }
 
+    /// Told last, as it says nothing of the graph.
+    fn unasked(&mut self) {
+        self.score -= UNASKED;
+        self.reasons.push((0.0, "its op support is not known: it was not asked here, or gave no answer".to_owned()));
+    }
+
     fn candidate(mut self, backend: Backend, facts: &GraphFacts, constraints: &Constraints) -> Candidate {
         let checks = checks(facts, constraints);
         if checks.iter().any(|check| check.met == Some(false)) {
             self.refuse("its constants alone need more memory than is allowed");
         }
-        self.reasons.sort_by(|a, b| b.0.total_cmp(&a.0));
+        // Of two that weigh the same, the one that speaks for it comes first.
+        self.reasons.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()).then(b.0.total_cmp(&a.0)));
         Candidate {
             backend,
             column: None,
@@ -122,14 +136,14 @@ fn checks(facts: &GraphFacts, constraints: &Constraints) -> Vec<ConstraintCheck>
         });
     }
     if let Some(limit) = constraints.max_memory_mb {
-        let constants_mb = facts.parameter_bytes as f64 / f64::from(1 << 20);
-        let over = constants_mb > limit as f64;
+        let constants_mb = facts.parameter_bytes as f64 / MB;
+        let over = constants_mb > limit;
         checks.push(ConstraintCheck {
             constraint: "max_memory_mb",
-            limit: limit as f64,
+            limit,
             value: over.then_some(constants_mb),
             met: over.then_some(false),
-            text: format!("constants are {constants_mb:.1} MB; the rest is told by a run only"),
+            text: format!("constants are {}; the rest is told by a run only", bytes_text(facts.parameter_bytes as f64)),
         });
     }
     checks
@@ -226,8 +240,10 @@ fn would_change(facts: &GraphFacts, target: Target<'_>, checked: &[Backend], con
         let what = if is_float { "whether HTP runs float, " } else { "" };
         changes.push(format!("the SoC (--soc PART): {what}whether it has HTP at all"));
     }
-    if !checked.contains(&Backend::Htp) {
-        changes.push("an op that HTP refuses: it was not asked about them".to_owned());
+    let open: Vec<&str> =
+        Backend::ALL.into_iter().filter(|backend| !checked.contains(backend)).map(Backend::name).collect();
+    if !open.is_empty() {
+        changes.push(format!("an op that {} refuses: not asked, or without an answer", open.join(" or ")));
     }
     if !constraints.power_critical && facts.macs >= SMALL_MACS {
         changes.push("power before time (--power-critical): HTP gains on GPU and CPU".to_owned());

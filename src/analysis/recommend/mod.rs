@@ -3,8 +3,10 @@
 //! Scores order the backends of one answer; they are no predictions, and scores of measured and unmeasured backends are never
 //! mixed. A simulated run never wins by its time.
 
+mod checks;
 mod expected;
 mod measured;
+mod plans;
 #[cfg(test)]
 mod tests;
 
@@ -19,10 +21,12 @@ use serde::Serialize;
 /// What the user asks of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Constraints {
-    /// Longest latency, milliseconds; the 95th percentile counts, or the median where there are too few inferences.
+    /// Longest latency, milliseconds.
     pub latency_budget_ms: Option<f64>,
+    /// The percentile that has to keep it; `None`: the highest of p99, p95, p90 and p50 that the inferences support.
+    pub latency_percent: Option<f64>,
     /// Most memory, MB (1024 x 1024 bytes): the highest resident set of the process.
-    pub max_memory_mb: Option<u64>,
+    pub max_memory_mb: Option<f64>,
     /// Energy matters more than time.
     pub power_critical: bool,
     /// The slowest inferences matter, not the usual one.
@@ -33,9 +37,10 @@ impl From<&crate::event::Constraints> for Constraints {
     fn from(of_run: &crate::event::Constraints) -> Self {
         Self {
             latency_budget_ms: of_run.latency_budget_us.map(|us| us / 1000.0),
-            max_memory_mb: of_run.max_memory_bytes.map(|bytes| bytes >> 20),
+            latency_percent: of_run.latency_percent,
+            max_memory_mb: of_run.max_memory_bytes.map(|bytes| bytes as f64 / checks::MB),
             power_critical: of_run.power_critical,
-            latency_critical: false,
+            latency_critical: of_run.latency_critical,
         }
     }
 }

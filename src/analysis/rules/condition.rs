@@ -41,6 +41,8 @@ pub enum Condition {
     SocWithoutFp16,
     /// The graph is compiled when it is loaded.
     CompiledWhenLoaded,
+    /// A precision below the model's own was asked for.
+    AtReducedPrecision,
     /// DLBC was asked for.
     WithDlbc,
     /// All of the VTCM was asked for.
@@ -95,6 +97,10 @@ impl Condition {
                 Some(format!("the HTP of {} does not compute in float16", soc.part))
             }
             Self::CompiledWhenLoaded => is(facts.is_compiled_online(), ""),
+            Self::AtReducedPrecision => {
+                let asked = facts.setting("precision").filter(|precision| *precision != "float32")?;
+                Some(format!("the precision {asked} was asked for"))
+            }
             Self::WithDlbc => is(matches!(facts.setting("dlbc"), Some("true" | "1")), ""),
             Self::WithAllVtcm => is(facts.setting("vtcm_mb") == Some("0"), ""),
             Self::MixedCores => {

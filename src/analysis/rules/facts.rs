@@ -41,9 +41,9 @@ impl<'a> Facts<'a> {
         self.figures.get(&figure).copied()
     }
 
-    /// Median of the clean phase, microseconds; what gains are part of.
+    /// Median of the clean inferences themselves, microseconds; what gains are part of.
     pub fn latency_us(&self) -> Option<f64> {
-        self.run.clean.percentile_us(50.0).or(self.run.clean.mean_us()).filter(|us| *us > 0.0)
+        self.run.service().percentile_us(50.0).or(self.run.service().mean_us()).filter(|us| *us > 0.0)
     }
 
     /// The part of the latency that the ops can be responsible for, microseconds: on an accelerator its own share of the call.

@@ -76,8 +76,10 @@ fn apply(rule: &'static Rule, facts: &Facts<'_>) -> Option<Finding> {
     let layers = layers(rule, facts)?;
     let gain = gain::expected(rule, facts, &layers);
     let share = facts.nodes.share(&layers);
-    let part = match (gain, rule.layers.is_empty()) {
-        (Some([_, high]), _) => Some(high / facts.latency_us()?),
+    let latency_us = facts.latency_us();
+    let gain_share = gain.zip(latency_us).map(|(gain, latency_us)| gain.map(|us| us / latency_us));
+    let part = match (gain_share, rule.layers.is_empty()) {
+        (Some([_, high]), _) => Some(high),
         // A rule that tells no figure is still about what its layers take.
         (None, false) => Some(share),
         (None, true) => None,
@@ -107,7 +109,8 @@ fn apply(rule: &'static Rule, facts: &Facts<'_>) -> Option<Finding> {
         effort: rule.effort,
         snippets: rule.snippets.iter().filter_map(|text| snippet::fill(text, facts)).collect(),
     });
-    finding.expected_gain_us = gain;
+    finding.expected_gain_us = gain.filter(|_| !simulated);
+    finding.expected_gain_share = gain_share;
     finding.ops = layers.iter().take(MOST_NAMES).map(|&index| facts.nodes.list[index].op.name.clone()).collect();
     finding.source = Some(&rule.source);
     Some(finding)

@@ -159,6 +159,21 @@ impl Made {
         self
     }
 
+    /// A clean phase on a schedule: times of the inferences themselves, microseconds.
+    pub fn paced(self, rate_hz: f64, service_us: &[f64]) -> Self {
+        let (mut starts, mut late_ns, mut free_us) = (Vec::new(), Vec::new(), 0.0f64);
+        for (planned, us) in service_us.iter().enumerate() {
+            let planned_us = planned as f64 * 1e6 / rate_hz;
+            let start_us = planned_us.max(free_us);
+            starts.push(CLEAN_START_US + start_us as u64);
+            late_ns.push(((start_us - planned_us) * 1000.0) as u64);
+            free_us = start_us + us;
+        }
+        let latency_ns = service_us.iter().map(|us| (us * 1000.0) as u64).collect();
+        let batch = InferenceBatch { phase: Phase::Clean, first_index: 0, start_us: starts, latency_ns, late_ns };
+        self.plan(|plan| plan.mode.rate_hz = Some(rate_hz)).event(Event::Inferences(batch))
+    }
+
     /// Processor time of the runner in the clean phase, in cores.
     pub fn runner_cores(self, cores: f64) -> Self {
         self.event(Event::CpuUsed { cpu_us: cores * 1e6, wall_us: 1e6 })

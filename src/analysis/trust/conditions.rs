@@ -46,6 +46,7 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut
             vec![Evidence::new(format!("seen before the run; {}", confound.advice))],
         ))
     }));
+    reasons.extend(overloaded(seen.run));
     reasons.extend(tracing(seen.run));
     reasons.extend(shell(seen.run));
 }
@@ -118,6 +119,24 @@ fn weight_of(confound: &str) -> Option<(Verdict, &'static str)> {
         "screen_on" => (Verdict::Trusted, "trust.screen-on"),
         _ => return None,
     })
+}
+
+/// A schedule that the backend cannot keep: latencies from planned starts are then those of a queue without end.
+fn overloaded(run: &Run) -> Option<Reason> {
+    let pace = run.pace.as_ref().filter(|pace| pace.is_overloaded())?;
+    let (count, mean_us) = (run.clean.count(), pace.service.mean_us()?);
+    let text = format!(
+        "an inference alone takes {} in the mean, the next one is due after {}; {} of {count} were not done by then, {} never began",
+        duration_text(mean_us),
+        duration_text(pace.period_us()),
+        pace.missed,
+        pace.unstarted()
+    );
+    let title = format!(
+        "too slow for {} starts a second: latencies from the planned starts grow with the length of the run",
+        super::super::summary::per_second(pace.rate_hz)
+    );
+    Some(Reason::new(Verdict::Not, "trust.overloaded", title, vec![Evidence::new(text)]))
 }
 
 /// The latencies are of the clean phase, so tracing touches the layers only.
@@ -193,6 +212,13 @@ mod tests {
         assert_eq!(found(&quiet(Backend::Cpu).detailed(&steady(11_000.0, 5.0, 50)).store()), []);
         let phone = Made::on_phone(Backend::Htp).clean(steady(10_000.0, 5.0, 500)).store();
         assert_eq!(found(&phone), [("trust.scheduler-class", Verdict::Trusted)]);
+    }
+
+    #[test]
+    fn a_schedule_that_cannot_be_kept_is_told_and_its_queue_is_no_drift() {
+        let paced = |rate_hz: f64| Made::local(Backend::Cpu).paced(rate_hz, &steady(10_000.0, 5.0, 500)).store();
+        assert_eq!(found(&paced(1000.0)), [("trust.overloaded", Verdict::Not)]);
+        assert_eq!(found(&paced(50.0)), []);
     }
 
     #[test]

@@ -84,10 +84,10 @@ pub fn trust(store: &Store, run: &Run) -> Option<Trust> {
     let seen = Seen {
         store,
         run,
-        blocks: blocks(&run.clean),
+        blocks: blocks(run.service()),
         held_back: held_back(store, run),
         load: load(store, run),
-        dependence: super::course::dependence(&run.clean),
+        dependence: super::course::dependence(run.service()),
     };
     let mut reasons = Vec::new();
     let mut not_judged = Vec::new();

@@ -15,7 +15,7 @@ const ENOUGH: f64 = 30.0;
 const NO_INTERVAL: u64 = 6;
 
 pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
-    let clean = &seen.run.clean;
+    let clean = seen.run.service();
     let count = clean.count();
     if count < NO_INTERVAL {
         let text = format!("{count} measured after {} for warm-up", seen.run.warmup.count());
@@ -24,9 +24,14 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
         return;
     }
     // A run that changes as it goes has neighbours that are alike; that has been said better.
-    let changes = reasons.iter().any(|r| ["trust.drift", "trust.level-shift", "trust.warm-up"].contains(&r.finding.id));
+    let told = |ids: &[&str]| reasons.iter().any(|reason| ids.contains(&reason.finding.id));
+    let changes = told(&["trust.drift", "trust.level-shift", "trust.warm-up"]);
     let dependence = seen.dependence.filter(|_| !changes).unwrap_or(1.0);
-    reasons.extend(median(seen, dependence));
+    // More inferences of a state that is none make no figure firmer.
+    let unsettled = told(&["trust.drift", "trust.level-shift", "trust.two-levels"]);
+    if !unsettled {
+        reasons.extend(median(seen, dependence));
+    }
     if dependence >= ALIKE {
         reasons.push(alike(count, dependence));
     }
@@ -34,7 +39,7 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
 }
 
 fn median(seen: &Seen<'_>, dependence: f64) -> Option<Reason> {
-    let clean = &seen.run.clean;
+    let clean = seen.run.service();
     let p50 = clean.percentile(50.0);
     let (value, low, high) = (p50.value_us?, p50.ci95_us.0?, p50.ci95_us.1?);
     let wider = if dependence >= ALIKE { dependence.sqrt() } else { 1.0 };
@@ -52,7 +57,7 @@ fn median(seen: &Seen<'_>, dependence: f64) -> Option<Reason> {
         duration_text(high)
     );
     let title = format!(
-        "the median is only known to ±{:.0} %: about {} more inferences would make it ±{:.0} % (-n {needed})",
+        "the median is only known to ±{:.1} %: about {} more inferences would make it ±{:.0} % (-n {needed})",
         off * 100.0,
         needed.saturating_sub(count),
         SHARP * 100.0
@@ -74,7 +79,7 @@ fn alike(count: u64, dependence: f64) -> Reason {
 
 /// The highest percentile that is shown, if nothing bounds it from above.
 fn tail(seen: &Seen<'_>) -> Option<Reason> {
-    let clean = &seen.run.clean;
+    let clean = seen.run.service();
     let shown =
         PERCENTILES.into_iter().rev().map(|percent| clean.percentile(percent)).find(|p| p.value_us.is_some())?;
     if shown.ci95_us.1.is_some() {

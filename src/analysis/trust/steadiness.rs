@@ -1,6 +1,6 @@
 //! Whether a run measured one state: no warm-up left, no drift, no two levels.
 
-use super::super::course::{MIN_SAMPLES, Step, Trend, is_rather_a_step, step, trend, two_levels};
+use super::super::course::{MIN_SAMPLES, Step, Trend, is_rather_a_step, median, step, trend, two_levels};
 use super::super::{Evidence, Place};
 use super::{Reason, Seen, Verdict};
 use crate::text::duration_text;
@@ -13,7 +13,7 @@ const TOO_MUCH: f64 = 0.3;
 const WARM_UP_PART: f64 = 0.34;
 
 pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut Vec<String>) {
-    let clean = &seen.run.clean;
+    let clean = seen.run.service();
     if seen.blocks.is_empty() {
         not_judged.push(format!(
             "steady state and drift: {} inferences are too few, at least {MIN_SAMPLES} are needed",
@@ -54,13 +54,14 @@ fn weight(change: f64) -> Verdict {
 
 fn drifting(seen: &Seen<'_>, trend: &Trend) -> Reason {
     let way = if trend.change > 0.0 { "slower" } else { "faster" };
-    let title =
-        format!("the run drifts: inferences get {:.0} % {way} from its start to its end", trend.change.abs() * 100.0);
-    let text = format!(
-        "median of the first {} inferences {}, of the last ones {}; trend {:+.0} % (99 % interval {:+.0} to {:+.0} %)",
-        seen.blocks.get(1).map_or(0, |block| block.first),
+    let (first, last) = (
         duration_text(seen.blocks.first().map_or(0.0, |block| block.median_us)),
         duration_text(seen.blocks.last().map_or(0.0, |block| block.median_us)),
+    );
+    let title = format!("the run drifts: inferences get {way}, from {first} at its start to {last} at its end");
+    let text = format!(
+        "medians of the first and last {} inferences; trend {:+.0} % of the median (99 % interval {:+.0} to {:+.0} %)",
+        seen.blocks.get(1).map_or(0, |block| block.first),
         trend.change * 100.0,
         trend.interval.0 * 100.0,
         trend.interval.1 * 100.0
@@ -69,9 +70,9 @@ fn drifting(seen: &Seen<'_>, trend: &Trend) -> Reason {
 }
 
 fn stepped(seen: &Seen<'_>, step: &Step) -> Reason {
-    let count = seen.run.clean.count();
+    let count = seen.run.service().count();
     let change = step.after_us / step.before_us - 1.0;
-    let evidence = vec![Evidence::at(
+    let mut evidence = vec![Evidence::at(
         format!(
             "median {} before inference {} of {count}, {} from there on ({:+.0} %)",
             duration_text(step.before_us),
@@ -88,15 +89,27 @@ fn stepped(seen: &Seen<'_>, step: &Step) -> Reason {
             (step.before_us / step.after_us - 1.0) * 100.0,
             seen.run.warmup.count() + step.index as u64
         );
-        return Reason::new(weight(change), "trust.warm-up", title, evidence);
+        // What it does to the figures counts: a short warm-up hardly moves a median.
+        let moved = without_first(seen, step.index);
+        evidence.push(Evidence::new(format!("without them the median is {:.1} % lower", moved * 100.0)));
+        let weight = if moved < MATTERS { Verdict::Trusted } else { weight(moved) };
+        return Reason::new(weight, "trust.warm-up", title, evidence);
     }
     let way = if change > 0.0 { "slower" } else { "faster" };
     let title = format!(
-        "the level changes once: from inference {} of {count} on they are {:.0} % {way}",
+        "the level changes: from inference {} of {count} on they are {:.0} % {way}",
         step.index,
         change.abs() * 100.0
     );
     Reason::new(weight(change), "trust.level-shift", title, evidence)
+}
+
+/// How much lower the median is without the first inferences, as a part of it.
+fn without_first(seen: &Seen<'_>, count: usize) -> f64 {
+    let samples = seen.run.service().samples_us();
+    let of = |samples: &[f32]| median(samples.iter().map(|us| f64::from(*us)));
+    let all = of(samples);
+    if all > 0.0 { 1.0 - of(samples.get(count..).unwrap_or_default()) / all } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -119,6 +132,14 @@ mod tests {
     fn warm_up_that_reaches_into_the_figures_is_told_with_the_setting_against_it() {
         let mut latencies = steady(1000.0, 4.0, 500);
         latencies[..100].iter_mut().for_each(|us| *us *= 1.2);
+        let found = reasons(latencies.clone());
+        assert_eq!(
+            (found[0].finding.id, found[0].weight),
+            ("trust.warm-up", Verdict::Trusted),
+            "the median hardly moves"
+        );
+        latencies[..160].iter_mut().for_each(|us| *us *= 2.0);
+        latencies[160..].iter_mut().step_by(3).for_each(|us| *us *= 1.3);
         let found = reasons(latencies);
         assert_eq!((found[0].finding.id, found[0].weight), ("trust.warm-up", Verdict::WithCare));
         assert!(found[0].finding.title.contains("measure with --warmup "), "{}", found[0].finding.title);

@@ -81,7 +81,9 @@ fn entry(finding: &Finding, symbols: &Symbols) -> Entry {
         Severity::Warning => Sign::Warning,
         Severity::Info => Sign::Note,
     };
-    let gain = finding.expected_gain_us.map(|gain| gain_text(gain, symbols));
+    // Times of an emulation are nobody's gain; the part of its cycles may be.
+    let part = finding.expected_gain_share.map(|[_, high]| format!("up to {:.0} %", 100.0 * high));
+    let gain = finding.expected_gain_us.map(|gain| gain_text(gain, symbols)).or(part);
     let mut items = vec![Item::new("finding", clean_text(&finding.title)).meaning(Meaning::Title)];
     for (index, evidence) in finding.evidence.iter().enumerate() {
         let label = if index == 0 { "seen" } else { "" };
@@ -91,8 +93,8 @@ fn entry(finding: &Finding, symbols: &Symbols) -> Entry {
     if let Some(advice) = &finding.suggestion {
         items.extend(what_to_do(advice));
     }
-    if let Some(gain) = &gain {
-        items.push(Item::new("gain", format!("{gain} of each inference")).meaning(Meaning::Good));
+    if let Some(gain) = finding.gain_text(symbols.micro) {
+        items.push(Item::new("gain", gain).meaning(Meaning::Good));
     }
     if !finding.ops.is_empty() {
         items.push(Item::new("layers", clean_text(&finding.ops.join(", "))).meaning(Meaning::Muted));

@@ -32,6 +32,7 @@ struct Method {
     intervals: &'static str,
     confidence: f64,
     resamples: usize,
+    latencies: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -49,6 +50,8 @@ struct Column {
     status: &'static str,
     failure: Option<SideFailure>,
     inferences: u64,
+    rate_hz: Option<f64>,
+    warmup: u64,
     latencies: Latencies,
     op_time_derived: bool,
     accuracy: Option<Accuracy>,
@@ -67,12 +70,13 @@ impl CompareDocument {
     /// The document of a report.
     pub fn new(report: &ComparisonReport) -> Self {
         let comparison = &report.comparison;
+        let latencies = if comparison.alone { "inferences_alone" } else { "as_measured" };
         let columns = report.sides.iter().enumerate().map(|(at, side)| column(report, at, side)).collect();
         Self {
             schema: COMPARE_SCHEMA,
             baseline: comparison.baseline,
             reference: report.reference,
-            method: Method { intervals: "circular block bootstrap", confidence: 0.95, resamples: RESAMPLES },
+            method: Method { intervals: "circular block bootstrap", confidence: 0.95, resamples: RESAMPLES, latencies },
             columns,
             mismatches: comparison.mismatches.clone(),
             rows: comparison.rows.clone(),
@@ -102,6 +106,8 @@ fn column(report: &ComparisonReport, at: usize, side: &Side) -> Column {
         status: if side.failure.is_some() { "failed" } else { "ok" },
         failure: side.failure.clone(),
         inferences: side.latency.as_ref().map_or(0, |latency| latency.count),
+        rate_hz: side.mode.rate_hz,
+        warmup: side.warmup,
         latencies: Latencies {
             kept: series.map_or(0, |series| series.values.len()),
             stride: series.map(|series| series.stride),

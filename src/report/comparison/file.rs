@@ -1,8 +1,10 @@
 //! Runs of a result document, `qnnscope.result/1`, as columns of a comparison.
 
-use crate::analysis::compare::{Series, Side, SideCounter, SideFailure, SideLatency, SideOp, SideSetting, refused_op};
+use crate::analysis::compare::{
+    GraphFacts, Series, Side, SideCounter, SideFailure, SideLatency, SideOp, SideSetting, refused_op,
+};
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{DeviceInfo, Driver, RuntimeInfo, Stage, TensorData, clean_text};
+use crate::event::{DeviceInfo, Driver, Mode, RuntimeInfo, Stage, TensorData, clean_text};
 use crate::report::RESULT_SCHEMA;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -59,6 +61,34 @@ struct Run {
     outputs: Vec<String>,
     #[serde(default)]
     counters: Option<Vec<SideCounter>>,
+    #[serde(default)]
+    mode: Mode,
+    #[serde(default)]
+    pace: Option<Pace>,
+    #[serde(default)]
+    graph_facts: Option<GraphFacts>,
+}
+
+/// Of a paced run, what its inferences themselves took.
+#[derive(Debug, Deserialize)]
+struct Pace {
+    #[serde(rename = "service_us")]
+    figures: Service,
+    #[serde(default, rename = "service_stddev_us")]
+    stddev_us: Option<f64>,
+    #[serde(default, rename = "service_series")]
+    series: Option<Series>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Service {
+    samples: u64,
+    mean: Option<f64>,
+    p50: Option<f64>,
+    p90: Option<f64>,
+    p95: Option<f64>,
+    p99: Option<f64>,
+    max: Option<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -85,6 +115,8 @@ struct Latency {
     mean: Option<f64>,
     stddev: Option<f64>,
     p50: Option<f64>,
+    #[serde(default)]
+    p90: Option<f64>,
     p95: Option<f64>,
     p99: Option<f64>,
     max: Option<f64>,
@@ -137,12 +169,37 @@ struct Header {
     schema: Option<String>,
 }
 
+/// What to give in place of a file that is none of both.
+const GIVE: &str = "give what `qnnscope run MODEL --json > NAME.json` printed or `--record NAME.jsonl` wrote";
+/// Beginning of a ZIP archive, which a DLC is.
+const ZIP: &[u8] = b"PK\x03\x04";
+
+/// Why bytes are no document at all. Parsers' words are for those who wrote a parser, so the usual cases have their own.
+fn no_document(bytes: &[u8], error: Option<&serde_json::Error>) -> String {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    match (first, error) {
+        (None, _) => format!("is empty; {GIVE}"),
+        (Some(b'{'), Some(error)) if error.is_eof() => {
+            format!("is cut off: it ends in the middle of its JSON; make it anew, or {GIVE}")
+        }
+        (Some(b'{'), Some(error)) => format!("is no JSON document: {error}; {GIVE}"),
+        _ if bytes.starts_with(ZIP) => {
+            format!("is no result document but an archive, such as a DLC: run the model first, and {GIVE}")
+        }
+        _ => format!("is no result document and no session; {GIVE}"),
+    }
+}
+
 /// The runs of a result document.
 ///
 /// # Errors
 /// What is wrong with it, in words that follow the file's name.
 pub fn sides(bytes: &[u8]) -> Result<Vec<Side>, String> {
-    let header: Header = serde_json::from_slice(bytes).map_err(|error| format!("is no JSON document: {error}"))?;
+    // Structs may be read from arrays, too; a document is an object.
+    if !bytes.trim_ascii_start().starts_with(b"{") {
+        return Err(no_document(bytes, None));
+    }
+    let header: Header = serde_json::from_slice(bytes).map_err(|error| no_document(bytes, Some(&error)))?;
     match header.schema.as_deref() {
         Some(RESULT_SCHEMA) => {}
         Some(other) => {
@@ -181,6 +238,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         notes.push("its file does not tell which op feeds which: fused ops are taken to follow each other".to_owned());
     }
     let device = run.device.as_ref();
+    let service = run.pace.filter(|pace| pace.figures.samples > 0).map(service);
     Side {
         origin: String::new(),
         backend: run.backend,
@@ -204,6 +262,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
                 applied: setting.outcome == "applied",
             })
             .collect(),
+        mode: run.mode,
         warmup: run.latency_us.as_ref().map_or(0, |latency| latency.warmup),
         seed,
         inputs: run.inputs,
@@ -218,14 +277,17 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         first_us: run.first_inference_us,
         latency: run.latency_us.map(|latency| SideLatency {
             count: latency.samples,
+            support: latency.samples,
             mean: latency.mean,
             stddev: latency.stddev,
             p50: latency.p50,
+            p90: latency.p90,
             p95: latency.p95,
             p99: latency.p99,
             max: latency.max,
             series: latency.series.map(Series::bounded),
         }),
+        service,
         throughput_ips: run.throughput_ips,
         memory_peak: run.memory_bytes.rss_peak.map(|bytes| bytes as f64),
         memory_delta: run.memory_bytes.rss_delta.map(|bytes| bytes as f64),
@@ -241,7 +303,13 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         op_time_derived: run.ops.iter().any(|op| op.time_derived),
         ops,
         outputs: run.outputs,
-        facts: None,
+        facts: run.graph_facts,
         notes,
     }
+}
+
+fn service(pace: Pace) -> SideLatency {
+    let Service { samples, mean, p50, p90, p95, p99, max } = pace.figures;
+    let (stddev, series) = (pace.stddev_us, pace.series.map(Series::bounded));
+    SideLatency { count: samples, support: samples, mean, stddev, p50, p90, p95, p99, max, series }
 }

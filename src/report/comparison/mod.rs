@@ -59,7 +59,7 @@ impl ComparisonReport {
             accuracy.iter().map(|known| known.as_ref().and_then(|known| known.as_ref().ok()).cloned()).collect();
         let comparison = compare(&sides, &options);
         let soc = sides.iter().find_map(|side| soc_by_part(side.device_model.as_deref()?));
-        let recommendation = measured(&sides, &comparison, Target { soc }, &asked.constraints);
+        let recommendation = measured(&sides, &options.accuracy, Target { soc }, &asked.constraints);
         let shown_layers = asked.layers.unwrap_or(comparison.layers.len());
         Self { sides, comparison, reference, accuracy, recommendation, shown_layers }
     }

@@ -87,17 +87,19 @@ fn check(finding: &Finding, store: &crate::store::Store) {
             assert!(row < run.ops.rows().len(), "{id}");
         }
     }
-    if let Some([low, high]) = finding.expected_gain_us {
-        let latency = run.clean.percentile_us(50.0).or(run.clean.mean_us()).unwrap();
-        assert!(0.0 <= low && low <= high && high <= latency * (1.0 + 1e-9), "{id}: {low} to {high} of {latency}");
-        assert!(high >= latency * WORTH_IT, "{id} is not worth it");
+    if let Some([low, high]) = finding.expected_gain_share {
+        assert!(0.0 <= low && low <= high && high <= 1.0 + 1e-9, "{id}: {low} to {high}");
+        assert!(high >= WORTH_IT, "{id} is not worth it");
         let all_named = finding.ops.len() < super::MOST_NAMES;
-        assert!(
-            finding.ops.is_empty() || !all_named || high <= latency * share * (1.0 + 1e-9),
-            "{id}: more than its share"
-        );
+        assert!(finding.ops.is_empty() || !all_named || high <= share * (1.0 + 1e-9), "{id}: more than its share");
+        let latency = run.clean.percentile_us(50.0).or(run.clean.mean_us()).unwrap();
+        match finding.expected_gain_us {
+            Some(gain) => assert!((gain[1] - high * latency).abs() < 1e-6 * latency, "{id}: {gain:?} of {latency}"),
+            None => assert!(run.plan.simulated, "{id}"),
+        }
     }
     if run.plan.simulated {
+        assert_eq!(finding.expected_gain_us, None, "{id}");
         assert_eq!(finding.severity, Severity::Info, "{id}");
         assert!(finding.evidence.iter().any(|seen| seen.text.contains("simulated")), "{id}");
     }

@@ -1,0 +1,135 @@
+//! Latencies of a run as a comparison needs them, whether they come from the store or from a file.
+
+use crate::store::LatencyStats;
+use serde::{Deserialize, Serialize};
+
+/// Latencies that are kept for a bootstrap; longer runs are thinned evenly.
+pub const SERIES_POINTS: usize = 4_000;
+
+/// Latencies, microseconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SideLatency {
+    /// Inferences.
+    pub count: u64,
+    /// Inferences that decide which percentiles are supported: those of the smallest part, where rounds were put together.
+    pub support: u64,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Standard deviation.
+    pub stddev: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
+    /// The latencies themselves; `None` for result files of versions that did not keep them.
+    pub series: Option<Series>,
+}
+
+/// Latencies in order, every `stride`-th of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// 1: all of them.
+    pub stride: u64,
+    /// Microseconds, to the nanosecond.
+    pub values: Vec<f64>,
+}
+
+impl Series {
+    /// Thins samples evenly.
+    pub fn thinned(samples_us: &[f32]) -> Self {
+        let stride = samples_us.len().div_ceil(SERIES_POINTS).max(1);
+        let values = samples_us.iter().step_by(stride).map(|&us| (f64::from(us) * 1000.0).round() / 1000.0).collect();
+        Self { stride: stride as u64, values }
+    }
+
+    /// The same with no more than [`SERIES_POINTS`] values, whoever made it.
+    #[must_use]
+    pub fn bounded(mut self) -> Self {
+        let step = self.values.len().div_ceil(SERIES_POINTS).max(1);
+        self.values = self.values.into_iter().step_by(step).collect();
+        self.stride = self.stride.saturating_mul(step as u64);
+        self
+    }
+
+    /// The same as the store keeps latencies, for percentiles as it tells them.
+    fn stats(&self) -> LatencyStats {
+        let mut stats = LatencyStats::default();
+        for us in &self.values {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "saturates, and 0 for no number"
+            )]
+            stats.push(0, (us * 1000.0).round() as u64);
+        }
+        stats
+    }
+}
+
+impl SideLatency {
+    /// Of a phase in the store.
+    pub fn of(stats: &LatencyStats) -> Self {
+        Self {
+            count: stats.count(),
+            support: stats.count(),
+            mean: stats.mean_us(),
+            stddev: stats.stddev_us(),
+            p50: stats.percentile_us(50.0),
+            p90: stats.percentile_us(90.0),
+            p95: stats.percentile_us(95.0),
+            p99: stats.percentile_us(99.0),
+            max: stats.max_us(),
+            series: Some(Series::thinned(stats.samples_us())),
+        }
+    }
+
+    /// Any percentile; `None` where the inferences do not support it, or where only single latencies would tell it and none
+    /// are kept.
+    pub fn percentile_us(&self, percent: f64) -> Option<f64> {
+        if !LatencyStats::supports(self.support, percent) {
+            return None;
+        }
+        let told = [(50.0, self.p50), (90.0, self.p90), (95.0, self.p95), (99.0, self.p99)];
+        let known = told.into_iter().find(|(known, _)| percent.total_cmp(known).is_eq()).and_then(|(_, value)| value);
+        known.or_else(|| self.series.as_ref()?.stats().percentile_us(percent))
+    }
+
+    /// Several rounds of one plan as one distribution; `None` where one of them kept no latencies. Percentiles are those of the
+    /// latencies kept, which are all up to [`SERIES_POINTS`] of a round.
+    pub fn pooled(parts: &[&Self]) -> Option<Self> {
+        let kept: Vec<&Series> = parts.iter().map(|part| part.series.as_ref()).collect::<Option<_>>()?;
+        // A latency stands for as many of its own round as one of any other.
+        let stride = kept.iter().map(|series| series.stride.max(1)).max()?;
+        let every = |series: &Series| usize::try_from(stride / series.stride.max(1)).unwrap_or(usize::MAX).max(1);
+        let values = kept.iter().flat_map(|series| series.values.iter().step_by(every(series)).copied()).collect();
+        let series = Series { stride, values };
+        // Files may claim any count.
+        let count = parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.count));
+        let mean = parts.iter().map(|part| Some(part.mean? * part.count as f64)).sum::<Option<f64>>();
+        let mean = mean.map(|sum| sum / count.max(1) as f64);
+        let squares = |part: &&Self| {
+            let own = part.stddev.unwrap_or(0.0).powi(2) * part.count.saturating_sub(1) as f64;
+            Some(own + (part.mean? - mean?).powi(2) * part.count as f64)
+        };
+        let squares = parts.iter().map(squares).sum::<Option<f64>>().filter(|_| count > 1);
+        let stats = series.stats();
+        Some(Self {
+            count,
+            support: parts.iter().map(|part| part.support).min()?,
+            mean,
+            stddev: squares.map(|sum| (sum / (count - 1) as f64).sqrt()),
+            p50: stats.percentile_us(50.0),
+            p90: stats.percentile_us(90.0),
+            p95: stats.percentile_us(95.0),
+            p99: stats.percentile_us(99.0),
+            max: parts.iter().filter_map(|part| part.max).reduce(f64::max),
+            series: Some(series.bounded()),
+        })
+    }
+}
