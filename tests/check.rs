@@ -363,6 +363,9 @@ fn context_binaries_are_held_against_hardware() {
     let cpu = saved(dir.path(), "2.3.0", "cpu", None);
     let document_ = document(&checked(&runtime_247(), &cpu, "").expect(1));
     assert_eq!(document_["context_binary"]["backend"], "CPU");
+    let cause = &document_["compile"][0]["cause"];
+    assert_eq!(cause["id"], "context-binary-other-backend");
+    assert!(text(cause, "fix").contains("with the HTP backend"), "{cause}");
     let document_ = document(&checked(&runtime_247(), &v73, "--backend cpu").expect(1));
     assert!(text(&document_["backends"][0], "reason").contains("made for HTP"));
 

@@ -7,7 +7,7 @@
 mod logs;
 mod support;
 
-use logs::{Known, Numbers, WRAPPINGS, cases, field, noise, runs, wrapped};
+use logs::{Known, Numbers, WRAPPINGS, audit, cases, field, noise, runs, wrapped};
 use proptest::prelude::*;
 use qnnscope::diagnosis::{Diagnoser, Diagnosis, causes, diagnose_failure};
 use qnnscope::event::{Failure, Stage};
@@ -63,6 +63,14 @@ fn field_logs_get_their_cause_first() {
 }
 
 #[test]
+fn logs_of_an_audit_get_their_cause_first_and_healthy_ones_none() {
+    let logs = audit();
+    let healthy = logs.iter().filter(|log| log.right.is_empty()).count();
+    assert_eq!((logs.len(), healthy), (59, 33));
+    all_right(&logs);
+}
+
+#[test]
 fn logs_of_real_runs_get_their_cause_first() {
     let logs: Vec<Known> = runs().into_iter().filter(|log| log.name != ONLY_OUTPUTS_SHOW).collect();
     assert_eq!(logs.len(), 23);
@@ -100,7 +108,7 @@ fn other_tools_prefixes_paths_and_encodings_change_nothing() {
             right: vec![id.clone()],
         })
     });
-    let logs: Vec<Known> = field().into_iter().chain(runs()).chain(written).collect();
+    let logs: Vec<Known> = field().into_iter().chain(audit()).chain(runs()).chain(written).collect();
     let (mut right, mut wrong) = (0, Vec::new());
     for known in &logs {
         // A prefix makes more of a log of one line, and a log that stops is one of qnn-net-run's own form.
@@ -243,6 +251,41 @@ fn huge_lines_are_read_in_pieces() {
     let diagnosis = diagnose(&log);
     assert_eq!(diagnosis.causes[0].id, "context-binary-arch-newer", "{}", summary(&diagnosis));
     assert_eq!((diagnosis.causes[0].evidence[0].line, diagnosis.lines), (1, 2));
+}
+
+#[test]
+fn a_long_lines_evidence_is_cut_around_what_it_shows() {
+    let mut log = vec![b'x'; 20_000];
+    log.extend(b" QnnDsp <E> Request feature arch with value 81 unsupported ");
+    log.extend([b'y'; 20_000]);
+    let evidence = &diagnose(&log).causes[0].evidence[0];
+    assert!(evidence.text.contains("Request feature arch") && evidence.text.len() < 700, "{}", evidence.text);
+    // Over the edge of a piece.
+    for before in 32_700..32_768 {
+        let mut log = vec![b'x'; before];
+        log.extend(b" QnnDsp <E> Request feature arch with value 81 unsupported ");
+        log.extend([b'y'; 40_000]);
+        assert_eq!(diagnose(&log).causes[0].id, "context-binary-arch-newer", "{before}");
+    }
+}
+
+#[test]
+fn line_ends_and_encodings_of_all_kinds_are_read() {
+    let text = "QnnDsp <I> starts\rQnnDsp <E> Request feature arch with value 81 unsupported\rend\r";
+    let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+    let escaped = text.replace("Request", "\u{1}").into_bytes();
+    let escaped: Vec<u8> = escaped.split(|c| *c == 1).collect::<Vec<_>>().join(&b"\x9b1;31mRequest\x9bm"[..]);
+    for log in [text.as_bytes().to_vec(), wide, big, escaped] {
+        let diagnosis = diagnose(&log);
+        let first = &diagnosis.causes[0];
+        let evidence = &first.evidence[0];
+        assert_eq!((first.id, evidence.line, diagnosis.lines), ("context-binary-arch-newer", 2, 3), "{log:?}");
+        assert_eq!(evidence.text, "QnnDsp <E> Request feature arch with value 81 unsupported");
+    }
+    // The byte of an escape is part of many characters.
+    let chinese = "QnnDsp <E> \u{9519}\u{8bdb}\u{5b9b} Request feature arch with value 81 unsupported";
+    assert_eq!(diagnose(chinese.as_bytes()).causes[0].evidence[0].text, chinese);
 }
 
 fn in_pieces(log: &[u8], cuts: &[usize]) -> Diagnosis {

@@ -22,6 +22,9 @@ pub struct Cause {
     /// True for an answer that only says where the cause must be looked for; a specific cause displaces it.
     #[serde(default)]
     pub generic: bool,
+    /// True for what makes a run slow and not fail: a remark beside a failure, whichever comes first.
+    #[serde(default)]
+    pub remark: bool,
     /// Why it happens.
     pub why: String,
     /// What to do.
@@ -91,14 +94,41 @@ pub(super) struct Signal {
     /// Flags that it must not have.
     #[serde(default)]
     pub without: Vec<String>,
+    /// Set for what any program prints: how near to QNN the line must be.
+    pub near: Option<Near>,
     /// How far the signal alone carries, 0 to 1.
     pub weight: f64,
+}
+
+/// How near to QNN a line must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Near {
+    /// In Android's log: of the same process or tag; elsewhere: among its lines.
+    Process,
+    /// Among its lines.
+    Lines,
+}
+
+/// Which signals a flag excludes as `without`, by their place in the log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Voids {
+    /// All.
+    #[default]
+    All,
+    /// Those after its first line.
+    Later,
+    /// Those before its last line.
+    Earlier,
 }
 
 /// Something that a line says about the whole log.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Flag {
     pub name: String,
+    #[serde(default)]
+    pub voids: Voids,
     #[serde(flatten)]
     pub pattern: Pattern,
 }

@@ -1,16 +1,20 @@
 //! Reading a log once, from its first byte to its last, in bounded memory.
 
-use super::catalogue::causes;
+use super::answers::Answers;
+use super::catalogue::{Voids, causes};
 use super::facts::Facts;
-use super::finding::{Diagnosis, Evidence, excerpt};
+use super::finding::{Diagnosis, Evidence, excerpt, excerpt_at};
+use super::near::Nearness;
 use super::repeats::Repeats;
 use super::rules::{Rules, Scratch, Target, rules};
 use super::score::score;
 use super::stream::Filter;
 use aho_corasick::AhoCorasick;
 
-/// Longer lines are read in pieces of this many bytes; a message over the edge of a piece is not seen.
+/// Longer lines are read in pieces of this many bytes.
 const PIECE: usize = 32 * 1024;
+/// Bytes at the end of a piece that the next one begins with, so that a message over the edge is seen.
+const OVERLAP: usize = 512;
 
 /// What is known of a signal or flag: the first line that shows it.
 pub(super) type Seen = Option<Evidence>;
@@ -26,6 +30,12 @@ pub struct Diagnoser {
     facts: Facts,
     scratch: Scratch,
     repeats: Repeats,
+    near: Nearness,
+    answers: Answers,
+    /// The flag that the log has to do with QNN, by its place.
+    qnn: Option<usize>,
+    /// True until enough lines of QNN are known.
+    counting: bool,
     /// Start of a line whose end has not come yet.
     line: Vec<u8>,
     /// True while the start of the current line was read as a piece of its own.
@@ -55,6 +65,10 @@ impl Diagnoser {
             facts: Facts::default(),
             scratch: Scratch::default(),
             repeats: Repeats::default(),
+            near: Nearness::default(),
+            answers: Answers::default(),
+            qnn: rules.flag("qnn"),
+            counting: true,
             line: Vec::new(),
             in_line: false,
             lines: 0,
@@ -78,6 +92,9 @@ impl Diagnoser {
 
     /// The log has to do with QNN whatever its lines say.
     pub(super) fn set_flag(&mut self, name: &str, text: &str) {
+        if name == "qnn" {
+            self.near.is_own();
+        }
         if let Some(flag) = self.rules.flag(name) {
             self.flags[flag].get_or_insert_with(|| Evidence { line: 0, text: text.to_owned() });
         }
@@ -100,7 +117,7 @@ impl Diagnoser {
         self.facts.pass(&plain);
         self.facts.pass(b"\n");
         self.lines = self.lines.max(number);
-        for piece in plain.chunks(PIECE) {
+        for piece in pieces(&plain) {
             self.read_if_wanted(number, piece);
         }
         self.note_last(number, &plain);
@@ -130,7 +147,7 @@ impl Diagnoser {
             self.read_if_wanted(self.lines + 1, &piece);
             self.note_last(self.lines + 1, &piece);
             self.line = piece;
-            self.line.clear();
+            self.line.drain(..PIECE - OVERLAP);
             self.in_line = true;
             rest = later;
         }
@@ -165,7 +182,7 @@ impl Diagnoser {
                 if end - start < PIECE {
                     self.read(self.lines + 1, &block[start..end]);
                 } else {
-                    for piece in block[start..end].chunks(PIECE) {
+                    for piece in pieces(&block[start..end]) {
                         self.read_if_wanted(self.lines + 1, piece);
                     }
                 }
@@ -217,28 +234,48 @@ impl Diagnoser {
 
     /// Everything one line (or piece of one) says.
     fn read(&mut self, number: u64, line: &[u8]) {
+        if self.answers.covers(number, line) {
+            return;
+        }
+        if self.counting {
+            self.near.note(number, line);
+            if self.near.is_full() {
+                self.counting = false;
+                let of_qnn = |target: &Target| matches!(target, Target::Flag(flag) if self.qnn == Some(*flag));
+                for (done, rule) in self.done.iter_mut().zip(&self.rules.list) {
+                    *done |= of_qnn(&rule.target);
+                }
+            }
+        }
         if self.repeats.is_known(line) {
             return;
         }
-        let mut hits: Vec<(Target, usize)> = Vec::new();
+        let mut hits: Vec<(Target, usize, usize)> = Vec::new();
         let mut scratch = std::mem::take(&mut self.scratch);
-        self.rules.apply(line, &mut scratch, |rule, index| hits.push((rule.target, index)));
+        self.rules.apply(line, &self.done, &mut scratch, |rule, index, at| hits.push((rule.target, index, at)));
         self.scratch = scratch;
-        let harmless = hits.iter().any(|(target, _)| *target == Target::Harmless);
-        for (target, index) in hits {
+        let harmless = hits.iter().any(|(target, ..)| *target == Target::Harmless);
+        for (target, index, at) in hits {
             if self.done[index] {
                 continue;
             }
             match target {
                 Target::Flag(flag) => {
-                    self.flags[flag].get_or_insert_with(|| Evidence { line: number, text: excerpt(line) });
-                    self.done[index] = true;
+                    let again = self.rules.voids[flag] == Voids::Earlier;
+                    if again || self.flags[flag].is_none() {
+                        self.flags[flag] = Some(Evidence { line: number, text: excerpt_at(line, at) });
+                    }
+                    // The lines that show where QNN is are counted, too.
+                    self.done[index] = !again && (self.qnn != Some(flag) || !self.counting);
                 }
-                Target::Signal { cause, signal } if !harmless => {
-                    self.signals[cause][signal] = Some(Evidence { line: number, text: excerpt(line) });
-                    self.done[index] = true;
+                Target::Signal { cause, signal, near } if !harmless => {
+                    let evidence = Evidence { line: number, text: excerpt_at(line, at) };
+                    if near.is_none_or(|near| self.near.decide((cause, signal), near, &evidence, line)) {
+                        self.signals[cause][signal] = Some(evidence);
+                        self.done[index] = true;
+                    }
                 }
-                Target::Signal { .. } | Target::Harmless => {}
+                Target::Signal { .. } | Target::Harmless | Target::Answer => {}
                 Target::Skel => {
                     self.facts.skel_line(line);
                     self.done[index] = self.facts.enough_skels();
@@ -259,6 +296,12 @@ impl Diagnoser {
         if self.in_line || !self.line.is_empty() {
             self.end_line();
         }
+        for ((cause, signal), evidence) in self.near.at_end() {
+            let seen = &mut self.signals[cause][signal];
+            if seen.as_ref().is_none_or(|seen| evidence.line < seen.line) {
+                *seen = Some(evidence);
+            }
+        }
         let last = self.last.clone();
         for (fact, text) in self.facts.at_end(self.bytes) {
             if let Some(flag) = self.rules.flag(fact) {
@@ -267,4 +310,12 @@ impl Diagnoser {
         }
         Diagnosis { causes: score(self.rules, &self.flags, &self.signals), lines: self.lines, bytes: self.bytes }
     }
+}
+
+/// A line in pieces that overlap, as it is read when it comes bit by bit.
+fn pieces(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let step = PIECE - OVERLAP;
+    // What is left after the last whole piece is one of its own, even if it is only what was read already.
+    let count = if line.len() < PIECE { 1 } else { (line.len() - PIECE) / step + 2 };
+    (0..count).map(move |index| &line[index * step..line.len().min(index * step + PIECE)])
 }

@@ -53,10 +53,33 @@ pub struct Meaning {
 
 /// Explains a decimal or hexadecimal number (negative ones, too), or a symbol or part of one in any case.
 pub fn explain(word: &str) -> Answer {
-    let word = word.trim();
-    match number(word) {
-        Some(value) => by_number(value),
-        None => by_symbol(word),
+    // As it is cut out of a line: `1008,` or `(0x3ea)`.
+    let word = word.trim().trim_matches([',', ';', ':', '.', '(', ')', '[', ']', '"', '\'', '`', '!']);
+    if let Some(value) = number(word) {
+        let decimal = !word.contains(['x', 'X']);
+        return match by_number(value, decimal) {
+            // `80000406` is FastRPC's without its `0x`.
+            unknown @ Answer::UnknownNumber { .. } => as_hexadecimal(word).unwrap_or(unknown),
+            known => known,
+        };
+    }
+    match by_symbol(word) {
+        Answer::NoCode => as_hexadecimal(word).unwrap_or(Answer::NoCode),
+        known => known,
+    }
+}
+
+/// Digits without `0x` that make a known code as hexadecimal ones.
+fn as_hexadecimal(word: &str) -> Option<Answer> {
+    let has_letter = word.bytes().any(|c| c.is_ascii_alphabetic());
+    let is_fastrpc = word.len() == 8 && word.starts_with('8');
+    if !(3..=16).contains(&word.len()) || !word.bytes().all(|c| c.is_ascii_hexdigit()) || !(has_letter || is_fastrpc) {
+        return None;
+    }
+    let value = u64::from_str_radix(word, 16).ok().filter(|value| *value >= 1000)?;
+    match by_number(value, true) {
+        Answer::Known(known) => Some(Answer::Known(Explanation { note: Some("read as hexadecimal"), ..known })),
+        _ => None,
     }
 }
 
@@ -75,7 +98,8 @@ fn number(word: &str) -> Option<u64> {
     Some(if negative { value.wrapping_neg() } else { value })
 }
 
-fn by_number(value: u64) -> Answer {
+/// `whole`: only the number itself counts, not its low 16 bits, unless those are a code.
+fn by_number(value: u64, whole: bool) -> Answer {
     // A 32-bit negative number that was widened.
     let low = value & 0xffff_ffff;
     let widened = value == low || value >> 32 == 0xffff_ffff;
@@ -85,17 +109,45 @@ fn by_number(value: u64) -> Answer {
     }
     if value > 0xffff {
         let code = value & 0xffff;
-        let rows = errors::rows(code).filter(|row| !errors::is_fastrpc(row)).collect();
+        let rows: Vec<ErrorCode> = errors::rows(code).filter(|row| !errors::is_fastrpc(row)).collect();
+        if whole && (rows.is_empty() || code == 0) {
+            return Answer::UnknownNumber { code: value, component: None };
+        }
         return answer(code, rows, Some("only the low 16 bits are the code; the library may set higher ones"));
     }
-    let mut rows: Vec<ErrorCode> = errors::rows(value).collect();
-    // On the host's side FastRPC uses the bare number; QNN's own start at 1000.
+    // On the host's side FastRPC uses the bare number, and errno's; QNN's own start at 1000.
     if value > 0 && value < 1000 {
-        rows.extend(errors::rows(FASTRPC_BASE + value));
+        let mut rows: Vec<ErrorCode> = ERRNO.iter().filter(|row| row.code == value).copied().collect();
+        rows.extend(errors::rows(value));
+        // With a note of its own the number does not mean what the DSP's does.
+        if code_note(value).is_none() || rows.is_empty() {
+            rows.extend(errors::rows(FASTRPC_BASE + value));
+        }
         let note = (!rows.is_empty()).then_some("as FastRPC gives it on the processor's side");
         return answer(value, rows, note);
     }
-    answer(value, rows, None)
+    answer(value, errors::rows(value).collect(), None)
+}
+
+/// Numbers of Linux that FastRPC's messages hold.
+const ERRNO: [ErrorCode; 13] = [
+    errno(1, "EPERM", "operation not permitted"),
+    errno(2, "ENOENT", "no such file or folder"),
+    errno(11, "EAGAIN", "try again"),
+    errno(12, "ENOMEM", "no memory"),
+    errno(13, "EACCES", "permission denied"),
+    errno(16, "EBUSY", "device or resource busy"),
+    errno(19, "ENODEV", "no such device"),
+    errno(22, "EINVAL", "invalid argument"),
+    errno(24, "EMFILE", "too many open files"),
+    errno(28, "ENOSPC", "no space left"),
+    errno(104, "ECONNRESET", "connection reset"),
+    errno(110, "ETIMEDOUT", "timed out"),
+    errno(111, "ECONNREFUSED", "connection refused"),
+];
+
+const fn errno(code: u64, symbol: &'static str, meaning: &'static str) -> ErrorCode {
+    ErrorCode { code, component: "errno", symbol, meaning }
 }
 
 fn answer(code: u64, rows: Vec<ErrorCode>, note: Option<&'static str>) -> Answer {
@@ -172,6 +224,7 @@ fn meaning(row: ErrorCode) -> Meaning {
         "system dlc" => ("systemDlcCreateFromFile, systemDlcComposeGraphs", &[Compose]),
         "system context" => ("systemContextGetBinaryInfo", &[ContextCreate]),
         component if component.starts_with("system") => ("calls of the system library", &[ContextCreate, Compose]),
+        "errno" => ("the kernel, or FastRPC on the processor's side", &[DeviceCreate, ContextCreate, Execute]),
         component if component.starts_with("fastrpc") => {
             ("FastRPC, below the HTP and DSP backends", &[DeviceCreate, ContextCreate, Execute])
         }
@@ -200,6 +253,11 @@ mod tests {
             assert_eq!(known_of(word).meanings[0].row.symbol, "AEE_EUNABLETOLOAD", "{word}");
         }
         assert_eq!(known_of("-1").code, 0xffff_ffff);
+        for word in ["1008,", "(0x3f0)", "3f0", "`1008`:"] {
+            assert_eq!(known_of(word).code, 1008, "{word}");
+        }
+        assert_eq!(known_of("80000406").code, 0x8000_0406);
+        assert!(matches!(explain("99999"), Answer::UnknownNumber { code: 99999, component: None }));
         assert_eq!(known_of("0x39").meanings[0].row.symbol, "AEE_EINVALIDDOMAIN");
         assert!(matches!(explain("-57"), Answer::UnknownNumber { .. }));
         assert!(matches!(explain("99999999999999999999"), Answer::NoCode));
@@ -215,6 +273,23 @@ mod tests {
         let Answer::Several(list) = explain("MEM_ALLOC") else { panic!("several symbols end so") };
         assert!(list.contains(&"QNN_GRAPH_ERROR_MEM_ALLOC") && list.contains(&"QNN_COMMON_ERROR_MEM_ALLOC"));
         assert!(matches!(explain("nothing like it"), Answer::NoCode));
+    }
+
+    #[test]
+    fn small_numbers_are_those_of_the_processors_side() {
+        for (word, symbol, cause) in [
+            ("0x2", "ENOENT", "skel-not-found"),
+            ("0xd", "EACCES", "fastrpc-permission-denied"),
+            ("13", "EACCES", "fastrpc-permission-denied"),
+            ("0x68", "ECONNRESET", "cdsp-ssr"),
+        ] {
+            let known = known_of(word);
+            assert_eq!((known.meanings[0].row.symbol, &known.causes[0].id[..]), (symbol, cause), "{word}");
+            assert!(known.meanings.iter().all(|meaning| meaning.row.component != "fastrpc"), "{word}");
+        }
+        for word in ["0x58", "0x72", "0xc", "0x80000580"] {
+            assert!(!known_of(word).causes.is_empty(), "{word}");
+        }
     }
 
     #[test]

@@ -57,12 +57,33 @@ pub struct Evidence {
     pub text: String,
 }
 
+/// Bytes that are shown before the place that a cut line is shown for.
+const BEFORE_BYTES: usize = 200;
+
 /// A line as evidence.
 pub(super) fn excerpt(line: &[u8]) -> String {
+    excerpt_at(line, 0)
+}
+
+/// A line as evidence, cut so that what stands at `at` is in it.
+pub(super) fn excerpt_at(line: &[u8], at: usize) -> String {
+    let blanks = line.len() - line.trim_ascii_start().len();
     let line = line.trim_ascii();
-    let kept = &line[..line.len().min(EXCERPT_BYTES)];
+    let at = at.saturating_sub(blanks);
+    let mut start = 0;
+    if line.len() > EXCERPT_BYTES && at > EXCERPT_BYTES / 2 {
+        start = (at - BEFORE_BYTES).min(line.len() - EXCERPT_BYTES);
+        // Not in the middle of a character.
+        while line[start] & 0xc0 == 0x80 && start + 1 < line.len() {
+            start += 1;
+        }
+    }
+    let kept = &line[start..line.len().min(start + EXCERPT_BYTES)];
     let mut text = clean_text(String::from_utf8_lossy(kept).trim());
-    if kept.len() < line.len() {
+    if start > 0 {
+        text.insert(0, '…');
+    }
+    if start + kept.len() < line.len() {
         text.push('…');
     }
     text

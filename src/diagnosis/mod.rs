@@ -1,13 +1,16 @@
 //! Why it failed: a catalogue of failure modes, and how to find them in logs. Nothing here reads files or runs anything.
 
+mod answers;
 mod catalogue;
 mod confirmed;
+mod denied;
 mod diagnoser;
 mod document;
 mod explain;
 mod facts;
 mod failure;
 mod finding;
+mod near;
 mod numbers;
 pub mod preflight;
 mod repeats;

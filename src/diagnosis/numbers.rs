@@ -1,20 +1,87 @@
 //! Error codes in a line of text.
 
 use crate::backends::errors;
+use memchr::memmem;
 use std::sync::LazyLock;
 
-/// How far before a number a word must stand that makes it a code.
+/// How far before a number a word may stand that makes it a code, if other words are between them.
 const REACH: usize = 44;
-/// Words that make the number after them a code.
-const WORDS: [&[u8]; 10] =
-    [b"err", b"fail", b"status", b"code", b"exits ", b"unable", b"return", b"rc", b"ret", b"result"];
+/// Words that make the number right after them a code.
+const DIRECT: [&str; 14] = [
+    "error",
+    "err",
+    "errno",
+    "code",
+    "status",
+    "rc",
+    "ret",
+    "retval",
+    "errorcode",
+    "errcode",
+    "retcode",
+    "fehler",
+    "fehlercode",
+    "erreur",
+];
+/// The same; but what they are about may also be a count: "returned 1008 ops".
+const COUNTING: [&str; 12] = [
+    "return",
+    "returns",
+    "returned",
+    "returning",
+    "result",
+    "exit",
+    "exits",
+    "exited",
+    "fail",
+    "fails",
+    "failed",
+    "failure",
+];
+/// Words that may stand between one of those and its number.
+const BETWEEN: [&str; 14] =
+    ["number", "no", "nr", "value", "val", "with", "was", "is", "of", "the", "a", "an", "qnn", "id"];
+/// "Error" and "code" in scripts without blanks between words.
+const FOREIGN: [&str; 6] = ["错误", "错误码", "失败", "返回", "エラー", "오류"];
+/// Words that make a number behind them a code even if other words are between.
+const DISTANT: [&str; 9] = ["fail", "fails", "failed", "failure", "unable", "error", "err", "exits", "cannot"];
+/// Names of numbers that are no codes.
+const NO_CODES: [&str; 14] = [
+    "pid", "tid", "uid", "gid", "port", "line", "lines", "tokens", "size", "length", "offset", "buffer", "prio",
+    "priority",
+];
 /// What follows a number that is a quantity and no code.
-const UNITS: [&[u8]; 12] =
-    [b"ms", b"us", b"ns", b"kb", b"mb", b"gb", b"bytes", b"sec", b"nodes", b"ops", b"times", b"iterations"];
+const UNITS: [&str; 16] = [
+    "ms",
+    "us",
+    "ns",
+    "kb",
+    "mb",
+    "gb",
+    "kib",
+    "mib",
+    "bytes",
+    "sec",
+    "nodes",
+    "ops",
+    "times",
+    "iterations",
+    "tokens",
+    "passed",
+];
+/// Marks of lines that report what goes well.
+const INFO: [&[u8]; 9] =
+    [b"<i>", b"<v>", b"<d>", b"[info]", b"[verbose]", b"[debug]", b"[ info ]", b"[  info ]", b"[ verbose ]"];
+/// Marks of lines that do not.
+const NOT_INFO: [&[u8]; 9] =
+    [b"<e>", b"<w>", b"[error]", b"[ error ]", b"fail", b"unable", b"could not", b"cannot", b"exits "];
 
 /// True if the line names `code` as an error: as a number after a word such as "error", or by symbol.
 pub fn names(line: &[u8], code: u64) -> bool {
-    numbers(line).any(|(start, end, value)| value == code && is_error(line, start, end)) || has_symbol(line, code)
+    let mut informs = None;
+    numbers(line).any(|(start, end, value)| {
+        value == code && is_error(line, start, end) && !*informs.get_or_insert_with(|| is_info(line))
+    }) || has_symbol(line, code)
 }
 
 /// Numbers that could be QNN codes, with their place: decimal ones of 4 or 5 digits, hexadecimal ones with `0x`.
@@ -58,6 +125,9 @@ fn stands_alone(line: &[u8], start: usize, end: usize) -> bool {
             return false;
         }
     }
+    // `1007L`, `1007u`: a number as C writes it.
+    let suffix = line[end..].iter().take_while(|c| matches!(c, b'u' | b'U' | b'l' | b'L')).count();
+    let end = if suffix <= 3 { end + suffix } else { end };
     match line.get(end) {
         Some(b'.') => !line.get(end + 1).is_some_and(u8::is_ascii_digit),
         Some(c) => !(c.is_ascii_alphanumeric() || *c == b'_'),
@@ -66,13 +136,113 @@ fn stands_alone(line: &[u8], start: usize, end: usize) -> bool {
 }
 
 fn is_error(line: &[u8], start: usize, end: usize) -> bool {
-    let rest: Vec<u8> = line[end..].iter().take(12).map(u8::to_ascii_lowercase).collect();
-    let rest = rest.trim_ascii_start();
-    if UNITS.iter().any(|unit| rest.starts_with(unit) && !rest.get(unit.len()).is_some_and(u8::is_ascii_alphabetic)) {
+    let next = word_after(&line[end..]);
+    if UNITS.contains(&next.as_str()) {
         return false;
     }
-    let window: Vec<u8> = line[start.saturating_sub(REACH)..start].iter().map(u8::to_ascii_lowercase).collect();
-    WORDS.iter().any(|word| memchr::memmem::find(&window, word).is_some())
+    // "1002 detections": a count. Verbs such as "means" end so, too, and then follow a code.
+    let counts = next.len() > 3 && next.ends_with('s') && !next.ends_with("ss");
+    match word_before(&line[..start]) {
+        Some(word) if DIRECT.contains(&word.as_str()) => return true,
+        Some(word) if COUNTING.contains(&word.as_str()) => return !counts,
+        _ => {}
+    }
+    // From a distance only what the sentence ends with is a code.
+    let ends = line[end..].trim_ascii_start().first().is_none_or(|c| !c.is_ascii_alphanumeric());
+    let window = &line[start.saturating_sub(REACH)..start];
+    FOREIGN.iter().any(|word| {
+        memmem::rfind(window, word.as_bytes())
+            .is_some_and(|at| !window[at + word.len()..].iter().any(u8::is_ascii_alphanumeric))
+    }) || ends && !counts && is_distant(line, start, end)
+}
+
+/// The word that decides about the number behind `text`, in lower case: the last one, or that before "code", "with" and such.
+fn word_before(text: &[u8]) -> Option<String> {
+    let mut rest = text;
+    for _ in 0..4 {
+        let separator = |c: &u8| {
+            matches!(
+                c,
+                b' ' | b'\t'
+                    | b':'
+                    | b'='
+                    | b'('
+                    | b'#'
+                    | b','
+                    | b'\''
+                    | b'"'
+                    | b'`'
+                    | b'_'
+                    | b'-'
+                    | b'['
+                    | b'<'
+                    | b'>'
+            )
+        };
+        let kept = rest.iter().rposition(|c| !separator(c)).map_or(0, |at| at + 1);
+        rest = &rest[..kept];
+        let start = word_start(rest);
+        let word = String::from_utf8_lossy(&rest[start..]).to_ascii_lowercase();
+        if word.is_empty() || !BETWEEN.contains(&word.as_str()) {
+            return (!word.is_empty()).then_some(word);
+        }
+        rest = &rest[..start];
+    }
+    None
+}
+
+/// Where the last word of `text` begins; `errorCode` and `QNNError` are two words each.
+fn word_start(text: &[u8]) -> usize {
+    let run = text.iter().rposition(|c| !c.is_ascii_alphabetic()).map_or(0, |at| at + 1);
+    let hump = text[run..].iter().rposition(u8::is_ascii_uppercase).map_or(run, |at| run + at);
+    // All capitals: the whole run.
+    if hump + 1 == text.len() { run } else { hump }
+}
+
+fn word_after(text: &[u8]) -> String {
+    let text = text.strip_prefix(b" ").unwrap_or(text);
+    let word = text.iter().take(16).take_while(|c| c.is_ascii_alphabetic());
+    word.map(|c| char::from(c.to_ascii_lowercase())).collect()
+}
+
+/// True if a word such as "failed" stands before the number, and nothing between them says that it is another number.
+fn is_distant(line: &[u8], start: usize, end: usize) -> bool {
+    let from = start.saturating_sub(REACH);
+    let mut words = Vec::new();
+    let mut at = from;
+    // A word that the window cuts is none.
+    while from > 0 && at < start && line[at].is_ascii_alphanumeric() {
+        at += 1;
+    }
+    while at < start {
+        if !line[at].is_ascii_alphanumeric() {
+            at += 1;
+            continue;
+        }
+        let length = line[at..start].iter().take_while(|c| c.is_ascii_alphanumeric()).count();
+        words.push((at, at + length));
+        at += length;
+    }
+    let lower = |word: &(usize, usize)| String::from_utf8_lossy(&line[word.0..word.1]).to_ascii_lowercase();
+    // `[ERROR]` is the line's level.
+    let is_level = |word: &(usize, usize)| line[word.0..word.1].iter().all(u8::is_ascii_uppercase);
+    let Some(place) = words.iter().rposition(|word| !is_level(word) && DISTANT.contains(&lower(word).as_str())) else {
+        return false;
+    };
+    let between = &words[place + 1..];
+    // `Failed to create context 0: 5005`
+    let last = line[end..].trim_ascii().is_empty() && line[..start].trim_ascii_end().ends_with(b":");
+    let is_number = |word: &(usize, usize)| line[word.0].is_ascii_digit();
+    !between.iter().any(|word| is_number(word) && !last || NO_CODES.contains(&lower(word).as_str()))
+        && !line[words[place].1..start].contains(&b'=')
+}
+
+/// True for a line that only informs, whatever words are in it.
+fn is_info(line: &[u8]) -> bool {
+    let line = line.to_ascii_lowercase();
+    let has = |words: &[&[u8]]| words.iter().any(|word| memmem::find(&line, word).is_some());
+    let status = memmem::find(&line, b"status 0x").is_some() || memmem::find(&line, b"status: 0x").is_some();
+    has(&INFO) && !has(&NOT_INFO) && !status
 }
 
 /// Symbols by code, so that a line with `QNN_GRAPH_ERROR_INVALID_HANDLE` counts as one with 6001.
@@ -88,9 +258,8 @@ pub fn symbols(code: u64) -> impl Iterator<Item = &'static str> {
 
 fn has_symbol(line: &[u8], code: u64) -> bool {
     let is_word = |c: &u8| c.is_ascii_alphanumeric() || *c == b'_';
-    symbols(code).any(|symbol| {
-        memchr::memmem::find_iter(line, symbol).any(|at| !line.get(at + symbol.len()).is_some_and(is_word))
-    })
+    symbols(code)
+        .any(|symbol| memmem::find_iter(line, symbol).any(|at| !line.get(at + symbol.len()).is_some_and(is_word)))
 }
 
 #[cfg(test)]
@@ -102,6 +271,7 @@ mod tests {
         for (line, code) in [
             ("Failed to finalize graph (id: 1) with err 1002", 1002),
             ("QnnGraph_finalize done. status 0x3ea", 1002),
+            ("<I> QnnGraph_finalize done. status 0x3ea", 1002),
             ("memRegister ERROR(8002)", 8002),
             ("device_handle for Backend ID 6, error=1008", 1008),
             ("Failed to validate op x with error 0xc26", 3110),
@@ -109,6 +279,16 @@ mod tests {
             ("Unable to load Remote symbols 4000", 4000),
             ("op validator (quantized and FP16) failed 3110 and 3110.", 3110),
             ("got QNN_GRAPH_ERROR_INVALID_HANDLE from it", 6001),
+            ("Failed to create QNN device: 14001", 14001),
+            ("failed to create context 0: 5005", 5005),
+            ("createFromBinary failed, error handle 0x00000000000003ea", 1002),
+            ("QnnErrorCode=1002", 1002),
+            ("retCode: 1002", 1002),
+            ("execute failed: 1007L", 1007),
+            ("QNN Fehler 1007", 1007),
+            ("QNN 错误码：1007", 1007),
+            ("error 1002 means memory", 1002),
+            ("[INFO] compile failed with 3110", 3110),
         ] {
             assert!(names(line.as_bytes(), code), "{line}");
         }
@@ -122,6 +302,21 @@ mod tests {
             ("tensor of 1002 elements", 1002),
             ("err 12:31:1002", 1002),
             ("QNN_GRAPH_ERROR_INVALID_HANDLE_X", 6001),
+            ("[Qnn ExecuTorch]: planned buffer 1100", 1100),
+            ("qnn search window 6001", 6001),
+            ("qnn source 8002", 8002),
+            ("qnn interpreter 13003", 13003),
+            ("status=ok tokens=6001", 6001),
+            ("rc=0 latency=1100", 1100),
+            ("errors=0 avg=1002", 1002),
+            ("unable to start uid=1002 pid=3110", 3110),
+            ("unable to set scheduler for tid 14001", 14001),
+            ("returned 1008 ops", 1008),
+            ("returns 1002 detections", 1002),
+            ("[ERROR] [Qnn]: planned 1100", 1100),
+            ("qnn_open failed, 0x80000406, prio 6001", 6001),
+            ("[INFO] error codes: 1002, 1008", 1002),
+            ("<V> property not supported (status 1000)", 1000),
         ] {
             assert!(!names(line.as_bytes(), code), "{line}");
         }

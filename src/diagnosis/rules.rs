@@ -1,6 +1,7 @@
 //! The catalogue's patterns, compiled: which lines are worth a look, and what a line says.
 
-use super::catalogue::{FACTS, Pattern, catalogue};
+use super::catalogue::{FACTS, Near, Pattern, Voids, catalogue};
+use super::denied::Denied;
 use super::numbers;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::bytes::{Regex, RegexBuilder};
@@ -15,19 +16,23 @@ pub enum Target {
     /// The line looks bad and is not.
     Harmless,
     /// Signal of a cause, by their places in the catalogue.
-    Signal { cause: usize, signal: usize },
+    Signal { cause: usize, signal: usize, near: Option<Near> },
     /// Names a skel; see [`super::facts`].
     Skel,
     /// Names the version of a tool or library.
     Version,
     /// An op was refused.
     Refusal,
+    /// What a chat model is asked or answers begins or ends.
+    Answer,
 }
 
 /// One compiled pattern.
 #[derive(Debug)]
 pub struct Rule {
     pub target: Target,
+    /// The literals of which one must be there for the rule to be tried.
+    lead: Vec<usize>,
     all: Vec<usize>,
     any: Vec<usize>,
     any_of: Vec<usize>,
@@ -42,6 +47,8 @@ pub struct Rules {
     pub list: Vec<Rule>,
     /// Names of the flags, then of the facts.
     pub flags: Vec<String>,
+    /// By flag: which signals it excludes.
+    pub voids: Vec<Voids>,
     /// Literals that make a line worth a look.
     pub anchors: Option<AhoCorasick>,
     /// The rules that each anchor can lead to, without the harmless ones.
@@ -68,8 +75,9 @@ impl Literals {
         *self.0.entry(text.to_ascii_lowercase()).or_insert(next)
     }
 
+    /// Of texts of which one is enough, or none may be there.
     fn ids(&mut self, texts: &[String]) -> Vec<usize> {
-        texts.iter().map(|text| self.id(text)).collect()
+        texts.iter().flat_map(|text| fastrpc_spellings(text)).map(|text| self.id(&text)).collect()
     }
 
     fn in_order(&self) -> Vec<&str> {
@@ -87,13 +95,19 @@ impl Rules {
                 flags.push(name.to_owned());
             }
         }
+        let voids = flags.iter().map(|name| {
+            let known = catalogue().flag.iter().find(|flag| flag.name == *name && flag.voids != Voids::All);
+            known.map_or(Voids::All, |flag| flag.voids)
+        });
+        let voids = voids.collect();
         let mut literals = Literals::default();
         let mut rules = Vec::new();
         let mut leads: Vec<(Vec<usize>, bool)> = Vec::new();
         for (pattern, target) in patterns(&flags) {
-            let rule = Rule {
+            let mut rule = Rule {
                 target,
-                all: literals.ids(&pattern.all),
+                lead: Vec::new(),
+                all: pattern.all.iter().map(|text| literals.id(text)).collect(),
                 any: literals.ids(&pattern.any),
                 any_of: literals.ids(&pattern.any_of),
                 not: literals.ids(&pattern.not),
@@ -112,6 +126,7 @@ impl Rules {
             } else {
                 rule.any.clone()
             };
+            rule.lead.clone_from(&lead);
             leads.push((lead, target != Target::Harmless));
             rules.push(rule);
         }
@@ -131,7 +146,15 @@ impl Rules {
                 anchored.push(telling);
             }
         }
-        Self { anchors: automaton(&anchors), literals: automaton(&texts), list: rules, flags, anchored, candidates }
+        Self {
+            anchors: automaton(&anchors),
+            literals: automaton(&texts),
+            list: rules,
+            flags,
+            voids,
+            anchored,
+            candidates,
+        }
     }
 
     /// Place of a flag.
@@ -139,10 +162,30 @@ impl Rules {
         self.flags.iter().position(|flag| flag == name)
     }
 
-    /// Calls `hit` for every rule that the line fits, in the order of the rules.
-    pub fn apply(&self, line: &[u8], scratch: &mut Scratch, mut hit: impl FnMut(&Rule, usize)) {
+    /// Calls `hit` for every rule that is not done and that the line fits, in the order of the rules, with the place in the line
+    /// that led to it.
+    pub fn apply(&self, line: &[u8], done: &[bool], scratch: &mut Scratch, mut hit: impl FnMut(&Rule, usize, usize)) {
+        self.fit(line, done, scratch);
+        let telling = |rule: &usize| matches!(self.list[*rule].target, Target::Signal { .. } | Target::Flag(_));
+        if scratch.fitting.iter().any(telling) {
+            let denied = Denied::of(line);
+            if denied.is_changed() {
+                self.fit(denied.line(), done, scratch);
+            }
+        }
+        for &index in &scratch.fitting {
+            let rule = &self.list[index];
+            let places = rule.lead.iter().filter(|&&id| scratch.present[id]).map(|&id| scratch.place[id]);
+            hit(rule, index, places.min().unwrap_or_default());
+        }
+    }
+
+    /// Finds the rules that the line fits.
+    fn fit(&self, line: &[u8], done: &[bool], scratch: &mut Scratch) {
+        scratch.fitting.clear();
         let Some(literals) = &self.literals else { return };
         scratch.present.resize(self.candidates.len(), false);
+        scratch.place.resize(self.candidates.len(), 0);
         for literal in scratch.met.drain(..) {
             scratch.present[literal] = false;
         }
@@ -151,18 +194,15 @@ impl Rules {
             let literal = found.pattern().as_usize();
             if !scratch.present[literal] {
                 scratch.present[literal] = true;
+                scratch.place[literal] = found.start();
                 scratch.met.push(literal);
-                scratch.rules.extend(&self.candidates[literal]);
+                scratch.rules.extend(self.candidates[literal].iter().filter(|&&rule| !done[rule]));
             }
         }
         scratch.rules.sort_unstable();
         scratch.rules.dedup();
-        for &index in &scratch.rules {
-            let rule = &self.list[index];
-            if rule.fits(line, &scratch.present) {
-                hit(rule, index);
-            }
-        }
+        let fits = |&&index: &&usize| self.list[index].fits(line, &scratch.present);
+        scratch.fitting.extend(scratch.rules.iter().filter(fits));
     }
 }
 
@@ -170,8 +210,11 @@ impl Rules {
 #[derive(Debug, Default)]
 pub struct Scratch {
     present: Vec<bool>,
+    /// By literal that is present: where it is first.
+    place: Vec<usize>,
     met: Vec<usize>,
     rules: Vec<usize>,
+    fitting: Vec<usize>,
 }
 
 impl Rule {
@@ -198,7 +241,7 @@ fn patterns(flags: &[String]) -> Vec<(Pattern, Target)> {
     for (cause, entry) in whole.cause.iter().enumerate() {
         for (signal, entry) in entry.signal.iter().enumerate() {
             if !entry.pattern.is_empty() {
-                list.push((entry.pattern.clone(), Target::Signal { cause, signal }));
+                list.push((entry.pattern.clone(), Target::Signal { cause, signal, near: entry.near }));
             }
         }
     }
@@ -207,6 +250,7 @@ fn patterns(flags: &[String]) -> Vec<(Pattern, Target)> {
     list.push((literals(&["skel.so"]), Target::Skel));
     list.push((literals(&["build version"]), Target::Version));
     list.push((literals(&["failed to validate op", "validateopconfig failed"]), Target::Refusal));
+    list.push((literals(&["[begin]:", "[end]", "[prompt]:", "[kpis]"]), Target::Answer));
     list
 }
 
@@ -219,9 +263,21 @@ impl Pattern {
 
 /// How a code is written in logs.
 fn spellings(code: u64) -> Vec<String> {
-    let mut list = vec![code.to_string(), format!("0x{code:x}"), format!("0x{code:04x}"), format!("0x{code:08x}")];
+    let hex = [1, 4, 8, 16].map(|width| format!("0x{code:0width$x}"));
+    let mut list = vec![code.to_string()];
+    list.extend(hex);
     list.extend(numbers::symbols(code).map(str::to_owned));
     list
+}
+
+/// FastRPC's `0x8000....` as it is also written: without `0x`, decimal, and as a negative number.
+fn fastrpc_spellings(text: &str) -> Vec<String> {
+    let digits = text.strip_prefix("0x8").filter(|digits| digits.len() == 7);
+    let value = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).map(|low| low | 0x8000_0000);
+    value.map_or_else(
+        || vec![text.to_owned()],
+        |value| vec![format!("{value:x}"), value.to_string(), value.cast_signed().to_string()],
+    )
 }
 
 pub(super) fn regex(text: &str) -> Result<Regex, regex::Error> {

@@ -1,6 +1,6 @@
 //! Signs weighed into causes.
 
-use super::catalogue::{Cause, causes};
+use super::catalogue::{Cause, Voids, causes};
 use super::diagnoser::Seen;
 use super::finding::{Evidence, Finding};
 use super::numbers;
@@ -12,6 +12,10 @@ const FOUNDED: f64 = 0.55;
 const GENERIC_BESIDE: f64 = 0.35;
 /// Part that is left of a cause whose first sign comes after a well-founded one.
 const LATER: f64 = 0.85;
+/// The same, where the earlier one is sure enough to explain it.
+const LATER_THAN_SURE: f64 = 0.75;
+/// From this on a cause is sure enough for that.
+const SURE: f64 = 0.7;
 /// Part that is left of one cause beside others that are about as likely.
 const CONTESTED: f64 = 0.9;
 /// Below this nothing is said.
@@ -27,19 +31,21 @@ const MOST: usize = 6;
 pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Seen>]) -> Vec<Finding> {
     let flag = |name: &String| rules.flag(name).and_then(|flag| flags.get(flag)).and_then(Option::as_ref);
     let mut found: Vec<Finding> =
-        causes().iter().zip(signals).filter_map(|(cause, seen)| weigh(cause, seen, &flag)).collect();
+        causes().iter().zip(signals).filter_map(|(cause, seen)| weigh(cause, seen, rules, &flag)).collect();
     // The first error of a chain is the cause of the later ones.
     let first_line = |finding: &Finding| finding.evidence.iter().map(|e| e.line).filter(|line| *line > 0).min();
-    let founded = |finding: &Finding| finding.confidence >= FOUNDED && !finding.cause.generic;
-    let start = found.iter().filter(|finding| founded(finding)).filter_map(&first_line).min();
+    let founded = |finding: &Finding| finding.confidence >= FOUNDED && !finding.cause.generic && !finding.cause.remark;
+    let starts = found.iter().filter(|finding| founded(finding));
+    let starts = starts.filter_map(|finding| Some((first_line(finding)?, finding.confidence)));
+    let start = starts.min_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     let any_founded = found.iter().any(founded);
     for finding in &mut found {
-        if finding.cause.generic && any_founded {
+        if (finding.cause.generic || finding.cause.remark) && any_founded {
             finding.confidence *= GENERIC_BESIDE;
-        } else if let (Some(start), Some(line)) = (start, first_line(finding))
+        } else if let (Some((start, sure)), Some(line)) = (start, first_line(finding))
             && line > start
         {
-            finding.confidence *= LATER;
+            finding.confidence *= if sure >= SURE { LATER_THAN_SURE } else { LATER };
         }
     }
     found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(first_line(a).cmp(&first_line(b))));
@@ -59,12 +65,25 @@ pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Seen>]) -> Vec<Findin
     found
 }
 
-fn weigh<'f>(cause: &'static Cause, seen: &[Seen], flag: &impl Fn(&String) -> Option<&'f Evidence>) -> Option<Finding> {
+fn weigh<'f>(
+    cause: &'static Cause,
+    seen: &[Seen],
+    rules: &Rules,
+    flag: &impl Fn(&String) -> Option<&'f Evidence>,
+) -> Option<Finding> {
+    let voids = |name: &String, seen: &Seen| {
+        let kind = rules.flag(name).map_or(Voids::All, |flag| rules.voids[flag]);
+        flag(name).is_some_and(|flag| match (kind, seen) {
+            (Voids::Later, Some(seen)) => flag.line <= seen.line,
+            (Voids::Earlier, Some(seen)) => flag.line >= seen.line,
+            _ => true,
+        })
+    };
     let mut doubt = 1.0;
     let mut evidence: Vec<Evidence> = Vec::new();
     for (signal, seen) in cause.signal.iter().zip(seen) {
         let shown = seen.is_some() || signal.pattern.is_empty();
-        if !shown || signal.without.iter().any(|name| flag(name).is_some()) {
+        if !shown || signal.without.iter().any(|name| voids(name, seen)) {
             continue;
         }
         let Some(context) = signal.with.iter().map(flag).collect::<Option<Vec<_>>>() else { continue };

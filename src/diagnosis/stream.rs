@@ -6,6 +6,10 @@ pub struct Filter {
     encoding: Option<Encoding>,
     /// The first bytes, until they tell the encoding; then half a UTF-16 unit.
     pending: Vec<u8>,
+    /// A carriage return is held back until the next byte tells whether it ends a line by itself.
+    carriage: bool,
+    /// The last byte was part of a character of several bytes.
+    in_character: bool,
     /// First half of a surrogate pair.
     high: Option<u16>,
     escape: Escape,
@@ -32,6 +36,10 @@ enum Escape {
 }
 
 const ESC: u8 = 0x1b;
+/// ESC [ as one byte, in text of 8 bits per character.
+const CSI: u8 = 0x9b;
+/// Bytes by which the encoding is told.
+const HEAD: usize = 4;
 
 impl Filter {
     /// For text that was made lines already.
@@ -42,23 +50,12 @@ impl Filter {
     /// Hands the filtered bytes on; `data` itself where nothing is to be done.
     pub fn pass(&mut self, data: &[u8], mut next: impl FnMut(&[u8])) {
         if self.encoding.is_none() {
-            self.pending.extend(&data[..data.len().min(2)]);
-            if self.pending.len() < 2 && data.len() < 2 {
+            let taken = data.len().min(HEAD - self.pending.len());
+            self.pending.extend(&data[..taken]);
+            if self.pending.len() < HEAD {
                 return;
             }
-            let taken = data.len().min(2);
-            let start = std::mem::take(&mut self.pending);
-            let encoding = match start.get(..2) {
-                Some([0xff, 0xfe]) => Encoding::Utf16Le,
-                Some([0xfe, 0xff]) => Encoding::Utf16Be,
-                _ => Encoding::Bytes,
-            };
-            self.encoding = Some(encoding);
-            if encoding == Encoding::Bytes {
-                self.plain(&start, &mut next);
-            } else {
-                self.wide(&start[2..], encoding, &mut next);
-            }
+            self.begin(&mut next);
             self.pass(&data[taken..], next);
             return;
         }
@@ -68,11 +65,31 @@ impl Filter {
         }
     }
 
-    /// What is left at the end: a log of one byte.
+    /// What is left at the end: a log of a few bytes, a carriage return.
     pub fn finish(&mut self, mut next: impl FnMut(&[u8])) {
         if self.encoding.is_none() {
-            let rest = std::mem::take(&mut self.pending);
-            self.plain(&rest, &mut next);
+            self.begin(&mut next);
+        }
+        if std::mem::take(&mut self.carriage) {
+            next(b"\n");
+        }
+    }
+
+    /// Tells the encoding by the first bytes, and passes these on. Without a mark, every other byte of UTF-16 is zero.
+    fn begin(&mut self, next: &mut impl FnMut(&[u8])) {
+        let start = std::mem::take(&mut self.pending);
+        let (encoding, mark) = match start[..] {
+            [0xff, 0xfe, ..] => (Encoding::Utf16Le, 2),
+            [0xfe, 0xff, ..] => (Encoding::Utf16Be, 2),
+            [a, 0, b, 0] if a != 0 && b != 0 => (Encoding::Utf16Le, 0),
+            [0, a, 0, b] if a != 0 && b != 0 => (Encoding::Utf16Be, 0),
+            _ => (Encoding::Bytes, 0),
+        };
+        self.encoding = Some(encoding);
+        if encoding == Encoding::Bytes {
+            self.plain(&start, next);
+        } else {
+            self.wide(&start[mark..], encoding, next);
         }
     }
 
@@ -99,15 +116,17 @@ impl Filter {
     }
 
     fn plain(&mut self, data: &[u8], next: &mut impl FnMut(&[u8])) {
-        if self.escape == Escape::None && memchr::memchr(ESC, data).is_none() {
-            if !data.is_empty() {
-                next(data);
-            }
+        let Some(&last) = data.last() else { return };
+        if self.escape == Escape::None && memchr::memchr2(ESC, CSI, data).is_none() {
+            self.in_character = last >= 0x80;
+            self.lines_of(data, next);
             return;
         }
         let mut kept = Vec::with_capacity(data.len());
         for &byte in data {
+            let in_character = std::mem::replace(&mut self.in_character, byte >= 0x80);
             self.escape = match (self.escape, byte) {
+                (Escape::None, CSI) if !in_character => Escape::Control,
                 // No escape goes over the end of a line, so that a broken one cannot swallow the log.
                 (_, b'\n') => {
                     kept.push(byte);
@@ -125,8 +144,28 @@ impl Filter {
                 (state, _) => state,
             };
         }
-        if !kept.is_empty() {
-            next(&kept);
+        self.lines_of(&kept, next);
+    }
+
+    /// Hands text on in which a carriage return by itself ends a line.
+    fn lines_of(&mut self, mut data: &[u8], next: &mut impl FnMut(&[u8])) {
+        let Some(first) = data.first() else { return };
+        if std::mem::take(&mut self.carriage) {
+            next(if *first == b'\n' { b"\r" } else { b"\n" });
         }
+        if let Some(rest) = data.strip_suffix(b"\r") {
+            self.carriage = true;
+            data = rest;
+        }
+        let lone = |at: &usize| data.get(at + 1) != Some(&b'\n');
+        if !memchr::memchr_iter(b'\r', data).any(|at| lone(&at)) {
+            if !data.is_empty() {
+                next(data);
+            }
+            return;
+        }
+        let mut kept = data.to_vec();
+        memchr::memchr_iter(b'\r', data).filter(lone).for_each(|at| kept[at] = b'\n');
+        next(&kept);
     }
 }

@@ -55,7 +55,7 @@ async fn python(sdk: &Path, program: &Path) -> Vec<Item> {
     } else {
         let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
         let detail = format!("{version} ({machine}); the SDK's modules are built for {}", wanted.join(", "));
-        Item::problem(
+        Item::warning(
             "python",
             "Python",
             detail,
@@ -120,7 +120,7 @@ fn ndk() -> Item {
             Item::ok("ndk", "Android NDK", format!("{name} is {}", root.display()))
         }
         (Some((name, root)), _) => {
-            Item::problem("ndk", "Android NDK", format!("{name} is {}, which has no ndk-build", root.display()), fix)
+            Item::warning("ndk", "Android NDK", format!("{name} is {}, which has no ndk-build", root.display()), fix)
         }
         (None, Some(path)) => Item::ok("ndk", "Android NDK", format!("{} on PATH", path.display())),
         (None, None) => Item::warning("ndk", "Android NDK", "neither ANDROID_NDK_ROOT nor ndk-build on PATH", fix),

@@ -105,7 +105,7 @@ fn ndk_root(value: Option<&str>) -> Item {
     let name = "ANDROID_NDK_ROOT";
     match value {
         Some(value) if !Path::new(value).is_dir() => {
-            Item::problem(name, name, format!("{value} is no folder"), "set it to the NDK's root, or unset it")
+            Item::warning(name, name, format!("{value} is no folder"), "set it to the NDK's root, or unset it")
         }
         Some(value) => Item::ok(name, name, value),
         None => Item::ok(name, name, not_set()),

@@ -3,15 +3,15 @@
 use crate::event::clean_text;
 use serde::Serialize;
 
-/// How a part is.
+/// How a part is. Only what stands in the way of every run that is meant is a problem, so that the words and the exit status agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// As it should be, or not needed.
     Ok,
-    /// Something is missing or odd; what does not need it works.
+    /// Something is missing, odd or broken; what does not need it works.
     Warning,
-    /// It does not work.
+    /// It does not work, and nothing can run.
     Problem,
 }
 
@@ -98,6 +98,18 @@ pub struct Examination {
 }
 
 impl Examination {
+    /// With what does not stand in the way, since something can run, as warnings.
+    #[must_use]
+    pub fn settled(mut self) -> Self {
+        if self.can_run() {
+            let items = self.sections.iter_mut().flat_map(|section| &mut section.items);
+            for item in items.filter(|item| item.status == Status::Problem) {
+                item.status = Status::Warning;
+            }
+        }
+        self
+    }
+
     /// Whether anything can run where it was asked for: a backend on this machine, or a run on a device.
     pub fn can_run(&self) -> bool {
         match self.asked.as_deref() {

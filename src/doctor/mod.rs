@@ -62,7 +62,7 @@ impl Doctor {
             Section::new("runtime", "libraries for this machine", None, runtime_items),
         ];
         sections.extend(device_sections);
-        Examination { asked: self.device.clone(), sections, backends_here: here, devices: able }
+        Examination { asked: self.device.clone(), sections, backends_here: here, devices: able }.settled()
     }
 
     /// The adb server, and the devices that are meant; with those on which a run can be made.

@@ -21,8 +21,15 @@ pub struct Found {
 pub fn find(option: Option<&Path>, env: &Env) -> Found {
     let places = [option, env.qnn_sdk_root.as_deref(), env.qairt_sdk_root.as_deref()];
     let Some(root) = places.into_iter().flatten().find(|root| is_sdk(root)).map(Path::to_owned) else {
-        let items =
-            vec![Item::warning("sdk", "QNN SDK", "none of --runtime, QNN_SDK_ROOT, QAIRT_SDK_ROOT names one", NO_SDK)];
+        let named = ["--runtime", "QNN_SDK_ROOT", "QAIRT_SDK_ROOT"].into_iter().zip(places);
+        let named: Vec<String> =
+            named.filter_map(|(name, place)| Some(format!("{name} names {}", place?.display()))).collect();
+        let detail = if named.is_empty() {
+            "none of --runtime, QNN_SDK_ROOT, QAIRT_SDK_ROOT is set".to_owned()
+        } else {
+            format!("{}: no SDK (a folder with bin/ and lib/)", named.join(", "))
+        };
+        let items = vec![Item::warning("sdk", "QNN SDK", detail, NO_SDK)];
         return Found { root: None, items };
     };
     let version = version(&root).map_or_else(|| "version unknown".to_owned(), |version| format!("version {version}"));

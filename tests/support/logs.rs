@@ -20,7 +20,16 @@ fn data(path: &str) -> PathBuf {
 
 /// Logs from public issue threads.
 pub fn field() -> Vec<Known> {
-    let text = std::fs::read_to_string(data("field-logs.jsonl")).unwrap();
+    rows("field-logs.jsonl")
+}
+
+/// Logs of an audit: what earlier rules got wrong, most of it healthy.
+pub fn audit() -> Vec<Known> {
+    rows("audit-logs.jsonl")
+}
+
+fn rows(file: &str) -> Vec<Known> {
+    let text = std::fs::read_to_string(data(file)).unwrap();
     let known = text.lines().map(|line| {
         let row: Value = serde_json::from_str(line).unwrap();
         let accept = row["accept"].as_array().cloned().unwrap_or_default();

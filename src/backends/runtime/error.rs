@@ -156,13 +156,13 @@ pub enum RuntimeError {
         detail: String,
     },
     /// A named place holds libraries for another kind of machine.
-    #[error("{} ({origin}) is built for {found}, this machine is {platform}", library.display())]
+    #[error("{} ({origin}) is {found}, this machine is {platform}", library.display())]
     WrongMachine {
         /// The library that was looked at.
         library: PathBuf,
         /// Who named it.
         origin: RuntimeSource,
-        /// What it is built for.
+        /// What it is: `built for x86_64`, or no library at all.
         found: String,
         /// This machine.
         platform: Platform,

@@ -239,7 +239,10 @@ fn inspect(path: &Path, source: RuntimeSource, platform: Platform) -> Result<Run
             return Err(RuntimeError::WrongMachine {
                 library: sample.path.clone(),
                 origin: source,
-                found: machine_name(machine),
+                found: match machine {
+                    Some(_) => format!("built for {}", machine_name(machine)),
+                    None => machine_name(None),
+                },
                 platform,
             });
         }

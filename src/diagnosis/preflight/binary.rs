@@ -8,6 +8,8 @@ use serde::Serialize;
 /// QNN's backend ids, as far as they run models here.
 const BACKENDS: [(u32, &str); 3] = [(3, "CPU"), (4, "GPU"), (HTP, "HTP")];
 const HTP: u32 = 6;
+/// Id of a binary that was made for a backend other than the one that is to load it.
+pub const OTHER_BACKEND: &str = "context-binary-other-backend";
 
 /// Something that stands in the way of loading a context binary, or may.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,12 +35,8 @@ pub fn against_target(info: &ContextBinaryInfo, target: &Target) -> Vec<Problem>
     if info.backend_id != HTP {
         let made = backend_name(info.backend_id);
         let message = format!("it was made for {made}; HTP refuses it with 5005");
-        return vec![Problem::new(
-            "context-binary-wrong-container",
-            true,
-            message,
-            "make it again with the HTP backend",
-        )];
+        let remedy = format!("run it on {made}, or make it again with the HTP backend");
+        return vec![Problem::new(OTHER_BACKEND, true, message, remedy)];
     }
     let mut problems = Vec::new();
     let again = || match target.soc_model {
@@ -170,7 +168,7 @@ mod tests {
         assert_eq!(ids(&info(68, 30, 8), "SM8350"), [("context-binary-vtcm-too-large", true)]);
         assert_eq!(ids(&info(75, 57, 8), "9999"), [("context-binary-arch-unknown", false)]);
         let cpu = ContextBinaryInfo { backend_id: 3, ..info(75, 57, 8) };
-        assert_eq!(ids(&cpu, "SM8650"), [("context-binary-wrong-container", true)]);
+        assert_eq!(ids(&cpu, "SM8650"), [(OTHER_BACKEND, true)]);
     }
 
     #[test]

@@ -220,10 +220,13 @@ fn against(row: &mut CompileRow, info: &ContextBinaryInfo, target: &Target) {
     row.vtcm_bytes = graph.and_then(|graph| graph.vtcm_bytes);
     row.spill_fill_buffer_bytes = info.graphs.iter().filter_map(|graph| graph.spill_fill_bytes).max();
     for problem in binary::against_target(info, target) {
-        if problem.blocking && row.ok != Some(false) {
+        // A binary of another backend fails to load in any case, and what the log of that says leads astray.
+        if problem.blocking && (row.ok != Some(false) || problem.id == binary::OTHER_BACKEND) {
+            if row.ok != Some(false) {
+                row.code = None;
+                row.symbol = None;
+            }
             row.ok = Some(false);
-            row.code = None;
-            row.symbol = None;
             row.reason = Some(problem.message);
             row.cause = Some(CauseRow { id: problem.id, title: title(problem.id), fix: problem.remedy });
         } else {
@@ -234,6 +237,9 @@ fn against(row: &mut CompileRow, info: &ContextBinaryInfo, target: &Target) {
 
 /// Title of a cause in the failure catalogue.
 fn title(id: &str) -> String {
+    if id == binary::OTHER_BACKEND {
+        return "The context binary was made for another backend".to_owned();
+    }
     diagnosis::cause(id).map_or_else(|| id.to_owned(), |cause| cause.title.clone())
 }
 

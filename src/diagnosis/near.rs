@@ -1,0 +1,140 @@
+//! Whose line it is: in a log of many programs, what any of them prints counts only where QNN is.
+
+use super::catalogue::{Near, catalogue};
+use super::finding::Evidence;
+use super::rules::regex;
+use aho_corasick::AhoCorasick;
+use regex::bytes::Regex;
+use std::sync::LazyLock;
+
+/// Lines of QNN that are looked at; a log with more of them is one of QNN's own.
+const QNN_LINES: usize = 256;
+/// Lines before or after one of QNN that count as near to it.
+const NEAR_LINES: u64 = 40;
+/// Lines per signal that are kept until it is known whether QNN is near.
+const WAITING: usize = 8;
+/// Tags under which every program's messages appear.
+const ANYBODYS: [&[u8]; 8] =
+    [b"linker", b"linker64", b"androidruntime", b"debug", b"libc", b"system.err", b"avc", b"kernel"];
+
+/// The words by which a line is known as one of QNN: those of the flag.
+static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let words = catalogue().flag.iter().filter(|flag| flag.name == "qnn").flat_map(|flag| &flag.pattern.any);
+    AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok()
+});
+
+/// `08-04 13:56:51.508  4711  4712 E Tag: text`, and `E/Tag( 4711): text`.
+static LOGCAT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    regex(r"^(?:(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+(?:\S+\s+)?(\d+)\s+\d+\s+[VDIWEFA]\s+([^:]*?)\s*:|(?:\S+ \S+ )?[VDIWEF]/([^(:]*?)\s*\(\s*(\d+)\):)").ok()
+});
+
+/// Process and tag of a line of Android's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Author {
+    process: Vec<u8>,
+    tag: Vec<u8>,
+}
+
+impl Author {
+    fn of(line: &[u8]) -> Option<Self> {
+        let found = LOGCAT.as_ref()?.captures(line)?;
+        let part = |one, other| found.get(one).or_else(|| found.get(other)).map(|part| part.as_bytes());
+        Some(Self { process: part(1, 4)?.to_vec(), tag: part(2, 3)?.to_ascii_lowercase() })
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.process == other.process || self.tag == other.tag && !ANYBODYS.contains(&&self.tag[..])
+    }
+}
+
+/// A line that counts if QNN turns out to be near.
+#[derive(Debug)]
+struct Waiting {
+    place: (usize, usize),
+    near: Near,
+    author: Option<Author>,
+    evidence: Evidence,
+}
+
+/// What is known of QNN's lines, and the lines that wait for it.
+#[derive(Debug, Default)]
+pub struct Nearness {
+    /// The whole log is one of a run of QNN.
+    own: bool,
+    lines: Vec<u64>,
+    authors: Vec<Author>,
+    waiting: Vec<Waiting>,
+}
+
+impl Nearness {
+    /// All lines are those of a run of QNN.
+    pub fn is_own(&mut self) {
+        self.own = true;
+    }
+
+    /// True if no more lines of QNN need to be looked at.
+    pub fn is_full(&self) -> bool {
+        self.lines.len() >= QNN_LINES
+    }
+
+    /// A line that was read.
+    pub fn note(&mut self, number: u64, line: &[u8]) {
+        if self.is_full() || !names_qnn(line) {
+            return;
+        }
+        self.lines.push(number);
+        if let Some(author) = Author::of(line)
+            && !self.authors.contains(&author)
+        {
+            self.authors.push(author);
+        }
+    }
+
+    /// True if the line counts now; if not, it is kept until the end.
+    pub fn decide(&mut self, place: (usize, usize), near: Near, evidence: &Evidence, line: &[u8]) -> bool {
+        if self.own || names_qnn(line) {
+            return true;
+        }
+        if self.waiting.iter().filter(|other| other.place == place).count() < WAITING {
+            let author = Author::of(line);
+            self.waiting.push(Waiting { place, near, author, evidence: evidence.clone() });
+        }
+        false
+    }
+
+    /// The lines that count after all: cause and signal by their places, and the line.
+    pub fn at_end(&mut self) -> Vec<((usize, usize), Evidence)> {
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.into_iter().filter(|line| self.counts(line)).map(|line| (line.place, line.evidence)).collect()
+    }
+
+    fn counts(&self, line: &Waiting) -> bool {
+        // Only where there are lines of QNN with a known author can another one be told from it.
+        if let (Near::Process, Some(author), false) = (line.near, &line.author, self.authors.is_empty()) {
+            return self.authors.iter().any(|other| author.is_same(other));
+        }
+        let number = line.evidence.line;
+        self.lines.iter().any(|other| other.abs_diff(number) <= NEAR_LINES)
+            || self.is_full() && self.lines.last().is_some_and(|last| number > *last)
+    }
+}
+
+fn names_qnn(line: &[u8]) -> bool {
+    WORDS.as_ref().is_some_and(|words| words.is_match(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_author_of_a_line_of_androids_log_is_read() {
+        for line in ["08-04 13:56:51.508  4711  4712 E QnnDsp  : text", "E/QnnDsp  ( 4711): text"] {
+            let author = Author::of(line.as_bytes()).unwrap();
+            assert_eq!((&author.process[..], &author.tag[..]), (&b"4711"[..], &b"qnndsp"[..]), "{line}");
+        }
+        for line in ["QnnDsp <E> text", "[2026-01-02 03:04:05.1] [error] text", ""] {
+            assert_eq!(Author::of(line.as_bytes()), None, "{line}");
+        }
+    }
+}
