@@ -145,7 +145,7 @@ fn float_against_quantised_by_sessions_and_by_results() {
 
     // The text fits a terminal, and says what the document says.
     let text = is_text(&compare(&[&float, &quantised, &float_session], "").expect(0));
-    for part in ["3 runs", "p50", "within noise", "cosine similarity", "stem_conv", "which backend?"] {
+    for part in ["3 runs", "p50", "within noise", "cosine similarity", "_token_", "which backend?"] {
         assert!(text.contains(part), "no {part} in {text}");
     }
     // On a machine that is busy in waves, latencies may depend on each other too much for an interval.

@@ -51,7 +51,7 @@ fn quiet_runs_on_the_processor_have_no_finding_above_info() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/sessions").join(name);
         let (document, _, truncated) = replay(&path);
         let run = &document["runs"][0];
-        assert!(!truncated && run["latency_us"]["count"] == inferences, "{name}");
+        assert!(!truncated && run["latency_us"]["samples"] == inferences, "{name}");
         assert_eq!(
             (&run["simulated"], &run["trust"]["verdict"]),
             (&Value::Bool(false), &Value::from("trusted")),
