@@ -51,7 +51,7 @@ impl Finding {
 /// A line that points to a cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// Line, from 1; 0 for what is not in the log (exit status, failed call, output files).
+    /// Line, from 1; 0 for what no single line says (exit status, failed call, output files, counts).
     pub line: u64,
     /// The line, free of control characters, cut to 600 bytes.
     pub text: String,

@@ -88,7 +88,7 @@ fn whole(out: &mut String, rank: usize, finding: &Finding, width: usize) {
     };
     let _ = writeln!(out, "   {}: {}{confirmed}; stage: {}", cause.id, confidence_text(finding), cause.stage);
     for evidence in finding.evidence.iter().take(MOST_EVIDENCE) {
-        let place = if evidence.line == 0 { "not in the log".to_owned() } else { format!("line {}", evidence.line) };
+        let place = if evidence.line == 0 { "no single line".to_owned() } else { format!("line {}", evidence.line) };
         let _ = writeln!(out, "{}", cut(&format!("   {place}: {}", clean_text(&evidence.text)), width));
     }
     if finding.evidence.len() > MOST_EVIDENCE {
