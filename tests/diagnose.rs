@@ -66,7 +66,7 @@ fn field_logs_get_their_cause_first() {
 fn logs_of_an_audit_get_their_cause_first_and_healthy_ones_none() {
     let logs = audit();
     let healthy = logs.iter().filter(|log| log.right.is_empty()).count();
-    assert_eq!((logs.len(), healthy), (59, 33));
+    assert_eq!((logs.len(), healthy), (184, 79));
     all_right(&logs);
 }
 

@@ -174,10 +174,11 @@ const FILES: [&str; 10] = [
 ];
 
 /// Flags that are not read off single lines but off the log's form, the exit status or the outputs.
-pub(super) const FACTS: [&str; 9] = [
+pub(super) const FACTS: [&str; 10] = [
     "skel-arch-differs",
     "versions-differ",
     "many-nodes-refused",
+    "few-nodes-taken",
     "ends-in-execute",
     "ends-in-finalize",
     "silent-after-start",

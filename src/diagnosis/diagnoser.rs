@@ -281,6 +281,7 @@ impl Diagnoser {
                     self.done[index] = self.facts.enough_skels();
                 }
                 Target::Version => self.facts.version_line(line),
+                Target::Nodes => self.facts.nodes_line(line),
                 Target::Refusal => {
                     self.facts.refusal();
                     self.done[index] = self.facts.enough_refusals();

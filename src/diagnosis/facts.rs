@@ -21,6 +21,9 @@ pub struct Facts {
     backend_versions: BTreeSet<Vec<u8>>,
     skel_lines: u32,
     refusals: u32,
+    /// Nodes of the graph that was named last, and how many of them QNN takes if it is less than half.
+    nodes: Option<u64>,
+    few_taken: Option<(u64, u64)>,
     exit_status: Option<i32>,
     empty_outputs: u32,
 }
@@ -89,6 +92,18 @@ impl Facts {
         }
     }
 
+    /// A line of ONNX Runtime with the number of nodes in the graph, of nodes that QNN takes, or both.
+    pub fn nodes_line(&mut self, line: &[u8]) {
+        let line = line.to_ascii_lowercase();
+        if let Some(nodes) = number_after(&line, b"nodes in the graph") {
+            self.nodes = Some(nodes);
+        }
+        let taken = number_after(&line, b"nodes supported by qnn");
+        let (Some(taken), Some(nodes)) = (taken, self.nodes) else { return };
+        // Asked twice, before and after the graph's transformation, only the last answer counts.
+        self.few_taken = (taken < nodes / 2).then_some((taken, nodes));
+    }
+
     /// A line that says that an op was refused.
     pub fn refusal(&mut self) {
         self.refusals = self.refusals.saturating_add(1);
@@ -119,6 +134,9 @@ impl Facts {
         }
         if self.refusals > MANY_REFUSALS {
             facts.push(("many-nodes-refused", Some(format!("more than {MANY_REFUSALS} ops were refused"))));
+        }
+        if let Some((taken, nodes)) = self.few_taken {
+            facts.push(("few-nodes-taken", Some(format!("QNN takes {taken} of {nodes} nodes of the graph"))));
         }
         if self.empty_outputs > 0 {
             facts.push(("empty-outputs", Some(format!("{} result files have 0 bytes", self.empty_outputs))));
@@ -168,4 +186,13 @@ impl Facts {
         let started = last("graph_execute started").max(last("graph execute start"));
         started.is_some().then_some("ends-in-execute")
     }
+}
+
+/// The number after some words, past the rest of the last word and signs: `words EP: 12`.
+fn number_after(line: &[u8], words: &[u8]) -> Option<u64> {
+    const NEAR: usize = 8;
+    let rest = &line[memchr::memmem::find(line, words)? + words.len()..];
+    let start = rest.iter().take(NEAR).position(u8::is_ascii_digit)?;
+    let digits = rest[start..].iter().take_while(|c| c.is_ascii_digit()).count();
+    std::str::from_utf8(&rest[start..start + digits]).ok()?.parse().ok()
 }

@@ -23,6 +23,8 @@ pub enum Target {
     Version,
     /// An op was refused.
     Refusal,
+    /// Says how many nodes a graph has or how many of them QNN takes.
+    Nodes,
     /// What a chat model is asked or answers begins or ends.
     Answer,
 }
@@ -261,6 +263,7 @@ fn patterns(flags: &[String]) -> Vec<(Pattern, Target)> {
     list.push((literals(&["skel.so"]), Target::Skel));
     list.push((literals(&["build version"]), Target::Version));
     list.push((literals(&["failed to validate op", "validateopconfig failed"]), Target::Refusal));
+    list.push((literals(&["nodes in the graph", "nodes supported by qnn"]), Target::Nodes));
     list.push((literals(&["[begin]:", "[end]", "[prompt]:", "[kpis]"]), Target::Answer));
     list
 }
