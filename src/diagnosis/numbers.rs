@@ -1,6 +1,7 @@
 //! Error codes in a line of text.
 
 use crate::backends::errors;
+use aho_corasick::AhoCorasick;
 use memchr::memmem;
 use std::sync::LazyLock;
 
@@ -73,15 +74,43 @@ const UNITS: [&str; 16] = [
 const INFO: [&[u8]; 9] =
     [b"<i>", b"<v>", b"<d>", b"[info]", b"[verbose]", b"[debug]", b"[ info ]", b"[  info ]", b"[ verbose ]"];
 /// Marks of lines that do not.
-const NOT_INFO: [&[u8]; 9] =
-    [b"<e>", b"<w>", b"[error]", b"[ error ]", b"fail", b"unable", b"could not", b"cannot", b"exits "];
+const NOT_INFO: [&[u8]; 11] = [
+    b"<e>",
+    b"<w>",
+    b"[error]",
+    b"[ error ]",
+    b"fail",
+    b"unable",
+    b"could not",
+    b"cannot",
+    b"exits ",
+    b"status 0x",
+    b"status: 0x",
+];
 
-/// True if the line names `code` as an error: as a number after a word such as "error", or by symbol.
+/// True if the line names `code` as an error, by number or by symbol.
 pub fn names(line: &[u8], code: u64) -> bool {
+    let mut codes = Vec::new();
+    named(line, &mut codes);
+    codes.contains(&code) || has_symbol(line, code)
+}
+
+/// The numbers that a line names as errors: those after a word such as "error".
+pub fn named(line: &[u8], codes: &mut Vec<u64>) {
+    codes.clear();
     let mut informs = None;
-    numbers(line).any(|(start, end, value)| {
-        value == code && is_error(line, start, end) && !*informs.get_or_insert_with(|| is_info(line))
-    }) || has_symbol(line, code)
+    let errors = numbers(line).filter(|&(start, end, _)| is_error(line, start, end));
+    codes.extend(errors.filter(|_| !*informs.get_or_insert_with(|| is_info(line))).map(|(_, _, value)| value));
+}
+
+/// True if the line has a symbol of the code.
+pub fn has_symbol(line: &[u8], code: u64) -> bool {
+    static MARK: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new("_ERROR_"));
+    let is_word = |c: &u8| c.is_ascii_alphanumeric() || *c == b'_';
+    // All symbols have it, and few lines.
+    MARK.find(line).is_some()
+        && symbols(code)
+            .any(|symbol| memmem::find_iter(line, symbol).any(|at| !line.get(at + symbol.len()).is_some_and(is_word)))
 }
 
 /// Numbers that could be QNN codes, with their place: decimal ones of 4 or 5 digits, hexadecimal ones with `0x`.
@@ -150,10 +179,12 @@ fn is_error(line: &[u8], start: usize, end: usize) -> bool {
     // From a distance only what the sentence ends with is a code.
     let ends = line[end..].trim_ascii_start().first().is_none_or(|c| !c.is_ascii_alphanumeric());
     let window = &line[start.saturating_sub(REACH)..start];
-    FOREIGN.iter().any(|word| {
-        memmem::rfind(window, word.as_bytes())
-            .is_some_and(|at| !window[at + word.len()..].iter().any(u8::is_ascii_alphanumeric))
-    }) || ends && !counts && is_distant(line, start, end)
+    !window.is_ascii()
+        && FOREIGN.iter().any(|word| {
+            memmem::rfind(window, word.as_bytes())
+                .is_some_and(|at| !window[at + word.len()..].iter().any(u8::is_ascii_alphanumeric))
+        })
+        || ends && !counts && is_distant(line, start, end)
 }
 
 /// The word that decides about the number behind `text`, in lower case: the last one, or that before "code", "with" and such.
@@ -239,10 +270,12 @@ fn is_distant(line: &[u8], start: usize, end: usize) -> bool {
 
 /// True for a line that only informs, whatever words are in it.
 fn is_info(line: &[u8]) -> bool {
-    let line = line.to_ascii_lowercase();
-    let has = |words: &[&[u8]]| words.iter().any(|word| memmem::find(&line, word).is_some());
-    let status = memmem::find(&line, b"status 0x").is_some() || memmem::find(&line, b"status: 0x").is_some();
-    has(&INFO) && !has(&NOT_INFO) && !status
+    static WORDS: LazyLock<[Option<AhoCorasick>; 2]> = LazyLock::new(|| {
+        let any_of = |words: &[&[u8]]| AhoCorasick::builder().ascii_case_insensitive(true).build(words).ok();
+        [any_of(&INFO), any_of(&NOT_INFO)]
+    });
+    let [informs, fails] = WORDS.each_ref().map(|words| words.as_ref().is_some_and(|words| words.is_match(line)));
+    informs && !fails
 }
 
 /// Symbols by code, so that a line with `QNN_GRAPH_ERROR_INVALID_HANDLE` counts as one with 6001.
@@ -254,12 +287,6 @@ static SYMBOLS: LazyLock<Vec<(u64, &'static str)>> = LazyLock::new(|| {
 /// The symbols of a code.
 pub fn symbols(code: u64) -> impl Iterator<Item = &'static str> {
     SYMBOLS.iter().filter(move |row| row.0 == code).map(|row| row.1)
-}
-
-fn has_symbol(line: &[u8], code: u64) -> bool {
-    let is_word = |c: &u8| c.is_ascii_alphanumeric() || *c == b'_';
-    symbols(code)
-        .any(|symbol| memmem::find_iter(line, symbol).any(|at| !line.get(at + symbol.len()).is_some_and(is_word)))
 }
 
 #[cfg(test)]

@@ -36,10 +36,13 @@ fn hash(line: &[u8]) -> u64 {
     let mut mix = |value: u64| hash = (hash.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
     let mut at = 0;
     while at < line.len() {
-        let byte = line[at];
-        if !byte.is_ascii_digit() {
-            mix(u64::from(byte));
-            at += 1;
+        if !line[at].is_ascii_digit() {
+            // Eight bytes at a time: most of a line is text.
+            let text = line[at..].iter().position(u8::is_ascii_digit).map_or(line.len(), |run| at + run);
+            let (words, rest) = line[at..text].as_chunks::<8>();
+            words.iter().for_each(|word| mix(u64::from_le_bytes(*word)));
+            rest.iter().for_each(|byte| mix(u64::from(*byte)));
+            at = text;
             continue;
         }
         let run = line[at..].iter().take_while(|c| c.is_ascii_digit()).count();

@@ -203,8 +203,17 @@ impl Rules {
         }
         scratch.rules.sort_unstable();
         scratch.rules.dedup();
-        let fits = |&&index: &&usize| self.list[index].fits(line, &scratch.present);
-        scratch.fitting.extend(scratch.rules.iter().filter(fits));
+        let Scratch { present, rules, fitting, codes, .. } = scratch;
+        // Many rules ask for the codes of a line; they are looked for once.
+        let mut are_known = false;
+        let mut names = |code: &u64| {
+            if !are_known {
+                numbers::named(line, codes);
+                are_known = true;
+            }
+            codes.contains(code) || numbers::has_symbol(line, *code)
+        };
+        fitting.extend(rules.iter().filter(|index| self.list[**index].fits(line, present, &mut names)));
     }
 }
 
@@ -217,16 +226,18 @@ pub struct Scratch {
     met: Vec<usize>,
     rules: Vec<usize>,
     fitting: Vec<usize>,
+    /// Numbers that the line names as errors.
+    codes: Vec<u64>,
 }
 
 impl Rule {
-    fn fits(&self, line: &[u8], present: &[bool]) -> bool {
+    fn fits(&self, line: &[u8], present: &[bool], names: &mut impl FnMut(&u64) -> bool) -> bool {
         let one_of = |ids: &[usize]| ids.is_empty() || ids.iter().any(|&id| present[id]);
         self.all.iter().all(|&id| present[id])
             && one_of(&self.any)
             && one_of(&self.any_of)
             && !self.not.iter().any(|&id| present[id])
-            && (self.code.is_empty() || self.code.iter().any(|&code| numbers::names(line, code)))
+            && (self.code.is_empty() || self.code.iter().any(names))
             && self.re.as_ref().is_none_or(|re| re.is_match(line))
     }
 }

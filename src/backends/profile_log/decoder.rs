@@ -2,8 +2,10 @@
 
 use super::chunk::Chunk;
 use super::error::{Damage, ProfileLogError};
+use super::shape::Shapes;
 use super::table::u32_at;
-use super::verify::{could_begin, verify};
+use super::verify::{could_begin, visit};
+use super::visit::Nothing;
 use std::io::{self, Read};
 
 /// Longest chunk that is read, bytes. The writers flush about every 1000 messages; FlatBuffers themselves end at 2 GiB.
@@ -29,6 +31,7 @@ pub struct Decoder {
     base: u64,
     chunks: u64,
     stopped: bool,
+    shapes: Shapes<()>,
 }
 
 impl Decoder {
@@ -85,7 +88,7 @@ impl Decoder {
         let Some(length) = self.whole_chunk()? else { return Ok(None) };
         let (index, offset) = (self.chunks, self.offset());
         let from = self.used + LENGTH_WORD;
-        match verify(&self.buffer[from..from + length]) {
+        match visit(&self.buffer[from..from + length], &mut self.shapes, &mut Nothing) {
             Ok(root) => {
                 self.used = from + length;
                 self.chunks += 1;

@@ -16,6 +16,7 @@ const LONGEST: usize = 64 << 10;
 const BLOCK: usize = 16;
 
 /// What is remembered. Positions are bytes from its start, unless told otherwise.
+#[derive(Debug)]
 pub(super) struct Shape {
     /// From the start to the table of the message.
     before: usize,
@@ -41,6 +42,7 @@ pub(super) struct Shape {
 }
 
 /// An event of a shape.
+#[derive(Debug)]
 pub(super) struct ShapedEvent {
     pub(super) depth: usize,
     pub(super) event_type: EventType,
@@ -256,6 +258,7 @@ impl<'a> Parts<'a> {
 }
 
 /// The shape that was met last, and what a visitor made of it.
+#[derive(Debug)]
 pub(super) struct Shapes<P> {
     pub(super) known: Option<(Shape, P)>,
     /// Finding out a shape costs as much as some checks, so it is done only once in many messages.

@@ -5,7 +5,7 @@
 use super::error::Damage;
 use super::shape::Shapes;
 use super::table::{Table, follow, i32_at, u16_at, u32_at};
-use super::visit::{EventParts, FIELDS, MessageParts, Nothing, Part, Visit};
+use super::visit::{EventParts, FIELDS, MessageParts, Part, Visit};
 
 /// Deepest nesting of events that is read; real logs have up to four levels.
 pub const MAX_EVENT_DEPTH: usize = 32;
@@ -85,13 +85,8 @@ struct Verifier<'a> {
     good: [Layout; REMEMBERED],
 }
 
-/// Checks a chunk and returns its root.
-pub(super) fn verify(bytes: &[u8]) -> Result<Table<'_>, Damage> {
-    visit(bytes, &mut Shapes::default(), &mut Nothing)
-}
-
-/// The same; shows the messages and events to a visitor meanwhile, which may end it. `shapes` are what is known of messages
-/// from chunks before.
+/// Checks a chunk and returns its root; shows the messages and events to a visitor meanwhile, which may end it. `shapes` are
+/// what is known of messages from chunks before.
 pub(super) fn visit<'a, V: Visit<'a>>(
     bytes: &'a [u8],
     shapes: &mut Shapes<V::Plan>,
