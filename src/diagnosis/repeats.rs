@@ -40,8 +40,12 @@ fn hash(line: &[u8]) -> u64 {
             // Eight bytes at a time: most of a line is text.
             let text = line[at..].iter().position(u8::is_ascii_digit).map_or(line.len(), |run| at + run);
             let (words, rest) = line[at..text].as_chunks::<8>();
-            words.iter().for_each(|word| mix(u64::from_le_bytes(*word)));
-            rest.iter().for_each(|byte| mix(u64::from(*byte)));
+            for word in words {
+                mix(u64::from_le_bytes(*word));
+            }
+            for byte in rest {
+                mix(u64::from(*byte));
+            }
             at = text;
             continue;
         }
