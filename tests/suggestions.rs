@@ -73,6 +73,16 @@ fn a_storm_of_transposes_is_found_in_the_times_of_the_cpu() {
 }
 
 #[test]
+fn a_hot_layer_is_named_by_the_times_of_the_cpu() {
+    let run = planted("hot", "--backend cpu -n 20 --profiling-iterations 20");
+    let findings = run["findings"].as_array().unwrap();
+    let hot = findings.iter().find(|finding| finding["id"] == "bound.hot-layer");
+    let hot = hot.unwrap_or_else(|| panic!("{findings:#?}; ops: {}", run["ops"]));
+    assert_eq!(hot["ops"], serde_json::json!(["hot"]), "{hot}");
+    assert!(hot["title"].as_str().unwrap().contains("of the op time: hot"), "{hot}");
+}
+
+#[test]
 #[cfg(target_arch = "x86_64")]
 fn what_was_planted_is_named_on_the_simulated_htp() {
     for (pattern, id, op) in [

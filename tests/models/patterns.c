@@ -5,6 +5,7 @@
  * -DPATTERN=prelu     a convolution whose output a PReLU and an addition read
  * -DPATTERN=five      transposes of a tensor of rank 5
  * -DPATTERN=shallow   a convolution of three channels over a large map
+ * -DPATTERN=hot       a convolution of 3 x 3 between four additions of a constant
  * -DPATTERN=healthy   two convolutions of 32 channels
  */
 #include <stdio.h>
@@ -152,6 +153,29 @@ static uint32_t shallow(tensor_rec *x, tensor_rec *y) {
   TRY(declare(x));
   *y = make("y", APP_READS, 4, map);
   return conv("stem", *x, shape, y);
+}
+
+static uint32_t hot(tensor_rec *x, tensor_rec *y) {
+  static const char *labels[] = {"before0", "before1", "hot", "after0", "after1"};
+  *x = make("x", APP_WRITES, 4, small);
+  TRY(declare(x));
+  *y = make("y", APP_READS, 4, small);
+  tensor_rec now = *x;
+  for (int i = 0; i < 5; i++) {
+    tensor_rec next = i == 4 ? *y : make(NULL, BETWEEN, 4, small);
+    if (i == 2) {
+      TRY(conv(labels[i], now, square, &next));
+    } else {
+      tensor_rec by = make(NULL, CONSTANT, 4, one);
+      TRY(declare(&by));
+      tensor_rec pair[] = {now, by};
+      option_rec option = operation(0);
+      TRY(add(labels[i], "ElementWiseBinary", 2, pair, &next, 1, &option));
+    }
+    now = next;
+  }
+  *y = now;
+  return 0;
 }
 
 static uint32_t healthy(tensor_rec *x, tensor_rec *y) {
