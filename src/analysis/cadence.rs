@@ -144,6 +144,7 @@ mod tests {
         assert!(sweeps[0].quickest.is_some() && !sweeps[0].densest_is_slower);
         assert!((slow.throughput_ips.unwrap() - 10.0).abs() < 1e-6);
     }
+
     #[test]
     fn a_tight_loop_that_is_slower_makes_wake_ups_unsure() {
         let sweep = |tight_us: f64| {

@@ -3,7 +3,7 @@
 use super::trust::Verdict;
 use super::{Finding, FindingKind, Severity, Verdicts};
 use crate::store::Run;
-use crate::text::duration_text;
+use crate::text::{duration_text, rate_text};
 use std::fmt::Write;
 
 /// What was measured, how fast it is, what bounds it, whether to trust it, and what to change first; `None` for a run
@@ -36,7 +36,7 @@ pub fn summary(run: &Run, verdicts: &Verdicts, findings: &[Finding]) -> Option<S
         let _ = write!(text, "; p{percent} {}", duration_text(value));
     }
     if let Some(ips) = run.throughput_ips() {
-        let _ = write!(text, "; {} a second", per_second(ips));
+        let _ = write!(text, "; {} a second", rate_text(ips));
     }
     text.push_str(").");
     if let Some(pace) = &run.pace {
@@ -44,7 +44,7 @@ pub fn summary(run: &Run, verdicts: &Verdicts, findings: &[Finding]) -> Option<S
         let _ = write!(
             text,
             " It was started {} times a second, and times count from the planned starts; the inference alone takes {}.",
-            per_second(pace.rate_hz),
+            rate_text(pace.rate_hz),
             duration_text(alone)
         );
     }
@@ -52,11 +52,6 @@ pub fn summary(run: &Run, verdicts: &Verdicts, findings: &[Finding]) -> Option<S
     trust(&mut text, run, verdicts);
     next(&mut text, verdicts, findings);
     Some(text)
-}
-
-/// A rate in few digits.
-pub(super) fn per_second(ips: f64) -> String {
-    if ips >= 100.0 { format!("{ips:.0}") } else { format!("{ips:.1}") }
 }
 
 fn trimmed(text: &str) -> &str {

@@ -4,6 +4,7 @@ mod numbers;
 mod wrap;
 
 pub use numbers::{
-    bytes as bytes_text, count as count_text, duration as duration_text, duration_with_micro, three_digits,
+    bytes as bytes_text, count as count_text, duration as duration_text, duration_with_micro, rate as rate_text,
+    three_digits,
 };
 pub use wrap::{paragraph, titled, wrap, wrapped};

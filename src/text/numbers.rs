@@ -48,6 +48,11 @@ pub fn count(value: f64) -> String {
     scaled(value, 1000.0, "", &[" k", " M", " G", " T", " P"])
 }
 
+/// Something a second, in few digits and without a unit: `43.3`, `750`.
+pub fn rate(per_second: f64) -> String {
+    if per_second >= 100.0 { format!("{per_second:.0}") } else { format!("{per_second:.1}") }
+}
+
 /// A value in the first unit in which it is below `step`; without digits behind the point in the smallest.
 fn scaled(mut value: f64, step: f64, smallest: &str, larger: &[&str]) -> String {
     if value.abs() < step - 0.5 {
@@ -73,12 +78,17 @@ mod tests {
         let cases = [
             (0.0, "0.00 µs"),
             (0.5, "0.50 µs"),
+            (0.8, "0.80 µs"),
             (812.0, "812 µs"),
             (999.7, "1.00 ms"),
+            (5210.0, "5.21 ms"),
             (-20_147.0, "-20.1 ms"),
             (1_234_567.0, "1.23 s"),
+            (12.3e6, "12.3 s"),
             (59.97e6, "1 min 00 s"),
+            (125e6, "2 min 05 s"),
             (-125e6, "-2 min 05 s"),
+            (3900e6, "1 h 05 min"),
             (3905e6, "1 h 05 min"),
         ];
         for (us, expected) in cases {

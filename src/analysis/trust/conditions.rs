@@ -7,7 +7,7 @@ use crate::backends::Backend;
 use crate::backends::ProfilingLevel;
 use crate::event::{Driver, RunStatus};
 use crate::store::Run;
-use crate::text::duration_text;
+use crate::text::{duration_text, rate_text};
 
 /// Part of the machine taken by others that matters.
 const LOAD_MATTERS: f64 = 0.1;
@@ -134,7 +134,7 @@ fn overloaded(run: &Run) -> Option<Reason> {
     );
     let title = format!(
         "too slow for {} starts a second: latencies from the planned starts grow with the length of the run",
-        super::super::summary::per_second(pace.rate_hz)
+        rate_text(pace.rate_hz)
     );
     Some(Reason::new(Verdict::Not, "trust.overloaded", title, vec![Evidence::new(text)]))
 }
