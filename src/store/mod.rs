@@ -6,6 +6,7 @@
 mod counters;
 mod history;
 mod latency;
+mod launch;
 mod ops;
 mod pace;
 mod run;
@@ -13,6 +14,7 @@ mod run;
 pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY, SamplerState};
 pub use history::Span;
 pub use latency::{LatencyStats, PERCENTILES, Percentile};
+pub use launch::LaunchFacts;
 pub use ops::{OpStats, OpTable};
 pub use pace::PaceStats;
 pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};
