@@ -159,7 +159,9 @@ pub struct LatencyFigures {
     /// The phase: clean if there is one, else what there is.
     pub phase: Option<Phase>,
     /// Samples of it.
-    pub count: usize,
+    pub count: u64,
+    /// Latencies of the chart: all of them, or those that are kept one by one.
+    pub charted: usize,
     /// Overall percentiles, as [`PERCENTILES`].
     pub all: [Option<f64>; 5],
     /// Percentiles of the newest samples.
@@ -211,7 +213,8 @@ impl LatencyFigures {
         let count = stats.count();
         let unchanged = self.taken.is_some_and(|(taken, _)| taken == count);
         if !unchanged {
-            self.count = stats.samples_us().len();
+            self.count = count;
+            self.charted = stats.samples_us().len();
             (self.mean, self.min, self.max) = (stats.mean_us(), stats.min_us(), stats.max_us());
             self.stddev = stats.stddev_us();
             self.throughput = if phase == Phase::Clean { run.throughput_ips() } else { stats.throughput_ips() };

@@ -433,6 +433,6 @@ fn latency(clean: &LatencyStats, warmup: &LatencyStats) -> Latency {
         samples: clean.count(),
         ci95: NAMES.into_iter().zip(percentiles).map(|(name, p)| (name, [p.ci95_us.0, p.ci95_us.1])).collect(),
         warmup_mean: warmup.mean_us(),
-        series: Series::thinned(clean.samples_us()),
+        series: Series::of(clean),
     }
 }
