@@ -4,7 +4,7 @@ use super::cool_down::{HeatWatch, Pause};
 use super::device_runner::{DeviceRun, DeviceRunnerOptions};
 use super::launches::{Course, LaunchGate, Turns};
 use super::local::{DSP_PATH, Ended, LIBRARY_PATH, Limits, RunnerError, Supervisor, search_path};
-use super::net_run::{NetRun, NetRunOptions};
+use super::net_run::{NetRun, NetRunOptions, Pace};
 use super::qnn::runner::{RunTask, Task};
 use crate::checks::after_failure;
 use crate::devices::{Device, Root};
@@ -69,6 +69,8 @@ struct OpenRun<'a> {
     source: Source,
     course: Course,
     gate: Arc<LaunchGate>,
+    /// How long rounds of qnn-net-run should be.
+    pace: Pace,
 }
 
 /// Makes runs in order; never two at once, they would disturb each other's figures.
@@ -103,14 +105,16 @@ impl Conductor {
         if id.0 == 0 && request.plan.mode.cool_down_s.is_some() {
             self.host_celsius = hottest_celsius();
         }
-        OpenRun { id, request, source, course: Course::new(&request.plan), gate: LaunchGate::new() }
+        let (course, gate) = (Course::new(&request.plan), LaunchGate::new());
+        OpenRun { id, request, source, course, gate, pace: Pace::default() }
     }
 
     /// Makes the next launch of a run, and ends the run if it was the last. True if there is another to be made. Failures of
     /// any kind are on the stream.
     async fn launch(&mut self, run: &mut OpenRun<'_>, mut stop: watch::Receiver<bool>) -> bool {
-        let OpenRun { id, request, source, course, gate } = run;
+        let OpenRun { id, request, source, course, gate, pace } = run;
         let id = *id;
+        let began = Instant::now();
         if !self.cool_down(id, request, course.is_begun(), &mut stop).await {
             source.send(Some(id), Event::RunFinished { status: RunStatus::Stopped }).await;
             return false;
@@ -119,8 +123,7 @@ impl Conductor {
         source.send(Some(id), started).await;
         gate.begin(&task, later);
         let gated = source.gated(gate.clone());
-        let began = Instant::now();
-        self.make(id, &gated, &request.place, &task, &stop).await;
+        self.make(id, &gated, &request.place, &task, pace, &stop).await;
         let launched = gate.end();
         let status = launched.status;
         if course.goes_on(&launched, began.elapsed()) {
@@ -140,6 +143,7 @@ impl Conductor {
         source: &Source,
         place: &Place,
         task: &RunTask,
+        pace: &mut Pace,
         stop: &watch::Receiver<bool>,
     ) {
         let (limits, stop) = (self.limits, stop.clone());
@@ -156,7 +160,7 @@ impl Conductor {
                 // Taken out while the run has it: a run may end in the middle of anything.
                 let mut probe = self.probes.remove(device.id());
                 let run = NetRun { device, options, task, limits, source, run: id };
-                run.run(&mut probe, stop).await;
+                run.run(&mut probe, pace, stop).await;
                 self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
             }
             Place::DeviceRunner { device, options } => {

@@ -7,6 +7,8 @@ use crate::event::{
 };
 use crate::models::{Graph, Op};
 
+const PHASES: [Phase; 4] = [Phase::First, Phase::Warmup, Phase::Clean, Phase::Detailed];
+
 /// Where a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunState {
@@ -122,6 +124,8 @@ pub struct Run {
     pub launches: Vec<LaunchFacts>,
     /// Launches planned so far.
     pub launches_planned: u32,
+    /// Inferences of each phase before the launch that goes on.
+    before_launch: [u64; 4],
     /// Parts of stages as the backend timed them.
     pub sub_stages: Vec<SubStage>,
     /// Seed of random inputs.
@@ -188,6 +192,7 @@ impl Run {
             stages: Vec::new(),
             launches: vec![LaunchFacts::new(started_us)],
             launches_planned: 1,
+            before_launch: [0; 4],
             sub_stages: Vec::new(),
             seed: None,
             inputs: Vec::new(),
@@ -233,6 +238,9 @@ impl Run {
                     self.stages.push(time);
                 }
                 self.launch().stages.push(time);
+                if *stage == Stage::Teardown {
+                    self.phase = None;
+                }
             }
             // What a later launch loads is the same model: it would only be counted twice.
             Event::SubStageFinished(_) | Event::GraphComposed(_) | Event::OutputsSaved { .. }
@@ -317,12 +325,19 @@ impl Run {
         self.stage_started_us = t_us;
         self.phase = None;
         self.stage_rss = None;
+        self.before_launch = PHASES.map(|phase| self.latency(phase).count());
         self.interrupt();
+    }
+
+    /// Inferences of a phase in the launch that goes on.
+    pub fn done_in_launch(&self, phase: Phase) -> u64 {
+        let before = PHASES.iter().zip(self.before_launch).find(|(known, _)| **known == phase);
+        self.latency(phase).count() - before.map_or(0, |(_, count)| count)
     }
 
     /// The next inferences are those of another process.
     fn interrupt(&mut self) {
-        for phase in [Phase::First, Phase::Warmup, Phase::Clean, Phase::Detailed] {
+        for phase in PHASES {
             self.latency_mut(phase).interrupt();
         }
         if let Some(pace) = &mut self.pace {

@@ -21,7 +21,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let mut title: Vec<(String, Style)> = Vec::new();
     if let Some(phase) = figures.phase {
         title.push((phase_name(phase).to_owned(), muted));
-        title.push((format!("n {}", format::count(figures.count as u64)), muted));
+        title.push((format!("n {}", format::count(figures.count)), muted));
         if let Some(mean) = figures.mean {
             title.push((format!("mean {}", format::duration(mean, symbols)), context.style(Meaning::Text)));
         }
@@ -39,7 +39,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         return;
     };
     let stats = run.latency(phase);
-    let samples = &stats.samples_us()[..figures.count.min(stats.samples_us().len())];
+    let samples = &stats.samples_us()[..figures.charted.min(stats.samples_us().len())];
     let parts = latency_parts(inner);
     let scale = TimeScale::for_max(figures.all[3].or(figures.max).unwrap_or(0.0), symbols);
     let moment = context.view.moment.and_then(|t_us| stats.timed().position(|(start_us, _)| start_us >= t_us));
