@@ -43,7 +43,7 @@ pub struct ModeOptions {
     /// Make each run N times, in turns (A B A B ...), so that heat and clock drift favour none
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100), help_heading = MODES)]
     pub interleave: Option<u32>,
-    /// Before each run but the first, wait until temperatures and clock limits are back, but no longer than this
+    /// Before each launch but the first, wait until temperatures and clock limits are back, but no longer than this
     #[arg(long, value_name = "TIME", value_parser = seconds, num_args = 0..=1, require_equals = true, default_missing_value = "5m", help_heading = MODES)]
     pub cool_down: Option<f64>,
     /// Which inferences are outliers: those beyond so many times the median (3x) or beyond a percentile (p99.9) [default: 2x]
