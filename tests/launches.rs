@@ -321,14 +321,14 @@ fn a_pinned_runner_stays_on_its_cores() {
     let (call, _) = counted("");
     let mut running = in_the_second_launch(call, "-b cpu --launches 2 --duration 4s --pin 0");
     let runner = running.runner();
-    let status = std::fs::read_to_string(format!("/proc/{runner}/status")).unwrap();
-    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    assert_eq!(allowed.trim(), "0");
-    // The youngest thread is the backend's; one of ours is older than the task that names the cores.
+    // All its threads: QNN's CPU backend gives its own ones cores of its choice when it starts them.
     let tasks = std::fs::read_dir(format!("/proc/{runner}/task")).unwrap().flatten();
-    let youngest: u32 = tasks.map(|task| task.file_name().to_str().unwrap().parse().unwrap()).max().unwrap();
-    let status = std::fs::read_to_string(format!("/proc/{runner}/task/{youngest}/status")).unwrap();
-    assert!(youngest != runner && status.contains("Cpus_allowed_list:\t0\n"), "{status}");
+    let cores = |status: String| {
+        status.lines().find_map(|line| Some(line.strip_prefix("Cpus_allowed_list:")?.trim().to_owned()))
+    };
+    let seen: Vec<Option<String>> =
+        tasks.map(|task| cores(std::fs::read_to_string(task.path().join("status")).unwrap_or_default())).collect();
+    assert!(seen.len() > 2 && seen.iter().flatten().all(|cores| cores == "0"), "{seen:?}");
     let run = running.wait().expect(0).first_run();
     let settings = run["settings"].as_array().unwrap();
     let pins: Vec<&Value> = settings.iter().filter(|setting| setting["key"] == "--pin").collect();
