@@ -17,8 +17,10 @@ fn apply(cores: &[usize]) -> SettingOutcome {
     cores.iter().filter(|core| **core < CpuSet::MAX_CPU).for_each(|core| set.set(*core));
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let others = tasks.filter_map(|task| Pid::from_raw(task.file_name().to_str()?.parse().ok()?));
-    // A thread that ended meanwhile is none that could be elsewhere.
-    others.for_each(|thread| drop(sched_setaffinity(Some(thread), &set)));
+    for thread in others {
+        // A thread that ended meanwhile is none that could be elsewhere.
+        let _ = sched_setaffinity(Some(thread), &set);
+    }
     match sched_setaffinity(None, &set) {
         Ok(()) => SettingOutcome::Applied,
         Err(error) => SettingOutcome::Refused(format!("the system does not let the runner use these cores: {error}")),
