@@ -88,7 +88,8 @@ pub fn blocks(latency: &LatencyStats) -> Vec<Block> {
             buffer.push(latency_us);
         }
         let median_us = f64::from(select_median(&mut buffer));
-        blocks.push(Block { first: pair[0], from_us: from_us.unwrap_or(0), to_us, median_us });
+        let first = pair[0] * usize::try_from(latency.stride()).unwrap_or(1);
+        blocks.push(Block { first, from_us: from_us.unwrap_or(0), to_us, median_us });
     }
     blocks
 }

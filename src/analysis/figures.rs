@@ -40,20 +40,8 @@ impl Figures {
 /// All samples of `parts` as one distribution; the time between two parts is nobody's.
 pub fn pooled<'a>(parts: impl IntoIterator<Item = &'a LatencyStats>) -> LatencyStats {
     let mut all = LatencyStats::default();
-    for part in parts {
-        all.interrupt();
-        for (start_us, latency_us) in part.timed() {
-            all.push(start_us, nanoseconds(latency_us));
-        }
-    }
+    parts.into_iter().for_each(|part| all.merge(part));
     all
-}
-
-/// A stored latency as it is pushed.
-pub fn nanoseconds(latency_us: f32) -> u64 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a latency is positive and below 2^53")]
-    let ns = (f64::from(latency_us) * 1000.0).round() as u64;
-    ns
 }
 
 #[cfg(test)]

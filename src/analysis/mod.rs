@@ -9,6 +9,7 @@ mod energy;
 mod figures;
 mod finding;
 mod heat;
+pub mod launches;
 mod like;
 mod load;
 mod outliers;

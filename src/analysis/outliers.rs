@@ -102,21 +102,10 @@ pub fn outliers(store: &Store, run: &Run) -> Option<Outliers> {
         OutlierLimit::TimesMedian(times) => times * median_us,
         OutlierLimit::Percentile(percent) => run.clean.percentile_us(percent)?,
     };
-    let mut count = 0;
-    let mut slowest: Vec<(u64, u64, f64)> = Vec::with_capacity(KEPT + 1);
-    for ((start_us, latency_us), index) in run.clean.timed().zip(0u64..) {
-        let latency_us = f64::from(latency_us);
-        if latency_us <= limit_us {
-            continue;
-        }
-        count += 1;
-        let at = slowest.partition_point(|slower| slower.2 >= latency_us);
-        if at < KEPT {
-            slowest.insert(at, (index, start_us, latency_us));
-            slowest.truncate(KEPT);
-        }
-    }
-    let kept = slowest.into_iter().map(|(index, start_us, latency_us)| one(store, run, index, start_us, latency_us));
+    let micro = |ns: u64| ns as f64 / 1000.0;
+    let slowest = run.clean.slowest().iter().take(KEPT).take_while(|slow| micro(slow.latency_ns) > limit_us);
+    let kept = slowest.map(|slow| one(store, run, slow.index, slow.start_us, micro(slow.latency_ns)));
+    let count = run.clean.count_above(limit_us);
     Some(Outliers { limit, median_us, limit_us, count, kept: kept.collect() })
 }
 

@@ -1,10 +1,11 @@
 //! A run over time: percentiles window by window, when it became slower and with what, and the steady state.
 
-use super::figures::{Figures, nanoseconds};
+use super::figures::Figures;
 use super::load::load;
 use super::slowdown::{Slowdown, slowdown};
 use super::window;
 use crate::event::Budget;
+use crate::store::nanoseconds;
 use crate::store::{CounterSeries, LatencyStats, Run, Store};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -152,11 +153,13 @@ fn fill(run: &Run, from_us: u64, window_s: f64) -> Vec<Filling> {
     };
     // The inference's own time belongs to the window of its planned start, as its latency does.
     let mut service = run.pace.as_ref().map(|pace| pace.service.timed());
+    let times = run.clean.stride();
     for (start_us, latency_us) in run.clean.timed() {
         let filling = &mut filled[index(start_us)];
-        filling.latency.push(start_us, nanoseconds(latency_us));
+        filling.latency.push_for(times, start_us, nanoseconds(latency_us));
+        // Both are thinned alike, so those kept are of the same inferences.
         if let Some((begun_us, alone_us)) = service.as_mut().and_then(Iterator::next) {
-            filling.service.get_or_insert_default().push(begun_us, nanoseconds(alone_us));
+            filling.service.get_or_insert_default().push_for(times, begun_us, nanoseconds(alone_us));
         }
     }
     filled

@@ -1,5 +1,7 @@
 //! Options of a run, and the requests they become.
 
+use super::cores::{Cores, cores};
+use super::launches;
 use super::modes::{Asked, ModeOptions, Slot, positive};
 use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};
@@ -104,6 +106,10 @@ pub struct RunOptions {
     /// On a device, leave the system's own library folders out of the search paths
     #[arg(long, help_heading = "Options of runs on a device")]
     pub no_vendor_libs: bool,
+    /// Processor cores that the process running the model may use, such as 0-3,6; where launches fall on two levels, pinning
+    /// shows whether the placement of threads is why
+    #[arg(long, value_name = "CORES", value_parser = cores)]
+    pub pin: Option<Cores>,
     /// Longest time without progress before a run is given up, seconds
     #[arg(long, value_name = "S", default_value = "300", value_parser = seconds)]
     pub stage_timeout: f64,
@@ -172,7 +178,10 @@ impl RunOptions {
     pub fn requests(&self, model: &Path, site: &Site, global: &Global) -> Result<Vec<RunRequest>, CliError> {
         let settings = self.settings()?;
         self.modes.check(self.asked(), site)?;
-        let slots = self.modes.slots(&self.backend);
+        let mut slots = self.modes.slots(&self.backend);
+        // One seed for all: they take turns with each other.
+        let launches = launches::plan(&self.modes, self.budgets().0, crate::event::epoch_us())?;
+        slots.iter_mut().for_each(|slot| slot.mode.launches = launches);
         let mut requests = Vec::new();
         for (index, slot) in slots.iter().enumerate() {
             // Values that cannot be understood are bad input, and known now.
@@ -224,6 +233,8 @@ impl RunOptions {
             settings: settings.to_vec(),
             log_level: self.log_level,
             allow_unknown_runtime: global.allow_unknown_runtime,
+            slow_load: None,
+            pin: self.pin.clone().map(|pin| pin.0).unwrap_or_default(),
         };
         let plan = RunPlan {
             device: match site {

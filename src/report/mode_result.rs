@@ -36,7 +36,7 @@ pub(super) fn pace(run: &Run) -> Option<PaceResult> {
             overloaded: pace.is_overloaded(),
             service_us: Figures::of(&pace.service),
             service_stddev_us: pace.service.stddev_us(),
-            service_series: Series::thinned(pace.service.samples_us()),
+            service_series: Series::of(&pace.service),
             wait_cpu_percent: pace.report.map(|report| 100.0 * report.wait_cpu_us / report.wall_us.max(1.0)),
             worst_start_us: pace.report.map(|report| report.worst_start_us),
         }

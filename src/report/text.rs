@@ -1,5 +1,6 @@
 //! The text report.
 
+use super::launches;
 use super::layout::{list, shortened};
 use super::modes;
 use super::verdicts::findings_text;
@@ -146,7 +147,7 @@ fn latency(out: &mut String, run: &Run) {
         duration_text(min),
         duration_text(max)
     );
-    for percent in PERCENTILES {
+    for (percent, interval) in PERCENTILES.into_iter().zip(launches::intervals(run)) {
         let p = clean.percentile(percent);
         let bound = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), duration_text);
         match p.value_us {
@@ -155,8 +156,8 @@ fn latency(out: &mut String, run: &Run) {
                     out,
                     "  p{percent:<5} {:>10}   95 % interval {} to {}",
                     duration_text(value),
-                    bound(p.ci95_us.0),
-                    bound(p.ci95_us.1)
+                    bound(interval.0),
+                    bound(interval.1)
                 );
             }
             None => {
@@ -165,8 +166,9 @@ fn latency(out: &mut String, run: &Run) {
             }
         }
     }
+    launches::text(out, run);
     modes::pace(out, run);
-    let first = run.first.mean_us().map_or_else(|| "–".to_owned(), duration_text);
+    let first = run.first_us().map_or_else(|| "–".to_owned(), duration_text);
     let warmup = run.warmup.mean_us().map_or_else(|| "–".to_owned(), duration_text);
     let _ = writeln!(out, "  first inference {first}, warm-up mean {warmup}");
     if let Some(percent) = run.cpu_utilization_percent() {
@@ -284,7 +286,7 @@ const WIDTH: usize = 80;
 
 fn failure(out: &mut String, store: &Store, run: &Run) {
     let Some(failure) = &run.failure else { return };
-    let _ = writeln!(out, "\nfailed in stage {}: {}", failure.stage, failure.message);
+    let _ = writeln!(out, "\nfailed in stage {}{}: {}", failure.stage, launches::which(run), failure.message);
     if let Some(hint) = &failure.hint {
         let _ = writeln!(out, "  next: {hint}");
     }

@@ -1,18 +1,24 @@
 //! The store: events folded into bounded aggregates.
 //!
 //! [`Store::apply`] is the only way state changes, so the live view, a replay and a report can never disagree. The store
-//! keeps every latency (4 bytes each) and a histogram per op, but no raw op samples: those are in the session file.
+//! keeps up to a million single latencies of a phase (8 bytes each, then it thins them evenly), histograms of all of them and
+//! one per op, but no raw op samples: those are in the session file.
 
 mod counters;
 mod history;
 mod latency;
+mod launch;
 mod ops;
 mod pace;
 mod run;
 
 pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY, SamplerState};
 pub use history::Span;
-pub use latency::{LatencyStats, PERCENTILES, Percentile};
+pub use latency::{
+    EXACT_LIMIT, LatencyStats, Launch, LaunchFigures, MAX_LAUNCHES, PERCENTILES, Percentile, SLOWEST_KEPT, Slow,
+    nanoseconds,
+};
+pub use launch::LaunchFacts;
 pub use ops::{OpStats, OpTable};
 pub use pace::PaceStats;
 pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};

@@ -41,6 +41,12 @@ pub struct Series {
 }
 
 impl Series {
+    /// Thins the samples of a phase evenly.
+    pub fn of(stats: &LatencyStats) -> Self {
+        let thinned = Self::thinned(stats.samples_us());
+        Self { stride: thinned.stride.saturating_mul(stats.stride()), ..thinned }
+    }
+
     /// Thins samples evenly.
     pub fn thinned(samples_us: &[f32]) -> Self {
         let stride = samples_us.len().div_ceil(SERIES_POINTS).max(1);
@@ -85,7 +91,7 @@ impl SideLatency {
             p95: stats.percentile_us(95.0),
             p99: stats.percentile_us(99.0),
             max: stats.max_us(),
-            series: Some(Series::thinned(stats.samples_us())),
+            series: Some(Series::of(stats)),
         }
     }
 

@@ -106,7 +106,9 @@ fn stepped(seen: &Seen<'_>, step: &Step) -> Reason {
 
 /// How much lower the median is without the first inferences, as a part of it.
 fn without_first(seen: &Seen<'_>, count: usize) -> f64 {
-    let samples = seen.run.service().samples_us();
+    let service = seen.run.service();
+    let samples = service.samples_us();
+    let count = count / usize::try_from(service.stride()).unwrap_or(usize::MAX).max(1);
     let of = |samples: &[f32]| median(samples.iter().map(|us| f64::from(*us)));
     let all = of(samples);
     if all > 0.0 { 1.0 - of(samples.get(count..).unwrap_or_default()) / all } else { 0.0 }

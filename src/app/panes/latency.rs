@@ -21,12 +21,17 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let mut title: Vec<(String, Style)> = Vec::new();
     if let Some(phase) = figures.phase {
         title.push((phase_name(phase).to_owned(), muted));
-        title.push((format!("n {}", format::count(figures.count as u64)), muted));
+        title.push((format!("n {}", format::count(figures.count)), muted));
         if let Some(mean) = figures.mean {
             title.push((format!("mean {}", format::duration(mean, symbols)), context.style(Meaning::Text)));
         }
         if let Some(throughput) = figures.throughput {
             title.push((format!("{}/s", format::three_digits(throughput)), muted));
+        }
+        let launch = context.view.shown.standing.and_then(|standing| standing.launch);
+        if let Some(percent) = launch.and_then(|launch| launch.spread_percent) {
+            let digits = usize::from(percent < 10.0);
+            title.push((format!("{percent:.digits$} % apart"), context.style(Meaning::Text)));
         }
         if context.simulated() {
             title.push(("simulated".to_owned(), context.style(Meaning::Simulated)));
@@ -39,7 +44,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         return;
     };
     let stats = run.latency(phase);
-    let samples = &stats.samples_us()[..figures.count.min(stats.samples_us().len())];
+    let samples = &stats.samples_us()[..figures.charted.min(stats.samples_us().len())];
     let parts = latency_parts(inner);
     let scale = TimeScale::for_max(figures.all[3].or(figures.max).unwrap_or(0.0), symbols);
     let moment = context.view.moment.and_then(|t_us| stats.timed().position(|(start_us, _)| start_us >= t_us));

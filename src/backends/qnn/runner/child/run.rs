@@ -6,6 +6,7 @@ use super::inputs;
 use super::inspect::with_order;
 use super::measure::{self, Loop};
 use super::model::{identify_model, open_library, open_system};
+use super::pin;
 use super::run_log::{RunLog, timed};
 use crate::backends::qnn::api::{
     Backend as QnnBackend, ComposedGraph, Composition, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions,
@@ -28,7 +29,7 @@ use std::time::Instant;
 
 /// Carries the task out.
 pub fn run(task: &RunTask, emitter: &Emitter, stop: &AtomicBool) {
-    let mut stages = Stages { emitter, inferences: 0, log: RunLog::default() };
+    let mut stages = Stages { emitter, inferences: 0, log: RunLog::default(), began: Instant::now() };
     let result = stages.run(task, stop);
     match (&result, task.straight) {
         (Err(_), Some(_)) => stages.log.abandon(emitter),
@@ -51,6 +52,8 @@ pub struct Stages<'a> {
     /// Inferences finished so far.
     pub(super) inferences: u64,
     pub(super) log: RunLog,
+    /// When loading began.
+    pub(super) began: Instant,
 }
 
 /// Everything that stands before the first inference.
@@ -65,6 +68,9 @@ struct Ready {
 impl Stages<'_> {
     fn run(&mut self, task: &RunTask, stop: &AtomicBool) -> Result<(), Failed> {
         self.memory(MemoryMark::BeforeLoad);
+        if !task.pin.is_empty() {
+            self.emitter.event(Event::SettingApplied(pin::pin(&task.pin)));
+        }
         let (model, bytes) = self.stage(Stage::Prepare, || identify_model(&task.model))?;
         let resolved = settings::resolve(&task.settings, task.backend)?;
         for setting in &resolved.settled {

@@ -1,0 +1,147 @@
+//! The launches of a phase: each a fresh process with latencies of its own.
+
+use super::course::Course;
+use super::moments::Moments;
+use super::{LatencyStats, PERCENTILES, Percentile, new_histogram, percentile_of};
+use hdrhistogram::Histogram;
+
+/// Launches whose figures are kept; what comes later goes with the last one. A run makes a handful.
+pub const MAX_LAUNCHES: usize = 256;
+
+/// The figures of one launch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LaunchFigures {
+    /// Inferences.
+    pub count: u64,
+    /// Mean, microseconds.
+    pub mean_us: f64,
+    /// Sample standard deviation, microseconds; `None` below two inferences.
+    pub stddev_us: Option<f64>,
+    /// Smallest, microseconds.
+    pub min_us: f64,
+    /// Largest, microseconds.
+    pub max_us: f64,
+    /// The percentiles of [`PERCENTILES`] with their intervals within this launch.
+    pub percentiles: [Percentile; PERCENTILES.len()],
+}
+
+impl LaunchFigures {
+    /// One of [`PERCENTILES`] in microseconds; `None` where its inferences do not support it.
+    pub fn percentile_us(&self, percent: f64) -> Option<f64> {
+        self.percentile(percent)?.value_us
+    }
+
+    /// One of [`PERCENTILES`] with its interval within the launch.
+    pub fn percentile(&self, percent: f64) -> Option<&Percentile> {
+        self.percentiles.iter().find(|known| known.percent.total_cmp(&percent).is_eq())
+    }
+}
+
+/// One launch with its latencies.
+#[derive(Debug, Clone)]
+pub struct Launch<'a> {
+    /// Number among those with inferences of this phase, from 0.
+    pub index: usize,
+    /// Its figures.
+    pub figures: LaunchFigures,
+    /// Its latencies in order, microseconds; every [`LatencyStats::stride`]-th of them.
+    pub samples_us: &'a [f32],
+    from: usize,
+    course: &'a Course,
+}
+
+impl Launch<'_> {
+    /// Start (host monotonic microseconds) and latency (microseconds) of each latency kept.
+    pub fn timed(&self) -> impl Iterator<Item = (u64, f32)> + '_ {
+        self.course.timed(self.from..self.from + self.samples_us.len())
+    }
+}
+
+/// A launch that has ended.
+#[derive(Debug, Clone)]
+struct Past {
+    figures: LaunchFigures,
+    /// Behind its last latency among those kept.
+    end: usize,
+}
+
+/// All launches of a phase.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Launches {
+    past: Vec<Past>,
+    /// The launch that goes on; `None` while it is the only one, whose figures are those of the phase.
+    now: Option<(Histogram<u32>, Moments)>,
+}
+
+impl Launches {
+    /// A launch ends here, with so many latencies kept. `phase` are the figures of the phase up to here.
+    pub fn end(&mut self, phase: (&Histogram<u32>, &Moments), kept: usize) {
+        if self.past.len() + 1 >= MAX_LAUNCHES {
+            return;
+        }
+        let figures = match &self.now {
+            Some((histogram, moments)) => figures(histogram, moments),
+            None => figures(phase.0, phase.1),
+        };
+        self.past.push(Past { figures, end: kept });
+        self.now = Some((new_histogram(), Moments::default()));
+    }
+
+    /// Adds an inference of the launch that goes on.
+    pub fn push(&mut self, latency_ns: u64) {
+        if let Some((histogram, moments)) = &mut self.now {
+            // It resizes itself; it can refuse only beyond 2^63, which the clock cannot reach.
+            let _ = histogram.record(latency_ns.max(1));
+            moments.push(latency_ns);
+        }
+    }
+
+    /// Adds as many equal ones.
+    pub fn push_for(&mut self, times: u64, latency_ns: u64) {
+        if let Some((histogram, moments)) = &mut self.now {
+            let _ = histogram.record_n(latency_ns.max(1), u32::try_from(times).unwrap_or(u32::MAX));
+            moments.push_for(times, latency_ns);
+        }
+    }
+
+    /// Where the launches before the last one end among the latencies kept.
+    pub fn ends_mut(&mut self) -> impl Iterator<Item = &mut usize> {
+        self.past.iter_mut().map(|past| &mut past.end)
+    }
+}
+
+fn figures(histogram: &Histogram<u32>, moments: &Moments) -> LaunchFigures {
+    let micro = |ns: u64| ns as f64 / 1000.0;
+    LaunchFigures {
+        count: moments.count,
+        mean_us: moments.mean_ns / 1000.0,
+        stddev_us: moments.stddev_us(),
+        min_us: micro(moments.min_ns),
+        max_us: micro(moments.max_ns),
+        percentiles: PERCENTILES.map(|percent| percentile_of(histogram, moments, percent)),
+    }
+}
+
+impl LatencyStats {
+    /// Launches with inferences of this phase.
+    pub fn launch_count(&self) -> usize {
+        if self.is_empty() { 0 } else { self.launches.past.len() + 1 }
+    }
+
+    /// The launches in order; the last one may still go on. A phase without [`LatencyStats::interrupt`] is one launch.
+    pub fn launches(&self) -> Vec<Launch<'_>> {
+        let mut from = 0;
+        let last = || match &self.launches.now {
+            Some((histogram, moments)) => figures(histogram, moments),
+            None => figures(&self.histogram, &self.moments),
+        };
+        let ended = self.launches.past.iter().map(|past| (past.figures, past.end));
+        let all = ended.chain((!self.is_empty()).then(|| (last(), self.course.len())));
+        all.enumerate()
+            .map(|(index, (figures, end))| {
+                let samples_us = &self.course.samples_us()[from..end];
+                Launch { index, figures, samples_us, from: std::mem::replace(&mut from, end), course: &self.course }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,272 @@
+//! Latency of one phase: its samples in bounded memory, exact moments, percentiles from an HDR histogram, and its launches.
+
+mod course;
+mod launch;
+mod merge;
+mod moments;
+mod ranks;
+#[cfg(test)]
+mod tests;
+
+pub use course::{EXACT_LIMIT, SLOWEST_KEPT, Slow};
+pub use launch::{Launch, LaunchFigures, MAX_LAUNCHES};
+pub use merge::nanoseconds;
+
+use course::Course;
+use hdrhistogram::Histogram;
+use launch::Launches;
+use moments::Moments;
+use ranks::{order_statistic_ranks, rank};
+
+/// The percentiles that are reported.
+pub const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
+
+/// Three significant digits: a percentile is within 0.1 % of the sample it stands for.
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Latency statistics, microseconds outside, nanoseconds inside. Count, mean, deviation, range and percentiles are of every
+/// inference; of more than [`EXACT_LIMIT`] inferences, one in [`LatencyStats::stride`] is kept as a single latency with its
+/// moment, and the slowest ones. So memory is bounded however long a phase lasts.
+#[derive(Debug, Clone)]
+pub struct LatencyStats {
+    histogram: Histogram<u32>,
+    moments: Moments,
+    course: Course,
+    launches: Launches,
+    /// Inferences that a latency pushed stands for.
+    weight: u64,
+    /// Start of the first inference of all.
+    began_us: u64,
+    /// Start of the first inference of the launch that goes on.
+    first_start_us: u64,
+    last_end_us: u64,
+    /// First start and last end of each launch; of those beyond [`MAX_LAUNCHES`] as one.
+    windows_us: Vec<(u64, u64)>,
+    /// Wall time of the launches before it.
+    past_us: u64,
+    /// True if the next inference begins a launch.
+    broken: bool,
+}
+
+/// A percentile, what supports it, and how far off it may be.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Percentile {
+    /// 0 to 100.
+    pub percent: f64,
+    /// Value, microseconds; `None` if fewer than `100 / (100 - percent)` samples exist (then not one sample is expected
+    /// beyond it, and any figure would be an invention).
+    pub value_us: Option<f64>,
+    /// Samples it rests on.
+    pub samples: u64,
+    /// 95 % interval from order statistics, microseconds. A bound is `None` where too few samples lie beyond it, and both
+    /// are where there is no value.
+    pub ci95_us: (Option<f64>, Option<f64>),
+}
+
+fn new_histogram() -> Histogram<u32> {
+    #[expect(clippy::expect_used, reason = "the digits are a constant in the crate's range of 0..=5")]
+    let mut histogram = Histogram::new(SIGNIFICANT_DIGITS).expect("3 significant digits are valid");
+    histogram.auto(true);
+    histogram
+}
+
+impl Default for LatencyStats {
+    fn default() -> Self {
+        Self {
+            histogram: new_histogram(),
+            moments: Moments::default(),
+            course: Course::default(),
+            launches: Launches::default(),
+            weight: 1,
+            began_us: 0,
+            first_start_us: 0,
+            last_end_us: 0,
+            windows_us: Vec::new(),
+            past_us: 0,
+            broken: true,
+        }
+    }
+}
+
+impl LatencyStats {
+    /// Adds one inference.
+    pub fn push(&mut self, start_us: u64, latency_ns: u64) {
+        if self.is_empty() {
+            self.began_us = start_us;
+        }
+        if std::mem::take(&mut self.broken) {
+            if !self.is_empty() {
+                self.launches.end((&self.histogram, &self.moments), self.course.len());
+                self.course.break_group();
+            }
+            self.past_us += self.last_end_us.saturating_sub(self.first_start_us);
+            self.first_start_us = start_us;
+            self.last_end_us = start_us;
+            if self.windows_us.len() < MAX_LAUNCHES {
+                self.windows_us.push((start_us, start_us));
+            }
+        }
+        self.last_end_us = self.last_end_us.max(start_us + latency_ns.div_ceil(1000));
+        if let Some(window) = self.windows_us.last_mut() {
+            window.1 = self.last_end_us;
+        }
+        // The histogram resizes itself; it can refuse only beyond 2^63, which the clock cannot reach.
+        let _ = self.histogram.record(latency_ns.max(1));
+        self.moments.push(latency_ns);
+        self.launches.push(latency_ns);
+        if self.course.push(start_us, latency_ns) {
+            let mut last = self.course.len();
+            self.course.halve(self.launches.ends_mut().chain([&mut last]));
+        }
+    }
+
+    /// Number of samples.
+    pub fn count(&self) -> u64 {
+        self.moments.count
+    }
+
+    /// True if nothing was measured.
+    pub fn is_empty(&self) -> bool {
+        self.moments.count == 0
+    }
+
+    /// The samples in order, microseconds: all of them, or every [`LatencyStats::stride`]-th.
+    pub fn samples_us(&self) -> &[f32] {
+        self.course.samples_us()
+    }
+
+    /// Samples that each of those kept stands for; 1 while all are kept.
+    pub fn stride(&self) -> u64 {
+        self.course.stride() * self.weight
+    }
+
+    /// True if every single latency is kept. Percentiles are of all samples either way.
+    pub fn is_exact(&self) -> bool {
+        self.stride() == 1
+    }
+
+    /// The samples kept, in order: start on the host's monotonic clock and latency, both microseconds.
+    pub fn timed(&self) -> impl Iterator<Item = (u64, f32)> + '_ {
+        self.course.timed(0..self.course.len())
+    }
+
+    /// The slowest samples of all, slowest first, at most [`SLOWEST_KEPT`]; they are exact and complete however many
+    /// samples there are.
+    pub fn slowest(&self) -> &[Slow] {
+        self.course.slowest()
+    }
+
+    /// Samples slower than a latency in microseconds, to the resolution of the percentiles (0.1 %).
+    pub fn count_above(&self, latency_us: f64) -> u64 {
+        if self.is_exact() {
+            return self.samples_us().iter().filter(|us| f64::from(**us) > latency_us).count() as u64;
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and 0 for no number")]
+        let limit = (latency_us * 1000.0) as u64;
+        let top = self.histogram.max();
+        if limit >= top { 0 } else { self.histogram.count_between(limit.saturating_add(1), top) }
+    }
+
+    /// Mean, microseconds.
+    pub fn mean_us(&self) -> Option<f64> {
+        self.moments.mean_us()
+    }
+
+    /// Sample standard deviation, microseconds; `None` below two samples.
+    pub fn stddev_us(&self) -> Option<f64> {
+        self.moments.stddev_us()
+    }
+
+    /// Smallest sample, microseconds.
+    pub fn min_us(&self) -> Option<f64> {
+        self.moments.min_us()
+    }
+
+    /// Largest sample, microseconds.
+    pub fn max_us(&self) -> Option<f64> {
+        self.moments.max_us()
+    }
+
+    /// Start of the first and end of the last inference, host monotonic microseconds; interruptions are within.
+    pub fn window_us(&self) -> Option<(u64, u64)> {
+        (!self.is_empty()).then_some((self.began_us, self.last_end_us))
+    }
+
+    /// The same for each launch: between two of them something else may have run.
+    pub fn windows_us(&self) -> &[(u64, u64)] {
+        &self.windows_us
+    }
+
+    /// A launch ends here: what comes next is of a process that was started anew. The time in between is nobody's. Without
+    /// inferences before or behind it, it is no boundary.
+    pub fn interrupt(&mut self) {
+        self.broken = true;
+    }
+
+    /// Wall time from the start of the first to the end of the last inference, interruptions left out, microseconds.
+    pub fn span_us(&self) -> f64 {
+        (self.past_us + self.last_end_us.saturating_sub(self.first_start_us)) as f64
+    }
+
+    /// Inferences per second over that wall time.
+    pub fn throughput_ips(&self) -> Option<f64> {
+        let span = self.span_us();
+        (!self.is_empty() && span > 0.0).then(|| self.count() as f64 * 1e6 / span)
+    }
+
+    /// Value of a percentile if the samples support it, microseconds.
+    pub fn percentile_us(&self, percent: f64) -> Option<f64> {
+        value_of(&self.histogram, &self.moments, percent)
+    }
+
+    /// True if so many samples support a percentile: at least one is expected beyond it.
+    pub fn supports(count: u64, percent: f64) -> bool {
+        // A tolerance for 1 - 0.999 and its like.
+        count > 0 && count as f64 * (1.0 - percent / 100.0) >= 1.0 - 1e-9
+    }
+
+    /// A percentile with its support. `percent` is between 0 and 100, both excluded.
+    pub fn percentile(&self, percent: f64) -> Percentile {
+        percentile_of(&self.histogram, &self.moments, percent)
+    }
+
+    /// Buckets for a histogram of at most `bins` equal steps between the smallest sample and the larger of p99 and 1.5
+    /// times the median: (lower edge in us, count). Samples beyond the last edge are in the last bucket.
+    pub fn bins(&self, bins: usize) -> Vec<(f64, u64)> {
+        if self.is_empty() || bins == 0 {
+            return Vec::new();
+        }
+        let low = self.moments.min_ns as f64;
+        let high = (self.histogram.value_at_quantile(0.99) as f64).max(low + 1.0);
+        let step = (high - low) / bins as f64;
+        let mut rows: Vec<(f64, u64)> = (0..bins).map(|i| ((low + step * i as f64) / 1000.0, 0)).collect();
+        for value in self.histogram.iter_recorded() {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the bins")]
+            let index = (((value.value_iterated_to() as f64 - low) / step) as usize).min(bins - 1);
+            rows[index].1 += u64::from(value.count_at_value());
+        }
+        rows
+    }
+}
+
+fn value_of(histogram: &Histogram<u32>, moments: &Moments, percent: f64) -> Option<f64> {
+    let count = moments.count;
+    LatencyStats::supports(count, percent).then(|| value_at_rank(histogram, moments, rank(count, percent / 100.0)))
+}
+
+fn percentile_of(histogram: &Histogram<u32>, moments: &Moments, percent: f64) -> Percentile {
+    let value_us = value_of(histogram, moments, percent);
+    let (low, high) = match value_us {
+        Some(_) => order_statistic_ranks(moments.count, percent / 100.0),
+        None => (None, None),
+    };
+    let at = |rank: u64| value_at_rank(histogram, moments, rank);
+    Percentile { percent, value_us, samples: moments.count, ci95_us: (low.map(at), high.map(at)) }
+}
+
+/// Value of the `rank`-th smallest sample (from 1), microseconds, never outside the smallest and largest sample.
+fn value_at_rank(histogram: &Histogram<u32>, moments: &Moments, rank: u64) -> f64 {
+    let quantile = (rank as f64 - 0.5) / moments.count as f64;
+    let value = histogram.value_at_quantile(quantile.clamp(0.0, 1.0));
+    value.clamp(moments.min_ns, moments.max_ns) as f64 / 1000.0
+}

@@ -1,0 +1,66 @@
+//! Count, mean, deviation and range of latencies, kept up as they come.
+
+/// Sums of latencies, nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moments {
+    pub count: u64,
+    pub mean_ns: f64,
+    sum_squares: f64,
+    pub min_ns: u64,
+    pub max_ns: u64,
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Self { count: 0, mean_ns: 0.0, sum_squares: 0.0, min_ns: u64::MAX, max_ns: 0 }
+    }
+}
+
+impl Moments {
+    /// Adds one (Welford's update).
+    pub fn push(&mut self, latency_ns: u64) {
+        self.count += 1;
+        let value = latency_ns as f64;
+        let delta = value - self.mean_ns;
+        self.mean_ns += delta / self.count as f64;
+        self.sum_squares += delta * (value - self.mean_ns);
+        self.min_ns = self.min_ns.min(latency_ns);
+        self.max_ns = self.max_ns.max(latency_ns);
+    }
+
+    /// Adds as many equal ones.
+    pub fn push_for(&mut self, times: u64, latency_ns: u64) {
+        let (old, new) = (self.count as f64, times as f64);
+        let delta = latency_ns as f64 - self.mean_ns;
+        self.count += times;
+        self.mean_ns += delta * new / self.count as f64;
+        self.sum_squares += delta * delta * old * new / self.count as f64;
+        self.widen(&Self { min_ns: latency_ns, max_ns: latency_ns, ..*self });
+    }
+
+    /// Makes the range hold that of the other.
+    pub fn widen(&mut self, other: &Self) {
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Mean, microseconds.
+    pub fn mean_us(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.mean_ns / 1000.0)
+    }
+
+    /// Sample standard deviation, microseconds; `None` below two.
+    pub fn stddev_us(&self) -> Option<f64> {
+        (self.count > 1).then(|| (self.sum_squares / (self.count - 1) as f64).sqrt() / 1000.0)
+    }
+
+    /// Smallest, microseconds.
+    pub fn min_us(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.min_ns as f64 / 1000.0)
+    }
+
+    /// Largest, microseconds.
+    pub fn max_us(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.max_ns as f64 / 1000.0)
+    }
+}
