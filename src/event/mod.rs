@@ -18,7 +18,7 @@ pub use clock::{epoch_us, now_us};
 pub use counters::{ClockAligned, ClockStepped, CounterGap, CounterSet, Gap, SamplerEnded, SamplerReport};
 pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFacts, SocFacts, Transfer};
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
-pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text};
+pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text, clean_whole, disturbs};
 pub use mode::{Constraints, CoolDown, CoolDownEnd, Cooling, Like, Member, Mode, OutlierLimit, PaceReport};
 pub use run::{
     Budget, Driver, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,

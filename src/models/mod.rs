@@ -6,7 +6,7 @@ mod graph;
 mod macs;
 
 pub use dtype::DataType;
-pub use format::{FormatError, ModelFormat, dlc_sdk_version, identify, identify_for};
+pub use format::{FormatError, ModelFormat, dlc_sdk_version, identify, identify_for, starts_context_binary};
 pub use graph::{
     ContextBinaryInfo, ContextGraphInfo, Graph, Op, OpTypeTotal, Quantization, Tensor, TensorKind, op_type_totals,
 };

@@ -114,6 +114,9 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
         settings,
         log_level: options.log_level,
         allow_unknown_runtime: false,
+        // As the vendor's tool, which asks nobody.
+        overwrite: true,
+        protected: Vec::new(),
     };
     Ok(Prepared { task, lines })
 }

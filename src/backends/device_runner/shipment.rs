@@ -122,6 +122,8 @@ impl Shipment {
         sent.save_outputs = task.save_outputs.as_ref().map(|_| there(OUTPUTS));
         sent.save_context = task.save_context.as_ref().map(|_| there(CONTEXT));
         sent.profile_log = task.profile_log.as_ref().map(|_| there(PROFILE_LOG));
+        // Files of this machine.
+        sent.protected.clear();
         sent
     }
 
@@ -186,6 +188,8 @@ mod tests {
             settings: Vec::new(),
             log_level: LogLevel::Error,
             allow_unknown_runtime: false,
+            overwrite: false,
+            protected: Vec::new(),
         }
     }
 

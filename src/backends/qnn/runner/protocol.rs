@@ -3,6 +3,7 @@
 use crate::backends::settings::SettingRequest;
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{Budget, Event, LogLevel, ModelInfo, RuntimeInfo};
+use crate::files::Guard;
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -141,6 +142,31 @@ pub struct RunTask {
     pub log_level: LogLevel,
     /// Run core API versions that are not known.
     pub allow_unknown_runtime: bool,
+    /// Results may replace files that qnnscope did not make.
+    #[serde(default)]
+    pub overwrite: bool,
+    /// More files, beside those of the task, that no result may replace.
+    #[serde(default)]
+    pub protected: Vec<PathBuf>,
+}
+
+impl RunTask {
+    /// Knows every file that the run reads.
+    pub fn guard(&self) -> Guard {
+        let mut guard = Guard::new(self.overwrite);
+        guard.reads("the model", &self.model);
+        for input in &self.inputs {
+            guard.reads("the input", &input.path);
+        }
+        if let Some(list) = &self.input_list {
+            guard.reads_list(list);
+        }
+        guard.reads_folder("the library", &self.runtime_dir);
+        for path in &self.protected {
+            guard.reads("the file", path);
+        }
+        guard
+    }
 }
 
 /// All inferences in one go, as qnn-net-run makes them: `budget` inferences at the level `profiling`, the first one
