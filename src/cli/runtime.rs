@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::headless::print_json;
 use super::patience::Patience;
-use super::setup::termination;
+use super::setup::{check_descriptors, termination};
 use super::{CliError, Global, runtime_list};
 use crate::backends::runtime::{self, DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed};
 
@@ -77,6 +77,7 @@ pub fn install(args: &InstallArgs) -> Result<(), CliError> {
     request.version.clone_from(&args.version);
     request.wheel_file.clone_from(&args.wheel);
     request.force = args.force;
+    check_descriptors()?;
     stop_on_signal(Arc::clone(&request.cancel));
 
     let mut steps = Steps::new(io::stderr().is_terminal());

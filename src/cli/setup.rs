@@ -11,6 +11,7 @@ use std::io;
 /// An async runtime on this thread. Runners are children of the main thread: the kernel ends them with the thread that
 /// started them, so it must be the one that lives longest.
 pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
+    check_descriptors()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -19,6 +20,26 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
     // Blocking helpers (signal listeners) must not hold the end up.
     runtime.shutdown_background();
     Ok(value)
+}
+
+/// Files that an event loop, its signals, a runner's pipes and what is looked at meanwhile keep open.
+const DESCRIPTORS: usize = 40;
+
+/// Makes sure that enough files can be opened. Without them libraries and devices would seem not to be there.
+pub fn check_descriptors() -> Result<(), CliError> {
+    #[cfg(unix)]
+    {
+        let taken: Result<Vec<_>, _> = (0..DESCRIPTORS).map(|_| rustix::io::dup(rustix::stdio::stderr())).collect();
+        if matches!(taken, Err(rustix::io::Errno::MFILE)) {
+            let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+            let limit = limit.map_or_else(String::new, |limit| format!(" (the limit of open files is {limit})"));
+            return Err(CliError::Missing {
+                message: format!("{DESCRIPTORS} more files cannot be opened{limit}"),
+                hint: "raise the limit: ulimit -n 1024".to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// As [`block_on`], but a signal that asks the process to end drops the work, with the runner and all that it started, even
