@@ -238,7 +238,17 @@ fn a_disk_that_fills_up_loses_nothing_in_silence() {
     let script = r#"mount -t tmpfs -o size=16k tmpfs disk && shift && exec "$@""#;
     for flags in ["--save-context disk/c", "--record disk/s", "--save-profile-log disk/p -n 500"] {
         let output = Command::new("unshare")
-            .args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", "-", env!("CARGO_BIN_EXE_qnnscope")])
+            .args([
+                "--user",
+                "--map-root-user",
+                "--mount",
+                "sh",
+                "-c",
+                script,
+                "sh",
+                "-",
+                env!("CARGO_BIN_EXE_qnnscope"),
+            ])
             .arg("--runtime")
             .arg(runtime_247())
             .args(format!("run me.dlc {SHORT} {}", with_count(flags)).split_whitespace())
@@ -262,7 +272,10 @@ fn what_is_kept_is_on_the_disk() {
         .arg(env!("CARGO_BIN_EXE_qnnscope"))
         .arg("--runtime")
         .arg(runtime_247())
-        .args(format!("run me.dlc {SHORT} -n 1 --record s --save-context c --save-profile-log p --save-outputs o").split(' '))
+        .args(
+            format!("run me.dlc {SHORT} -n 1 --record s --save-context c --save-profile-log p --save-outputs o")
+                .split(' '),
+        )
         .current_dir(inputs.folder.path())
         .stdout(std::process::Stdio::null())
         .status()
@@ -296,6 +309,11 @@ fn a_session_that_was_cut_off_names_the_stage_that_went_on() {
             .flags("compare s cut --json")
             .finish()
             .expect(0);
-        assert_eq!(compared.json()["columns"][1]["failure"]["stage"], json!(stage), "{:#}", compared.json()["columns"][1]);
+        assert_eq!(
+            compared.json()["columns"][1]["failure"]["stage"],
+            json!(stage),
+            "{:#}",
+            compared.json()["columns"][1]
+        );
     }
 }

@@ -99,7 +99,7 @@ impl RunLog {
             )));
         }
         file.empty().map_err(|error| refused(&error))?;
-        let backend_version = library.build_id().unwrap_or_else(|| library.backend_api());
+        let backend_version = library.table().build_id().unwrap_or_else(|| library.table().backend_api());
         let writer = LogWriter {
             name: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
