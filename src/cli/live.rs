@@ -13,7 +13,7 @@ use crate::session::Source;
 use crate::store::Store;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 /// Records that may wait for the view.
@@ -67,10 +67,19 @@ async fn session(
     // A run on this machine needs no adb server; one that runs already is used all the same.
     let start_server = start.as_ref().is_none_or(|(choice, _)| choice.device != target::LOCAL);
     let watcher = tokio::spawn(watch(devices, source.clone(), start_server));
+    let (end, mut over) = oneshot::channel::<()>();
     let pump = tokio::spawn(async move {
         // The session goes on where the view has ended, and is recorded to its end.
-        while let Some(record) = hub.next().await {
-            let _ = records.send(record).await;
+        loop {
+            tokio::select! {
+                biased;
+                // Not left to the last source: one may sit in a thread that waits for a device.
+                _ = &mut over => break,
+                record = hub.next() => match record {
+                    Some(record) => { let _ = records.send(record).await; }
+                    None => break,
+                },
+            }
         }
         for record in hub.close() {
             let _ = records.send(record).await;
@@ -98,8 +107,9 @@ async fn session(
         let _ = watcher.await;
         leave(&mut conductor).await;
         drop(probe);
+        let _ = end.send(());
     };
-    // With the last source the session ends; until then the view's place is taken here.
+    // Until then the view's place is taken here.
     let rest = async {
         while let Some(record) = view.recv().await {
             if let Ok(store) = &mut store {
