@@ -8,6 +8,7 @@ use crate::backends::settings::SettingError;
 use crate::event::{Event, Failure, Stage, clean_text};
 use crate::files::OutputError;
 use crate::models::{FormatError, dlc_sdk_version};
+use std::io;
 use std::path::Path;
 
 /// A stage that failed, on its way to becoming an event.
@@ -102,7 +103,13 @@ impl From<OutputError> for Failed {
     fn from(error: OutputError) -> Self {
         let advice = error.advice().map_or_else(String::new, |advice| format!("; {advice}"));
         let message = format!("{error}{advice}");
-        Self::bad_input(Stage::Prepare, "output", clean_text(&message))
+        let failed = Self::bad_input(Stage::Prepare, "output", clean_text(&message));
+        let is_full =
+            |source: &io::Error| matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        match &error {
+            OutputError::Io { source, .. } if is_full(source) => Self { bad_input: false, ..failed },
+            _ => failed,
+        }
     }
 }
 

@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 /// What asks for outputs.
 pub const OPTION: &str = "--save-outputs";
 
-/// Makes sure that the outputs of `inferences` inferences overwrite nothing that they must not.
+/// Makes the folder, and makes sure that the outputs of so many inferences overwrite nothing that they must not.
 pub fn check(guard: &Guard, dir: &Path, inferences: usize, tensors: &[Tensor]) -> Result<(), OutputError> {
     guard.check_folder(OPTION, dir)?;
+    make_output_folder(dir).map_err(|source| OutputError::Io { option: OPTION, path: dir.to_owned(), source })?;
     for folder in (0..inferences).map(|index| dir.join(format!("Result_{index}"))).filter(|folder| folder.exists()) {
         for stem in (0..tensors.len()).map(|position| stem(tensors, position)) {
             guard.clear(OPTION, &folder.join(format!("{stem}.raw")))?;
@@ -24,7 +25,6 @@ pub fn check(guard: &Guard, dir: &Path, inferences: usize, tensors: &[Tensor]) -
 
 /// Writes the outputs of one inference into `dir/Result_<index>/`; returns the files.
 pub fn save(dir: &Path, index: usize, outputs: &[(Tensor, Vec<u8>)]) -> io::Result<Vec<PathBuf>> {
-    make_output_folder(dir)?;
     let folder = dir.join(format!("Result_{index}"));
     std::fs::create_dir_all(&folder)?;
     let mut files = Vec::new();
