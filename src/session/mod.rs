@@ -6,7 +6,7 @@ mod recorder;
 mod tape;
 
 pub use crate::files::OutputError;
-pub use hub::{Hub, Incoming, Source, Tap};
+pub use hub::{Hub, Incoming, Observer, Source};
 pub use reader::{ReadError, SessionReader};
 pub use recorder::{RecordError, Recorder};
 pub use tape::Tape;

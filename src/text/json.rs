@@ -4,6 +4,7 @@
 use crate::event::{clean_whole, disturbs};
 use serde_json::Value;
 use serde_json::ser::{CompactFormatter, Formatter};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Writes strings without control characters (also the C1 ones, which terminals obey too) and bidirectional controls: they
@@ -70,18 +71,17 @@ impl<F: Formatter> Formatter for Printable<F> {
     }
 }
 
-/// Reads a value of a file that anybody may have written: its strings are clean afterwards.
-///
-/// # Errors
-/// It is not JSON, or not of this type.
-pub fn from_foreign<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+/// The value of a file that anybody may have written, with clean strings. What is no JSON stays as it is.
+pub fn clean_json(bytes: &[u8]) -> Cow<'_, [u8]> {
     // Plain ASCII without escapes, as nearly all of a session is, holds nothing to clean.
-    if bytes.is_ascii() && !bytes.contains(&0x7f) && memchr::memmem::find(bytes, b"\\").is_none() {
-        return serde_json::from_slice(bytes);
+    if bytes.is_ascii() && memchr::memchr2(b'\\', 0x7f, bytes).is_none() {
+        return Cow::Borrowed(bytes);
     }
-    let mut value: Value = serde_json::from_slice(bytes)?;
-    clean(&mut value);
-    serde_json::from_value(value)
+    let cleaned = serde_json::from_slice(bytes).and_then(|mut value: Value| {
+        clean(&mut value);
+        serde_json::to_vec(&value)
+    });
+    cleaned.map_or(Cow::Borrowed(bytes), Cow::Owned)
 }
 
 fn clean(value: &mut Value) {

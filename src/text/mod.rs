@@ -4,7 +4,7 @@ mod json;
 mod numbers;
 mod wrap;
 
-pub use json::{Printable, from_foreign};
+pub use json::{Printable, clean_json};
 pub use numbers::{
     bytes as bytes_text, count as count_text, duration as duration_text, duration_with_micro, rate as rate_text,
     three_digits,
