@@ -200,6 +200,7 @@ impl Guard {
 }
 
 #[cfg(unix)]
+#[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
 fn id(metadata: &Metadata) -> Id {
     use std::os::unix::fs::MetadataExt;
     Some((metadata.dev(), metadata.ino()))

@@ -116,14 +116,12 @@ fn beside(target: &Path) -> io::Result<NamedTempFile> {
 /// Has a new name in the folder of `path` on the disk. Some file systems have no such thing, which is not an error.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
-    match File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {
-        Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
-            // A folder that may be written but not read: its files are on the disk, and that is all that can be done.
-            if error.kind() != io::ErrorKind::PermissionDenied {
-                return Err(error);
-            }
+    if let Err(error) = File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {
+        // The last one: a folder that may be written but not read. Its files are on the disk, and that is all there is to do.
+        let harmless = [io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported, io::ErrorKind::PermissionDenied];
+        if !harmless.contains(&error.kind()) {
+            return Err(error);
         }
-        _ => {}
     }
     Ok(())
 }
