@@ -453,7 +453,7 @@ impl Rounds<'_> {
     async fn save_outputs(&self) -> Result<(), Broken> {
         let Some(folder) = &self.net.task.save_outputs else { return Ok(()) };
         let remote = format!("{}/{}-0", self.setup.folder, super::command::OUTPUT);
-        let files = super::outputs::fetch(self.net.device, &remote, folder).await?;
+        let files = super::outputs::fetch(self.net.device, &remote, folder, &self.net.task.guard()).await?;
         self.net.send(Event::OutputsSaved { files }).await;
         Ok(())
     }

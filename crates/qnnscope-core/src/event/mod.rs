@@ -22,7 +22,7 @@ pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFa
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
 pub use kinds::UnknownEvent;
 pub use launches::Launches;
-pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text};
+pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text, clean_whole, disturbs};
 pub use mode::{Constraints, CoolDown, CoolDownEnd, Cooling, Like, Member, Mode, OutlierLimit, PaceReport};
 pub use run::{
     Budget, Driver, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,

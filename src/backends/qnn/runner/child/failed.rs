@@ -6,7 +6,9 @@ use crate::backends::errors;
 use crate::backends::qnn::api::{QnnError, Recording};
 use crate::backends::settings::SettingError;
 use crate::event::{Event, Failure, Stage, clean_text};
+use crate::files::OutputError;
 use crate::models::{FormatError, dlc_sdk_version};
+use std::io;
 use std::path::Path;
 
 /// A stage that failed, on its way to becoming an event.
@@ -38,6 +40,11 @@ impl Failed {
     /// The request was wrong.
     pub fn bad_input(stage: Stage, call: &str, message: String) -> Self {
         Self { stage, call: call.to_owned(), code: None, symbol: None, message, missing: false, bad_input: true }
+    }
+
+    /// What was asked for could not be written.
+    pub fn lost(stage: Stage, call: &str, message: String) -> Self {
+        Self { bad_input: false, ..Self::bad_input(stage, call, message) }
     }
 
     /// Something needed is not there.
@@ -89,6 +96,20 @@ impl From<InputError> for Failed {
 impl From<SettingError> for Failed {
     fn from(error: SettingError) -> Self {
         Self::bad_input(Stage::Prepare, "settings", clean_text(&error.to_string()))
+    }
+}
+
+impl From<OutputError> for Failed {
+    fn from(error: OutputError) -> Self {
+        let advice = error.advice().map_or_else(String::new, |advice| format!("; {advice}"));
+        let message = format!("{error}{advice}");
+        let failed = Self::bad_input(Stage::Prepare, "output", clean_text(&message));
+        let is_full =
+            |source: &io::Error| matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        match &error {
+            OutputError::Io { source, .. } if is_full(source) => Self { bad_input: false, ..failed },
+            _ => failed,
+        }
     }
 }
 

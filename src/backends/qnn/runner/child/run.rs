@@ -19,7 +19,7 @@ use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{
     Event, MemoryMark, MemorySample, ModelInfo, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
 };
-use crate::files::write_whole;
+use crate::files::{Kind, OutputFile, write_whole};
 use crate::models::{Graph, ModelFormat};
 use crate::probes::process;
 use std::path::Path;
@@ -76,10 +76,8 @@ impl Stages<'_> {
         for setting in &resolved.settled {
             self.emitter.event(Event::SettingApplied(setting.clone()));
         }
-        if let Some(path) = &task.profile_log {
-            RunLog::prepare(path)?;
-        }
-        let ready = self.load(task, model, &bytes, &resolved)?;
+        let log_file = RunLog::prepare(task)?;
+        let ready = self.load(task, model, &bytes, &resolved, log_file)?;
         drop(bytes);
         let Ready { mut execution, context, graph, backend, device } = ready;
         let vote = self.vote(&device, &resolved);
@@ -114,6 +112,7 @@ impl Stages<'_> {
         mut model: ModelInfo,
         bytes: &[u8],
         resolved: &Resolved,
+        log_file: Option<OutputFile>,
     ) -> Result<Ready, Failed> {
         let policy = if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
         let (library, system) = self.stage(Stage::LibraryLoad, || {
@@ -125,7 +124,7 @@ impl Stages<'_> {
             };
             Ok((library, system))
         })?;
-        self.log = RunLog::open(task, &library, system.as_ref(), self.emitter);
+        self.log = RunLog::open(task, log_file, &library, system.as_ref(), self.emitter);
         self.emitter.event(Event::RuntimeLoaded(RuntimeInfo {
             path: library.path().display().to_string(),
             build_id: library.table().build_id(),
@@ -182,7 +181,7 @@ impl Stages<'_> {
             self.log.stage(Method::Finalize, span, Some(&entry.name), &events);
         }
         if let Some(path) = &task.save_context {
-            save_context(&context, path)?;
+            save_context(&context, task, path)?;
         }
         let execution = Execution::new(handle, entry.inputs, entry.outputs).map_err(at_finalize)?;
         Ok(Ready { execution, context, graph, backend, device })
@@ -382,10 +381,11 @@ impl Stages<'_> {
 }
 
 /// Writes the serialised context, whole or not at all.
-fn save_context(context: &Context, path: &Path) -> Result<(), Failed> {
+fn save_context(context: &Context, task: &RunTask, path: &Path) -> Result<(), Failed> {
     let bytes = context.binary().map_err(|e| Failed::qnn(Stage::Finalize, e))?;
+    task.guard().claim("--save-context", path, Kind::Context).map_err(|e| Failed::from(e).at(Stage::Finalize))?;
     write_whole(path, &bytes).map_err(|error| {
         let message = format!("cannot write the context binary to {}: {error}", path.display());
-        Failed::bad_input(Stage::Finalize, "save context", message)
+        Failed::lost(Stage::Finalize, "save context", message)
     })
 }
