@@ -12,6 +12,7 @@ pub mod profile_log;
 pub mod qnn;
 pub mod runtime;
 pub mod settings;
+pub mod stopped;
 
 pub use conductor::{Conductor, Order, Place, RunRequest};
 pub use kind::{Backend, ProfilingLevel};

@@ -4,6 +4,7 @@ use super::options::OutputOptions;
 use super::{BAD_INPUT, CliError, FAILED, INTERRUPTED, MISSING, OK, say, setup};
 use crate::backends::local::Limits;
 use crate::backends::{Conductor, RunRequest};
+use crate::diagnosis::Fault;
 use crate::event::{Budget, CheckOutcome, CoolDown, Event, LogLevel, LogSource, Phase, Record, SettingOutcome};
 use crate::probes::HostProbe;
 use crate::report::{ResultDocument, cool_down_text, text_report};
@@ -179,7 +180,11 @@ impl Progress {
                 self.line(&format!("{}: {}", line.level.short(), line.text));
             }
             Event::Failed(failure) => {
-                self.line(&format!("{}: failed in stage {}: {}", self.backend, failure.stage, failure.message));
+                let said = Fault::of(failure).map_or_else(
+                    || format!("failed in stage {}: {}", failure.stage, failure.message),
+                    |fault| format!("failed in stage {} at {}", failure.stage, fault.sentence()),
+                );
+                self.line(&format!("{}: {said}", self.backend));
                 if let Some(hint) = &failure.hint {
                     self.line(&format!("  next: {hint}"));
                 }

@@ -9,7 +9,9 @@ mod counters;
 mod device;
 mod host;
 mod log;
+mod log_tail;
 mod mode;
+mod refusal;
 mod run;
 mod sample;
 
@@ -19,7 +21,9 @@ pub use counters::{ClockAligned, ClockStepped, CounterGap, CounterSet, Gap, Samp
 pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFacts, SocFacts, Transfer};
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
 pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text};
+pub use log_tail::LogTail;
 pub use mode::{Constraints, CoolDown, CoolDownEnd, Cooling, Like, Member, Mode, OutlierLimit, PaceReport};
+pub use refusal::Refusal;
 pub use run::{
     Budget, Driver, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
     TensorData,

@@ -4,7 +4,7 @@ use super::layout::{list, shortened};
 use super::modes;
 use super::verdicts::findings_text;
 use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
-use crate::diagnosis::{causes_text, diagnose_run};
+use crate::diagnosis::{Fault, causes_text, diagnose_run};
 use crate::event::{RunStatus, SettingOutcome};
 use crate::store::{CounterSeries, PERCENTILES, Run, Store};
 use crate::text::paragraph;
@@ -284,7 +284,12 @@ const WIDTH: usize = 80;
 
 fn failure(out: &mut String, store: &Store, run: &Run) {
     let Some(failure) = &run.failure else { return };
-    let _ = writeln!(out, "\nfailed in stage {}: {}", failure.stage, failure.message);
+    if let Some(fault) = Fault::of(failure) {
+        let _ = writeln!(out, "\nfailed in stage {} at {}", failure.stage, fault.sentence());
+        let _ = writeln!(out, "  {}", failure.message);
+    } else {
+        let _ = writeln!(out, "\nfailed in stage {}: {}", failure.stage, failure.message);
+    }
     if let Some(hint) = &failure.hint {
         let _ = writeln!(out, "  next: {hint}");
     }
@@ -292,7 +297,7 @@ fn failure(out: &mut String, store: &Store, run: &Run) {
         out.push_str(&causes_text(&diagnosis, CAUSES, 2, WIDTH));
     }
     if !failure.log_tail.is_empty() {
-        let _ = writeln!(out, "  last log lines:");
+        let _ = writeln!(out, "  log lines that count:");
         for line in &failure.log_tail {
             let _ = writeln!(out, "    {line}");
         }

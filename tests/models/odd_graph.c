@@ -13,6 +13,8 @@
  * -DFAILS     the library gives up after its ops, as a converter's would on an error of its own
  * -DCRASHES   the library crashes after its ops, but not where its caller has no backend and only reads
  * -DFLOATS    a chain of float ops (div, mul, softmax) in place of the quantised Relu
+ * -DRESIZE    a resize with a parameter that its op does not have
+ * -DHARD      a float HardSigmoid behind an addition, for which HTP without fp16 has no variant
  *
  * The records are declared here by their place in memory and only as far as they are used.
  */
@@ -256,6 +258,24 @@ static void compose(tensor_rec *x, tensor_rec *y) {
 #ifdef UNKNOWN
   tensor_rec strange = quantised("strange", APP_READS, UFIXED_8, DIMS(1, 8, 8, 16), 0.05f, -128);
   op("unknown", "Frobnicate", 1, x, strange, 0, NULL);
+#endif
+#ifdef RESIZE
+  tensor_rec small = plain("small", APP_WRITES, FLOAT_32, DIMS(1, 4, 4, 2));
+  tensor_rec large = plain("large", APP_READS, FLOAT_32, DIMS(1, 8, 8, 2));
+  option_rec twice[] = {number("transformation_mode", 1), number("interpolation_mode", 0), number("nearest_mode", 0),
+                        number("cubic_coeff", 0)};
+  op("enlarge", "ResizeNearestNeighbor", 1, &small, large, 4, twice);
+#endif
+#ifdef HARD
+  tensor_rec hard_in = plain("hard_in", APP_WRITES, FLOAT_32, DIMS(1, 24, 100, 48));
+  tensor_rec hard_sum = plain("hard_sum", BETWEEN, FLOAT_32, DIMS(1, 24, 100, 48));
+  tensor_rec hard_gate = plain("hard_gate", BETWEEN, FLOAT_32, DIMS(1, 24, 100, 48));
+  tensor_rec hard_out = plain("hard_out", APP_READS, FLOAT_32, DIMS(1, 24, 100, 48));
+  option_rec hard_add = number("operation", 0), hard_mul = number("operation", 3);
+  option_rec gate = number("operation", 2);
+  op("before", "ElementWiseBinary", 2, (tensor_rec[]){hard_in, hard_in}, hard_sum, 1, &hard_add);
+  op("gate", "ElementWiseNeuron", 1, &hard_sum, hard_gate, 1, &gate);
+  op("gated", "ElementWiseBinary", 2, (tensor_rec[]){hard_sum, hard_gate}, hard_out, 1, &hard_mul);
 #endif
 #ifdef WIDE
   tensor_rec wide = quantised("wide", APP_WRITES, UFIXED_16, DIMS(1, 8, 8, 32), 0.001f, -32768);

@@ -189,8 +189,9 @@ unsafe extern "C" fn on_validate(backend: Handle, op: sys::OpConfig) -> u64 {
     }
     let Some(real) = real else { return NOT_SUPPORTED };
     // SAFETY: forwards what the composing model passed.
-    let code = unsafe { real(backend, op) };
-    note_refusal(&op, "backendValidateOpConfig", code);
+    let (code, log) = log::noted_during(|| unsafe { real(backend, op) });
+    // Only the next call tells the graph; models compose one after another.
+    note_refusal(None, &op, "backendValidateOpConfig", code, log);
     code
 }
 
@@ -208,12 +209,21 @@ fn ask(real: Option<sys::ValidateOpConfigFn>, backend: Handle, op: &sys::OpConfi
     }
 }
 
-fn note_refusal(op: &sys::OpConfig, call: &'static str, code: u64) {
+/// Writes down that an op was refused: of this graph, or of the one that was begun last.
+fn note_refusal(graph: Option<Handle>, op: &sys::OpConfig, call: &'static str, code: u64, log: Vec<String>) {
     if code == 0 {
         return;
     }
+    let inputs = records(op.v1.inputs, op.v1.input_count);
+    let outputs = records(op.v1.outputs, op.v1.output_count);
+    let tensor_ids = inputs.iter().chain(&outputs).map(|tensor| tensor.body.id).collect();
+    let params = params(op);
     if let Some(state) = &mut *state() {
-        state.refusals.push(Refusal { op: text(op.v1.name), op_type: text(op.v1.op_type), call, code: code & 0xffff });
+        let is_its = |open: &&OpenGraph| graph.is_none_or(|graph| open.handle == graph as usize);
+        let Some(open) = state.graphs.iter().rev().find(is_its) else { return };
+        let described = open.describe(op, &inputs, &outputs, params, &state.context_tensors);
+        let graph = open.graph.name.clone();
+        state.refusals.push(Refusal { graph, op: described, call, code: code & 0xffff, log, tensor_ids });
     }
 }
 
@@ -385,9 +395,9 @@ unsafe extern "C" fn on_add_node(graph: Handle, op: sys::OpConfig) -> u64 {
     if mode == Mode::Forward {
         let Some(real) = real else { return NOT_SUPPORTED };
         // SAFETY: forwards what the composing model passed.
-        let code = unsafe { real(graph, op) };
+        let (code, log) = log::noted_during(|| unsafe { real(graph, op) });
         if code != 0 {
-            note_refusal(&op, "graphAddNode", code);
+            note_refusal(Some(graph), &op, "graphAddNode", code, log);
             return code;
         }
     }
@@ -399,7 +409,8 @@ unsafe extern "C" fn on_add_node(graph: Handle, op: sys::OpConfig) -> u64 {
         let found = graphs.iter_mut().enumerate().rev().find(|(_, open)| open.handle == graph as usize);
         if let Some((number, open)) = found {
             judge.place(number, open.graph.ops.len());
-            open.add_op(&op, &inputs, &outputs, params, context_tensors);
+            let row = open.describe(&op, &inputs, &outputs, params, context_tensors);
+            open.graph.ops.push(row);
         }
     }
     0

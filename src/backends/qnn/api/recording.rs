@@ -10,16 +10,20 @@ use crate::models::{Graph, Op, Tensor, TensorKind, macs};
 use std::collections::HashMap;
 
 /// An op that the backend refused while composing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
-    /// Op name.
-    pub op: String,
-    /// Op type.
-    pub op_type: String,
+    /// Its graph.
+    pub graph: String,
+    /// The op.
+    pub op: Op,
     /// The call that refused.
     pub call: &'static str,
     /// Returned code.
     pub code: u64,
+    /// What the backend logged meanwhile.
+    pub log: Vec<String>,
+    /// Numbers by which the log calls the op's tensors: its inputs, then its outputs.
+    pub tensor_ids: Vec<u32>,
 }
 
 /// What was written down.
@@ -60,15 +64,15 @@ pub(super) fn params(op: &sys::OpConfig) -> serde_json::Map<String, serde_json::
 }
 
 impl OpenGraph {
-    /// Writes an op down.
-    pub(super) fn add_op(
-        &mut self,
+    /// An op as the model describes it, which is the next one of this graph.
+    pub(super) fn describe(
+        &self,
         op: &sys::OpConfig,
         inputs: &[sys::Tensor],
         outputs: &[sys::Tensor],
         params: serde_json::Map<String, serde_json::Value>,
         context_tensors: &HashMap<u32, KnownTensor>,
-    ) {
+    ) -> Op {
         // Ops may repeat a tensor as a bare id; what was said at its creation is complete.
         let find = |raw: &sys::Tensor| {
             let known = self.tensors.get(&raw.body.id).or_else(|| context_tensors.get(&raw.body.id));
@@ -98,6 +102,6 @@ impl OpenGraph {
             .chain(&row.outputs)
             .filter(|tensor| tensor.kind != TensorKind::Null)
             .try_fold(0u64, |sum, tensor| sum.checked_add(tensor.bytes()?));
-        self.graph.ops.push(row);
+        row
     }
 }
