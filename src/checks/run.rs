@@ -2,6 +2,7 @@
 
 use super::gather::gather;
 use super::scene::{About, Scene};
+use super::settle::settle;
 use super::table::confirming;
 use crate::devices::Device;
 use crate::diagnosis::{Diagnosis, diagnose_run};
@@ -41,7 +42,9 @@ pub async fn confirm(diagnosis: &Diagnosis, about: About, device: &Device) -> Ve
             detail: verdict.detail,
         }
     };
-    rows.iter().map(result).collect()
+    let mut results: Vec<CheckResult> = rows.iter().map(result).collect();
+    settle(&mut results);
+    results
 }
 
 /// Checks the likely causes of a run that has failed, by what its tape holds; tells nothing of one that has not. Ends at once

@@ -81,7 +81,7 @@ fn targets(facts: &DeviceFacts) -> impl Iterator<Item = String> {
 }
 
 /// The program that loads this one, as it names it; `None` for one that needs no other.
-fn loader(path: &Path) -> std::io::Result<Option<String>> {
+pub fn loader(path: &Path) -> std::io::Result<Option<String>> {
     let mut head = Vec::new();
     std::fs::File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(interpreter(&head).map(|name| String::from_utf8_lossy(name).into_owned()))

@@ -13,6 +13,7 @@ pub(super) mod deploy;
 mod driver;
 pub(super) mod environment;
 mod error;
+mod fits;
 mod fold;
 pub(super) mod kit;
 pub(super) mod logcat;
@@ -24,8 +25,10 @@ pub(super) mod prepare;
 mod round;
 mod rounds;
 mod sdk;
+mod versions;
 
 pub use deploy::{clean, remote_root};
 pub use driver::{NetRun, NetRunOptions};
 pub use error::NetRunError;
 pub use sdk::{Sdk, Target};
+pub use versions::{doubts, release};
