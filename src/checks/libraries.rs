@@ -6,11 +6,22 @@ use crate::backends::Backend;
 use crate::facts::Listing;
 use object::elf;
 
-/// The QNN libraries that the process finds for the processor's side.
+/// The QNN libraries that the process finds for the processor's side: those of the backend, where it is known.
 fn own_side(scene: &Scene) -> Vec<FileFacts> {
-    let names =
-        ["libQnnCpu.so", "libQnnGpu.so", "libQnnHtp.so", "libQnnSystem.so", "libQnnHtpPrepare.so", "libQnnModelDlc.so"];
-    let stub = scene.about.arch().map(|arch| format!("libQnnHtpV{arch}Stub.so"));
+    let names = match scene.about.backend {
+        Some(Backend::Htp) => vec!["libQnnHtp.so", "libQnnSystem.so", "libQnnHtpPrepare.so", "libQnnModelDlc.so"],
+        Some(backend) => vec![backend.library(), "libQnnSystem.so", "libQnnModelDlc.so"],
+        None => vec![
+            "libQnnCpu.so",
+            "libQnnGpu.so",
+            "libQnnHtp.so",
+            "libQnnSystem.so",
+            "libQnnHtpPrepare.so",
+            "libQnnModelDlc.so",
+        ],
+    };
+    let is_htp = scene.about.backend.is_none_or(|backend| backend == Backend::Htp);
+    let stub = scene.about.arch().filter(|_| is_htp).map(|arch| format!("libQnnHtpV{arch}Stub.so"));
     names.into_iter().map(ToOwned::to_owned).chain(stub).filter_map(|name| scene.library(&name)).collect()
 }
 

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 const MOST: usize = 20;
 /// Errors of a chain that are kept from its begin: the first ones tell the cause, the last ones how it ended.
 const FIRST_ERRORS: usize = 8;
+/// The same of its end. Room is left for what the log says beside errors.
+const LAST_ERRORS: usize = 8;
 
 /// The lines before a failure that count: with errors among them, the errors and what the log says after the first one;
 /// else the last lines. Memory does not grow with the log.
@@ -30,7 +32,7 @@ impl LogTail {
             if self.first_errors.len() < FIRST_ERRORS {
                 self.first_errors.push(entry.clone());
             } else {
-                push(&mut self.last_errors, entry.clone(), MOST - FIRST_ERRORS);
+                push(&mut self.last_errors, entry.clone(), LAST_ERRORS);
             }
         }
         push(&mut self.last, entry, MOST);
@@ -90,7 +92,10 @@ mod tests {
     fn a_long_chain_keeps_its_begin_and_its_end() {
         let errors = (0..100).map(|n| (LogLevel::Error, format!("error {n}")));
         let lines = tail(errors);
-        assert_eq!((lines.len(), lines[0].as_str(), lines[MOST - 1].as_str()), (MOST, "error 0", "error 99"));
+        assert_eq!((lines.len(), lines[0].as_str(), lines[15].as_str()), (16, "error 0", "error 99"));
+        let last = (LogLevel::Verbose, "asking".to_owned());
+        let errors = (0..100).map(|n| (LogLevel::Error, format!("error {n}")));
+        assert_eq!(tail(errors.chain([last])).last().unwrap(), "asking");
     }
 
     #[test]

@@ -284,13 +284,15 @@ const WIDTH: usize = 80;
 
 fn failure(out: &mut String, store: &Store, run: &Run) {
     let Some(failure) = &run.failure else { return };
-    if let Some(fault) = Fault::of(failure) {
+    let fault = Fault::of(failure);
+    if let Some(fault) = &fault {
         let _ = writeln!(out, "\nfailed in stage {} at {}", failure.stage, fault.sentence());
         let _ = writeln!(out, "  {}", failure.message);
     } else {
         let _ = writeln!(out, "\nfailed in stage {}: {}", failure.stage, failure.message);
     }
-    if let Some(hint) = &failure.hint {
+    // A remedy for the op stands with its cause.
+    if let Some(hint) = failure.hint.as_ref().filter(|_| fault.is_none_or(|fault| fault.remedy.is_none())) {
         let _ = writeln!(out, "  next: {hint}");
     }
     if let Some(diagnosis) = diagnose_run(store, run) {

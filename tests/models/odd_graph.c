@@ -10,6 +10,7 @@
  * -DWIDE      a Conv2d of 16-bit activations and 16-bit weights, which older architectures do not have
  * -DEMPTY     a Relu on a tensor with a dimension of 0
  * -DENCODINGS ops on tensors whose encodings are wrong in every way that is looked for
+ * -DASKS      the backend is asked about each op before it is added, and a refusal ends composing, as converters have it
  * -DFAILS     the library gives up after its ops, as a converter's would on an error of its own
  * -DCRASHES   the library crashes after its ops, but not where its caller has no backend and only reads
  * -DFLOATS    a chain of float ops (div, mul, softmax) in place of the quantised Relu
@@ -23,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOT_CREATE_GRAPH = 15, SLOT_ADD_NODE = 18, SLOT_CREATE_TENSOR = 24, SLOTS = 62 };
+enum { SLOT_VALIDATE = 7, SLOT_CREATE_GRAPH = 15, SLOT_ADD_NODE = 18, SLOT_CREATE_TENSOR = 24, SLOTS = 62 };
 enum { INT_32 = 0x0032, INT_64 = 0x0064, UINT_32 = 0x0132, FLOAT_32 = 0x0232 };
 enum { SFIXED_8 = 0x0308, SFIXED_16 = 0x0316, SFIXED_32 = 0x0332, UFIXED_8 = 0x0408, UFIXED_16 = 0x0416, UNDEFINED = 0x7fffffff };
 enum use { APP_WRITES = 0, APP_READS = 1, BETWEEN = 3, CONSTANT = 4 };
@@ -98,10 +99,12 @@ typedef struct {
 typedef uint64_t (*create_graph_fn)(void *context, const char *label, const void **settings, void **graph);
 typedef uint64_t (*create_tensor_fn)(void *graph, tensor_rec *tensor);
 typedef uint64_t (*add_node_fn)(void *graph, node_rec node);
+typedef uint64_t (*validate_fn)(void *backend, node_rec node);
 
 static create_tensor_fn create_tensor;
 static add_node_fn add_node;
-static void *graph;
+static validate_fn validate;
+static void *graph, *backend_handle;
 static uint64_t trouble;
 
 /* A tensor of the graph. Constants hold zeros. */
@@ -177,6 +180,14 @@ static void op(const char *label, const char *type, uint32_t in_count, const ten
   n.out_count = 1;
   n.outs = malloc(sizeof out);
   *n.outs = out;
+#ifdef ASKS
+  if (trouble == 0) {
+    trouble = validate(backend_handle, n);
+  }
+  if (trouble != 0) {
+    return;
+  }
+#endif
   trouble |= add_node(graph, n);
 }
 
@@ -325,6 +336,8 @@ uint32_t QnnModel_composeGraphs(void *backend, table_rec table, void *context, c
   (void)backend, (void)settings, (void)settings_count, (void)debug, (void)callback, (void)level;
   create_tensor = (create_tensor_fn)table.entry[SLOT_CREATE_TENSOR];
   add_node = (add_node_fn)table.entry[SLOT_ADD_NODE];
+  validate = (validate_fn)table.entry[SLOT_VALIDATE];
+  backend_handle = backend;
   if (((create_graph_fn)table.entry[SLOT_CREATE_GRAPH])(context, "odd", NULL, &graph) != 0) {
     return 1;
   }

@@ -75,8 +75,9 @@ fn lines(failure: &Failure, checks: &[CheckResult], columns: u16) -> Vec<Line> {
         Some(hint) => add("next", hint, Meaning::Accent),
         None => add("next", "no advice is known for this; the log has the backend's own words", Meaning::Muted),
     }
-    let skip = failure.log_tail.len().saturating_sub(LOG_LINES);
-    for (i, line) in failure.log_tail[skip..].iter().enumerate() {
+    // Of an op that was not taken the first errors say why; of all else the last lines how it ended.
+    let skip = if fault.is_some() { 0 } else { failure.log_tail.len().saturating_sub(LOG_LINES) };
+    for (i, line) in failure.log_tail[skip..].iter().take(LOG_LINES).enumerate() {
         let text = clean_text(line);
         let text = if width(&text) > room { crate::app::widgets::fit(&text, room, "…").into_owned() } else { text };
         lines.push(Line { label: if i == 0 { "log" } else { "" }, text, meaning: Meaning::Muted });
