@@ -5,10 +5,13 @@ use crate::event::{CheckOutcome, CheckResult, Stage};
 
 /// A library that is built for another processor: the loader's failure is explained.
 const UNLIKE: &str = "wrong-elf-class";
+/// Causes that nothing of the libraries shows: they stand beside it.
+const APART: [&str; 2] = ["model-missing", "disk-full"];
+
 /// Whether a cause lies where the loader works, or where a run only comes once the loader is done.
 fn needs_the_library(id: &str) -> bool {
     let stage = cause(id).and_then(|known| Stage::ALL.into_iter().find(|stage| stage.name() == known.stage));
-    id != UNLIKE && stage.is_some_and(|stage| stage >= Stage::LibraryLoad)
+    id != UNLIKE && !APART.contains(&id) && stage.is_some_and(|stage| stage >= Stage::LibraryLoad)
 }
 
 /// Takes back what is confirmed beside a library for another processor.
