@@ -2,8 +2,7 @@
 
 use super::scene::Scene;
 use super::verdict::Verdict;
-use crate::backends::net_run::release;
-use crate::facts::{BuildId, build_id_in};
+use crate::facts::{BuildId, build_id_in, release};
 use crate::models::ModelFormat;
 
 /// Architecture that the binary was made for.

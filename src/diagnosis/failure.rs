@@ -76,16 +76,19 @@ fn take_fault(diagnosis: &mut Diagnosis, fault: Fault) {
     let evidence = Evidence { line: 0, text: fault.sentence() };
     if let Some(known) = fault.cause.and_then(cause) {
         let at = diagnosis.causes.iter().position(|finding| finding.id == known.id);
-        let mut first = at.map(|at| diagnosis.causes.remove(at)).unwrap_or_else(|| Finding {
-            id: &known.id,
-            confidence: 0.0,
-            confirmed: None,
-            results: Vec::new(),
-            evidence: Vec::new(),
-            codes: Vec::new(),
-            remedy: None,
-            cause: known,
-        });
+        let mut first = match at {
+            Some(at) => diagnosis.causes.remove(at),
+            None => Finding {
+                id: &known.id,
+                confidence: 0.0,
+                confirmed: None,
+                results: Vec::new(),
+                evidence: Vec::new(),
+                codes: Vec::new(),
+                remedy: None,
+                cause: known,
+            },
+        };
         first.confidence = first.confidence.max(SHOWN);
         first.evidence.insert(0, evidence);
         first.remedy.clone_from(&fault.remedy);

@@ -1,6 +1,7 @@
 //! Where the loader of a device looks for libraries, and which of them are not there.
 
 use crate::devices::{Device, DeviceError, quote};
+use std::fmt::Write;
 
 /// Whether files that need these libraries are loaded by glibc's loader, as opposed to Android's: its libraries carry a number.
 pub fn is_glibc(needed: &[String]) -> bool {
@@ -56,10 +57,13 @@ fn script(wanted: &[Wanted], searched: &[String]) -> String {
             format!("{} /apex/com.android.vndk.v*/{lib}", android_folders(library.is_64).join(" "))
         };
         let folders: Vec<String> = folders.collect();
-        script +=
-            &format!("f=0; for d in {} {rest}; do [ -e \"$d\"/{name} ] && f=1 && break; done; ", folders.join(" "));
+        let _ = write!(
+            script,
+            "f=0; for d in {} {rest}; do [ -e \"$d\"/{name} ] && f=1 && break; done; ",
+            folders.join(" ")
+        );
         if library.glibc {
-            script += &format!("case \"$c\" in *\" \"{name}\" \"*|*\"\t\"{name}\" \"*) f=1;; esac; ");
+            let _ = write!(script, "case \"$c\" in *\" \"{name}\" \"*|*\"\t\"{name}\" \"*) f=1;; esac; ");
         }
         script += "echo $f; ";
     }

@@ -19,6 +19,5 @@ mod translate;
 pub use error::DeviceRunnerError;
 pub use inspect::inspect;
 pub use libraries::find_libraries;
-pub(super) use locate::loader;
 pub use locate::{RunnerSearch, locate};
 pub use run::{DeviceRun, DeviceRunnerOptions};

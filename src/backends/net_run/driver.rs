@@ -166,7 +166,8 @@ impl NetRun<'_> {
         let searched: Vec<String> = searched.iter().map(|&folder| folder.to_owned()).collect();
         let opened = [self.task.backend.library()];
         fits::check(self.device, &files, TOOL, &opened, &searched).await?;
-        for doubt in versions::doubts(&files, self.task.backend, &prepared.model, &self.task.model).await {
+        let (format, info) = (prepared.model.format, prepared.model.context_binary.as_ref());
+        for doubt in versions::doubts(&files, self.task.backend, &self.task.model, format, info).await {
             self.note(LogLevel::Warning, &doubt).await;
         }
         files.insert(model_name(prepared.model.format).to_owned(), self.task.model.clone());

@@ -2,10 +2,9 @@
 
 use super::NetRunError;
 use super::kit::Kit;
-use crate::backends::device_runner::loader;
 use crate::devices::{Device, quote};
 use crate::event::clean_text;
-use crate::facts::{ElfFacts, Wanted, absent, is_glibc, own_folders, parse_header, read_elf};
+use crate::facts::{ElfFacts, Wanted, absent, is_glibc, loader, own_folders, parse_header, read_elf};
 use object::elf;
 use std::path::Path;
 

@@ -25,10 +25,9 @@ pub(super) mod prepare;
 mod round;
 mod rounds;
 mod sdk;
-mod versions;
+pub(super) mod versions;
 
 pub use deploy::{clean, remote_root};
 pub use driver::{NetRun, NetRunOptions};
 pub use error::NetRunError;
 pub use sdk::{Sdk, Target};
-pub use versions::{doubts, release};

@@ -3,15 +3,22 @@
 use super::kit::{DLC_LIBRARY, HTP_EXTENSIONS, Kit};
 use super::sdk::TOOL;
 use crate::backends::Backend;
-use crate::event::{ModelInfo, clean_text};
-use crate::facts::{BuildId, build_id_in, build_id_of, context_text};
-use crate::models::{ModelFormat, dlc_sdk_version};
+use crate::event::clean_text;
+use crate::facts::{BuildId, build_id_in, build_id_of, context_text, release};
+use crate::models::{ContextBinaryInfo, ModelFormat, dlc_sdk_version};
 use std::path::{Path, PathBuf};
 
-/// What the user should know of versions before files are sent; nothing where all belong together or no file tells.
-pub async fn doubts(kit: &Kit, backend: Backend, model: &ModelInfo, path: &Path) -> Vec<String> {
-    let (kit, format, path) = (kit.clone(), model.format, path.to_owned());
-    let told = model.context_binary.as_ref().and_then(|info| build_id_in(info.build_id.as_bytes()));
+/// What the user should know of versions before files are sent; nothing where all belong together or no file tells. `info` is
+/// what a context binary says of itself, where it was read.
+pub async fn doubts(
+    kit: &Kit,
+    backend: Backend,
+    model: &Path,
+    format: ModelFormat,
+    info: Option<&ContextBinaryInfo>,
+) -> Vec<String> {
+    let (kit, path) = (kit.clone(), model.to_owned());
+    let told = info.and_then(|info| build_id_in(info.build_id.as_bytes()));
     let looked = tokio::task::spawn_blocking(move || {
         let builds = builds(&kit, backend);
         let maker = maker(format, &path, told);
@@ -76,12 +83,6 @@ fn compare(
         ));
     }
     doubts
-}
-
-/// Release of a version as SDKs write it: `2.47.0.260601114230`, with or without a `v` before it.
-pub fn release(version: &str) -> Option<[u32; 3]> {
-    let mut parts = version.trim().trim_start_matches('v').split('.').map(str::parse);
-    Some([parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?])
 }
 
 #[cfg(test)]

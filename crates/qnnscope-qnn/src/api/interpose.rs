@@ -242,8 +242,8 @@ unsafe extern "C" fn on_graph_create(
     }
     let code = match mode {
         Mode::RecordOnly | Mode::Ask => {
-            let made = |state: &State| state.recorder.graph_count(ContextKey::of(context));
-            let number = state().as_ref().map_or(1, |state| made(state) + 1);
+            let count = |state: &State| state.recorder.graph_count(ContextKey::of(context));
+            let number = state().as_ref().map_or(1, |state| count(state) + 1);
             // SAFETY: the caller's out pointer, checked above. The handle is only ever compared, never followed.
             unsafe { *out = std::ptr::without_provenance_mut(number) };
             0
