@@ -38,7 +38,9 @@ fn main() -> ExitCode {
     let made = match words.as_slice() {
         ["screen", session, size, out, actions @ ..] => screen(Path::new(session), size, actions).map(|svg| (svg, out)),
         ["text", columns, out, title] => text(columns, title).map(|svg| (svg, out)),
-        _ => Err("usage: picture screen SESSION WxH OUT [ACTION...] | picture text COLUMNS OUT TITLE < TEXT".to_owned()),
+        _ => {
+            Err("usage: picture screen SESSION WxH OUT [ACTION...] | picture text COLUMNS OUT TITLE < TEXT".to_owned())
+        }
     };
     match made.and_then(|(svg, out)| std::fs::write(out, svg).map_err(|error| format!("{out}: {error}"))) {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,6 +3,7 @@
 use super::options::OutputOptions;
 use super::{BAD_INPUT, CliError, FAILED, INTERRUPTED, MISSING, OK, say, setup};
 use crate::backends::local::Limits;
+use crate::diagnosis::Fault;
 use crate::event::{Budget, CheckOutcome, CoolDown, Event, LogLevel, LogSource, Phase, Record, RunId, SettingOutcome};
 use crate::probes::HostProbe;
 use crate::report::{ResultDocument, cool_down_text, text_report};
@@ -244,10 +245,11 @@ impl Progress {
                 self.line(&format!("{}: {}", line.level.short(), line.text));
             }
             Event::Failed(failure) => {
-                self.line(&format!(
-                    "{}{}: failed in stage {}: {}",
-                    self.backend, self.launch, failure.stage, failure.message
-                ));
+                let said = Fault::of(failure).map_or_else(
+                    || format!("failed in stage {}: {}", failure.stage, failure.message),
+                    |fault| format!("failed in stage {} at {}", failure.stage, fault.sentence()),
+                );
+                self.line(&format!("{}{}: {said}", self.backend, self.launch));
                 if let Some(hint) = &failure.hint {
                     self.line(&format!("  next: {hint}"));
                 }

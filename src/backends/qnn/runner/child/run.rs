@@ -11,10 +11,11 @@ use super::run_log::{RunLog, timed};
 use crate::backends::qnn::api::{
     Backend as QnnBackend, ComposedGraph, Composition, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions,
     Logger, Method, ModelLibrary, PowerProfile, PowerVote, Profile, ProfileEvent, Recording, SystemLibrary,
-    VersionPolicy, read_binary_info,
+    VersionPolicy, errors_during, read_binary_info,
 };
 use crate::backends::qnn::runner::protocol::RunTask;
 use crate::backends::settings::{self, Resolved};
+use crate::backends::stopped::{self, target_arch};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{
     Event, MemoryMark, MemorySample, ModelInfo, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
@@ -174,8 +175,14 @@ impl Stages<'_> {
             let level = if task.profiling == ProfilingLevel::Off { ProfilingLevel::Basic } else { task.profiling };
             let profile = Profile::create(&backend, level).map_err(at_finalize)?;
             let mut span = (0, 0);
-            self.stage(Stage::Finalize, || {
-                timed(&mut span, || handle.finalize(profile.as_ref())).map_err(at_finalize)
+            let (finalized, errors) = errors_during(|| {
+                self.stage(Stage::Finalize, || {
+                    timed(&mut span, || handle.finalize(profile.as_ref())).map_err(at_finalize)
+                })
+            });
+            finalized.map_err(|failed| {
+                let arch = target_arch(task.backend, resolved);
+                failed.stopped_at(stopped::from_log(task.backend, arch, std::slice::from_ref(&graph), errors, true))
             })?;
             let events = self.sub_stages(Stage::Finalize, profile.as_ref());
             self.log.stage(Method::Finalize, span, Some(&entry.name), &events);
@@ -277,7 +284,8 @@ impl Stages<'_> {
             };
             self.settled(setting, outcome);
         }
-        let composed = result.map_err(|failed| explain_compose(failed, &noted))?;
+        let arch = target_arch(task.backend, resolved);
+        let composed = result.map_err(|failed| explain_compose(failed, &noted, task.backend, arch))?;
         self.log.stage(Method::ComposeGraphs, span, None, &[]);
         let described = with_order(&composed, noted);
         Ok(((composed, described), context))
