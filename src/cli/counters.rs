@@ -63,7 +63,7 @@ async fn collect(args: &CountersArgs, options: &CounterOptions, global: &Global)
     let sampling = match args.sample {
         Some(seconds) => {
             let rate = if args.rate > 0.0 { Rate::Hertz(args.rate) } else { Rate::Max };
-            let sampler_options = Options { rate, pid: None, suspended_us: found.suspended_us };
+            let sampler_options = Options { rate, pid: None, suspended_us: found.suspended_us, persists: true };
             Some(sample(&device, root, &found, options, sampler_options, seconds).await)
         }
         None => None,

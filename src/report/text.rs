@@ -6,7 +6,7 @@ use super::verdicts::findings_text;
 use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
 use crate::diagnosis::{causes_text, diagnose_run};
 use crate::event::{RunStatus, SettingOutcome};
-use crate::store::{CounterSeries, PERCENTILES, Run, Store};
+use crate::store::{CounterSeries, PERCENTILES, Run, SamplerState, Store};
 use crate::text::paragraph;
 use crate::text::{bytes_text, count_text, duration_text};
 use std::fmt::Write;
@@ -337,12 +337,27 @@ fn device_counters(out: &mut String, store: &Store) {
             let cost = report.cpu_us_per_tick.map_or_else(|| "unknown".to_owned(), |us| format!("{us:.0} µs"));
             let _ = writeln!(
                 out,
-                "  sampler  {:.0} ticks/s, {} late, {} missed, {cost} of the device's CPU a tick",
-                report.rate_hz,
+                "  sampler  {:.1} ticks/s of {}, {} late, {} missed, {cost} of the device's CPU a tick",
+                sampler.and_then(SamplerState::mean_rate_hz).unwrap_or(report.rate_hz),
+                planned(sampler.and_then(|sampler| sampler.period_us)),
                 sampler.map_or(0, |sampler| sampler.late),
                 sampler.map_or(0, |sampler| sampler.missed)
             );
         }
+        for gap in all.sampler(device).map_or(&[][..], |sampler| &sampler.gaps) {
+            let us = gap.to_us.unwrap_or(store.now_us()).saturating_sub(gap.from_us);
+            let lasts = if gap.to_us.is_none() { " up to the end" } else { "" };
+            let _ = writeln!(out, "  no readings for {}{lasts}: {}", duration_text(us as f64), gap.reason);
+        }
+    }
+}
+
+/// The rate that was asked for.
+fn planned(period_us: Option<u64>) -> String {
+    match period_us {
+        Some(0) => "as many as it gives".to_owned(),
+        Some(us) => format!("{:.0} planned", 1e6 / us as f64),
+        None => "an unknown number planned".to_owned(),
     }
 }
 

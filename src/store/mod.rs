@@ -9,13 +9,15 @@ mod latency;
 mod ops;
 mod pace;
 mod run;
+mod sampling;
 
-pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY, SamplerState};
+pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY};
 pub use history::Span;
 pub use latency::{LatencyStats, PERCENTILES, Percentile};
 pub use ops::{OpStats, OpTable};
 pub use pace::PaceStats;
 pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};
+pub use sampling::{SamplerState, SamplingGap};
 
 use crate::event::{DeviceChange, DeviceFacts, DeviceInfo, Event, LogLine, Record, RunId, SessionStarted};
 use std::collections::VecDeque;
