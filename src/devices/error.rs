@@ -56,8 +56,7 @@ impl DeviceError {
             Self::Ambiguous { .. } => "choose one with --device SERIAL or $ANDROID_SERIAL",
             Self::NotReady { state, .. } => return state.advice().map(ToOwned::to_owned),
             Self::LinkLost { .. } => {
-                "check the cable or the network; what was measured up to here is kept, and the device is taken up \
-                 again when it is back"
+                "check the cable or the network, and try again; `qnnscope devices` shows whether the device is back"
             }
             Self::TimedOut { .. } => "the device is busy or hangs: `adb shell` by hand shows whether it answers at all",
             Self::NoSpace { .. } => {

@@ -266,7 +266,13 @@ impl Run {
             Event::Failed(failure) => self.failure = Some((**failure).clone()),
             Event::RunPlaced(placement) => self.placement = Some((**placement).clone()),
             Event::CheckFinished(result) => self.checks.push((**result).clone()),
-            Event::ConfoundsFound(confounds) => self.confounds.clone_from(confounds),
+            // What is found later adds to what was found before the run.
+            Event::ConfoundsFound(confounds) => {
+                for confound in confounds {
+                    self.confounds.retain(|known| known.id != confound.id);
+                    self.confounds.push(confound.clone());
+                }
+            }
             Event::FilesSent(transfer) => self.transfer = Some(transfer.clone()),
             Event::RunFinished { status } => {
                 self.state = RunState::Ended(*status);

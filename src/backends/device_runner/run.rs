@@ -10,8 +10,10 @@ use crate::backends::local::{Exit, Limits, Supervisor, request};
 use crate::backends::net_run::clock::WallClock;
 use crate::backends::net_run::environment::priority_outcome;
 use crate::backends::net_run::kit::{Needs, hexagon_arch, runner_libraries};
+use crate::backends::net_run::link::Link;
 use crate::backends::net_run::prepare::machine;
-use crate::backends::net_run::{Target, around, deploy, logcat};
+use crate::backends::net_run::tenants::Claim;
+use crate::backends::net_run::{Target, around, logcat};
 use crate::backends::qnn::runner::{RunTask, Task};
 use crate::backends::settings;
 use crate::checks::after_failure;
@@ -59,7 +61,8 @@ pub struct DeviceRun<'a> {
 /// What is on the device for a run.
 struct Prepared {
     shipment: Shipment,
-    folder: String,
+    claim: Claim,
+    model: Option<String>,
     clock: WallClock,
     root: Root,
 }
@@ -95,16 +98,17 @@ impl DeviceRun<'_> {
         let needs = Needs { backend: task.backend, format, arch, configured: false, has_dsp };
         let mut files = runner_libraries(libraries, needs)?;
         files.extend(shipment.files.clone());
-        let sent =
-            around::send_files(self.device, &files, self.options.vendor_libraries, self.source, self.run).await?;
+        let link = Link { device: self.device, model: facts.model.as_deref(), source: self.source, run: self.run };
+        let claim = around::send_files(link, &files, self.options.vendor_libraries).await?;
         self.send(Event::SettingApplied(priority_outcome(facts.root))).await;
         around::sample(self.device, facts.root, &self.options.counters, self.source, probe).await?;
         let clock = WallClock::align(self.device).await?;
-        Ok(Prepared { shipment, folder: sent.folder, clock, root: facts.root })
+        Ok(Prepared { shipment, claim, model: facts.model, clock, root: facts.root })
     }
 
     async fn carry_out(&self, prepared: Prepared, probe: Option<&DeviceProbe>, stop: watch::Receiver<bool>) {
-        let Prepared { shipment, folder, clock, root } = prepared;
+        let Prepared { shipment, claim, clock, root, .. } = prepared;
+        let folder = claim.folder().to_owned();
         let stopping = stop.clone();
         let _logcat = logcat::follow(self.device, self.source.clone(), self.run);
         let translation = Translation::new(clock, shipment.names(self.task, &folder));
@@ -141,12 +145,13 @@ impl DeviceRun<'_> {
             // Tells nothing of a run that did not fail; the run's folder is still there.
             after_failure(self.source, self.run, self.device, &stopping).await;
         }
-        // What is left there is removed by the next `clean`.
+        // What is left there is removed by the next run, or by `clean`.
         let _ = tokio::time::timeout(TIDY_LIMIT, async {
             if lost {
                 let _ = self.device.revive().await;
             }
-            deploy::remove_run(self.device, &folder).await
+            around::tell_visitor(&claim, self.source, self.run).await;
+            claim.remove().await
         })
         .await;
         supervisor.finish(exit).await;

@@ -158,11 +158,6 @@ async fn send(device: &Device, root: &str, file: &Hashed, name: &str, progress: 
     })
 }
 
-/// Removes a run's folder; what it links to stays for the next run.
-pub async fn remove_run(device: &Device, folder: &str) -> Result<(), DeviceError> {
-    device.run_within(&format!("rm -rf {folder}"), "removing the folder of the run", REMOVE_LIMIT).await.map(|_| ())
-}
-
 /// Removes everything that qnnscope put on a device; returns its size, bytes. `None` if there was nothing.
 pub async fn clean(device: &Device) -> Result<Option<u64>, DeviceError> {
     let root = remote_root(device).await?;

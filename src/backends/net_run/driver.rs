@@ -2,11 +2,12 @@
 
 use super::clock::WallClock;
 use super::command::model_name;
-use super::deploy;
 use super::environment::priority_outcome;
 use super::kit::{Needs, hexagon_arch, kit};
+use super::link::Link;
 use super::prepare::{Prepared, prepare};
 use super::rounds::Rounds;
+use super::tenants::Claim;
 use super::{NetRunError, Sdk, around, config};
 use crate::backends::Backend;
 use crate::backends::local::Limits;
@@ -73,6 +74,7 @@ pub(super) struct Setup {
     pub facts: DeviceFacts,
     pub prepared: Prepared,
     pub folder: String,
+    pub claim: Option<Claim>,
     pub resolved: Resolved,
     pub configured: bool,
 }
@@ -92,9 +94,10 @@ impl NetRun<'_> {
                 RunStatus::Failed
             }
         };
-        if let Some(setup) = setup {
-            // What is left there is removed by the next `clean`; a lost device cannot be told now.
-            let _ = deploy::remove_run(self.device, &setup.folder).await;
+        if let Some(claim) = setup.and_then(|setup| setup.claim) {
+            around::tell_visitor(&claim, self.source, self.run).await;
+            // A lost device cannot be told now: what is left there is removed by the next run, or by `clean`.
+            let _ = claim.remove().await;
         }
         self.send(Event::RunFinished { status }).await;
     }
@@ -121,7 +124,10 @@ impl NetRun<'_> {
         let text =
             format!("the device's wall clock is known to ±{} µs on this machine's time axis", clock.uncertainty_us);
         self.note(LogLevel::Info, &text).await;
-        let ended = Rounds::new(self, setup, clock, probe).all(stop).await;
+        let mut claim =
+            setup.claim.take().ok_or(NetRunError::Input("the folder of the run is not there".to_owned()))?;
+        let ended = Rounds::new(self, setup, &mut claim, clock, probe).all(stop).await;
+        setup.claim = Some(claim);
         if matches!(&ended, Err(Broken::Failed(failure)) if failure.call.starts_with("SIG")) {
             // The device writes what it knows of a crash into its own log, a moment later.
             tokio::time::sleep(TOMBSTONE).await;
@@ -158,11 +164,11 @@ impl NetRun<'_> {
         files.insert(model_name(prepared.model.format).to_owned(), self.task.model.clone());
         files.extend(prepared.inputs.files.iter().cloned());
         // The configuration names the run's folder, which is not known before; it is written on the device.
-        let deployed =
-            around::send_files(self.device, &files, self.options.vendor_libraries, self.source, self.run).await?;
+        let claim = around::send_files(self.link(&facts), &files, self.options.vendor_libraries).await?;
+        let folder = claim.folder().to_owned();
         if let Some(inner) = inner {
-            self.write(&deployed.folder, config::INNER, &inner.to_string()).await?;
-            self.write(&deployed.folder, config::OUTER, &config::outer(&deployed.folder).to_string()).await?;
+            self.write(&folder, config::INNER, &inner.to_string()).await?;
+            self.write(&folder, config::OUTER, &config::outer(&folder).to_string()).await?;
         }
         for setting in config::outcomes(&resolved, graph) {
             self.send(Event::SettingApplied(setting)).await;
@@ -170,7 +176,7 @@ impl NetRun<'_> {
         for setting in self.other_outcomes(&facts) {
             self.send(Event::SettingApplied(setting)).await;
         }
-        Ok(Setup { facts, prepared, folder: deployed.folder, resolved, configured })
+        Ok(Setup { facts, prepared, folder, claim: Some(claim), resolved, configured })
     }
 
     /// Settings that qnn-net-run has no option for, and the priority.
@@ -208,7 +214,7 @@ impl NetRun<'_> {
             Broken::Failed(failure) => (**failure).clone(),
             Broken::Setup(error) => {
                 let call = match error {
-                    NetRunError::Device(_) => "adb",
+                    NetRunError::Device(_) | NetRunError::Gone { .. } => "adb",
                     NetRunError::Input(_) | NetRunError::NoInputs { .. } => "inputs",
                     NetRunError::Format(_) => "identify",
                     _ => "prepare",
@@ -221,6 +227,11 @@ impl NetRun<'_> {
                 }
             }
         }
+    }
+
+    /// The link to the device.
+    pub(super) fn link<'a>(&'a self, facts: &'a DeviceFacts) -> Link<'a> {
+        Link { device: self.device, model: facts.model.as_deref(), source: self.source, run: self.run }
     }
 
     pub(super) async fn send(&self, event: Event) {

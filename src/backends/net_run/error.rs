@@ -23,6 +23,8 @@ pub enum NetRunError {
     NoInputs { model: PathBuf, reason: String },
     #[error(transparent)]
     Device(#[from] DeviceError),
+    #[error("{error}")]
+    Gone { error: DeviceError, advice: String },
     #[error(transparent)]
     Format(#[from] FormatError),
     #[error("{0}")]
@@ -52,6 +54,7 @@ impl NetRunError {
                  machine tells them: `qnnscope runtime install`"
             }
             Self::Device(error) => return error.advice(),
+            Self::Gone { advice, .. } => return Some(advice.clone()),
             Self::Format(_) | Self::Input(_) | Self::Io { .. } => return None,
         };
         Some(text.to_owned())
@@ -61,7 +64,7 @@ impl NetRunError {
     pub fn is_missing(&self) -> bool {
         match self {
             Self::NoSdk { .. } | Self::NoTarget { .. } | Self::NoFile { .. } | Self::NoHtp { .. } => true,
-            Self::Device(error) => error.is_link(),
+            Self::Device(error) | Self::Gone { error, .. } => error.is_link(),
             _ => false,
         }
     }

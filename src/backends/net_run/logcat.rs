@@ -1,6 +1,6 @@
 //! Lines of Android's log that concern the DSP, the GPU, memory and crashes, while a run goes on.
 
-use crate::devices::{Device, Piece};
+use crate::devices::{Device, Piece, quote};
 use crate::event::{Event, LogLevel, LogLine, LogSource, RunId};
 use crate::session::Source;
 use tokio::task::JoinHandle;
@@ -23,8 +23,12 @@ pub fn follow(device: &Device, source: Source, run: RunId) -> Logcat {
     // The loop keeps on after a lost link; `-T 1` gives the newest line and what follows.
     let device = device.clone();
     Logcat(tokio::spawn(async move {
-        let script = format!("command -v logcat >/dev/null && exec logcat -v threadtime -T 1 -s {FILTER}");
-        let mut stream = device.stream(&script);
+        // `logcat` itself would notice a closed stream only with the next line that it cannot write.
+        let inner = format!(
+            "trap '' HUP\ncommand -v logcat >/dev/null || exit 0\nlogcat -v threadtime -T 1 -s {FILTER} &\np=$!\nread -r \
+             x\nkill $p 2>/dev/null"
+        );
+        let mut stream = device.stream(&format!("sh -c {}", quote(&inner)));
         let mut pending = Vec::new();
         while let Some(Piece::Output(bytes)) = stream.next().await {
             pending.extend_from_slice(&bytes);

@@ -15,6 +15,7 @@ pub(super) mod environment;
 mod error;
 mod fold;
 pub(super) mod kit;
+pub(super) mod link;
 pub(super) mod logcat;
 mod memory;
 mod messages;
@@ -24,6 +25,7 @@ pub(super) mod prepare;
 mod round;
 mod rounds;
 mod sdk;
+pub(super) mod tenants;
 
 pub use deploy::{clean, remote_root};
 pub use driver::{NetRun, NetRunOptions};

@@ -5,10 +5,12 @@ use super::command::{INPUT_LIST, Level, Round};
 use super::console::Heard;
 use super::driver::{Broken, NetRun, Setup};
 use super::fold::{RoundPlan, RunFold};
+use super::link::gone_advice;
 use super::memory::MemoryLook;
 use super::messages::Told;
 use super::pace::Pace;
 use super::round::{self, Progress, RoundEnd, RoundError};
+use super::tenants::Claim;
 use crate::backends::ProfilingLevel;
 use crate::backends::local::console_events;
 use crate::devices::DeviceError;
@@ -16,13 +18,8 @@ use crate::event::{
     Budget, Event, Failure, LogLevel, MemoryMark, MemorySample, Phase, RunStatus, RuntimeInfo, Stage, now_us,
 };
 use crate::probes::DeviceProbe;
-use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How long a device that went away is waited for.
-const RETURN_LIMIT: Duration = Duration::from_mins(2);
-/// How often it is looked for.
-const RETURN_POLL: Duration = Duration::from_millis(500);
 /// Inferences with layer times that come before the clean rounds, so that a viewer sees the layers at once.
 const LEAD: u64 = 5;
 /// Thermal status from which on figures are worthless and the device wants to be left alone (4 is critical).
@@ -43,6 +40,7 @@ pub struct Rounds<'a> {
     looks: Vec<(u64, MemoryLook)>,
     reached: Stage,
     probe: &'a mut Option<DeviceProbe>,
+    claim: &'a mut Claim,
 }
 
 /// The rounds while one goes on.
@@ -65,7 +63,13 @@ enum After {
 
 impl<'a> Rounds<'a> {
     /// A run of which no round was made yet.
-    pub fn new(net: &'a NetRun<'a>, setup: &'a Setup, clock: WallClock, probe: &'a mut Option<DeviceProbe>) -> Self {
+    pub fn new(
+        net: &'a NetRun<'a>,
+        setup: &'a Setup,
+        claim: &'a mut Claim,
+        clock: WallClock,
+        probe: &'a mut Option<DeviceProbe>,
+    ) -> Self {
         Self {
             net,
             setup,
@@ -78,6 +82,7 @@ impl<'a> Rounds<'a> {
             looks: Vec::new(),
             reached: Stage::Prepare,
             probe,
+            claim,
         }
     }
 }
@@ -157,9 +162,8 @@ impl Rounds<'_> {
     /// After a lost link: what was measured stands, and the next round goes on when the device is back.
     async fn resume(&mut self, error: &DeviceError, stop: &watch::Receiver<bool>) -> Result<(), Broken> {
         self.flush().await;
-        self.net.note(LogLevel::Error, &error.to_string()).await;
-        if !self.wait_for_return(stop).await {
-            return Err(self.broken("adb", &error.to_string(), error.advice()));
+        if !self.net.link(&self.setup.facts).wait_for_return(error, Some(stop)).await {
+            return Err(self.broken("adb", &error.to_string(), Some(gone_advice())));
         }
         if let Some(probe) = self.probe.as_mut() {
             probe.revive();
@@ -170,25 +174,8 @@ impl Rounds<'_> {
         if self.net.device.run(&there, "looking for the files of the run").await?.status != 0 {
             return Err(self.broken("adb", "the device came back without the files of the run", None));
         }
+        self.claim.renew();
         Ok(())
-    }
-
-    /// Waits for a device that went away. False if it did not come back, or if the user does not want to wait.
-    async fn wait_for_return(&self, stop: &watch::Receiver<bool>) -> bool {
-        let text = format!("waiting up to {} s for {} to come back", RETURN_LIMIT.as_secs(), self.net.device.id());
-        self.net.note(LogLevel::Warning, &text).await;
-        let deadline = Instant::now() + RETURN_LIMIT;
-        while Instant::now() < deadline && !*stop.borrow() {
-            tokio::time::sleep(RETURN_POLL).await;
-            if self.net.device.revive().await.is_err() {
-                continue;
-            }
-            if self.net.device.run_within("true", "looking for it", Duration::from_secs(5)).await.is_ok() {
-                self.net.note(LogLevel::Warning, &format!("{} is back", self.net.device.id())).await;
-                return true;
-            }
-        }
-        false
     }
 
     async fn round(
