@@ -15,8 +15,7 @@ use crate::backends::net_run::prepare::machine;
 use crate::backends::net_run::tenants::Claim;
 use crate::backends::net_run::{Target, around, logcat};
 use crate::backends::qnn::runner::{RunTask, Task};
-use crate::backends::settings;
-use crate::checks::after_failure;
+use crate::backends::{AfterFailure, settings};
 use crate::devices::{Device, Root};
 use crate::event::{Event, Failure, RunId, RunStatus, Stage};
 use crate::models::identify_for;
@@ -56,6 +55,8 @@ pub struct DeviceRun<'a> {
     pub source: &'a Source,
     /// Which run they belong to.
     pub run: RunId,
+    /// What is done after a failure.
+    pub after_failure: AfterFailure,
 }
 
 /// What is on the device for a run.
@@ -143,7 +144,7 @@ impl DeviceRun<'_> {
         supervisor.settle(exit.as_ref()).await;
         if !lost {
             // Tells nothing of a run that did not fail; the run's folder is still there.
-            after_failure(self.source, self.run, self.device, &stopping).await;
+            (self.after_failure)(self.source, self.run, self.device, &stopping).await;
         }
         // What is left there is removed by the next run, or by `clean`.
         let _ = tokio::time::timeout(TIDY_LIMIT, async {

@@ -2,7 +2,7 @@
 
 use super::line::Line;
 use super::script;
-use crate::devices::{Device, DeviceError, Root, ShellStream};
+use crate::devices::{Device, DeviceError, Root, ShellStream, as_root};
 use crate::event::Gap;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub enum Incoming {
 impl Link {
     /// Starts the loop's script; it waits for commands.
     pub fn start(device: &Device, root: Root) -> Self {
-        let stream = device.stream(&root.wrap(&script::script()));
+        let stream = device.stream(&as_root(root, &script::script()));
         Self { device: device.clone(), root, stream, text: None, pid: None }
     }
 
@@ -96,7 +96,7 @@ impl Link {
     /// Ends a loop that hangs in a file: it does not notice that its stream is closed.
     pub async fn kill(self) {
         let Some(pid) = self.pid else { return };
-        let script = self.root.wrap(&format!("kill -9 {pid} 2>/dev/null"));
+        let script = as_root(self.root, &format!("kill -9 {pid} 2>/dev/null"));
         // A device that answers nothing at all cannot be helped from here.
         let _ = self.device.run_within(&script, "ending a shell that hangs", KILL_LIMIT).await;
     }
