@@ -5,6 +5,7 @@
 
 mod counters;
 mod history;
+mod importance;
 mod latency;
 mod ops;
 mod pace;
@@ -13,6 +14,7 @@ mod sampling;
 
 pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY};
 pub use history::Span;
+pub use importance::by_importance;
 pub use latency::{LatencyStats, PERCENTILES, Percentile};
 pub use ops::{OpStats, OpTable};
 pub use pace::PaceStats;

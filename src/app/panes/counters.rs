@@ -8,7 +8,7 @@ use crate::app::theme::Meaning;
 use crate::app::view::View;
 use crate::app::widgets::{fit, fit_end, put, put_right, scroll_marks, sparkline, width};
 use crate::event::{Gap, clean_text};
-use crate::store::{CounterSeries, DeviceSeries, Run, SamplerState, Store};
+use crate::store::{CounterSeries, DeviceSeries, Run, SamplerState, Store, by_importance};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -51,7 +51,11 @@ pub fn position(view: &View, store: &Store) -> Option<usize> {
 /// Draws the pane.
 pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let inner = context.frame(buf, area, Pane::Host, &[]);
-    let rows = rows(context.store, context.run, context.view.shown.at_us, context.symbols());
+    let mut rows = rows(context.store, context.run, context.view.shown.at_us, context.symbols());
+    // Where there is room for a few only, they are the counters themselves.
+    if inner.height < 6 && context.view.scroll[2] == 0 && context.view.counter.is_none() {
+        rows.retain(|row| matches!(row, Row::Counter(..)));
+    }
     if rows.is_empty() {
         context.empty(buf, inner, "no counters of the host yet");
         return;
@@ -90,6 +94,7 @@ fn rows<'a>(store: &'a Store, run: Option<&'a Run>, at_us: u64, symbols: &Symbol
     if of_device().next().is_some() {
         rows.push(Row::Heading(heading(store, device, at_us, symbols)));
         let readable = of_device().filter(|series| series.series.info.unavailable.is_none());
+        let readable = by_importance(readable).into_iter();
         let state = |series: &DeviceSeries| State { gap: series.gap, old_us: series.old_us(at_us) };
         rows.extend(readable.map(|series| Row::Counter(Some(device), &series.series, state(series))));
         let unreadable = of_device().filter(|series| series.series.info.unavailable.is_some());

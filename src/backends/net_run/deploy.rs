@@ -128,12 +128,14 @@ async fn check_space(device: &Device, root: &str, needed_bytes: u64) -> Result<(
     }
     let output = device.run_ok(&format!("df -k {root}"), "asking for its free space").await?;
     let free_bytes = crate::devices::free_bytes(&output.text());
+    let reserve_bytes = SPARE_BYTES.min(needed_bytes);
     match free_bytes {
-        Some(free_bytes) if free_bytes < needed_bytes + SPARE_BYTES.min(needed_bytes) => Err(DeviceError::NoSpace {
+        Some(free_bytes) if free_bytes < needed_bytes + reserve_bytes => Err(DeviceError::NoSpace {
             id: device.id().to_owned(),
             what: "the files of the run".to_owned(),
             folder: root.to_owned(),
             needed_bytes,
+            reserve_bytes,
             free_bytes,
         }),
         _ => Ok(()),

@@ -3,6 +3,7 @@
 use super::clock::WallClock;
 use super::command::model_name;
 use super::environment::priority_outcome;
+use super::kept_log::KeptLog;
 use super::kit::{Needs, hexagon_arch, kit};
 use super::link::Link;
 use super::prepare::{Prepared, prepare};
@@ -78,6 +79,7 @@ pub(super) struct Setup {
     pub prepared: Prepared,
     pub folder: String,
     pub claim: Option<Claim>,
+    pub kept_log: Option<KeptLog>,
     pub resolved: Resolved,
     pub configured: bool,
 }
@@ -127,9 +129,10 @@ impl NetRun<'_> {
         let text =
             format!("the device's wall clock is known to ±{} µs on this machine's time axis", clock.uncertainty_us);
         self.note(LogLevel::Info, &text).await;
+        let kept_log = setup.kept_log.take();
         let mut claim =
             setup.claim.take().ok_or(NetRunError::Input("the folder of the run is not there".to_owned()))?;
-        let ended = Rounds::new(self, setup, &mut claim, clock, probe).all(stop).await;
+        let ended = Rounds::new(self, setup, &mut claim, clock, probe).keeping(kept_log).all(stop).await;
         setup.claim = Some(claim);
         if matches!(&ended, Err(Broken::Failed(failure)) if failure.call.starts_with("SIG")) {
             // The device writes what it knows of a crash into its own log, a moment later.
@@ -140,6 +143,7 @@ impl NetRun<'_> {
 
     /// Everything up to the first round.
     async fn set_up(&self) -> Result<Setup, Broken> {
+        let kept_log = self.task.profile_log.as_deref().map(KeptLog::create).transpose()?;
         let facts = around::describe(self.device, self.source, self.run).await?;
         let prepared = prepare(self.task, self.options.host_runtime.as_deref(), &facts).await?;
         self.send(Event::ModelIdentified(Box::new(prepared.model.clone()))).await;
@@ -179,7 +183,7 @@ impl NetRun<'_> {
         for setting in self.other_outcomes(&facts) {
             self.send(Event::SettingApplied(setting)).await;
         }
-        Ok(Setup { facts, prepared, folder, claim: Some(claim), resolved, configured })
+        Ok(Setup { facts, prepared, folder, claim: Some(claim), kept_log, resolved, configured })
     }
 
     /// Settings that qnn-net-run has no option for, and the priority.
@@ -195,8 +199,9 @@ impl NetRun<'_> {
             settings.push(no_effect("--save-context", crate::event::clean_text(&path.to_string_lossy()), why));
         }
         if let Some(path) = &self.task.profile_log {
-            let why = "qnn-net-run writes a log for every round, and each is removed when it was read";
-            settings.push(no_effect("--save-profile-log", crate::event::clean_text(&path.to_string_lossy()), why));
+            let value = crate::event::clean_text(&path.to_string_lossy());
+            let outcome = SettingOutcome::Applied;
+            settings.push(Setting { key: "--save-profile-log".to_owned(), value, outcome });
         }
         settings.push(priority_outcome(facts.root));
         settings

@@ -14,6 +14,7 @@ mod driver;
 pub(super) mod environment;
 mod error;
 mod fold;
+mod kept_log;
 pub(super) mod kit;
 pub(super) mod link;
 pub(super) mod logcat;

@@ -5,6 +5,7 @@ use super::command::{INPUT_LIST, Level, Round};
 use super::console::Heard;
 use super::driver::{Broken, NetRun, Setup};
 use super::fold::{RoundPlan, RunFold};
+use super::kept_log::KeptLog;
 use super::link::gone_advice;
 use super::memory::MemoryLook;
 use super::messages::Told;
@@ -41,6 +42,8 @@ pub struct Rounds<'a> {
     reached: Stage,
     probe: &'a mut Option<DeviceProbe>,
     claim: &'a mut Claim,
+    /// Where the logs are kept.
+    kept: Option<KeptLog>,
 }
 
 /// The rounds while one goes on.
@@ -83,11 +86,18 @@ impl<'a> Rounds<'a> {
             reached: Stage::Prepare,
             probe,
             claim,
+            kept: None,
         }
     }
 }
 
 impl Rounds<'_> {
+    /// Keeps the logs of the rounds, too.
+    pub fn keeping(mut self, kept: Option<KeptLog>) -> Self {
+        self.kept = kept;
+        self
+    }
+
     /// Makes all rounds of the run.
     pub async fn all(&mut self, stop: &mut watch::Receiver<bool>) -> Result<RunStatus, Broken> {
         let task = self.net.task;
@@ -152,6 +162,7 @@ impl Rounds<'_> {
                     let message = format!("the profile log of qnn-net-run cannot be read: {error}");
                     return Err(self.broken("profile log", &message, None));
                 }
+                Err(RoundError::Keep(error)) => return Err(self.broken("profile log", &error.to_string(), None)),
                 Err(RoundError::Device(error)) if error.is_link() => self.resume(&error, stop).await?,
                 Err(RoundError::Device(error)) => return Err(error.into()),
             }
@@ -209,8 +220,11 @@ impl Rounds<'_> {
         self.reached = if self.fold.all() > 0 { Stage::Execute } else { Stage::LibraryLoad };
         let graph = setup.prepared.graph.as_ref().map(|graph| graph.name.clone());
         let (device, limit) = (self.net.device, self.net.limits.stage_timeout);
+        // The listener has the rounds meanwhile.
+        let mut kept = self.kept.take();
         let mut listening = Listening { rounds: self, plan };
-        let end = round::run(device, &round, graph.as_deref(), limit, stop, &mut listening).await;
+        let end = round::run(device, &round, graph.as_deref(), limit, stop, kept.as_mut(), &mut listening).await;
+        self.kept = kept;
         self.flush().await;
         if round.keep_outputs == 0 {
             // Logs of long runs would fill the device.
@@ -349,7 +363,8 @@ impl Rounds<'_> {
             );
             return Err(match free_bytes {
                 Some(free_bytes) if free_bytes < 1 << 20 => {
-                    let message = format!("the device's storage is full ({free_bytes} bytes are free): {message}");
+                    let free = crate::text::bytes_text(free_bytes as f64);
+                    let message = format!("the device's storage is full ({free} are free): {message}");
                     let hint =
                         "free space on the device; `qnnscope clean --device SERIAL` removes what qnnscope put there";
                     self.broken_with("storage", &message, Some(hint.to_owned()), &end.heard)
