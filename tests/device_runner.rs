@@ -303,7 +303,7 @@ fn after_a_lost_link_another_runner_measures_the_rest() {
     assert!(run.events[..around].iter().any(|event| is_clean(&event)), "some were measured before");
     assert!(run.events[around..].iter().any(|event| is_clean(&event)), "and some after");
     let layers = result["ops"].as_array().unwrap();
-    assert!(layers.iter().any(|layer| layer["us"]["mean"].is_number()), "{:#}", layers[0]);
+    assert!(layers.iter().any(|layer| layer["time_us"]["mean"].is_number()), "{:#}", layers[0]);
     nothing_is_left(&bench);
 }
 
