@@ -84,7 +84,7 @@ impl Dlc {
                             .function(sys::slots::system::DLC_COMPOSE_GRAPHS, "systemDlcComposeGraphs")?;
                         let mut slots = [std::ptr::null(); $n];
                         slots.copy_from_slice(table);
-                        let interface = InterfaceByValue { head: *library.head(), table: slots };
+                        let interface = InterfaceByValue { head: library.table().head(), table: slots };
                         // SAFETY: the record has the size that the system library of this release was built with; both
                         // out pointers are valid; version 1 infos are prefixes of what is read.
                         unsafe {

@@ -24,7 +24,7 @@ impl Device {
     /// deviceCreate for a target; the target is told to HTP only. Returns whether the backend has devices at all.
     pub fn create(backend: &Rc<Backend>, target: DeviceTarget) -> Result<(Rc<Self>, bool), QnnError> {
         let mut records = Vec::new();
-        if backend.library().backend_id() == HTP {
+        if backend.library().table().backend_id() == HTP {
             // The value stands at both places the field ever had; for ARCH the first word of the new union is the
             // device id and the second the arch, for the old layout the other way round is not needed.
             if let Some(soc) = target.soc_model {
@@ -130,7 +130,7 @@ impl HtpPlatform {
     /// Asks the backend; `None` where it does not tell.
     pub fn read(backend: &Backend) -> Option<Self> {
         let library = backend.library();
-        if library.backend_id() != HTP {
+        if library.table().backend_id() != HTP {
             return None;
         }
         let get: sys::GetPlatformInfoFn =
@@ -243,7 +243,7 @@ impl PowerVote {
     /// The backend is not HTP, lacks the calls, or refuses.
     pub fn cast(device: &Rc<Device>, profile: PowerProfile) -> Result<Self, QnnError> {
         let library = device.backend().library();
-        if library.backend_id() != HTP {
+        if library.table().backend_id() != HTP {
             return Err(QnnError::Unexpected { what: "only the HTP backend takes power votes".to_owned() });
         }
         let get: sys::GetInfrastructureFn =

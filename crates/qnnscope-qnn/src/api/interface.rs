@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::QnnError;
+use super::table::{FunctionTable, TableError, as_function};
 use crate::sys::{self, Handle, InterfaceHead, SystemInterfaceHead, Version};
 use std::ffi::{CStr, c_char, c_void};
 use std::path::{Path, PathBuf};
@@ -22,8 +23,7 @@ pub enum VersionPolicy {
 #[derive(Debug)]
 pub struct Library {
     path: PathBuf,
-    head: *const InterfaceHead,
-    slots: usize,
+    table: FunctionTable,
 }
 
 impl Library {
@@ -45,7 +45,9 @@ impl Library {
             (None, VersionPolicy::KnownOnly) => return Err(refused()),
             (None, VersionPolicy::CountSlots) => count_slots(head).ok_or_else(refused)?,
         };
-        Ok(Rc::new(Self { path: path.to_owned(), head, slots }))
+        // SAFETY: a record of this version has that many slots, or they were counted; it is never unloaded.
+        let table = unsafe { FunctionTable::new(head, slots) };
+        Ok(Rc::new(Self { path: path.to_owned(), table }))
     }
 
     /// Path it was opened from.
@@ -53,84 +55,31 @@ impl Library {
         &self.path
     }
 
-    /// QNN's backend id: 3 CPU, 4 GPU, 6 HTP, 9 IR.
-    pub fn backend_id(&self) -> u32 {
-        self.head().backend_id
-    }
-
-    /// Provider name.
-    pub fn provider_name(&self) -> String {
-        text(self.head().provider_name)
-    }
-
-    /// Core API version, `major.minor.patch`.
-    pub fn core_api(&self) -> String {
-        version_text(self.head().core_version)
-    }
-
-    /// Backend API version.
-    pub fn backend_api(&self) -> String {
-        version_text(self.head().backend_version)
-    }
-
-    /// The library's own build id; needs no handle.
-    pub fn build_id(&self) -> Option<String> {
-        let get: sys::GetBuildIdFn = self.function(sys::slots::core::BACKEND_GET_BUILD_ID, "backendGetBuildId").ok()?;
-        let mut id: *const c_char = std::ptr::null();
-        // SAFETY: the out pointer is valid; the text belongs to the library.
-        let code = unsafe { get(&raw mut id) };
-        (code == 0 && !id.is_null()).then(|| text(id))
-    }
-
-    /// True if the library says that it has a capability.
-    pub fn has_capability(&self, key: u32) -> bool {
-        let Ok(has) =
-            self.function::<sys::HasCapabilityFn>(sys::slots::core::PROPERTY_HAS_CAPABILITY, "propertyHasCapability")
-        else {
-            return false;
-        };
-        // SAFETY: takes a number only.
-        unsafe { has(key) == 0 }
-    }
-
-    pub(super) fn head(&self) -> &InterfaceHead {
-        // SAFETY: see `open`.
-        unsafe { &*self.head }
-    }
-
-    /// Number of slots of the table.
-    pub(super) fn slots(&self) -> usize {
-        self.slots
-    }
-
-    /// The raw pointer in a slot.
-    pub(super) fn raw(&self, slot: usize) -> *const c_void {
-        if slot >= self.slots {
-            return std::ptr::null();
-        }
-        // SAFETY: the table of `slots` pointers follows the 40-byte head; the bound was checked just above.
-        unsafe { *self.head.add(1).cast::<*const c_void>().add(slot) }
+    /// Its functions.
+    pub fn table(&self) -> FunctionTable {
+        self.table
     }
 
     /// The function in a slot. `F` must be the function type of that slot.
     pub(super) fn function<F: Copy>(&self, slot: usize, function: &'static str) -> Result<F, QnnError> {
-        as_function(self.raw(slot)).ok_or_else(|| QnnError::MissingFunction { path: self.path.clone(), function, slot })
+        self.table.function(slot, function).map_err(|error| self.explain(error))
     }
 
     /// Turns a returned value into a result, with the library's own text for the code.
     pub(super) fn check(&self, call: &'static str, value: u64) -> Result<(), QnnError> {
-        if value == 0 {
-            return Ok(());
-        }
-        Err(QnnError::Call { call, code: value & 0xffff, text: self.message(value) })
+        if value == 0 { Ok(()) } else { Err(self.explain(TableError::Call { call, value })) }
     }
 
-    fn message(&self, value: u64) -> Option<String> {
-        let get: sys::ErrorGetMessageFn = self.function(sys::slots::core::ERROR_GET_MESSAGE, "errorGetMessage").ok()?;
-        let mut message: *const c_char = std::ptr::null();
-        // SAFETY: needs no handle; the out pointer is valid; the text belongs to the library.
-        let code = unsafe { get(value, &raw mut message) };
-        (code == 0 && !message.is_null()).then(|| text(message))
+    /// The error of a function of the table, with the file it came from and the library's own text.
+    pub(super) fn explain(&self, error: TableError) -> QnnError {
+        match error {
+            TableError::MissingFunction { function, slot } => {
+                QnnError::MissingFunction { path: self.path.clone(), function, slot }
+            }
+            TableError::Call { call, value } => {
+                QnnError::Call { call, code: value & 0xffff, text: self.table.message(value) }
+            }
+        }
     }
 }
 
@@ -222,13 +171,6 @@ fn provider(path: &Path, symbol: &CStr, symbol_name: &'static str) -> Result<*co
 fn linker_message(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error).map(ToString::to_string);
     source.unwrap_or_else(|| error.to_string())
-}
-
-/// A non-null pointer as a function of type `F`.
-pub(super) fn as_function<F: Copy>(raw: *const c_void) -> Option<F> {
-    const { assert!(size_of::<F>() == size_of::<*const c_void>()) };
-    // SAFETY: `F` is a function pointer type of pointer size, and the slot's type is the caller's promise.
-    (!raw.is_null()).then(|| unsafe { std::mem::transmute_copy::<*const c_void, F>(&raw) })
 }
 
 /// Counts the slots after the head that are null or point into executable memory.

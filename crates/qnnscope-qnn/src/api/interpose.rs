@@ -7,18 +7,17 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::htp::GraphOptions;
-use super::interface::{as_function, text};
+use super::interface::text;
 use super::log;
-use super::recording::{KnownTensor, OpenGraph, Recording, Refusal, params};
-use super::tensor::{describe, records};
+use super::recording::{ContextKey, GraphKey, Owner, Recorder, Recording, Refusal};
+use super::table::as_function;
+use super::tensor::records;
 use super::verdict::{Answer, Judge};
 use super::{Backend, Context, Library};
 use crate::ASKING;
 use crate::sys::{self, Handle};
-use qnnscope_core::models::{Graph, TensorKind};
-use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Who answers the calls of the composing model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,8 +93,8 @@ struct State {
     backend: BackendHandle,
     real: Real,
     options: GraphOptions,
-    graphs: Vec<OpenGraph>,
-    context_tensors: HashMap<u32, KnownTensor>,
+    recorder: Arc<Recorder>,
+    context: ContextKey,
     refusals: Vec<Refusal>,
     judge: Judge,
     options_refused: Option<u64>,
@@ -116,26 +115,27 @@ const NOT_SUPPORTED: u64 = 1000;
 /// The function table with our entries in place; begins a recording.
 pub(super) fn begin(composition: &Composition<'_>) -> Vec<*const c_void> {
     let Composition { library, mode, options, .. } = *composition;
+    let from = library.table();
     let real = Real {
-        validate: as_function(library.raw(sys::slots::core::BACKEND_VALIDATE_OP_CONFIG)),
-        graph_create: as_function(library.raw(sys::slots::core::GRAPH_CREATE)),
-        add_node: as_function(library.raw(sys::slots::core::GRAPH_ADD_NODE)),
-        graph_tensor: as_function(library.raw(sys::slots::core::TENSOR_CREATE_GRAPH_TENSOR)),
-        context_tensor: as_function(library.raw(sys::slots::core::TENSOR_CREATE_CONTEXT_TENSOR)),
+        validate: as_function(from.raw(sys::slots::core::BACKEND_VALIDATE_OP_CONFIG)),
+        graph_create: as_function(from.raw(sys::slots::core::GRAPH_CREATE)),
+        add_node: as_function(from.raw(sys::slots::core::GRAPH_ADD_NODE)),
+        graph_tensor: as_function(from.raw(sys::slots::core::TENSOR_CREATE_GRAPH_TENSOR)),
+        context_tensor: as_function(from.raw(sys::slots::core::TENSOR_CREATE_CONTEXT_TENSOR)),
     };
     *state() = Some(State {
         mode,
         backend: BackendHandle(composition.backend),
         real,
         options,
-        graphs: Vec::new(),
-        context_tensors: HashMap::new(),
+        recorder: Arc::default(),
+        context: ContextKey::of(composition.context),
         refusals: Vec::new(),
         judge: Judge::default(),
         options_refused: None,
         next_id: 1,
     });
-    let mut table: Vec<*const c_void> = (0..library.slots()).map(|slot| library.raw(slot)).collect();
+    let mut table: Vec<*const c_void> = (0..from.slots()).map(|slot| from.raw(slot)).collect();
     if mode != Mode::Forward {
         // Nothing of the backend may be called with the stand-in handles; capabilities need none.
         for (slot, entry) in table.iter_mut().enumerate() {
@@ -158,12 +158,17 @@ pub(super) fn finish() -> Recording {
     match state().take() {
         None => Recording::default(),
         Some(state) => Recording {
-            graphs: state.graphs.into_iter().map(|open| open.graph).collect(),
+            graphs: state.recorder.take(state.context),
             refusals: state.refusals,
             verdicts: state.judge.verdicts,
             options_refused: state.options_refused,
         },
     }
+}
+
+/// The recorder of the composition that goes on. It locks by itself, so the state is not held while it reads.
+fn recorder() -> Option<Arc<Recorder>> {
+    state().as_ref().map(|state| state.recorder.clone())
 }
 
 extern "C" fn not_supported() -> u64 {
@@ -232,7 +237,8 @@ unsafe extern "C" fn on_graph_create(
     }
     let code = match mode {
         Mode::RecordOnly | Mode::Ask => {
-            let number = state().as_ref().map_or(1, |state| state.graphs.len() + 1);
+            let made = |state: &State| state.recorder.graph_count(ContextKey::of(context));
+            let number = state().as_ref().map_or(1, |state| made(state) + 1);
             // SAFETY: the caller's out pointer, checked above. The handle is only ever compared, never followed.
             unsafe { *out = std::ptr::without_provenance_mut(number) };
             0
@@ -261,18 +267,8 @@ unsafe extern "C" fn on_graph_create(
         && let Some(state) = &mut *state()
     {
         // SAFETY: the call succeeded, so the handle was written.
-        let handle = unsafe { *out } as usize;
-        state.graphs.push(OpenGraph {
-            handle,
-            graph: Graph {
-                name: text(name),
-                inputs: Vec::new(),
-                outputs: Vec::new(),
-                ops: Vec::new(),
-                parameter_bytes: 0,
-            },
-            tensors: HashMap::new(),
-        });
+        let graph = GraphKey::of(unsafe { *out });
+        state.recorder.graph_created(ContextKey::of(context), graph, text(name));
     }
     code
 }
@@ -351,22 +347,12 @@ unsafe fn create_tensor(graph: Option<Handle>, owner: Handle, tensor: *mut sys::
     }
     // SAFETY: the record is valid for both versions up to the buffer; later fields are not read.
     let raw = unsafe { &*tensor };
-    let info = describe(raw);
-    let bytes = if info.kind == TensorKind::Static { u64::from(raw.body.buffer.size) } else { 0 };
-    let id = raw.body.id;
-    if let Some(state) = &mut *state() {
-        let known = KnownTensor { info, bytes };
-        match graph {
-            None => {
-                state.context_tensors.insert(id, known);
-            }
-            Some(graph) => {
-                if let Some(open) = state.graphs.iter_mut().rev().find(|open| open.handle == graph as usize) {
-                    open.graph.parameter_bytes = open.graph.parameter_bytes.saturating_add(bytes);
-                    open.tensors.insert(id, known);
-                }
-            }
-        }
+    if let Some(recorder) = recorder() {
+        let owner = match graph {
+            None => Owner::Context(ContextKey::of(owner)),
+            Some(graph) => Owner::Graph(GraphKey::of(graph)),
+        };
+        recorder.tensor_created(owner, raw);
     }
     0
 }
@@ -391,16 +377,10 @@ unsafe extern "C" fn on_add_node(graph: Handle, op: sys::OpConfig) -> u64 {
             return code;
         }
     }
-    let inputs = records(op.v1.inputs, op.v1.input_count);
-    let outputs = records(op.v1.outputs, op.v1.output_count);
-    let params = params(&op);
-    if let Some(state) = &mut *state() {
-        let State { graphs, context_tensors, judge, .. } = state;
-        let found = graphs.iter_mut().enumerate().rev().find(|(_, open)| open.handle == graph as usize);
-        if let Some((number, open)) = found {
-            judge.place(number, open.graph.ops.len());
-            open.add_op(&op, &inputs, &outputs, params, context_tensors);
-        }
+    if let Some(place) = recorder().and_then(|recorder| recorder.op_added(GraphKey::of(graph), &op))
+        && let Some(state) = &mut *state()
+    {
+        state.judge.place(place.graph, place.op);
     }
     0
 }
