@@ -140,7 +140,7 @@ impl State {
             Event::PhaseStarted { phase, budget } => match (self.budgets.get(phase), &budget) {
                 // Its inferences go on from where they were.
                 (Some(Budget::Iterations(all)), Budget::Iterations(_)) if is_later => {
-                    *budget = Budget::Iterations(*all)
+                    *budget = Budget::Iterations(*all);
                 }
                 (Some(Budget::AtLeast { iterations, .. }), Budget::AtLeast { seconds, .. }) if is_later => {
                     *budget = Budget::AtLeast { iterations: *iterations, seconds: *seconds };

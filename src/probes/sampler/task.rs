@@ -51,6 +51,35 @@ enum End {
     Failed(String),
 }
 
+/// Whether the loop names what it reads, because it fell silent for no known reason; what it is reading if it does.
+#[derive(Debug, Clone, Copy)]
+enum Marks {
+    Off,
+    On(Option<usize>),
+}
+
+impl Marks {
+    fn are_on(self) -> bool {
+        matches!(self, Self::On(_))
+    }
+
+    fn reading(self) -> Option<usize> {
+        if let Self::On(reading) = self { reading } else { None }
+    }
+
+    fn begin(&mut self, source: usize) {
+        if let Self::On(reading) = self {
+            *reading = Some(source);
+        }
+    }
+
+    fn read(&mut self) {
+        if let Self::On(reading) = self {
+            *reading = None;
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Task {
     device: Device,
@@ -60,8 +89,7 @@ pub struct Task {
     root: Root,
     source: Source,
     period_us: u64,
-    /// Goes on after a lost link.
-    persists: bool,
+    options: Options,
     pid: Option<u32>,
     suspended_us: Option<u64>,
     state: State,
@@ -89,10 +117,7 @@ pub struct Task {
     slow_heard: Instant,
     /// When the second stream is to be started again.
     slow_due: Option<Instant>,
-    /// The loop names what it reads, because it fell silent for no known reason.
-    marked: bool,
-    /// What such a loop is reading.
-    reading: Option<usize>,
+    marks: Marks,
     /// Why there are no samples now, as it was told.
     interrupted: Option<String>,
 }
@@ -114,7 +139,7 @@ impl Task {
             device,
             source,
             period_us: options.rate.period_us(),
-            persists: options.persists,
+            options,
             pid: options.pid,
             suspended_us: options.suspended_us,
             costs_us: BTreeMap::new(),
@@ -137,8 +162,7 @@ impl Task {
             slow_reading: None,
             slow_heard: Instant::now(),
             slow_due: None,
-            marked: false,
-            reading: None,
+            marks: Marks::Off,
             interrupted: None,
         }
     }
@@ -146,7 +170,8 @@ impl Task {
     /// One life of the loop: start, clock, timing, sampling.
     async fn life(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>) -> End {
         let mut main = Link::start(&self.device, self.root);
-        (self.last_seq, self.last_device_us, self.asking, self.reading) = (None, None, None, None);
+        (self.last_seq, self.last_device_us, self.asking) = (None, None, None);
+        self.marks.read();
         self.tally = Tally::default();
         let mut early = Vec::new();
         let started = async {
@@ -230,7 +255,7 @@ impl Task {
             self.source.send(None, Event::CounterSetDeclared(set)).await;
         }
         let pid = self.pid_word();
-        let groups = script::groups(&self.state.sources, &self.split, self.period_us, self.marked);
+        let groups = script::groups(&self.state.sources, &self.split, self.period_us, self.marks.are_on());
         main.send(&format!("{groups}k={pid}\ngo\n"));
         self.last_device_us = None;
         if self.split.slow.is_empty() {
@@ -303,7 +328,7 @@ impl Task {
                 },
                 _ = align.tick() => self.realign(main).await,
                 () = tokio::time::sleep_until(heard + silence) => {
-                    if let Some(source) = self.reading.filter(|source| self.hanging.insert(*source)) {
+                    if let Some(source) = self.marks.reading().filter(|source| self.hanging.insert(*source)) {
                         self.say_hanging(source).await;
                     }
                     return End::Silent;
@@ -390,7 +415,7 @@ impl Task {
     async fn take(&mut self, main: &Link, line: &[u8]) -> bool {
         match parse(line) {
             Some(Line::Tick { seq, stamp, groups, values }) => {
-                self.reading = None;
+                self.marks.read();
                 self.state.take(values);
                 let device_us = self.moment(main, stamp).await.device_us;
                 self.count(seq, device_us).await;
@@ -403,7 +428,7 @@ impl Task {
             }
             Some(Line::Pong { token, stamp }) => self.answered(main, token, stamp).await,
             Some(Line::Cost { cpu_ns }) => self.report(cpu_ns).await,
-            Some(Line::Timing { source }) => self.reading = Some(source),
+            Some(Line::Timing { source }) => self.marks.begin(source),
             _ => {}
         }
         true

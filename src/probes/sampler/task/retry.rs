@@ -1,6 +1,6 @@
 //! One life of the loop after another: what becomes of sampling when the device falls silent or the link breaks.
 
-use super::{Command, End, SILENCE_LIMIT, Task};
+use super::{Command, End, Marks, SILENCE_LIMIT, Task};
 use crate::event::{Event, SamplerEnded};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -24,20 +24,20 @@ impl Task {
                 End::Changed => continue,
                 // Each file that hangs takes a life of its own to be found, and the next one begins at once.
                 End::Silent if self.hanging.len() > known => {
-                    self.marked = false;
+                    self.marks = Marks::Off;
                     failures = 0;
                     self.interrupted_by_file().await;
                     continue;
                 }
                 End::Silent => {
                     // What timing cannot find, because it hangs only now and then, the loop itself has to name.
-                    self.marked = true;
-                    if !self.persists && failures > MAX_SILENCES {
+                    self.marks = Marks::On(None);
+                    if !self.options.persists && failures > MAX_SILENCES {
                         break Some("the device does not answer".to_owned());
                     }
                     format!("nothing came for {} s", SILENCE_LIMIT.as_secs())
                 }
-                End::Lost(reason) if self.persists => reason,
+                End::Lost(reason) if self.options.persists => reason,
                 End::Lost(reason) | End::Failed(reason) => break Some(reason),
             };
             self.interrupt(why).await;

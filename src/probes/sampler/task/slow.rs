@@ -76,7 +76,7 @@ impl Task {
             match self.slow_reading.filter(|source| self.hanging.insert(*source)) {
                 Some(source) => self.say_hanging(source).await,
                 None => {
-                    self.log(&format!("the slow counters of {} do not come: starting again", self.device.id())).await
+                    self.log(&format!("the slow counters of {} do not come: starting again", self.device.id())).await;
                 }
             }
             tokio::spawn(hung.kill());
