@@ -5,6 +5,7 @@
 mod support;
 
 use serde_json::Value;
+use std::time::Duration;
 use support::device::Bench;
 use support::virtual_device::Snapshot;
 use support::{demo_int8, number};
@@ -124,6 +125,56 @@ fn a_counter_that_vanishes_is_a_gap_with_its_reason() {
     recording.until("counter_gap", |gap| gap["reason"] == "refused");
     let run = recording.wait();
     assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+}
+
+/// Readings of counters of the device behind an event of the session.
+fn readings_after(run: &support::device::Recorded, at: impl Fn(&Value) -> bool) -> usize {
+    let from = run.events.iter().position(at).expect("the event is there");
+    run.events[from..].iter().filter(|event| event["counters"].get("set").is_some()).count()
+}
+
+#[test]
+fn a_counter_file_that_hangs_is_given_up_and_the_others_go_on() {
+    const HANGS: &str = "/sys/devices/system/cpu/cpufreq/policy0/scaling_cur_freq";
+    let bench = Bench::new(Snapshot::Sm8650User);
+    // Each round of the tool makes its process known to the sampler; that is no sign that the sampler goes on.
+    let recording = bench.start(&demo_int8(), "-b htp --duration 20s --warmup 0 --profiling basic");
+    recording.until("counters", |sample| sample.get("set").is_some());
+    bench.device.slow_down(HANGS, Duration::from_secs(3600), "1000000\n");
+    let given_up = |set: &Value| {
+        let of = set["counters"].as_array().into_iter().flatten();
+        of.clone().any(|info| info["id"] == "cpu.freq.policy0" && info["unavailable"] == "does not answer")
+    };
+    recording.until("counter_set_declared", given_up);
+    let run = recording.wait();
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    assert!(run.logged(HANGS), "the file is named: {:#?}", run.log());
+    let after = readings_after(&run, |event| given_up(&event["counter_set_declared"]));
+    assert!(after > 40, "{after} readings after the file was given up");
+    let device = &run.done.json()["device_counters"][0];
+    let gap = &device["gaps"][0];
+    assert!(gap["reason"].as_str().unwrap().contains(HANGS), "{device:#}");
+    let seconds = number(&gap["seconds"]);
+    assert!((2.0..15.0).contains(&seconds) && gap["lasts"] == false, "{gap:#}");
+    assert!(number(&device["mean_rate_hz"]) < 20.0, "{device:#}");
+    let shells =
+        "for p in /proc/[0-9]*; do grep -aq schedstat $p/cmdline 2>/dev/null && [ $p != /proc/$$ ] && echo $p; done";
+    assert_eq!(bench.shell(shells), "", "no shell is left in the file");
+}
+
+#[test]
+fn sampling_goes_on_after_a_lost_link_and_the_gap_is_told() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let recording = bench.start(&demo_int8(), "-b cpu --duration 12s --warmup 0 --profiling basic");
+    recording.until("inferences", |batch| batch["phase"] == "clean");
+    bench.device.drop_link();
+    let run = recording.wait();
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    let ended = |event: &Value| event["sampler_ended"]["resumes"] == true;
+    assert!(readings_after(&run, ended) > 40);
+    let device = &run.done.json()["device_counters"][0];
+    let gap = &device["gaps"][0];
+    assert!(gap["reason"].as_str().unwrap().contains(&bench.device.serial()) && gap["lasts"] == false, "{gap:#}");
 }
 
 #[test]

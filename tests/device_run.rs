@@ -193,6 +193,106 @@ fn ctrl_c_ends_the_tool_on_the_device_and_keeps_the_figures() {
     assert_eq!(bench.tools_left(), "");
 }
 
+/// What is left of runs in our folder on the device.
+fn runs_left(bench: &Bench) -> String {
+    bench.shell("ls /data/local/tmp/qnnscope 2>/dev/null | grep run-")
+}
+
+/// Processes of ours that are left on the device.
+fn processes_left(bench: &Bench) -> String {
+    // The shell that looks has these words in its own command.
+    bench.shell(
+        "for p in /proc/[0-9]*; do c=$(cat $p/cmdline 2>/dev/null | tr '\\0' ' '); case $c in *looks*) ;; \
+         *tmp/qnnscope*|*logcat*threadtime*|*schedstat*) echo \"$p $c\";; esac; done; : looks",
+    )
+}
+
+#[track_caller]
+fn until_empty(what: impl Fn() -> String) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while !what().is_empty() {
+        assert!(std::time::Instant::now() < deadline, "{}", what());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn nothing_is_left_on_the_device_after_a_run() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let run = bench.run(&demo_int8(), "-b cpu -n 5 --warmup 0 --profiling basic");
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    assert_eq!(runs_left(&bench), "");
+    until_empty(|| processes_left(&bench));
+}
+
+#[test]
+fn a_run_removes_what_a_killed_one_left_and_keeps_the_files() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let recording = bench.start(&demo_int8(), LONG);
+    measured(&recording);
+    assert!(!processes_left(&bench).is_empty());
+    support::send(recording.running.pid(), rustix::process::Signal::KILL);
+    // A process that nobody waited for is still there.
+    drop(recording.wait());
+    until_empty(|| processes_left(&bench));
+    assert_eq!(runs_left(&bench).lines().count(), 1, "nobody was there to remove it");
+    let run = bench.run(&demo_int8(), "-b cpu -n 3 --warmup 0 --profiling basic");
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    assert!(run.logged("sent 0 files"), "the files stay: {:#?}", run.log());
+    assert_eq!(runs_left(&bench), "");
+}
+
+#[test]
+fn two_runs_at_once_on_a_device_are_told_of_each_other() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let first = bench.start(&demo_int8(), "-b cpu --duration 20s --warmup 0 --profiling basic");
+    measured(&first);
+    let second = bench.run(&demo_int8(), "-b cpu -n 3 --warmup 0 --profiling basic");
+    assert_eq!(second.done.code(), 0, "{}", second.done.stderr);
+    let warned = |run: &support::device::Recorded| run.result()["confounds"].to_string();
+    assert!(warned(&second).contains("another_run"), "{}", warned(&second));
+    let first = first.wait();
+    assert_eq!(first.done.code(), 0, "the second run leaves the first one's files alone: {}", first.done.stderr);
+    assert!(warned(&first).contains("another_run"), "{}", warned(&first));
+    let alone = bench.run(&demo_int8(), "-b cpu -n 3 --warmup 0 --profiling basic");
+    assert!(!warned(&alone).contains("another_run"), "{}", warned(&alone));
+}
+
+#[test]
+fn a_link_that_is_lost_while_files_are_sent_is_waited_for() {
+    let options = Options { delay: Duration::from_millis(8), ..Options::default() };
+    let bench = Bench::with(Snapshot::Sm8650User, options);
+    let recording = bench.start(&demo_int8(), "-b cpu -n 3 --warmup 0 --profiling basic");
+    recording.until("files_sent", |sent| sent["done_bytes"].as_u64().unwrap() > 0);
+    bench.device.drop_link();
+    recording.until("log", |line| line["text"].as_str().unwrap().contains("waiting up to"));
+    bench.device.set_delay(Duration::ZERO);
+    let run = recording.wait();
+    assert_eq!(run.done.code(), 0, "{}\n{:#?}", run.done.stderr, run.log());
+    assert!(run.logged("is back"), "{:#?}", run.log());
+    assert_eq!(run.result()["latency_us"]["samples"], 3);
+    assert_eq!(runs_left(&bench), "");
+}
+
+#[test]
+fn the_logs_of_all_rounds_are_kept() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("net-run.log");
+    let flags = format!("-b cpu -n 30 --warmup 0 --profiling basic --save-profile-log {}", log.display());
+    let run = bench.run(&demo_int8(), &flags);
+    assert_eq!(run.done.code(), 0, "{}", run.done.stderr);
+    assert!(run.all("round_started").len() >= 2);
+    // What the run has of its inferences is in the kept logs, once each: also the first one of every round, which it warms up with.
+    let read = Qnnscope::on(&runtime_247()).arg("profile-log").arg(&log).args(["--format", "csv"]).finish();
+    assert_eq!(read.code(), 0, "{}", read.stderr);
+    let csv = String::from_utf8(read.stdout).unwrap();
+    let executions = csv.lines().filter(|line| line.contains("EXECUTE") && line.contains("ROOT")).count();
+    assert!(executions >= 30, "{executions} of 30 and more inferences:\n{}", &csv[..csv.len().min(2000)]);
+    let nowhere = bench.run(&demo_int8(), "-b cpu -n 1 --save-profile-log /no/such/folder/log");
+    assert_eq!(nowhere.done.code(), 2, "{}", nowhere.done.stderr);
+}
+
 #[test]
 fn kill_9_of_qnnscope_leaves_nothing_running_on_the_device() {
     let bench = Bench::new(Snapshot::Sm8650User);
@@ -236,7 +336,8 @@ fn a_device_without_space_says_how_much_is_missing() {
     let run = bench.run(&demo_int8(), "-b cpu -n 1");
     assert_eq!(run.done.code(), 1, "{}", run.done.stderr);
     let error = &run.result()["error"];
-    assert!(error["message"].as_str().unwrap().contains("no space left"), "{error:#}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("no space left") && message.contains("of room for logs"), "{message}");
     assert!(error["hint"].as_str().unwrap().contains("qnnscope clean"), "{error:#}");
 }
 

@@ -297,6 +297,33 @@ fn a_run_on_a_phone_shows_layers_and_counters_and_lives_through_a_lost_link() {
     terminal.keys("q");
     terminal.wait_for("the end", |_| bench.tools_left().is_empty());
     assert_eq!(terminal.end(), 0);
+    let begun = Instant::now();
+    // The device's shell does it, with nobody waiting for it.
+    while !bench.shell("ls /data/local/tmp/qnnscope | grep run-").is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "the folder of the run is not removed");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn heat_is_on_the_first_screen_of_a_small_terminal_and_a_lost_device_is_waited_for() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let (server, serial) = (format!("127.0.0.1:{}", bench.server.port()), bench.device.serial());
+    let sdk = bench.sdk.root().to_str().unwrap().to_owned();
+    let model = support::demo_int8().to_str().unwrap().to_owned();
+    let arguments = ["--adb-server", &server, "--device", &serial, "run", &model, "-b", "htp", "--duration", "5m"];
+    let mut terminal = Terminal::start(&arguments, 24, 80, &[("QNN_SDK_ROOT", &sdk)]);
+    terminal.wait_for("the NPU's temperature", |screen| screen.contents().contains("NPU nsp"));
+    terminal.wait_for_text("thermal status");
+    terminal.wait_for_text("ETA");
+    bench.device.refuse_connections(true);
+    bench.device.drop_link();
+    terminal.wait_for_text("waiting  for the device");
+    terminal.wait_for("no time left that nobody knows", |screen| !screen.contents().contains("ETA"));
+    bench.device.refuse_connections(false);
+    terminal.wait_for_text("ETA");
+    terminal.keys("q");
+    assert_eq!(terminal.end(), 0);
 }
 
 #[test]

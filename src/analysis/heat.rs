@@ -41,6 +41,19 @@ pub fn held_back<'a>(store: &'a Store, run: &'a Run) -> Vec<HeldBack<'a>> {
     found
 }
 
+/// Those of [`held_back`] that count: what holds back another part than the backend's does so only where inferences got slower.
+pub fn that_count<'a>(store: &'a Store, run: &'a Run, slower: bool) -> Vec<HeldBack<'a>> {
+    let mut held = held_back(store, run);
+    held.retain(|held| held.concerns_backend || slower && !held.from_start);
+    held
+}
+
+/// When the device began to hold something back that counts, host monotonic microseconds. There is one such moment, whoever
+/// tells it.
+pub fn throttled_from_us(store: &Store, run: &Run, slower: bool) -> Option<u64> {
+    that_count(store, run, slower).iter().map(|held| held.since_us).min().filter(|since_us| *since_us >= run.started_us)
+}
+
 /// True if any counter that could say so was read.
 pub fn can_tell(store: &Store, run: &Run) -> bool {
     watched(store, run)

@@ -30,6 +30,9 @@ pub struct Slowdown {
     pub percent: f64,
     /// What went with it.
     pub cause: Cause,
+    /// When the device began to hold something back, from the first clean inference on, seconds; 0 where it did so before.
+    /// The latency may follow later. Null where no counter says so, or where throttling is not the cause.
+    pub throttled_from_s: Option<f64>,
     /// The observations, each in a sentence.
     pub evidence: Vec<String>,
     /// What could not be read, so that it may be the cause unseen.
@@ -69,7 +72,12 @@ impl Slowdown {
     /// The slowdown in a sentence.
     pub fn text(&self) -> String {
         let (after, percent, cause) = (moment(self.after_s), self.percent, self.cause.text());
-        format!("slower from {after} on, by {percent:.0} % in the median: {cause}")
+        let onset = match self.throttled_from_s {
+            Some(0.0) => ", in force from the start".to_owned(),
+            Some(seconds) => format!(", which set in at {}", moment(seconds)),
+            None => String::new(),
+        };
+        format!("slower from {after} on, by {percent:.0} % in the median: {cause}{onset}")
     }
 }
 
@@ -101,6 +109,7 @@ pub(super) fn slowdown<'a>(
         after_s: windows[first].from_s,
         percent: 100.0 * (median / best - 1.0),
         cause: seen.cause(),
+        throttled_from_s: None,
         evidence: seen.evidence,
         not_read: seen.not_read,
     })

@@ -1,8 +1,9 @@
 //! A run over time: percentiles window by window, when it became slower and with what, and the steady state.
 
 use super::figures::Figures;
+use super::heat::throttled_from_us;
 use super::load::load;
-use super::slowdown::{Slowdown, slowdown};
+use super::slowdown::{Cause, Slowdown, slowdown};
 use super::window;
 use crate::event::Budget;
 use crate::store::nanoseconds;
@@ -114,7 +115,13 @@ pub fn sustained(store: &Store, run: &Run) -> Option<Sustained> {
     let steady = steady(&medians);
     Some(Sustained {
         window_s: width_s,
-        slowdown: slowdown(&medians, &windows, || load(store, run).ok()),
+        slowdown: slowdown(&medians, &windows, || load(store, run).ok()).map(|mut slow| {
+            if slow.cause == Cause::Throttling {
+                slow.throttled_from_s =
+                    throttled_from_us(store, run, true).map(|since_us| since_us.saturating_sub(from_us) as f64 / 1e6);
+            }
+            slow
+        }),
         unsteady: steady.err(),
         steady: steady.ok().map(|first| Steady {
             from_s: windows[first].from_s,
@@ -235,7 +242,6 @@ fn is_clock(id: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::slowdown::Cause;
     use super::*;
     use crate::analysis::testing::{Feed, plan};
     use crate::event::RunPlan;

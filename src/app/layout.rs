@@ -19,6 +19,8 @@ pub struct LayoutWishes {
     pub failure_rows: u16,
     /// There are latencies to show.
     pub latency: bool,
+    /// A device's counters are sampled.
+    pub counters: bool,
 }
 
 /// Areas of the panes; one that is not shown is empty.
@@ -163,6 +165,10 @@ fn small(layout: &mut Layout, body: Rect, wishes: LayoutWishes) {
         layout.details = rest;
         return;
     }
+    if wishes.counters && wishes.failure_rows == 0 && (22..38).contains(&height) && wishes.main != Pane::Host {
+        // Heat and throttling belong on the first screen.
+        (rest, layout.host) = split_bottom(rest, (rest.height * 2 / 5).clamp(4, 8));
+    }
     if height >= 38 {
         let (main, bottom) = split_bottom(rest, 10);
         rest = main;
@@ -224,7 +230,14 @@ mod tests {
     use super::*;
 
     fn wishes() -> LayoutWishes {
-        LayoutWishes { main: Pane::Layers, zoomed: None, details: false, failure_rows: 0, latency: true }
+        LayoutWishes {
+            main: Pane::Layers,
+            zoomed: None,
+            details: false,
+            failure_rows: 0,
+            latency: true,
+            counters: false,
+        }
     }
 
     fn areas(layout: &Layout) -> Vec<Rect> {
@@ -239,7 +252,10 @@ mod tests {
                 for details in [false, true] {
                     for failure_rows in [0, 6, 40] {
                         let area = Rect::new(0, 0, width, height);
-                        let layout = live(area, LayoutWishes { details, failure_rows, ..wishes() });
+                        let layout = live(
+                            area,
+                            LayoutWishes { details, failure_rows, counters: details != (width == 80), ..wishes() },
+                        );
                         let areas = areas(&layout);
                         let sum: u32 = areas.iter().map(|area| area.area()).sum();
                         assert_eq!(sum, area.area(), "{width}x{height} {layout:?}");
@@ -259,6 +275,16 @@ mod tests {
         assert_eq!(live(area, wishes()).layers.height, 11);
         let layout = live(area, LayoutWishes { main: Pane::Log, ..wishes() });
         assert_eq!((layout.log.height, layout.layers.height), (11, 0));
+    }
+
+    #[test]
+    fn a_devices_counters_are_on_the_first_screen() {
+        for (width, height, rows) in [(80, 24, 4), (100, 30, 6)] {
+            let area = Rect::new(0, 0, width, height);
+            let layout = live(area, LayoutWishes { counters: true, ..wishes() });
+            assert_eq!(layout.host.height, rows, "{width}x{height}");
+            assert!(layout.layers.height >= 6, "{layout:?}");
+        }
     }
 
     #[test]

@@ -178,6 +178,7 @@ impl View {
                 details: self.overlays.iter().any(|overlay| matches!(overlay, Overlay::Details { .. })),
                 failure_rows,
                 latency: self.shown.latency.count > 0,
+                counters: run.is_some_and(|run| store.device_counters().sampler(&run.plan.device).is_some()),
             },
         )
     }

@@ -8,8 +8,13 @@ use crate::event::{Event, SamplerReport, clean_text};
 use crate::probes::{CounterOptions, Discovery, Options, Rate, Sampler, discover};
 use crate::report::{CounterRow, CountersDocument, SamplingDocument, counters_text};
 use crate::session::Hub;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::sync::watch;
+
+/// Longest that the first reading is waited for.
+const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// Arguments of `qnnscope counters`.
 #[derive(Debug, clap::Args)]
@@ -63,7 +68,7 @@ async fn collect(args: &CountersArgs, options: &CounterOptions, global: &Global)
     let sampling = match args.sample {
         Some(seconds) => {
             let rate = if args.rate > 0.0 { Rate::Hertz(args.rate) } else { Rate::Max };
-            let sampler_options = Options { rate, pid: None, suspended_us: found.suspended_us };
+            let sampler_options = Options { rate, pid: None, suspended_us: found.suspended_us, persists: true };
             Some(sample(&device, root, &found, options, sampler_options, seconds).await)
         }
         None => None,
@@ -84,32 +89,54 @@ async fn sample(
     let counters = options.choose(found).0;
     let mut document = SamplingDocument::new(counters.len());
     let sampler = Sampler::start(device, root, counters, sampler_options, source);
+    let (begun, begun_at) = watch::channel(false);
+    let mut span_us: Option<(u64, u64)> = None;
+    let mut ticks: BTreeMap<u32, u64> = BTreeMap::new();
     let read = async {
         while let Some(record) = hub.next().await {
             match record.event {
-                Event::Counters(sample) => document.take(&sample.values),
+                Event::Counters(sample) => {
+                    document.take(&sample.values);
+                    *ticks.entry(sample.set).or_default() += 1;
+                    let first_us = span_us.map_or(sample.t_us, |(first_us, _)| first_us);
+                    span_us = Some((first_us, sample.t_us.max(first_us)));
+                    // Fails when the time is over.
+                    let _ = begun.send(true);
+                }
                 Event::SamplerReported(report) => document.report(&report),
                 Event::ClockAligned(clock) => document.uncertainty_us = Some(clock.uncertainty_us),
                 Event::SamplerEnded(ended) => document.ended = ended.reason,
+                // It goes on.
+                Event::CounterSetDeclared(_) => document.ended = None,
                 _ => {}
             }
         }
     };
     let stop = async {
         tokio::select! {
-            () = tokio::time::sleep(Duration::from_secs(seconds)) => {}
+            () = sampled_for(begun_at, Duration::from_secs(seconds)) => {}
             _ = setup::termination() => {}
         }
         sampler.stop().await;
     };
     tokio::join!(read, stop);
+    // Reports come once a second and miss the rest; what was read tells the whole time.
+    if let Some((first_us, last_us)) = span_us {
+        document.seconds = last_us.saturating_sub(first_us) as f64 / 1e6;
+        document.ticks = ticks.values().copied().max().unwrap_or(0);
+    }
     document
+}
+
+/// Until the first reading came and so much time went by. A device may give none.
+async fn sampled_for(mut begun: watch::Receiver<bool>, time: Duration) {
+    // Starting a shell and timing the files takes a moment; it is no time of sampling.
+    let _ = tokio::time::timeout(START_LIMIT, begun.wait_for(|begun| *begun)).await;
+    tokio::time::sleep(time).await;
 }
 
 impl SamplingDocument {
     fn report(&mut self, report: &SamplerReport) {
-        self.seconds += if report.rate_hz > 0.0 { report.ticks as f64 / report.rate_hz } else { 0.0 };
-        self.ticks += report.ticks;
         self.late += report.late;
         self.missed += report.missed;
         self.cpu_us_per_tick = report.cpu_us_per_tick.or(self.cpu_us_per_tick);

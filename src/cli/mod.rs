@@ -118,6 +118,9 @@ pub(crate) fn parses(arguments: &[String]) -> Result<(), clap::Error> {
     Cli::try_parse_from(std::iter::once("qnnscope").chain(arguments.iter().map(String::as_str))).map(drop)
 }
 
+/// Longest time for the last words to devices.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// Parses the command line and carries it out.
 pub fn main() -> ExitCode {
     let cli = match parse::parse() {
@@ -144,6 +147,7 @@ pub fn main() -> ExitCode {
         Some(Command::Runtime(args)) => runtime::runtime(args, &cli.global),
         Some(Command::Runner) => return crate::backends::qnn::runner::main(),
     };
+    crate::devices::settle(FAREWELL);
     match result {
         Ok(status) => ExitCode::from(status),
         Err(error) => {

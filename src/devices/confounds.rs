@@ -37,12 +37,15 @@ pub fn confounds(facts: &DeviceFacts) -> Vec<Confound> {
         if battery.is_externally_powered() {
             let source =
                 if battery.powered_by.is_empty() { "the tether".to_owned() } else { battery.powered_by.join(" and ") };
+            // A supply that gives less than the device takes lets the battery discharge all the same.
+            let state = match battery.status.as_str() {
+                "discharging" => format!("power comes over {source} while the battery is discharging"),
+                "full" | "not charging" => format!("power comes over {source}; the battery is {}", battery.status),
+                status => format!("the battery is {status} over {source}"),
+            };
             add(
                 "charging",
-                format!(
-                    "the battery is {} over {source}: it warms the device, and its current does not tell the chip's power",
-                    battery.status
-                ),
+                format!("{state}: it warms the device, and its current does not tell the chip's power"),
                 "use wireless adb and unplug it to measure energy",
             );
         }
@@ -127,6 +130,9 @@ mod tests {
             busy_processes: vec![BusyProcess { name: "game".to_owned(), cpu_percent: 93.0 }],
             ..facts()
         };
+        let discharging = DeviceFacts { battery: Some(battery("discharging", &["usb"], 80.0)), ..facts() };
+        let text = &confounds(&discharging)[0].observation;
+        assert!(text.starts_with("power comes over usb while the battery is discharging:"), "{text}");
         let ids: Vec<String> = confounds(&bad).into_iter().map(|confound| confound.id).collect();
         let expected = [
             "thermal_status",

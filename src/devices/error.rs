@@ -1,5 +1,6 @@
 //! What can go wrong between here and a device.
 
+use crate::text::bytes_text;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -32,8 +33,11 @@ pub enum DeviceError {
     Command { id: String, action: String, status: i32, message: String },
     #[error("cannot {action}: {source}")]
     Io { action: String, source: std::io::Error },
-    #[error("{id} has no space left for {what}: {needed_bytes} bytes are needed, {free_bytes} are free in {folder}")]
-    NoSpace { id: String, what: String, folder: String, needed_bytes: u64, free_bytes: u64 },
+    #[error(
+        "{id} has no space left for {what}: {} and {} of room for logs and outputs are needed, {} are free in {folder}",
+        bytes_text(*needed_bytes as f64), bytes_text(*reserve_bytes as f64), bytes_text(*free_bytes as f64)
+    )]
+    NoSpace { id: String, what: String, folder: String, needed_bytes: u64, reserve_bytes: u64, free_bytes: u64 },
 }
 
 impl DeviceError {
@@ -56,8 +60,7 @@ impl DeviceError {
             Self::Ambiguous { .. } => "choose one with --device SERIAL or $ANDROID_SERIAL",
             Self::NotReady { state, .. } => return state.advice().map(ToOwned::to_owned),
             Self::LinkLost { .. } => {
-                "check the cable or the network; what was measured up to here is kept, and the device is taken up \
-                 again when it is back"
+                "check the cable or the network, and try again; `qnnscope devices` shows whether the device is back"
             }
             Self::TimedOut { .. } => "the device is busy or hangs: `adb shell` by hand shows whether it answers at all",
             Self::NoSpace { .. } => {

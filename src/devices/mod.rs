@@ -13,7 +13,7 @@ mod soc;
 mod stream;
 mod watch;
 
-pub use adb::{AdbServer, AdbTransport, Attached, DEFAULT_PORT};
+pub use adb::{AdbServer, AdbTransport, Attached, DEFAULT_PORT, settle};
 pub use confounds::confounds;
 pub use describe::{free_bytes, meminfo, thermal_status};
 pub use device::{COMMAND_LIMIT, Device, FileError, Output, Pending, Progress, Transport};

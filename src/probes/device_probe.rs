@@ -1,4 +1,4 @@
-//! A device's counters over a session: found once, sampled while runs are made, taken up again after a lost link.
+//! A device's counters over a session: found once, sampled while runs are made, also after a lost link.
 
 use super::counter::Counter;
 use super::custom::{CustomError, default_path, load};
@@ -79,7 +79,7 @@ impl DeviceProbe {
         if counters.is_empty() {
             return Ok(None);
         }
-        let options = Options { rate, pid: None, suspended_us: found.suspended_us };
+        let options = Options { rate, pid: None, suspended_us: found.suspended_us, persists: true };
         let sampler = Sampler::start(device, root, counters.clone(), options, source.clone());
         Ok(Some(Self { device: device.clone(), root, counters, options, source: source.clone(), sampler }))
     }
@@ -89,8 +89,9 @@ impl DeviceProbe {
         self.sampler.watch(pid);
     }
 
-    /// Samples again if sampling has ended, as it does with a lost link.
+    /// The device is back, or a run begins: sampling goes on if it was interrupted or has ended.
     pub fn revive(&mut self) {
+        self.sampler.retry();
         if self.sampler.is_ended() {
             self.sampler =
                 Sampler::start(&self.device, self.root, self.counters.clone(), self.options, self.source.clone());

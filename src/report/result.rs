@@ -16,7 +16,7 @@ use crate::event::{
     SubStage, TensorData,
 };
 use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
-use crate::store::{PERCENTILES, Run, Store};
+use crate::store::{PERCENTILES, Run, SamplerState, SamplingGap, Store};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -76,12 +76,23 @@ struct Counter {
 struct DeviceCounters {
     device: String,
     rate_hz: Option<f64>,
+    planned_rate_hz: Option<f64>,
+    mean_rate_hz: Option<f64>,
+    gaps: Vec<SamplingGapResult>,
+    gaps_not_listed: u64,
     late_ticks: u64,
     missed_ticks: u64,
     cpu_us_per_tick: Option<f64>,
     clock_offset_us: Option<i64>,
     clock_uncertainty_us: Option<u64>,
     counters: Vec<Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct SamplingGapResult {
+    seconds: f64,
+    lasts: bool,
+    reason: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -280,6 +291,11 @@ fn device_counters(store: &Store) -> Vec<DeviceCounters> {
     devices.dedup();
     devices.sort_unstable();
     devices.dedup();
+    let gap = |gap: &SamplingGap| SamplingGapResult {
+        seconds: gap.to_us.unwrap_or(store.now_us()).saturating_sub(gap.from_us) as f64 / 1e6,
+        lasts: gap.to_us.is_none(),
+        reason: gap.reason.clone(),
+    };
     let of = |device: &str| {
         let sampler = all.sampler(device);
         let report = sampler.and_then(|sampler| sampler.report.as_ref());
@@ -288,6 +304,13 @@ fn device_counters(store: &Store) -> Vec<DeviceCounters> {
         DeviceCounters {
             device: device.to_owned(),
             rate_hz: report.map(|report| report.rate_hz),
+            planned_rate_hz: sampler
+                .and_then(|sampler| sampler.period_us)
+                .filter(|us| *us > 0)
+                .map(|us| 1e6 / us as f64),
+            mean_rate_hz: sampler.and_then(SamplerState::mean_rate_hz),
+            gaps: sampler.map_or_else(Vec::new, |sampler| sampler.gaps.iter().map(gap).collect()),
+            gaps_not_listed: sampler.map_or(0, |sampler| sampler.gaps_dropped),
             late_ticks: sampler.map_or(0, |sampler| sampler.late),
             missed_ticks: sampler.map_or(0, |sampler| sampler.missed),
             cpu_us_per_tick: report.and_then(|report| report.cpu_us_per_tick),

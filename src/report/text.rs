@@ -7,13 +7,15 @@ use super::verdicts::findings_text;
 use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
 use crate::diagnosis::{Fault, causes_text, diagnose_run};
 use crate::event::{RunStatus, SettingOutcome};
-use crate::store::{CounterSeries, PERCENTILES, Run, Store};
+use crate::store::{CounterSeries, DeviceSeries, PERCENTILES, Run, SamplerState, Store, by_importance};
 use crate::text::paragraph;
 use crate::text::{bytes_text, count_text, duration_text};
 use std::fmt::Write;
 
 /// Layers that are listed.
 const TOP_LAYERS: usize = 15;
+/// Counters of a device that are listed.
+const TOP_COUNTERS: usize = 20;
 /// Width of a share bar.
 const BAR: usize = 12;
 
@@ -335,9 +337,8 @@ fn device_counters(out: &mut String, store: &Store) {
     devices.dedup();
     for device in devices {
         let of_device = || all.series().iter().filter(|series| series.device == device);
-        let rows: Vec<String> = of_device().filter_map(|series| counter_summary(&series.series)).collect();
         let _ = writeln!(out, "\ncounters of {device}");
-        list(out, "  sampled", &rows);
+        counter_table(out, &by_importance(of_device()));
         let refused = of_device().filter(|series| series.series.info.unavailable.is_some()).count();
         if refused > 0 {
             let _ = writeln!(out, "  {refused} others cannot be read; `qnnscope counters --device {device}` says why");
@@ -347,12 +348,58 @@ fn device_counters(out: &mut String, store: &Store) {
             let cost = report.cpu_us_per_tick.map_or_else(|| "unknown".to_owned(), |us| format!("{us:.0} µs"));
             let _ = writeln!(
                 out,
-                "  sampler  {:.0} ticks/s, {} late, {} missed, {cost} of the device's CPU a tick",
-                report.rate_hz,
+                "  sampler  {:.1} ticks/s of {}, {} late, {} missed, {cost} of the device's CPU a tick",
+                sampler.and_then(SamplerState::mean_rate_hz).unwrap_or(report.rate_hz),
+                planned(sampler.and_then(|sampler| sampler.period_us)),
                 sampler.map_or(0, |sampler| sampler.late),
                 sampler.map_or(0, |sampler| sampler.missed)
             );
         }
+        for gap in all.sampler(device).map_or(&[][..], |sampler| &sampler.gaps) {
+            let us = gap.to_us.unwrap_or(store.now_us()).saturating_sub(gap.from_us);
+            let lasts = if gap.to_us.is_none() { " up to the end" } else { "" };
+            let _ = writeln!(out, "  no readings for {}{lasts}: {}", duration_text(us as f64), gap.reason);
+        }
+    }
+}
+
+/// The counters that moved, most telling first, one a line. Those that did not are told by their number, but for the ones that
+/// say by standing still that nothing was held back.
+fn counter_table(out: &mut String, counters: &[&DeviceSeries]) {
+    let (mut lines, mut still, mut more) = (0, 0, 0);
+    for series in counters.iter().map(|counter| &counter.series) {
+        let Some((mean, min, max)) = series.summary() else { continue };
+        let says_by_standing_still = series.info.id == "service.thermal.status";
+        if min >= max && !says_by_standing_still {
+            still += 1;
+        } else if lines == TOP_COUNTERS {
+            more += 1;
+        } else {
+            lines += 1;
+            let unit = &series.info.unit;
+            let (mean, min, max) = (counter_value(mean, unit), counter_value(min, unit), counter_value(max, unit));
+            let label = shortened(&series.info.label, 30);
+            let _ = writeln!(out, "  {label:<30} mean {mean:>12}  {min} to {max}");
+        }
+    }
+    let mut rest = Vec::new();
+    if more > 0 {
+        rest.push(format!("{more} more moved"));
+    }
+    if still > 0 {
+        rest.push(format!("{still} did not change"));
+    }
+    if !rest.is_empty() {
+        let _ = writeln!(out, "  {}; --json has them all", rest.join(", "));
+    }
+}
+
+/// The rate that was asked for.
+fn planned(period_us: Option<u64>) -> String {
+    match period_us {
+        Some(0) => "as many as it gives".to_owned(),
+        Some(us) => format!("{:.0} planned", 1e6 / us as f64),
+        None => "an unknown number planned".to_owned(),
     }
 }
 
@@ -367,14 +414,18 @@ fn counters(out: &mut String, store: &Store) {
     }
 }
 
-/// Mean and largest value of a counter.
-fn counter_summary(series: &CounterSeries) -> Option<String> {
-    let (mean, _, max) = series.summary()?;
-    let show = |value: f64| match series.info.unit.as_str() {
+fn counter_value(value: f64, unit: &str) -> String {
+    match unit {
         "bytes" => bytes_text(value),
         "" => format!("{value:.2}"),
         unit if value.abs() < 10.0 => format!("{value:.2} {unit}"),
         unit => format!("{value:.0} {unit}"),
-    };
+    }
+}
+
+/// Mean and largest value of a counter.
+fn counter_summary(series: &CounterSeries) -> Option<String> {
+    let (mean, _, max) = series.summary()?;
+    let show = |value: f64| counter_value(value, &series.info.unit);
     Some(format!("{} {} (max {})", series.info.label, show(mean), show(max)))
 }

@@ -1,6 +1,7 @@
 //! Time series of counters, bounded by age.
 
 use super::history::{History, Span};
+use super::sampling::{FRESH_PERIODS, FRESH_US, SamplerState};
 use crate::event::{
     ClockAligned, CounterGap, CounterInfo, CounterSample, CounterSet, Gap, SamplerEnded, SamplerReport,
 };
@@ -104,19 +105,24 @@ pub struct DeviceSeries {
     pub series: CounterSeries,
 }
 
-/// How well a device is sampled.
-#[derive(Debug, Clone, Default)]
-pub struct SamplerState {
-    /// The latest report.
-    pub report: Option<SamplerReport>,
-    /// Late ticks of the whole session.
-    pub late: u64,
-    /// Planned ticks of the whole session that were not taken.
-    pub missed: u64,
-    /// How the device's clock relates to the host's.
-    pub clock: Option<ClockAligned>,
-    /// How sampling ended, if it did.
-    pub ended: Option<SamplerEnded>,
+impl DeviceSeries {
+    /// Age of the newest reading at a moment, microseconds, if it is too old to be the current value: older than three
+    /// periods, or while the device is not sampled. `None` also where nothing was read before that moment.
+    pub fn old_us(&self, now_us: u64) -> Option<u64> {
+        let points = self.series.points();
+        let end = points.partition_point(|(t_us, _)| *t_us <= now_us);
+        let age_us = now_us.saturating_sub(points.get(end.checked_sub(1)?)?.0);
+        (age_us > (self.period_us * FRESH_PERIODS).max(FRESH_US)).then_some(age_us)
+    }
+}
+
+/// Counters that are read together.
+#[derive(Debug)]
+struct Set {
+    device: String,
+    period_us: u64,
+    /// Indices of the series.
+    series: Vec<usize>,
 }
 
 /// Counters of all devices.
@@ -124,7 +130,7 @@ pub struct SamplerState {
 pub struct DeviceCounters {
     series: Vec<DeviceSeries>,
     /// Indices of the series of each set.
-    sets: BTreeMap<u32, Vec<usize>>,
+    sets: BTreeMap<u32, Set>,
     samplers: BTreeMap<String, SamplerState>,
 }
 
@@ -146,14 +152,18 @@ impl DeviceCounters {
             }
             indices.push(index);
         }
-        self.sets.insert(set.set, indices);
+        let (device, period_us) = (set.device.clone(), set.period_us);
+        self.sets.insert(set.set, Set { device, period_us, series: indices });
         self.samplers.entry(set.device.clone()).or_default().ended = None;
     }
 
     /// Takes a tick.
     pub fn push(&mut self, sample: &CounterSample) {
-        let Some(indices) = self.sets.get(&sample.set) else { return };
-        for (index, value) in indices.iter().zip(&sample.values) {
+        let Some(set) = self.sets.get(&sample.set) else { return };
+        if let Some(sampler) = self.samplers.get_mut(&set.device) {
+            sampler.tick(sample.set, set.period_us, sample.t_us);
+        }
+        for (index, value) in set.series.iter().zip(&sample.values) {
             if let Some(known) = self.series.get_mut(*index) {
                 known.series.push(sample.t_us, *value);
             }
@@ -162,7 +172,7 @@ impl DeviceCounters {
 
     /// Takes the beginning or end of a gap.
     pub fn gap(&mut self, gap: &CounterGap) {
-        let index = self.sets.get(&gap.set).and_then(|indices| indices.get(usize::try_from(gap.counter).ok()?));
+        let index = self.sets.get(&gap.set).and_then(|set| set.series.get(usize::try_from(gap.counter).ok()?));
         if let Some(known) = index.and_then(|index| self.series.get_mut(*index)) {
             known.gap = gap.reason;
         }
@@ -183,7 +193,11 @@ impl DeviceCounters {
 
     /// Takes the end of a sampler.
     pub fn end(&mut self, ended: &SamplerEnded) {
-        self.samplers.entry(ended.device.clone()).or_default().ended = Some(ended.clone());
+        let state = self.samplers.entry(ended.device.clone()).or_default();
+        if let Some(reason) = &ended.reason {
+            state.interrupt(reason);
+        }
+        state.ended = Some(ended.clone());
     }
 
     /// Counters in the order of their declaration.
@@ -232,5 +246,18 @@ mod tests {
         assert_eq!(of("b", "x").series.latest(), Some(3.0));
         assert_eq!(of("a", "y").series.points().iter().copied().collect::<Vec<_>>(), [(10, Some(2.0)), (30, None)]);
         assert_eq!((of("a", "y").gap, of("a", "x").gap), (Some(Gap::Refused), None));
+    }
+
+    #[test]
+    fn a_value_is_old_after_three_periods() {
+        let mut counters = DeviceCounters::default();
+        counters.declare(&CounterSet { period_us: 1_000_000, ..set(1, "a", &["x"]) });
+        assert_eq!(counters.series()[0].old_us(9_000_000), None, "nothing was read yet");
+        counters.push(&CounterSample { set: 1, t_us: 1_000_000, values: vec![Some(1.0)] });
+        let old = |now_us| counters.series()[0].old_us(now_us);
+        assert_eq!((old(4_000_000), old(4_000_001)), (None, Some(3_000_001)));
+        counters.declare(&set(2, "a", &["x"]));
+        let old = |now_us| counters.series()[0].old_us(now_us);
+        assert_eq!((old(1_500_000), old(1_500_001)), (None, Some(500_001)), "fast ones come in bursts");
     }
 }

@@ -6,14 +6,17 @@
 
 mod counters;
 mod history;
+mod importance;
 mod latency;
 mod launch;
 mod ops;
 mod pace;
 mod run;
+mod sampling;
 
-pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY, SamplerState};
+pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY};
 pub use history::Span;
+pub use importance::by_importance;
 pub use latency::{
     EXACT_LIMIT, LatencyStats, Launch, LaunchFigures, MAX_LAUNCHES, PERCENTILES, Percentile, SLOWEST_KEPT, Slow,
     nanoseconds,
@@ -22,6 +25,7 @@ pub use launch::LaunchFacts;
 pub use ops::{OpStats, OpTable};
 pub use pace::PaceStats;
 pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};
+pub use sampling::{SamplerState, SamplingGap};
 
 use crate::event::{DeviceChange, DeviceFacts, DeviceInfo, Event, LogLine, Record, RunId, SessionStarted};
 use std::collections::{BTreeMap, VecDeque};

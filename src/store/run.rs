@@ -314,11 +314,11 @@ impl Run {
             Event::Failed(failure) => self.failure = Some((**failure).clone()),
             Event::RunPlaced(placement) => self.placement = Some((**placement).clone()),
             Event::CheckFinished(result) => self.checks.push((**result).clone()),
+            // What is found later adds to what was found before the run.
             Event::ConfoundsFound(confounds) => {
                 for confound in confounds {
-                    if self.confounds.iter().all(|known| known.id != confound.id) {
-                        self.confounds.push(confound.clone());
-                    }
+                    self.confounds.retain(|known| known.id != confound.id);
+                    self.confounds.push(confound.clone());
                 }
             }
             Event::FilesSent(transfer) => self.transfer = Some(transfer.clone()),

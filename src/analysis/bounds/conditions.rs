@@ -1,7 +1,7 @@
 //! What bounds a run from outside: heat, clocks, other processes, a cold start, a model in pieces.
 
 use super::super::course::Block;
-use super::super::heat::{held_back, slows_with};
+use super::super::heat::{held_back, slows_with, that_count, throttled_from_us};
 use super::super::load::load;
 use super::super::window::{counter, watched};
 use super::super::{Evidence, Finding, FindingKind, Place, Severity};
@@ -36,9 +36,7 @@ fn bound(id: &'static str, severity: Severity, title: String, evidence: Vec<Evid
 /// is no sign of anything.
 pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> Option<Finding> {
     let slower = slower && !run.plan.simulated;
-    let held = held_back(store, run);
-    // What holds back another part counts only where inferences got slower.
-    let counts: Vec<_> = held.iter().filter(|held| held.concerns_backend || slower && !held.from_start).collect();
+    let counts = that_count(store, run, slower);
     let follows = if slower { slows_with(store, run, blocks) } else { None };
     let first = counts.iter().min_by_key(|held| held.since_us);
     if first.is_none() && follows.is_none() {
@@ -59,7 +57,7 @@ pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> 
         );
         evidence.push(Evidence::at(text.trim_end().to_owned(), follows.counter.place()));
     }
-    let onset = first.map(|first| first.since_us).filter(|since_us| *since_us >= run.started_us);
+    let onset = throttled_from_us(store, run, slower);
     let start_us = run.clean.window_us().map_or(run.started_us, |window| window.0);
     let title = match onset {
         Some(since_us) if since_us > start_us => {
@@ -95,7 +93,7 @@ pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
     }
     let windows_us = run.clean.windows_us();
     let prefix = match run.plan.backend {
-        Backend::Cpu => "cpu.freq.policy",
+        Backend::Cpu => "cpu.freq.",
         Backend::Gpu => "gpu.freq",
         Backend::Htp => "",
     };

@@ -8,15 +8,24 @@ use crate::app::theme::Meaning;
 use crate::app::view::View;
 use crate::app::widgets::{fit, fit_end, put, put_right, scroll_marks, sparkline, width};
 use crate::event::{Gap, clean_text};
-use crate::store::{CounterSeries, Run, Store};
+use crate::store::{CounterSeries, DeviceSeries, Run, SamplerState, Store, by_importance};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 /// One line of the pane.
 enum Row<'a> {
     Heading(String),
-    /// The device, unless it is this machine; the values; why there is none now.
-    Counter(Option<&'a str>, &'a CounterSeries, Option<Gap>),
+    /// The device, unless it is this machine; the values; whether there is one now.
+    Counter(Option<&'a str>, &'a CounterSeries, State),
+}
+
+/// Whether a counter has a current value.
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    /// Why it has none.
+    gap: Option<Gap>,
+    /// Age of its newest value where that is too old to be current, microseconds.
+    old_us: Option<u64>,
 }
 
 impl Row<'_> {
@@ -30,19 +39,23 @@ impl Row<'_> {
 
 /// Rows of the pane.
 pub fn count(view: &View, store: &Store) -> usize {
-    rows(store, view.run_of(store), &UNICODE).len()
+    rows(store, view.run_of(store), view.shown.at_us, &UNICODE).len()
 }
 
 /// Row of the selected counter, if it is known.
 pub fn position(view: &View, store: &Store) -> Option<usize> {
-    let rows = rows(store, view.run_of(store), &UNICODE);
+    let rows = rows(store, view.run_of(store), view.shown.at_us, &UNICODE);
     rows.iter().position(|row| row.is_selected(view.counter.as_ref()))
 }
 
 /// Draws the pane.
 pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let inner = context.frame(buf, area, Pane::Host, &[]);
-    let rows = rows(context.store, context.run, context.symbols());
+    let mut rows = rows(context.store, context.run, context.view.shown.at_us, context.symbols());
+    // Where there is room for a few only, they are the counters themselves.
+    if inner.height < 6 && context.view.scroll[2] == 0 && context.view.counter.is_none() {
+        rows.retain(|row| matches!(row, Row::Counter(..)));
+    }
     if rows.is_empty() {
         context.empty(buf, inner, "no counters of the host yet");
         return;
@@ -64,7 +77,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
                 let text = fit(text, room, context.symbols().ellipsis);
                 put(buf, inner, 1, y, &text, context.style(Meaning::Title));
             }
-            Row::Counter(_, series, gap) => counter(buf, inner, y, label_room, context, series, *gap),
+            Row::Counter(_, series, state) => counter(buf, inner, y, label_room, context, series, *state),
         }
     }
     if !context.rules {
@@ -73,28 +86,35 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
 }
 
 /// The device of the shown run first, what can be read before what cannot, then the host.
-fn rows<'a>(store: &'a Store, run: Option<&'a Run>, symbols: &Symbols) -> Vec<Row<'a>> {
+fn rows<'a>(store: &'a Store, run: Option<&'a Run>, at_us: u64, symbols: &Symbols) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     let device = run.map_or("", |run| run.plan.device.as_str());
     let all = store.device_counters();
     let of_device = || all.series().iter().filter(|series| series.device == device);
     if of_device().next().is_some() {
-        rows.push(Row::Heading(heading(store, device, symbols)));
+        rows.push(Row::Heading(heading(store, device, at_us, symbols)));
         let readable = of_device().filter(|series| series.series.info.unavailable.is_none());
-        rows.extend(readable.map(|series| Row::Counter(Some(device), &series.series, series.gap)));
+        let readable = by_importance(readable).into_iter();
+        let state = |series: &DeviceSeries| State { gap: series.gap, old_us: series.old_us(at_us) };
+        rows.extend(readable.map(|series| Row::Counter(Some(device), &series.series, state(series))));
         let unreadable = of_device().filter(|series| series.series.info.unavailable.is_some());
-        rows.extend(unreadable.map(|series| Row::Counter(Some(device), &series.series, None)));
+        rows.extend(unreadable.map(|series| Row::Counter(Some(device), &series.series, State::default())));
         rows.push(Row::Heading("this machine".to_owned()));
     }
-    rows.extend(store.counters().iter().map(|series| Row::Counter(None, series, None)));
+    rows.extend(store.counters().iter().map(|series| Row::Counter(None, series, State::default())));
     rows
 }
 
 /// The device, and what sampling it costs.
-fn heading(store: &Store, device: &str, symbols: &Symbols) -> String {
+fn heading(store: &Store, device: &str, at_us: u64, symbols: &Symbols) -> String {
     let sampler = store.device_counters().sampler(device);
     let state = match sampler {
-        Some(sampler) if sampler.ended.is_some() => ", no longer sampled".to_owned(),
+        Some(SamplerState { ended: Some(ended), .. }) if !ended.resumes => ", no longer sampled".to_owned(),
+        Some(SamplerState { ended: Some(ended), gaps, .. }) => {
+            let since_us = gaps.last().map_or(0, |gap| at_us.saturating_sub(gap.from_us));
+            let why = ended.reason.as_deref().map_or(String::new(), |reason| format!(": {}", clean_text(reason)));
+            format!(", no readings for {}{why}", format::duration(since_us as f64, symbols))
+        }
         Some(sampler) => sampler.report.as_ref().map_or_else(String::new, |report| {
             let cost = report.cpu_us_per_tick;
             let cost = cost.map(|us| format!(", {} a tick", format::duration(us, symbols))).unwrap_or_default();
@@ -114,7 +134,7 @@ fn counter(
     label_room: u16,
     context: &Context<'_>,
     series: &CounterSeries,
-    gap: Option<Gap>,
+    State { gap, old_us }: State,
 ) {
     const VALUE_ROOM: u16 = 10;
     let symbols = context.symbols();
@@ -132,7 +152,9 @@ fn counter(
     let points = shown(series, context.view.shown.at_us);
     let latest = points.last().copied().flatten();
     let value = latest.map_or_else(|| symbols.missing.to_owned(), |value| format::with_unit(value, &series.info.unit));
-    let style = context.style(if latest.is_some() { Meaning::Text } else { Meaning::Muted });
+    // What is old is shown as what it is: grey, with its age.
+    let is_current = latest.is_some() && old_us.is_none();
+    let style = context.style(if is_current { Meaning::Text } else { Meaning::Muted });
     put_right(buf, inner, x + VALUE_ROOM, VALUE_ROOM, y, &value, style, "");
     let chart = Rect {
         x: inner.x + (x + VALUE_ROOM + 1).min(inner.width),
@@ -140,6 +162,11 @@ fn counter(
         width: inner.width.saturating_sub(x + VALUE_ROOM + 2),
         height: 1,
     };
+    if let Some(us) = old_us.filter(|_| latest.is_some()) {
+        let age = format!("{} old", format::duration(us as f64, symbols));
+        put(buf, chart, 0, 0, &fit(&age, chart.width, symbols.ellipsis), muted);
+        return;
+    }
     let newest = &points[points.len().saturating_sub(usize::from(chart.width))..];
     let range = range(newest, series.info.maximum);
     sparkline(buf, chart, newest.iter().copied(), range, context.style(Meaning::Series4), symbols);

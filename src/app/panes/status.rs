@@ -6,6 +6,7 @@ use crate::app::parts::{Asked, Pane};
 use crate::app::shown::{RunTab, Standing};
 use crate::app::theme::Meaning;
 use crate::app::widgets::{fit_end, progress, put, put_right, width};
+use crate::devices::DeviceState;
 use crate::event::{Budget, Phase, RunStatus, Stage, clean_text};
 use crate::store::{Run, RunState};
 use ratatui::buffer::Buffer;
@@ -89,7 +90,11 @@ fn tabs(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let mut x = if first > 0 { put(buf, area, 0, 0, context.symbols().ellipsis, muted) } else { 0 };
     for tab in &shown.runs[first.min(shown.runs.len())..] {
         let selected = Some(tab.id) == shown.run;
-        let (sign, word, style) = sign(context, tab.status);
+        let is_away = selected && tab.status.is_none() && context.run.is_some_and(|run| away(context, run).is_some());
+        let (sign, word, style) = match sign(context, tab.status) {
+            (sign, _, _) if is_away => (sign, "waiting", context.style(Meaning::Warn)),
+            other => other,
+        };
         let base = if selected { context.style(Meaning::Title) } else { muted };
         x = put(buf, area, x, 0, if selected { context.symbols().marker } else { " " }, context.style(Meaning::Accent));
         x = put(buf, area, x, 0, &format!("{} {} ", tab.number, tab.backend), base);
@@ -106,6 +111,12 @@ fn tabs(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         };
         put(buf, area, x, 0, &format!("{text} {}", context.symbols().ellipsis), context.style(Meaning::Warn));
     }
+}
+
+/// State of the run's device, if the run goes on and the device is not there.
+fn away<'a>(context: &Context<'a>, run: &Run) -> Option<&'a DeviceState> {
+    let state = &context.store.device_state(&run.plan.device)?.state;
+    (*state != DeviceState::Device && run.status().is_none()).then_some(state)
 }
 
 fn tab_width(context: &Context<'_>, tab: &RunTab) -> u16 {
@@ -201,6 +212,7 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
     };
     let (sign, word, style) = sign(context, status);
     let (muted, text) = (context.style(Meaning::Muted), context.style(Meaning::Text));
+    let text_style = text;
     let elapsed = format::duration(standing.elapsed_us(context.now_us) as f64, symbols);
     let mut x = put(buf, area, 1, 0, sign, style) + 1;
     let RunState::Ended(_) = standing.state else {
@@ -214,6 +226,13 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
             Some(launch) => format!("launch {} of {}: {name}", launch.number, launch.of),
             None => name,
         };
+        if let Some(state) = context.run.and_then(|run| away(context, run)) {
+            x = put(buf, area, x, 0, "waiting", context.style(Meaning::Warn)) + 2;
+            let text = format!("for the device, which is {state}; elapsed {elapsed}");
+            let room = area.width.saturating_sub(x + 1);
+            put(buf, area, x, 0, &fit_end(&text, room, symbols.ellipsis), text_style);
+            return 1;
+        }
         if let Some(pause) = cooling_down(context) {
             x = put(buf, area, x, 0, "cooling down", context.style(Meaning::Title)) + 2;
             let room = area.width.saturating_sub(x + 1);

@@ -8,6 +8,7 @@ use crate::backends::net_run::command::model_name;
 use crate::backends::net_run::deploy::{self, deploy};
 use crate::backends::net_run::kit::inspection_libraries;
 use crate::backends::net_run::prepare::machine;
+use crate::backends::net_run::tenants::Claim;
 use crate::backends::qnn::runner::{Frame, InspectTask, TABLE_LENDERS, Task};
 use crate::devices::{Device, Root};
 use crate::event::DeviceFacts;
@@ -29,6 +30,7 @@ pub async fn inspect(
     files.insert(RUNNER.to_owned(), options.runner.clone());
     files.insert(model.to_owned(), task.model.clone());
     let folder = deploy(device, &files, &(Arc::new(|_| ()) as deploy::Tell)).await?.folder;
+    let claim = Claim::new(device, &folder);
     let mut names = Names::default();
     names.add(format!("{folder}/{model}"), &task.model);
     let sent = Task::Inspect(InspectTask {
@@ -49,7 +51,7 @@ pub async fn inspect(
         }
         Ended::Done(_) => {}
     }
-    // What is left there is removed by the next `clean`; a lost device cannot be told now.
-    let _ = deploy::remove_run(device, &folder).await;
+    // What is left there is removed by the next run, or by `clean`; a lost device cannot be told now.
+    let _ = claim.remove().await;
     Ok(ended)
 }

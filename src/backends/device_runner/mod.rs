@@ -11,6 +11,7 @@ mod inspect;
 mod libraries;
 mod locate;
 mod process;
+mod resume;
 mod run;
 mod script;
 mod shipment;

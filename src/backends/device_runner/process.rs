@@ -23,9 +23,9 @@ const REST_LIMIT: Duration = Duration::from_secs(10);
 /// Most of it that is fetched, bytes: more than a failure can need.
 const REST_BYTES: u64 = 1 << 20;
 
-/// What to do when the link broke; unlike a run by qnn-net-run, this one has no rounds of which the next could begin.
-const LOST_ADVICE: &str = "check the cable or the network and run again; a run by a runner on the device cannot be taken up \
-                           again, one by qnn-net-run (without --runner) goes on when the device is back";
+/// What to do when the link broke and the run was not taken up again.
+const LOST_ADVICE: &str = "check the cable or the network and run again; a run goes on when the device is back within two \
+                           minutes, unless it is paced (--rate) or writes a profile log";
 
 /// Ends a task when dropped.
 #[derive(Debug)]

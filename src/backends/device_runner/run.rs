@@ -3,19 +3,22 @@
 use super::DeviceRunnerError;
 use super::fetch::fetch;
 use super::process;
-use super::script::Start;
+use super::resume::Course;
+use super::script::{RUNNER, Start};
 use super::shipment::Shipment;
 use super::translate::Translation;
 use crate::backends::local::{Exit, Limits, Supervisor, request};
 use crate::backends::net_run::clock::WallClock;
 use crate::backends::net_run::environment::priority_outcome;
 use crate::backends::net_run::kit::{Needs, hexagon_arch, runner_libraries};
+use crate::backends::net_run::link::Link;
 use crate::backends::net_run::prepare::machine;
+use crate::backends::net_run::tenants::Claim;
 use crate::backends::net_run::versions::doubts;
-use crate::backends::net_run::{Target, around, deploy, logcat};
+use crate::backends::net_run::{Target, around, logcat};
 use crate::backends::qnn::runner::{RunTask, Task};
 use crate::backends::{AfterFailure, settings};
-use crate::devices::{Device, Root};
+use crate::devices::{Device, DeviceError, Root, quote};
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, RunId, RunStatus, Stage};
 use crate::models::identify_for;
 use crate::probes::{CounterOptions, DeviceProbe};
@@ -61,7 +64,8 @@ pub struct DeviceRun<'a> {
 /// What is on the device for a run.
 struct Prepared {
     shipment: Shipment,
-    folder: String,
+    claim: Claim,
+    model: Option<String>,
     clock: WallClock,
     root: Root,
 }
@@ -77,7 +81,7 @@ impl DeviceRun<'_> {
             () = stopped(&mut stop) => return self.send(Event::RunFinished { status: RunStatus::Stopped }).await,
         };
         match prepared {
-            Ok(prepared) => self.carry_out(prepared, probe.as_ref(), stop).await,
+            Ok(prepared) => self.carry_out(prepared, probe, stop).await,
             Err(error) => {
                 self.send(Event::Failed(Box::new(failure(&error, Stage::Prepare)))).await;
                 self.send(Event::RunFinished { status: RunStatus::Failed }).await;
@@ -100,38 +104,44 @@ impl DeviceRun<'_> {
             self.send(Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &doubt))).await;
         }
         files.extend(shipment.files.clone());
-        let sent =
-            around::send_files(self.device, &files, self.options.vendor_libraries, self.source, self.run).await?;
+        let link = Link { device: self.device, model: facts.model.as_deref(), source: self.source, run: self.run };
+        let claim = around::send_files(link, &files, self.options.vendor_libraries).await?;
         self.send(Event::SettingApplied(priority_outcome(facts.root))).await;
         around::sample(self.device, facts.root, &self.options.counters, self.source, probe).await?;
         let clock = WallClock::align(self.device).await?;
-        Ok(Prepared { shipment, folder: sent.folder, clock, root: facts.root })
+        Ok(Prepared { shipment, claim, model: facts.model, clock, root: facts.root })
     }
 
-    async fn carry_out(&self, prepared: Prepared, probe: Option<&DeviceProbe>, stop: watch::Receiver<bool>) {
-        let Prepared { shipment, folder, clock, root } = prepared;
+    async fn carry_out(&self, prepared: Prepared, probe: &mut Option<DeviceProbe>, stop: watch::Receiver<bool>) {
+        let Prepared { shipment, mut claim, model, clock, root } = prepared;
+        let folder = claim.folder().to_owned();
         let stopping = stop.clone();
         let _logcat = logcat::follow(self.device, self.source.clone(), self.run);
-        let translation = Translation::new(clock, shipment.names(self.task, &folder));
-        let mut supervisor =
-            Supervisor::new(Some((self.source.clone(), self.run)), self.limits).translating(translation);
-        let exit = match request(&Task::Run(Box::new(shipment.task(self.task, &folder)))) {
-            Ok(request) => {
-                let vendor_libraries = self.options.vendor_libraries;
-                let runner = process::start(self.device, Start { folder: folder.clone(), root, vendor_libraries });
-                let (runner, pid) = runner;
-                let counted = async {
-                    // None where it did not even start.
-                    if let (Ok(pid), Some(probe)) = (pid.await, probe) {
-                        probe.watch(Some(pid));
-                    }
-                };
-                tokio::join!(supervisor.watch(&request, runner, stop), counted).0
+        let (course, names) = (Course::default(), shipment.names(self.task, &folder));
+        let mut supervisor = Supervisor::new(Some((self.source.clone(), self.run)), self.limits)
+            .translating(Translation::new(clock, names.clone(), course.clone()));
+        let start = Start { folder: folder.clone(), root, vendor_libraries: self.options.vendor_libraries };
+        let mut task = self.task.clone();
+        let exit = loop {
+            let sent = shipment.task(&task, &folder);
+            let (exit, pid) = self.launch(&mut supervisor, sent, &start, probe.as_ref(), stop.clone()).await;
+            let Some(Exit::Lost { error, .. }) = &exit else { break exit };
+            if !error.is_link() || !course.can_resume(self.task) {
+                break exit;
             }
-            Err(error) => {
-                supervisor.fail(failure(&error.into(), Stage::Prepare)).await;
-                None
+            let link = Link { device: self.device, model: model.as_deref(), source: self.source, run: self.run };
+            if !link.wait_for_return(error, Some(&stopping)).await {
+                break exit;
             }
+            // Whatever is in the way of it, the run ends as it would have with the link.
+            let Ok(clock) = self.resume(&folder, pid).await else { break exit };
+            claim.renew();
+            if let Some(probe) = probe.as_mut() {
+                probe.revive();
+            }
+            self.send(Event::RoundStarted { round: course.resume() }).await;
+            supervisor.go_on(Translation::new(clock, names.clone(), course.clone()));
+            task = course.rest(self.task);
         };
         let lost = matches!(exit, Some(Exit::Lost { .. }));
         if !lost {
@@ -146,15 +156,56 @@ impl DeviceRun<'_> {
             // Tells nothing of a run that did not fail; the run's folder is still there.
             (self.after_failure)(self.source, self.run, self.device, &stopping).await;
         }
-        // What is left there is removed by the next `clean`.
+        // What is left there is removed by the next run, or by `clean`.
         let _ = tokio::time::timeout(TIDY_LIMIT, async {
             if lost {
                 let _ = self.device.revive().await;
             }
-            deploy::remove_run(self.device, &folder).await
+            around::tell_visitor(&claim, self.source, self.run).await;
+            claim.remove().await
         })
         .await;
         supervisor.finish(exit).await;
+    }
+
+    /// Starts a runner with a task, and sees it through to its end; its process on the device.
+    async fn launch(
+        &self,
+        supervisor: &mut Supervisor,
+        task: RunTask,
+        start: &Start,
+        probe: Option<&DeviceProbe>,
+        stop: watch::Receiver<bool>,
+    ) -> (Option<Exit>, Option<u32>) {
+        let request = match request(&Task::Run(Box::new(task))) {
+            Ok(request) => request,
+            Err(error) => {
+                supervisor.fail(failure(&error.into(), Stage::Prepare)).await;
+                return (None, None);
+            }
+        };
+        let (runner, pid) = process::start(self.device, start.clone());
+        let counted = async {
+            // None where it did not even start.
+            let pid = pid.await.ok();
+            if let (Some(_), Some(probe)) = (pid, probe) {
+                probe.watch(pid);
+            }
+            pid
+        };
+        tokio::join!(supervisor.watch(&request, runner, stop), counted)
+    }
+
+    /// Makes a device that is back ready for another runner: the one before is ended if it has not ended by itself, and the
+    /// clock is measured anew. The files of the run have to be there.
+    async fn resume(&self, folder: &str, pid: Option<u32>) -> Result<WallClock, DeviceError> {
+        let pid = pid.unwrap_or(0);
+        let script = format!(
+            "case \"$(tr '\\000' ' ' </proc/{pid}/cmdline 2>/dev/null)\" in ./{RUNNER}*) kill -9 {pid};; esac; [ -e {} ]",
+            quote(&format!("{folder}/{RUNNER}"))
+        );
+        self.device.run_ok(&script, "looking for the files of the run").await?;
+        WallClock::align(self.device).await
     }
 
     async fn send(&self, event: Event) {

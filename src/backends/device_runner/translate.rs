@@ -1,5 +1,6 @@
 //! The runner's clock and file names in the terms of this machine.
 
+use super::resume::Course;
 use crate::backends::local::Translate;
 use crate::backends::net_run::clock::WallClock;
 use crate::backends::qnn::runner::Hello;
@@ -54,12 +55,13 @@ pub struct Translation {
     names: Names,
     /// Host's monotonic clock minus the device's, microseconds.
     offset_us: Option<i64>,
+    course: Course,
 }
 
 impl Translation {
-    /// With the device's wall clock as it was measured from here.
-    pub fn new(clock: WallClock, names: Names) -> Self {
-        Self { clock, names, offset_us: None }
+    /// With the device's wall clock as it was measured from here, for a runner that goes on with `course`.
+    pub fn new(clock: WallClock, names: Names, course: Course) -> Self {
+        Self { clock, names, offset_us: None, course }
     }
 
     fn host_us(&mut self, t_us: u64) -> u64 {
@@ -76,7 +78,8 @@ impl Translate for Translation {
         }
     }
 
-    fn event(&mut self, t_us: u64, mut event: Event) -> Option<(u64, Event)> {
+    fn event(&mut self, t_us: u64, event: Event) -> Option<(u64, Event)> {
+        let mut event = self.course.take(event)?;
         match &mut event {
             Event::Inferences(batch) => {
                 for start_us in &mut batch.start_us {
@@ -122,7 +125,7 @@ mod tests {
     fn moments_of_the_device_lie_on_the_hosts_axis() {
         // The device's wall clock is 5 s behind the host's monotonic one, and it started long after that.
         let clock = WallClock::with_offset_us(5_000_000);
-        let mut translation = Translation::new(clock, Names::default());
+        let mut translation = Translation::new(clock, Names::default(), Course::default());
         translation.hello(&hello(Some(1_000), Some(90_000_000)));
         let (t_us, event) = translation.event(2_000, batch(1_500)).unwrap();
         assert_eq!(t_us, 95_001_000);
@@ -133,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_runner_that_does_not_tell_its_clocks_is_taken_as_fresh() {
-        let mut translation = Translation::new(WallClock::with_offset_us(0), Names::default());
+        let mut translation = Translation::new(WallClock::with_offset_us(0), Names::default(), Course::default());
         translation.hello(&hello(None, None));
         let before = now_us();
         let (first, _) = translation.event(7, Event::GraphChosen { name: String::new() }).unwrap();
@@ -147,7 +150,7 @@ mod tests {
         let mut names = Names::default();
         names.add("/d/run-1/in-1.raw".to_owned(), Path::new("/home/u/x.raw"));
         names.add_result("/d/run-1/profile.log".to_owned(), Path::new("out.log"));
-        let mut translation = Translation::new(WallClock::with_offset_us(0), names);
+        let mut translation = Translation::new(WallClock::with_offset_us(0), names, Course::default());
         let mut failure = Failure::new(crate::event::Stage::Prepare, "inputs", "/d/run-1/in-1.raw has 3 bytes");
         failure.log_tail.push("no /d/run-1/in-1.raw".to_owned());
         let (_, event) = translation.event(0, Event::Failed(Box::new(failure))).unwrap();

@@ -102,6 +102,12 @@ impl Supervisor {
         self
     }
 
+    /// Another runner goes on with the run of one that was lost; [`Supervisor::watch`] has to follow.
+    pub(in crate::backends) fn go_on(&mut self, translate: impl Translate + 'static) {
+        self.translate = Some(Box::new(translate));
+        (self.hello, self.done, self.answer) = (false, false, None);
+    }
+
     /// Starts the runner, sees it through, and returns how it ended. Setting `stop` asks it to end its phase.
     pub async fn run(mut self, task: &Task, stop: watch::Receiver<bool>) -> Result<Ended, RunnerError> {
         let request = request(task)?;

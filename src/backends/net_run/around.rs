@@ -1,22 +1,25 @@
 //! What happens around every run on a device: the device is described, and files are sent.
 
-use super::NetRunError;
-use super::deploy::{Deployed, Tell, deploy};
+use super::deploy::{Tell, deploy, remote_root};
 use super::environment::search_paths;
 use super::kit::Kit;
+use super::link::{Link, gone_advice};
+use super::tenants::Claim;
+use super::{NetRunError, tenants};
 use crate::devices::{Device, DeviceError, Root, confounds};
 use crate::event::{Confound, DeviceFacts, Event, LogLevel, LogLine, LogSource, PlacedFile, Placement, RunId};
 use crate::probes::{CounterOptions, DeviceProbe};
 use crate::session::Source;
 use std::sync::Arc;
 
-/// Describes the device, on the stream too, with what may disturb the run.
+/// Describes the device, on the stream too, with what may disturb the run; removes what runs that have ended left there.
 pub async fn describe(device: &Device, source: &Source, run: RunId) -> Result<DeviceFacts, DeviceError> {
     let facts = device.describe().await?;
     source.send(Some(run), Event::DeviceSeen(device.identity(&facts))).await;
     source.send(Some(run), Event::DeviceDescribed(Box::new(facts.clone()))).await;
     let mut disturbing = confounds(&facts);
     disturbing.extend(scheduler_class(&facts));
+    disturbing.extend(tenants::tidy(device, &remote_root(device).await?).await?);
     for confound in &disturbing {
         let text = format!("{}; {}", confound.observation, confound.advice);
         note(source, run, LogLevel::Warning, &text).await;
@@ -51,22 +54,37 @@ pub async fn sample(
     Ok(())
 }
 
-/// Sends what is missing of the files of a run, and tells of it on the stream,
-/// with the paths that its process will search.
-pub async fn send_files(
-    device: &Device,
-    files: &Kit,
-    vendor_libraries: bool,
-    source: &Source,
-    run: RunId,
-) -> Result<Deployed, NetRunError> {
+/// Another run that began after this one is told at its end, so that neither of the two takes its figures for undisturbed.
+pub async fn tell_visitor(claim: &Claim, source: &Source, run: RunId) {
+    // A device that is gone by now has nothing to say.
+    if let Ok(Some(confound)) = claim.visitor().await {
+        note(source, run, LogLevel::Warning, &format!("{}; {}", confound.observation, confound.advice)).await;
+        source.send(Some(run), Event::ConfoundsFound(vec![confound])).await;
+    }
+}
+
+/// Sends what is missing of the files of a run, and tells of it on the stream, with the paths that its process will search.
+/// A link that is lost meanwhile is waited for.
+pub async fn send_files(link: Link<'_>, files: &Kit, vendor_libraries: bool) -> Result<Claim, NetRunError> {
+    let Link { device, source, run, .. } = link;
     let tell: Tell = {
         let source = source.clone();
         Arc::new(move |transfer| {
             source.offer(Some(run), Event::FilesSent(transfer));
         })
     };
-    let deployed = deploy(device, files, &tell).await?;
+    let deployed = loop {
+        match deploy(device, files, &tell).await {
+            Ok(deployed) => break deployed,
+            Err(NetRunError::Device(error)) if error.is_link() => {
+                if !link.wait_for_return(&error, None).await {
+                    return Err(NetRunError::Gone { error, advice: gone_advice() });
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    };
+    let claim = Claim::new(device, &deployed.folder);
     let text = format!(
         "sent {} files ({} bytes) to {}; {} ({} bytes) were there already",
         deployed.sent.0, deployed.sent.1, deployed.folder, deployed.kept.0, deployed.kept.1
@@ -80,7 +98,7 @@ pub async fn send_files(
     let files = files.iter().map(placed).collect();
     let placement = Placement { folder: deployed.folder.clone(), library_path, dsp_path, files };
     source.send(Some(run), Event::RunPlaced(Box::new(placement))).await;
-    Ok(deployed)
+    Ok(claim)
 }
 
 async fn note(source: &Source, run: RunId, level: LogLevel, text: &str) {

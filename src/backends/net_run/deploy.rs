@@ -129,12 +129,14 @@ async fn check_space(device: &Device, root: &str, needed_bytes: u64) -> Result<(
     }
     let output = device.run_ok(&format!("df -k {root}"), "asking for its free space").await?;
     let free_bytes = crate::devices::free_bytes(&output.text());
+    let reserve_bytes = SPARE_BYTES.min(needed_bytes);
     match free_bytes {
-        Some(free_bytes) if free_bytes < needed_bytes + SPARE_BYTES.min(needed_bytes) => Err(DeviceError::NoSpace {
+        Some(free_bytes) if free_bytes < needed_bytes + reserve_bytes => Err(DeviceError::NoSpace {
             id: device.id().to_owned(),
             what: "the files of the run".to_owned(),
             folder: root.to_owned(),
             needed_bytes,
+            reserve_bytes,
             free_bytes,
         }),
         _ => Ok(()),
@@ -157,11 +159,6 @@ async fn send(device: &Device, root: &str, file: &Hashed, name: &str, progress: 
         action: format!("sending {name}"),
         message: format!("it did not arrive whole ({} bytes); {}", file.bytes, output.text().trim()),
     })
-}
-
-/// Removes a run's folder; what it links to stays for the next run.
-pub async fn remove_run(device: &Device, folder: &str) -> Result<(), DeviceError> {
-    device.run_within(&format!("rm -rf {folder}"), "removing the folder of the run", REMOVE_LIMIT).await.map(|_| ())
 }
 
 /// Removes everything that qnnscope put on a device; returns its size, bytes. `None` if there was nothing.

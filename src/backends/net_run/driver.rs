@@ -2,13 +2,15 @@
 
 use super::clock::WallClock;
 use super::command::model_name;
-use super::deploy;
 use super::environment::priority_outcome;
+use super::kept_log::KeptLog;
 use super::kit::{Needs, hexagon_arch, kit};
+use super::link::Link;
 use super::pace::Pace;
 use super::prepare::{Prepared, prepare};
 use super::rounds::Rounds;
 use super::sdk::TOOL;
+use super::tenants::Claim;
 use super::{NetRunError, Sdk, around, config, fits, versions};
 use crate::backends::AfterFailure;
 use crate::backends::Backend;
@@ -81,6 +83,8 @@ pub(super) struct Setup {
     pub facts: DeviceFacts,
     pub prepared: Prepared,
     pub folder: String,
+    pub claim: Option<Claim>,
+    pub kept_log: Option<KeptLog>,
     pub resolved: Resolved,
     pub configured: bool,
 }
@@ -101,9 +105,10 @@ impl NetRun<'_> {
                 RunStatus::Failed
             }
         };
-        if let Some(setup) = setup {
-            // What is left there is removed by the next `clean`; a lost device cannot be told now.
-            let _ = deploy::remove_run(self.device, &setup.folder).await;
+        if let Some(claim) = setup.and_then(|setup| setup.claim) {
+            around::tell_visitor(&claim, self.source, self.run).await;
+            // A lost device cannot be told now: what is left there is removed by the next run, or by `clean`.
+            let _ = claim.remove().await;
         }
         self.send(Event::RunFinished { status }).await;
     }
@@ -131,9 +136,13 @@ impl NetRun<'_> {
         let text =
             format!("the device's wall clock is known to ±{} µs on this machine's time axis", clock.uncertainty_us);
         self.note(LogLevel::Info, &text).await;
-        let mut rounds = Rounds::new(self, setup, clock, *pace, probe);
+        let kept_log = setup.kept_log.take();
+        let mut claim =
+            setup.claim.take().ok_or(NetRunError::Input("the folder of the run is not there".to_owned()))?;
+        let mut rounds = Rounds::new(self, setup, &mut claim, clock, *pace, probe).keeping(kept_log);
         let ended = rounds.all(stop).await;
         *pace = rounds.pace();
+        setup.claim = Some(claim);
         if matches!(&ended, Err(Broken::Failed(failure)) if failure.call.starts_with("SIG")) {
             // The device writes what it knows of a crash into its own log, a moment later.
             tokio::time::sleep(TOMBSTONE).await;
@@ -143,6 +152,7 @@ impl NetRun<'_> {
 
     /// Everything up to the first round.
     async fn set_up(&self) -> Result<Setup, Broken> {
+        let kept_log = self.task.profile_log.as_deref().map(KeptLog::create).transpose()?;
         let facts = around::describe(self.device, self.source, self.run).await?;
         let prepared = prepare(self.task, self.options.host_runtime.as_deref(), &facts).await?;
         self.send(Event::ModelIdentified(Box::new(prepared.model.clone()))).await;
@@ -178,11 +188,11 @@ impl NetRun<'_> {
         files.insert(model_name(prepared.model.format).to_owned(), self.task.model.clone());
         files.extend(prepared.inputs.files.iter().cloned());
         // The configuration names the run's folder, which is not known before; it is written on the device.
-        let deployed =
-            around::send_files(self.device, &files, self.options.vendor_libraries, self.source, self.run).await?;
+        let claim = around::send_files(self.link(&facts), &files, self.options.vendor_libraries).await?;
+        let folder = claim.folder().to_owned();
         if let Some(inner) = inner {
-            self.write(&deployed.folder, config::INNER, &inner.to_string()).await?;
-            self.write(&deployed.folder, config::OUTER, &config::outer(&deployed.folder).to_string()).await?;
+            self.write(&folder, config::INNER, &inner.to_string()).await?;
+            self.write(&folder, config::OUTER, &config::outer(&folder).to_string()).await?;
         }
         for setting in config::outcomes(&resolved, graph) {
             self.send(Event::SettingApplied(setting)).await;
@@ -190,7 +200,7 @@ impl NetRun<'_> {
         for setting in self.other_outcomes(&facts) {
             self.send(Event::SettingApplied(setting)).await;
         }
-        Ok(Setup { facts, prepared, folder: deployed.folder, resolved, configured })
+        Ok(Setup { facts, prepared, folder, claim: Some(claim), kept_log, resolved, configured })
     }
 
     /// Settings that qnn-net-run has no option for, and the priority.
@@ -206,8 +216,9 @@ impl NetRun<'_> {
             settings.push(no_effect("--save-context", crate::event::clean_text(&path.to_string_lossy()), why));
         }
         if let Some(path) = &self.task.profile_log {
-            let why = "qnn-net-run writes a log for every round, and each is removed when it was read";
-            settings.push(no_effect("--save-profile-log", crate::event::clean_text(&path.to_string_lossy()), why));
+            let value = crate::event::clean_text(&path.to_string_lossy());
+            let outcome = SettingOutcome::Applied;
+            settings.push(Setting { key: "--save-profile-log".to_owned(), value, outcome });
         }
         if !self.task.pin.is_empty() {
             let cores = self.task.pin.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
@@ -233,7 +244,7 @@ impl NetRun<'_> {
             Broken::Failed(failure) => (**failure).clone(),
             Broken::Setup(error) => {
                 let call = match error {
-                    NetRunError::Device(_) => "adb",
+                    NetRunError::Device(_) | NetRunError::Gone { .. } => "adb",
                     NetRunError::Input(_) | NetRunError::NoInputs { .. } => "inputs",
                     NetRunError::Format(_) => "identify",
                     _ => "prepare",
@@ -246,6 +257,11 @@ impl NetRun<'_> {
                 }
             }
         }
+    }
+
+    /// The link to the device.
+    pub(super) fn link<'a>(&'a self, facts: &'a DeviceFacts) -> Link<'a> {
+        Link { device: self.device, model: facts.model.as_deref(), source: self.source, run: self.run }
     }
 
     pub(super) async fn send(&self, event: Event) {

@@ -29,6 +29,8 @@ pub enum NetRunError {
     NoInputs { model: PathBuf, reason: String },
     #[error(transparent)]
     Device(#[from] DeviceError),
+    #[error("{error}")]
+    Gone { error: DeviceError, advice: String },
     #[error(transparent)]
     Format(#[from] FormatError),
     #[error("{0}")]
@@ -65,6 +67,7 @@ impl NetRunError {
                  machine tells them: `qnnscope runtime install`"
             }
             Self::Device(error) => return error.advice(),
+            Self::Gone { advice, .. } => return Some(advice.clone()),
             Self::Format(_) | Self::Input(_) | Self::Io { .. } => return None,
         };
         Some(text.to_owned())
@@ -78,7 +81,7 @@ impl NetRunError {
             | Self::NoFile { .. }
             | Self::NoHtp { .. }
             | Self::NoNeeded { .. } => true,
-            Self::Device(error) => error.is_link(),
+            Self::Device(error) | Self::Gone { error, .. } => error.is_link(),
             _ => false,
         }
     }

@@ -1,13 +1,19 @@
 //! Lines of Android's log that concern the DSP, the GPU, memory and crashes, while a run goes on.
 
-use crate::devices::{Device, Piece};
+use crate::devices::{Device, Piece, quote};
 use crate::event::{Event, LogLevel, LogLine, LogSource, RunId};
 use crate::session::Source;
+use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// Tags and the levels from which on they are shown. `DEBUG` and `libc` are those of crashes (tombstones).
 const FILTER: &str = "adsprpc:V fastrpc:V cdsprpcd:I QNN:V QnnDsp:V QnnHtp:V Adreno:W kgsl:V thermal-engine:W ThermalService:W \
                       lowmemorykiller:I lmkd:I libc:F DEBUG:F remoteproc:V subsys-restart:V '*:S'";
+
+/// What a device without logcat says.
+const NONE: &str = "__qnnscope_no_logcat";
+/// Pause before it is followed again.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// Ends when dropped.
 pub struct Logcat(JoinHandle<()>);
@@ -20,28 +26,36 @@ impl Drop for Logcat {
 
 /// Puts new lines on the stream. A device without logcat gives none.
 pub fn follow(device: &Device, source: Source, run: RunId) -> Logcat {
-    // The loop keeps on after a lost link; `-T 1` gives the newest line, which may be of any age, and what follows.
     let device = device.clone();
     Logcat(tokio::spawn(async move {
-        let script = format!(
-            "command -v logcat >/dev/null && echo {SINCE}$(date '+%m-%d_%H:%M:%S') && exec logcat -v threadtime -T 1 -s {FILTER}"
+        // `logcat` itself would notice a closed stream only with the next line that it cannot write.
+        let inner = format!(
+            "trap '' HUP\ncommand -v logcat >/dev/null || {{ echo {NONE}; exit 0; }}\necho {SINCE}$(date '+%m-%d_%H:%M:%S')\nlogcat -v \
+             threadtime -T 1 -s {FILTER} &\np=$!\nread -r x\nkill $p 2>/dev/null"
         );
+        // After a lost link it is followed again; `-T 1` gives the newest line, which may be of any age, and what follows.
         let mut fresh = Fresh::default();
-        let mut stream = device.stream(&script);
-        let mut pending = Vec::new();
-        while let Some(Piece::Output(bytes)) = stream.next().await {
-            pending.extend_from_slice(&bytes);
-            let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else { continue };
-            for line in pending[..end].split(|byte| *byte == b'\n') {
-                let line = String::from_utf8_lossy(line);
-                if fresh.takes(&line) {
-                    continue;
+        loop {
+            let mut stream = device.stream(&format!("sh -c {}", quote(&inner)));
+            let mut pending = Vec::new();
+            while let Some(Piece::Output(bytes)) = stream.next().await {
+                pending.extend_from_slice(&bytes);
+                let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else { continue };
+                for line in pending[..end].split(|byte| *byte == b'\n') {
+                    if line == NONE.as_bytes() {
+                        return;
+                    }
+                    let line = String::from_utf8_lossy(line);
+                    if fresh.takes(&line) {
+                        continue;
+                    }
+                    if let Some(line) = parse(&line).filter(|_| fresh.passes(&line)) {
+                        source.send(Some(run), Event::Log(line)).await;
+                    }
                 }
-                if let Some(line) = parse(&line).filter(|_| fresh.passes(&line)) {
-                    source.send(Some(run), Event::Log(line)).await;
-                }
+                pending.drain(..=end);
             }
-            pending.drain(..=end);
+            tokio::time::sleep(RETRY).await;
         }
     }))
 }

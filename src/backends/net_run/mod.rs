@@ -15,7 +15,9 @@ pub(super) mod environment;
 mod error;
 mod fits;
 mod fold;
+mod kept_log;
 pub(super) mod kit;
+pub(super) mod link;
 pub(super) mod logcat;
 mod memory;
 mod messages;
@@ -25,6 +27,7 @@ pub(super) mod prepare;
 mod round;
 mod rounds;
 mod sdk;
+pub(super) mod tenants;
 pub(super) mod versions;
 
 pub use deploy::{clean, remote_root};

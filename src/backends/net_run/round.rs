@@ -2,6 +2,7 @@
 
 use super::command::{PID_MARK, Round};
 use super::console::{Heard, log_line};
+use super::kept_log::KeptLog;
 use super::memory::{MemoryLook, memory_look, watch_memory};
 use super::messages::{Told, told};
 use crate::backends::profile_log::{Decoder, ProfileLogError};
@@ -66,6 +67,9 @@ pub enum RoundError {
     /// The log is damaged.
     #[error(transparent)]
     Log(#[from] ProfileLogError),
+    /// The log cannot be kept.
+    #[error(transparent)]
+    Keep(#[from] std::io::Error),
 }
 
 /// Reads a log of the device as it grows.
@@ -74,6 +78,7 @@ struct LogFollower<'a> {
     path: String,
     fetched: u64,
     decoder: Decoder,
+    kept: Option<&'a mut KeptLog>,
 }
 
 impl LogFollower<'_> {
@@ -89,6 +94,9 @@ impl LogFollower<'_> {
             let output = self.device.run(&script, "reading the profile log").await?;
             let bytes = output.bytes.len() as u64;
             self.fetched += bytes;
+            if let Some(kept) = &mut self.kept {
+                kept.add(&output.bytes)?;
+            }
             self.decoder.push(&output.bytes);
             while let Some(chunk) = self.decoder.next_chunk()? {
                 found.extend(told(&chunk, graph));
@@ -107,12 +115,13 @@ pub async fn run(
     graph: Option<&str>,
     silence_limit: Duration,
     stop: &mut watch::Receiver<bool>,
+    kept: Option<&mut KeptLog>,
     listener: &mut impl Listener,
 ) -> Result<RoundEnd, RoundError> {
     let marker = EndMarker::new();
     let began_us = now_us();
     let mut stream = device.stream(&marker.wrap(&round.script()));
-    let mut log = LogFollower { device, path: round.log_path(), fetched: 0, decoder: Decoder::new() };
+    let mut log = LogFollower { device, path: round.log_path(), fetched: 0, decoder: Decoder::new(), kept };
     let mut memory: Option<ShellStream> = None;
     let mut heard = Heard::default();
     let mut poll = tokio::time::interval(POLL);

@@ -5,10 +5,13 @@ use super::command::{INPUT_LIST, Level, Round};
 use super::console::{Asked, Heard};
 use super::driver::{Broken, NetRun, Setup};
 use super::fold::{RoundPlan, RunFold};
+use super::kept_log::KeptLog;
+use super::link::gone_advice;
 use super::memory::MemoryLook;
 use super::messages::Told;
 use super::pace::Pace;
 use super::round::{self, Progress, RoundEnd, RoundError};
+use super::tenants::Claim;
 use crate::backends::ProfilingLevel;
 use crate::backends::local::console_events;
 use crate::devices::DeviceError;
@@ -16,13 +19,8 @@ use crate::event::{
     Budget, Event, Failure, LogLevel, MemoryMark, MemorySample, Phase, RunStatus, RuntimeInfo, Stage, now_us,
 };
 use crate::probes::DeviceProbe;
-use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How long a device that went away is waited for.
-const RETURN_LIMIT: Duration = Duration::from_mins(2);
-/// How often it is looked for.
-const RETURN_POLL: Duration = Duration::from_millis(500);
 /// Inferences with layer times that come before the clean rounds, so that a viewer sees the layers at once.
 const LEAD: u64 = 5;
 /// Thermal status from which on figures are worthless and the device wants to be left alone (4 is critical).
@@ -43,6 +41,9 @@ pub struct Rounds<'a> {
     looks: Vec<(u64, MemoryLook)>,
     reached: Stage,
     probe: &'a mut Option<DeviceProbe>,
+    claim: &'a mut Claim,
+    /// Where the logs are kept.
+    kept: Option<KeptLog>,
 }
 
 /// The rounds while one goes on.
@@ -68,6 +69,7 @@ impl<'a> Rounds<'a> {
     pub fn new(
         net: &'a NetRun<'a>,
         setup: &'a Setup,
+        claim: &'a mut Claim,
         clock: WallClock,
         pace: Pace,
         probe: &'a mut Option<DeviceProbe>,
@@ -84,11 +86,19 @@ impl<'a> Rounds<'a> {
             looks: Vec::new(),
             reached: Stage::Prepare,
             probe,
+            claim,
+            kept: None,
         }
     }
 }
 
 impl Rounds<'_> {
+    /// Keeps the logs of the rounds, too.
+    pub fn keeping(mut self, kept: Option<KeptLog>) -> Self {
+        self.kept = kept;
+        self
+    }
+
     /// What they taught about their length.
     pub fn pace(&self) -> Pace {
         self.pace
@@ -160,6 +170,7 @@ impl Rounds<'_> {
                     let message = format!("the profile log of qnn-net-run cannot be read: {error}");
                     return Err(self.broken("profile log", &message, None));
                 }
+                Err(RoundError::Keep(error)) => return Err(self.broken("profile log", &error.to_string(), None)),
                 Err(RoundError::Device(error)) if error.is_link() => self.resume(&error, stop).await?,
                 Err(RoundError::Device(error)) => return Err(error.into()),
             }
@@ -185,9 +196,8 @@ impl Rounds<'_> {
     /// After a lost link: what was measured stands, and the next round goes on when the device is back.
     async fn resume(&mut self, error: &DeviceError, stop: &watch::Receiver<bool>) -> Result<(), Broken> {
         self.flush().await;
-        self.net.note(LogLevel::Error, &error.to_string()).await;
-        if !self.wait_for_return(stop).await {
-            return Err(self.broken("adb", &error.to_string(), error.advice()));
+        if !self.net.link(&self.setup.facts).wait_for_return(error, Some(stop)).await {
+            return Err(self.broken("adb", &error.to_string(), Some(gone_advice())));
         }
         if let Some(probe) = self.probe.as_mut() {
             probe.revive();
@@ -198,25 +208,8 @@ impl Rounds<'_> {
         if self.net.device.run(&there, "looking for the files of the run").await?.status != 0 {
             return Err(self.broken("adb", "the device came back without the files of the run", None));
         }
+        self.claim.renew();
         Ok(())
-    }
-
-    /// Waits for a device that went away. False if it did not come back, or if the user does not want to wait.
-    async fn wait_for_return(&self, stop: &watch::Receiver<bool>) -> bool {
-        let text = format!("waiting up to {} s for {} to come back", RETURN_LIMIT.as_secs(), self.net.device.id());
-        self.net.note(LogLevel::Warning, &text).await;
-        let deadline = Instant::now() + RETURN_LIMIT;
-        while Instant::now() < deadline && !*stop.borrow() {
-            tokio::time::sleep(RETURN_POLL).await;
-            if self.net.device.revive().await.is_err() {
-                continue;
-            }
-            if self.net.device.run_within("true", "looking for it", Duration::from_secs(5)).await.is_ok() {
-                self.net.note(LogLevel::Warning, &format!("{} is back", self.net.device.id())).await;
-                return true;
-            }
-        }
-        false
     }
 
     async fn round(
@@ -250,8 +243,11 @@ impl Rounds<'_> {
         self.reached = if self.fold.all() > 0 { Stage::Execute } else { Stage::LibraryLoad };
         let graph = setup.prepared.graph.as_ref().map(|graph| graph.name.clone());
         let (device, limit) = (self.net.device, self.net.limits.stage_timeout);
+        // The listener has the rounds meanwhile.
+        let mut kept = self.kept.take();
         let mut listening = Listening { rounds: self, plan };
-        let end = round::run(device, &round, graph.as_deref(), limit, stop, &mut listening).await;
+        let end = round::run(device, &round, graph.as_deref(), limit, stop, kept.as_mut(), &mut listening).await;
+        self.kept = kept;
         self.flush().await;
         if round.keep_outputs == 0 {
             // Logs of long runs would fill the device.
@@ -396,7 +392,8 @@ impl Rounds<'_> {
             );
             return Err(match free_bytes {
                 Some(free_bytes) if free_bytes < 1 << 20 => {
-                    let message = format!("the device's storage is full ({free_bytes} bytes are free): {message}");
+                    let free = crate::text::bytes_text(free_bytes as f64);
+                    let message = format!("the device's storage is full ({free} are free): {message}");
                     let hint =
                         "free space on the device; `qnnscope clean --device SERIAL` removes what qnnscope put there";
                     self.broken_with("storage", &message, Some(hint.to_owned()), &end.heard)

@@ -7,4 +7,4 @@ mod server;
 mod transport;
 
 pub use server::{AdbServer, Attached, DEFAULT_PORT};
-pub use transport::AdbTransport;
+pub use transport::{AdbTransport, settle};

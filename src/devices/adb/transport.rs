@@ -14,8 +14,37 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
+
+/// Connections that were not closed yet.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a connection as long as its thread is there.
+struct Open;
+
+impl Open {
+    fn new() -> Self {
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Waits until the streams that were dropped are closed, and what was written to them last has left; for the end of the
+/// process, which ends the threads that do it.
+pub fn settle(limit: Duration) {
+    let deadline = Instant::now() + limit;
+    while OPEN.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
 
 /// A device behind an adb server.
 #[derive(Debug, Clone)]
@@ -96,7 +125,9 @@ impl Transport for AdbTransport {
         let transport = self.clone();
         let script = script.to_owned();
         let failed = pieces.clone();
+        let open = Open::new();
         let spawned = std::thread::Builder::new().name("adb-shell".to_owned()).spawn(move || {
+            let _open = open;
             let mut device = transport.open();
             let mut input = Input { stdin, current: Vec::new(), at: 0 };
             let output = Box::new(Output { pieces: pieces.clone(), wake });

@@ -19,21 +19,28 @@ pub fn build(found: &Found, custom: &[Counter], has_root: bool) -> Discovery {
     for counter in custom {
         builder.custom(counter);
     }
-    let present: BTreeSet<&str> = discovery.readable.iter().map(|counter| counter.id.as_str()).collect();
-    let has = |id: &str| present.contains(id) || present.iter().any(|other| other.starts_with(&format!("{id}.")));
+    // Ids of rows may begin alike: each counter is of the row with the longest one.
+    let row_of = |counter: &Counter| {
+        let of =
+            |row: &&Row| counter.id.strip_prefix(&row.id).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        rows().iter().filter(of).max_by_key(|row| row.id.len())
+    };
+    let present: BTreeSet<&str> = discovery.readable.iter().filter_map(row_of).map(|row| row.id.as_str()).collect();
     let replaced: Vec<bool> = discovery
         .readable
         .iter()
-        .map(|counter| {
-            let row =
-                rows().iter().filter(|row| counter.id == row.id || counter.id.starts_with(&format!("{}.", row.id)));
-            let row = row.max_by_key(|row| row.id.len());
-            row.and_then(|row| row.instead_of.as_deref()).is_some_and(&has)
-        })
+        .map(|counter| row_of(counter).and_then(|row| row.instead_of.as_deref()).is_some_and(|id| present.contains(id)))
         .collect();
     for (counter, replaced) in discovery.readable.iter_mut().zip(replaced) {
         counter.chosen &= !replaced;
     }
+    // What is not there is missed by nobody where another counter says the same.
+    let replaced: BTreeSet<String> = rows()
+        .iter()
+        .filter(|row| row.instead_of.as_deref().is_some_and(|id| present.contains(id)))
+        .map(|row| row.id.clone())
+        .collect();
+    discovery.unreadable.retain(|known| known.reason != Gap::Absent || !replaced.contains(&known.info.id));
     discovery
 }
 

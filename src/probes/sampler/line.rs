@@ -9,15 +9,15 @@ const FIELD: u8 = 0x1f;
 /// A line of the loop.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line<'a> {
-    /// The shell is there: whether it can wait on its input, and whether it has a clock of the day.
-    Hello { waits: bool, has_epoch: bool },
+    /// The shell is there: whether it can wait on its input, whether it has a clock of the day, and its process id.
+    Hello { waits: bool, has_epoch: bool, pid: Option<u32> },
     /// A tick.
     Tick { seq: u64, stamp: Stamp, groups: &'a [u8], values: Values<'a> },
     /// The answer to a question for the time.
     Pong { token: u64, stamp: Stamp },
     /// Processor time of the shell and of the processes that it has ended so far, nanoseconds.
     Cost { cpu_ns: Option<u64> },
-    /// A source is about to be read for timing.
+    /// A source is about to be read: for timing, on the second stream, or in a loop that looks for what hangs.
     Timing { source: usize },
     /// It has been read: microseconds by the clock of the day, and the uptime before.
     Timed { source: usize, us: Option<u64>, uptime_us: u64 },
@@ -79,7 +79,11 @@ pub fn parse(line: &[u8]) -> Option<Line<'_>> {
             let stamp = stamp(fields.next()?, fields.next()?)?;
             Line::Tick { seq, stamp, groups: fields.next()?, values: Values(fields.next().unwrap_or_default()) }
         }
-        b"H" => Line::Hello { waits: first == b"y", has_epoch: epoch(fields.next()?).is_some() },
+        b"H" => Line::Hello {
+            waits: first == b"y",
+            has_epoch: epoch(fields.next()?).is_some(),
+            pid: fields.next().and_then(integer).and_then(|pid| u32::try_from(pid).ok()),
+        },
         b"Q" => Line::Pong { token: integer(first)?, stamp: stamp(fields.next()?, fields.next()?)? },
         b"U" => Line::Cost { cpu_ns: cost(fields.next()?, fields.next().unwrap_or_default()) },
         b"k" => Line::Timing { source: source()? },
@@ -165,8 +169,10 @@ mod tests {
 
     #[test]
     fn other_lines_are_read() {
-        assert_eq!(parse(b"H\x1fy\x1f1700000000.000001"), Some(Line::Hello { waits: true, has_epoch: true }));
-        assert_eq!(parse(b"H\x1fn\x1f"), Some(Line::Hello { waits: false, has_epoch: false }));
+        let hello = |waits, has_epoch, pid| Some(Line::Hello { waits, has_epoch, pid });
+        assert_eq!(parse(b"H\x1fy\x1f1700000000.000001\x1f4711"), hello(true, true, Some(4711)));
+        assert_eq!(parse(b"H\x1fn\x1f\x1f99999999999"), hello(false, false, None));
+        assert_eq!(parse(b"H\x1fn\x1f"), hello(false, false, None));
         let cpu = parse(b"U\x1f9\x1f123456 7 8\x1f1 (sh) S");
         assert_eq!(cpu, Some(Line::Cost { cpu_ns: Some(123_456) }));
         let ticks = parse(b"U\x1f9\x1f\x1f1 (a) b) S 2 3 4 5 6 7 8 9 10 11 30 20 0 0 0");

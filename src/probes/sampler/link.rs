@@ -1,5 +1,6 @@
 //! One shell on the device.
 
+use super::line::Line;
 use super::script;
 use crate::devices::{Device, DeviceError, Root, ShellStream, as_root};
 use crate::event::Gap;
@@ -7,14 +8,20 @@ use std::time::Duration;
 
 /// Longest that ending by itself may take before the shell is cut off.
 const END_LIMIT: Duration = Duration::from_secs(2);
+/// Longest that killing a shell may take.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// The text of a service is cut here.
 const MAX_SERVICE_BYTES: usize = 1 << 20;
 
 /// A running loop.
 #[derive(Debug)]
 pub struct Link {
+    device: Device,
+    root: Root,
     stream: ShellStream,
     text: Option<(usize, Vec<u8>)>,
+    /// The shell's process on the device.
+    pid: Option<u32>,
 }
 
 /// What came over the link.
@@ -31,7 +38,8 @@ pub enum Incoming {
 impl Link {
     /// Starts the loop's script; it waits for commands.
     pub fn start(device: &Device, root: Root) -> Self {
-        Self { stream: device.stream(&as_root(root, &script::script())), text: None }
+        let stream = device.stream(&as_root(root, &script::script()));
+        Self { device: device.clone(), root, stream, text: None, pid: None }
     }
 
     /// Sends commands.
@@ -50,11 +58,11 @@ impl Link {
                 Err(error) => return Some(Err(error)),
             };
             match (super::line::parse(&line), &mut self.text) {
-                (Some(super::line::Line::TextStart { source, .. }), None) => {
+                (Some(Line::TextStart { source, .. }), None) => {
                     self.text = Some((source, Vec::new()));
                     return Some(Ok(Incoming::TextStart(line)));
                 }
-                (Some(super::line::Line::TextEnd { source }), Some((reading, text))) if source == *reading => {
+                (Some(Line::TextEnd { source }), Some((reading, text))) if source == *reading => {
                     let text = std::mem::take(text);
                     self.text = None;
                     let is_empty = text.iter().all(u8::is_ascii_whitespace);
@@ -66,15 +74,30 @@ impl Link {
                         text.push(b'\n');
                     }
                 }
-                (_, None) => return Some(Ok(Incoming::Line(line))),
+                (known, None) => {
+                    if let Some(Line::Hello { pid, .. }) = known {
+                        self.pid = pid;
+                    }
+                    return Some(Ok(Incoming::Line(line)));
+                }
             }
         }
     }
 
-    /// Ends the loop: by its own means, or else by cutting it off.
+    /// Ends the loop: by its own means, or else by force.
     pub async fn end(mut self) {
         self.send("exit");
         let rest = async { while let Some(Ok(_)) = self.stream.next_line().await {} };
-        let _ = tokio::time::timeout(END_LIMIT, rest).await;
+        if tokio::time::timeout(END_LIMIT, rest).await.is_err() {
+            self.kill().await;
+        }
+    }
+
+    /// Ends a loop that hangs in a file: it does not notice that its stream is closed.
+    pub async fn kill(self) {
+        let Some(pid) = self.pid else { return };
+        let script = as_root(self.root, &format!("kill -9 {pid} 2>/dev/null"));
+        // A device that answers nothing at all cannot be helped from here.
+        let _ = self.device.run_within(&script, "ending a shell that hangs", KILL_LIMIT).await;
     }
 }

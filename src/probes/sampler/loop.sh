@@ -200,7 +200,7 @@ G=
 h=
 d=
 m=0
-$P "H$S$T$S$EPOCHREALTIME"
+$P "H$S$T$S$EPOCHREALTIME$S$$"
 M
 # A shell that cannot wait on its input has a second one do it.
 [ $T = n ]&&{

@@ -58,10 +58,11 @@ pub struct Options {
     pub pid: Option<u32>,
     /// How long the device has slept since its start, see [`super::Discovery::suspended_us`].
     pub suspended_us: Option<u64>,
+    /// Goes on after a lost link or a silence, as soon as the device answers again.
+    pub persists: bool,
 }
 
-/// Samples a device until it is stopped, dropped, or the link breaks. It does not come back by itself: start another one with
-/// the same counters when the device is back.
+/// Samples a device until it is stopped or dropped. Where it does not persist ([`Options::persists`]), a broken link ends it.
 #[derive(Debug)]
 pub struct Sampler {
     commands: mpsc::UnboundedSender<Command>,
@@ -95,6 +96,11 @@ impl Sampler {
         let _ = self.commands.send(Command::Watch(pid));
     }
 
+    /// Tries again at once, where sampling waits for a lost device.
+    pub fn retry(&self) {
+        let _ = self.commands.send(Command::Retry);
+    }
+
     /// Samples other counters from now on.
     pub fn choose(&self, counters: Vec<Counter>) {
         let _ = self.commands.send(Command::Choose(counters));
@@ -113,7 +119,7 @@ impl Sampler {
     /// Ends sampling: the loop on the device ends by itself; how it ended.
     pub async fn stop(mut self) -> SamplerEnded {
         let _ = self.commands.send(Command::Stop);
-        let lost = |reason: String| SamplerEnded { device: self.device.clone(), reason: Some(reason) };
+        let lost = |reason: String| SamplerEnded { device: self.device.clone(), reason: Some(reason), resumes: false };
         match self.task.take() {
             Some(task) => task.await.unwrap_or_else(|error| lost(error.to_string())),
             None => lost("it had ended before".to_owned()),

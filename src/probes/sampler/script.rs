@@ -90,11 +90,19 @@ pub fn timing(sources: &Sources, hanging: &BTreeSet<usize>, token: u64) -> Strin
     text
 }
 
-/// Commands that make the loop read what `split` says.
-pub fn groups(sources: &Sources, split: &Split, period_us: u64) -> String {
-    let body = |indices: &[usize]| -> String {
-        indices.iter().filter_map(|index| Some(sample(*index, sources.files().get(*index)?))).collect()
+/// Names a source that is about to be read.
+fn mark(index: usize) -> String {
+    format!("$P \"k${{S}}{index}\";")
+}
+
+/// Commands that make the loop read what `split` says. With `marked` it names every source before it reads it, so that one
+/// that hangs is known.
+pub fn groups(sources: &Sources, split: &Split, period_us: u64, marked: bool) -> String {
+    let one = |index: usize| {
+        let sample = sample(index, sources.files().get(index)?);
+        Some(if marked { mark(index) + &sample } else { sample })
     };
+    let body = |indices: &[usize]| -> String { indices.iter().filter_map(|index| one(*index)).collect() };
     let [fast, tenth, second] = &split.groups;
     format!(
         "{}\nf(){{ {}:;}}\nt(){{ {}:;}}\ns(){{ {}:;}}\np={period_us};now;m=$n;h=;d=\n",
@@ -119,7 +127,8 @@ pub fn slow(sources: &Sources, split: &Split) -> String {
             );
         } else {
             let sample = sample(*index, file);
-            let _ = write!(files, "{stamp}L=;o{index}='~~';{sample}$P \"T$S$i$S$e$S$u${{S}}w$L\";B;");
+            let mark = mark(*index);
+            let _ = write!(files, "{mark}{stamp}L=;o{index}='~~';{sample}$P \"T$S$i$S$e$S$u${{S}}w$L\";B;");
         }
     }
     let (forget, period_us, rounds) = (forget(sources), split.slow_period_us, split.service_rounds);

@@ -2,6 +2,8 @@
 
 mod align;
 mod count;
+mod retry;
+mod slow;
 mod start;
 
 use super::line::{Line, parse};
@@ -10,7 +12,7 @@ use super::plan::Split;
 use super::state::{Reading, State};
 use super::{Options, Rate, script};
 use crate::devices::{Device, DeviceError, Root};
-use crate::event::{Event, LogLevel, LogLine, LogSource, SamplerEnded};
+use crate::event::{Event, LogLevel, LogLine, LogSource};
 use crate::probes::clock::{DeviceClock, HostClock};
 use crate::probes::counter::Counter;
 use crate::session::Source;
@@ -22,11 +24,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 /// So long nothing may come from a loop that ticks more often.
-const SILENCE_LIMIT: Duration = Duration::from_secs(5);
+const SILENCE_LIMIT: Duration = Duration::from_secs(3);
 /// How often the device's clock is held against the host's.
 const ALIGN_PERIOD: Duration = Duration::from_secs(10);
-/// So many times in a row the loop is started again after it fell silent.
-const MAX_SILENCES: u32 = 3;
 
 /// What the sampler is told.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub enum Command {
     Rate(Rate),
     Watch(Option<u32>),
     Choose(Vec<Counter>),
+    /// The device is back: no more waiting before the next try.
+    Retry,
     Stop,
 }
 
@@ -44,7 +46,38 @@ enum End {
     Silent,
     /// To be started anew with what has changed, because this shell takes no commands.
     Changed,
+    /// The link broke.
+    Lost(String),
     Failed(String),
+}
+
+/// Whether the loop names what it reads, because it fell silent for no known reason; what it is reading if it does.
+#[derive(Debug, Clone, Copy)]
+enum Marks {
+    Off,
+    On(Option<usize>),
+}
+
+impl Marks {
+    fn are_on(self) -> bool {
+        matches!(self, Self::On(_))
+    }
+
+    fn reading(self) -> Option<usize> {
+        if let Self::On(reading) = self { reading } else { None }
+    }
+
+    fn begin(&mut self, source: usize) {
+        if let Self::On(reading) = self {
+            *reading = Some(source);
+        }
+    }
+
+    fn read(&mut self) {
+        if let Self::On(reading) = self {
+            *reading = None;
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -56,6 +89,7 @@ pub struct Task {
     root: Root,
     source: Source,
     period_us: u64,
+    options: Options,
     pid: Option<u32>,
     suspended_us: Option<u64>,
     state: State,
@@ -77,6 +111,15 @@ pub struct Task {
     slow_stamp: Option<u64>,
     /// Processor time of the second stream so far, nanoseconds.
     slow_cpu_ns: u64,
+    /// What the second stream is reading.
+    slow_reading: Option<usize>,
+    /// When the second stream said something last.
+    slow_heard: Instant,
+    /// When the second stream is to be started again.
+    slow_due: Option<Instant>,
+    marks: Marks,
+    /// Why there are no samples now, as it was told.
+    interrupted: Option<String>,
 }
 
 impl Task {
@@ -96,6 +139,7 @@ impl Task {
             device,
             source,
             period_us: options.rate.period_us(),
+            options,
             pid: options.pid,
             suspended_us: options.suspended_us,
             costs_us: BTreeMap::new(),
@@ -115,32 +159,19 @@ impl Task {
             wants_retiming: false,
             slow_stamp: None,
             slow_cpu_ns: 0,
+            slow_reading: None,
+            slow_heard: Instant::now(),
+            slow_due: None,
+            marks: Marks::Off,
+            interrupted: None,
         }
-    }
-
-    pub async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) -> SamplerEnded {
-        let mut silences = 0;
-        let reason = loop {
-            let began = Instant::now();
-            match self.life(&mut commands).await {
-                End::Stopped => break None,
-                End::Failed(reason) => break Some(reason),
-                End::Changed => continue,
-                End::Silent if began.elapsed() > SILENCE_LIMIT * 4 => silences = 1,
-                End::Silent => silences += 1,
-            }
-            // Each file that hangs takes a life of its own to be found.
-            if silences > MAX_SILENCES + u32::try_from(self.hanging.len()).unwrap_or(u32::MAX / 2) {
-                break Some("the device does not answer".to_owned());
-            }
-        };
-        SamplerEnded { device: self.device.id().to_owned(), reason }
     }
 
     /// One life of the loop: start, clock, timing, sampling.
     async fn life(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>) -> End {
         let mut main = Link::start(&self.device, self.root);
         (self.last_seq, self.last_device_us, self.asking) = (None, None, None);
+        self.marks.read();
         self.tally = Tally::default();
         let mut early = Vec::new();
         let started = async {
@@ -157,6 +188,10 @@ impl Task {
             self.remember(command);
         }
         match started {
+            Err(End::Silent) => {
+                tokio::spawn(main.kill());
+                return End::Silent;
+            }
             Err(end) => return end,
             // What was timed are the files of the choice before.
             Ok(()) if is_other_choice => return End::Changed,
@@ -164,13 +199,18 @@ impl Task {
         }
         let mut slow = self.go(&main).await;
         let end = self.sample(&mut main, &mut slow, commands).await;
-        if matches!(end, End::Stopped) {
-            let end_slow = async {
-                if let Some(slow) = slow {
-                    slow.end().await;
-                }
-            };
-            tokio::join!(main.end(), end_slow);
+        match end {
+            End::Stopped => {
+                let end_slow = async {
+                    if let Some(slow) = slow {
+                        slow.end().await;
+                    }
+                };
+                tokio::join!(main.end(), end_slow);
+            }
+            // A shell that hangs in a file does not notice that nobody listens any more.
+            End::Silent => drop(tokio::spawn(main.kill())),
+            _ => {}
         }
         end
     }
@@ -188,7 +228,7 @@ impl Task {
     fn lost(&self, error: Option<DeviceError>) -> End {
         let action = "sampling its counters".to_owned();
         let error = error.unwrap_or_else(|| DeviceError::LinkLost { id: self.device.id().to_owned(), action });
-        End::Failed(error.to_string())
+        End::Lost(error.to_string())
     }
 
     async fn log(&self, text: &str) {
@@ -209,18 +249,20 @@ impl Task {
             }
         }
         self.split = split;
+        (self.interrupted, self.slow_due, self.slow_reading) = (None, None, None);
         self.state.watch(self.pid);
         for set in self.state.arrange(&self.split, &self.hanging, self.period_us) {
             self.source.send(None, Event::CounterSetDeclared(set)).await;
         }
         let pid = self.pid_word();
-        main.send(&format!("{}k={pid}\ngo\n", script::groups(&self.state.sources, &self.split, self.period_us)));
+        let groups = script::groups(&self.state.sources, &self.split, self.period_us, self.marks.are_on());
+        main.send(&format!("{groups}k={pid}\ngo\n"));
         self.last_device_us = None;
         if self.split.slow.is_empty() {
             return None;
         }
         let slow = Link::start(&self.device, self.root);
-        self.slow_cpu_ns = 0;
+        (self.slow_cpu_ns, self.slow_heard) = (0, Instant::now());
         let commands = script::slow(&self.state.sources, &self.split);
         slow.send(&format!("k={pid}\n{commands}"));
         Some(slow)
@@ -236,6 +278,7 @@ impl Task {
         let mut heard = Instant::now();
         loop {
             let silence = SILENCE_LIMIT.max(Duration::from_micros(self.period_us * 4));
+            let slow_due = self.slow_due.or_else(|| slow.is_some().then(|| self.slow_heard + self.slow_silence()));
             let of_slow = async {
                 match slow {
                     Some(slow) => slow.next().await,
@@ -264,16 +307,20 @@ impl Task {
                 incoming = of_slow => match incoming {
                     Some(Ok(incoming)) => self.take_slow(incoming).await,
                     // Without it the main loop goes on.
-                    Some(Err(_)) | None => {
-                        *slow = None;
-                        for gap in self.state.lose_slow() {
-                            self.source.send(None, Event::CounterGap(gap)).await;
-                        }
-                        self.log(&format!("the slow counters of {} are no longer sampled", self.device.id())).await;
-                    }
+                    Some(Err(_)) | None => self.lose_slow(slow).await,
+                },
+                () = until(slow_due) => match self.restart_slow(main, slow).await {
+                    Ok(()) => heard = Instant::now(),
+                    Err(end) => return end,
                 },
                 command = commands.recv() => match command {
                     None | Some(Command::Stop) => return End::Stopped,
+                    // Neither is answered: they are no sign that the loop goes on.
+                    Some(command @ (Command::Watch(_) | Command::Retry)) => {
+                        if let Err(end) = self.obey(main, slow, command).await {
+                            return end;
+                        }
+                    }
                     Some(command) => match self.obey(main, slow, command).await {
                         Ok(()) => heard = Instant::now(),
                         Err(end) => return end,
@@ -281,7 +328,9 @@ impl Task {
                 },
                 _ = align.tick() => self.realign(main).await,
                 () = tokio::time::sleep_until(heard + silence) => {
-                    self.log(&format!("{} has been silent for {} s: starting again", self.device.id(), silence.as_secs())).await;
+                    if let Some(source) = self.marks.reading().filter(|source| self.hanging.insert(*source)) {
+                        self.say_hanging(source).await;
+                    }
                     return End::Silent;
                 }
             }
@@ -326,11 +375,14 @@ impl Task {
                 self.state = state;
                 (self.costs_us, self.hanging, self.split) = (BTreeMap::new(), BTreeSet::new(), Split::default());
             }
-            Command::Stop => {}
+            Command::Retry | Command::Stop => {}
         }
     }
 
     async fn obey(&mut self, main: &mut Link, slow: &mut Option<Link>, command: Command) -> Result<(), End> {
+        if matches!(command, Command::Retry) {
+            return Ok(());
+        }
         // Another user takes another shell.
         let is_other_user = matches!(&command, Command::Choose(counters) if self.root_for(counters) != self.root);
         if !self.waits || is_other_user {
@@ -363,6 +415,7 @@ impl Task {
     async fn take(&mut self, main: &Link, line: &[u8]) -> bool {
         match parse(line) {
             Some(Line::Tick { seq, stamp, groups, values }) => {
+                self.marks.read();
                 self.state.take(values);
                 let device_us = self.moment(main, stamp).await.device_us;
                 self.count(seq, device_us).await;
@@ -375,44 +428,10 @@ impl Task {
             }
             Some(Line::Pong { token, stamp }) => self.answered(main, token, stamp).await,
             Some(Line::Cost { cpu_ns }) => self.report(cpu_ns).await,
+            Some(Line::Timing { source }) => self.marks.begin(source),
             _ => {}
         }
         true
-    }
-
-    async fn take_slow(&mut self, incoming: Incoming) {
-        let reading = match incoming {
-            Incoming::Line(line) => match parse(&line) {
-                Some(Line::Tick { stamp, mut values, .. }) => {
-                    let Some((source, content)) = values.next() else { return };
-                    self.state.put(source, content);
-                    self.slow_reading(source, self.clock.late_us(stamp))
-                }
-                Some(Line::Cost { cpu_ns }) => {
-                    self.slow_cost(cpu_ns);
-                    None
-                }
-                _ => None,
-            },
-            Incoming::TextStart(line) => {
-                if let Some(Line::TextStart { stamp, .. }) = parse(&line) {
-                    self.slow_stamp = Some(self.clock.late_us(stamp));
-                }
-                None
-            }
-            Incoming::Text(source, text) => {
-                self.state.put(source, text.as_deref().map_err(|gap| *gap));
-                self.slow_stamp.take().and_then(|device_us| self.slow_reading(source, device_us))
-            }
-        };
-        if let Some(reading) = reading {
-            self.give(reading).await;
-        }
-    }
-
-    fn slow_reading(&mut self, source: usize, device_us: u64) -> Option<Reading> {
-        let t_us = self.host_clock?.from_device_us(device_us);
-        self.state.slow(source, device_us, t_us)
     }
 
     /// False when the session is over.
@@ -431,5 +450,13 @@ async fn until_stop(commands: &mut mpsc::UnboundedReceiver<Command>, early: &mut
             return;
         }
         early.push(command);
+    }
+}
+
+/// Until a moment; for ever without one.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
     }
 }

@@ -110,11 +110,14 @@ pub struct SamplerReport {
     pub cpu_us_per_tick: Option<f64>,
 }
 
-/// Sampling of a device ended. What was sampled stays.
+/// Sampling of a device ended or was interrupted. What was sampled stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplerEnded {
     /// Id of the device.
     pub device: String,
     /// Why; `None`: it was asked to.
     pub reason: Option<String>,
+    /// Sampling is tried again; the counters are declared anew once it works.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resumes: bool,
 }

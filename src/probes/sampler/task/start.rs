@@ -10,7 +10,7 @@ use tokio::time::Instant;
 /// How long the shell may take to start; `su` may have to ask the user first.
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// A file that takes longer than this to be read once counts as hanging.
-const READ_LIMIT: Duration = Duration::from_secs(3);
+const READ_LIMIT: Duration = Duration::from_secs(2);
 
 impl Task {
     /// The next line of the main stream while nothing else goes on.
@@ -33,10 +33,10 @@ impl Task {
                 Ok(Some(line)) => line,
                 Ok(None) => return Err(End::Failed("the device's shell does not start".to_owned())),
                 // What `su` said is why there is no shell.
-                Err(End::Failed(reason)) if !said.is_empty() => return Err(End::Failed(format!("{reason}: {said}"))),
+                Err(End::Lost(reason)) if !said.is_empty() => return Err(End::Failed(format!("{reason}: {said}"))),
                 Err(end) => return Err(end),
             };
-            if let Some(Line::Hello { waits, has_epoch }) = parse(&line) {
+            if let Some(Line::Hello { waits, has_epoch, .. }) = parse(&line) {
                 (self.waits, self.has_epoch) = (waits, has_epoch);
                 return Ok(());
             }

@@ -4,8 +4,10 @@ use super::failed::Failed;
 use crate::backends::Backend;
 use crate::backends::qnn::api::{Library, QnnError, SystemLibrary, VersionPolicy};
 use crate::event::{ModelInfo, Stage, clean_text};
+use crate::facts::read_elf;
 use crate::files::sha256_hex;
 use crate::models::{FormatError, ModelFormat, identify};
+use crate::text::bytes_text;
 use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
@@ -31,6 +33,7 @@ pub fn open_library(dir: &Path, backend: Backend, policy: VersionPolicy) -> Resu
         let message = format!("this runtime has no {} backend: {} is not there", backend, path.display());
         return Err(Failed::missing(Stage::LibraryLoad, "dlopen", message));
     }
+    check_whole(&path)?;
     Library::open(&path, policy).map_err(|e| {
         let missing = matches!(e, QnnError::UnknownVersion { .. } | QnnError::Open { .. });
         {
@@ -40,6 +43,23 @@ pub fn open_library(dir: &Path, backend: Backend, policy: VersionPolicy) -> Resu
     })
 }
 
+/// Refuses a library that was cut off: the loader maps what its headers promise, and the process dies of SIGBUS when it touches
+/// what is not there.
+fn check_whole(path: &Path) -> Result<(), Failed> {
+    let promised = read_elf(path).ok().flatten().and_then(|facts| facts.needs_bytes);
+    let length = std::fs::metadata(path).map(|metadata| metadata.len()).ok();
+    let Some((promised, length)) = promised.zip(length).filter(|(promised, length)| length < promised) else {
+        return Ok(());
+    };
+    let message = format!(
+        "{} was cut off: it has {}, and its headers promise {}; copy or install it again",
+        path.display(),
+        bytes_text(length as f64),
+        bytes_text(promised as f64)
+    );
+    Err(Failed::missing(Stage::LibraryLoad, "dlopen", message))
+}
+
 /// Opens the system library of a runtime folder.
 pub fn open_system(dir: &Path) -> Result<Rc<SystemLibrary>, Failed> {
     let path = dir.join("libQnnSystem.so");
@@ -47,5 +67,6 @@ pub fn open_system(dir: &Path) -> Result<Rc<SystemLibrary>, Failed> {
         let message = format!("this runtime has no system library: {} is not there", path.display());
         return Err(Failed::missing(Stage::LibraryLoad, "dlopen", message));
     }
+    check_whole(&path)?;
     SystemLibrary::open(&path).map_err(|e| Failed::qnn(Stage::LibraryLoad, e).into_missing())
 }
