@@ -20,6 +20,7 @@ mod recommend;
 mod run;
 mod runtime;
 mod runtime_list;
+mod runtime_verify;
 mod setup;
 mod start;
 mod target;
@@ -98,7 +99,7 @@ enum Command {
     Counters(counters::CountersArgs),
     /// Remove everything that qnnscope put on a device
     Clean(clean::CleanArgs),
-    /// Install or list the QNN libraries
+    /// Install, list or verify the QNN libraries
     Runtime(runtime::RuntimeArgs),
     /// Runner process of qnnscope itself
     #[command(name = "__runner", hide = true)]

@@ -10,7 +10,9 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::platform::is_version;
-use super::{ManifestFile, RuntimeError};
+use super::verify::modified_ns;
+use super::{ManifestFile, RuntimeError, WHEEL_NAME};
+use crate::event::clean_text;
 
 /// More entries than any wheel of this package has (35), by far.
 const MAX_ENTRIES: usize = 10_000;
@@ -18,6 +20,8 @@ const MAX_ENTRIES: usize = 10_000;
 const MAX_FILE_BYTES: u64 = 1 << 30;
 /// The wheels unpack to a quarter of a gigabyte.
 const MAX_TOTAL_BYTES: u64 = 4 << 30;
+/// A wheel's description has some kilobytes.
+const MAX_METADATA_BYTES: u64 = 1 << 20;
 /// One read, one write, one look at the stop flag.
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -78,6 +82,8 @@ pub struct Wheel {
     path: PathBuf,
     archive: ZipArchive<File>,
     kept: Vec<Kept>,
+    /// The entries that say which package this is; a sound wheel has one.
+    descriptions: Vec<usize>,
 }
 
 impl Wheel {
@@ -113,6 +119,7 @@ impl Wheel {
             .find_map(|(_, name, _)| name.strip_suffix(SYSTEM_LIBRARY)?.strip_suffix('/'))
             .ok_or_else(|| RuntimeError::NotQnnWheel { wheel: path.to_path_buf() })?
             .to_owned();
+        let descriptions = files.iter().filter(|(_, name, _)| is_description(name)).map(|(index, ..)| *index).collect();
 
         let mut kept = Vec::new();
         let mut names = BTreeSet::new();
@@ -130,7 +137,31 @@ impl Wheel {
         if total > MAX_TOTAL_BYTES {
             return Err(refused(&home, "unpacks to more than any runtime"));
         }
-        Ok(Self { path: path.to_path_buf(), archive, kept })
+        Ok(Self { path: path.to_path_buf(), archive, kept, descriptions })
+    }
+
+    /// Checks that the wheel says of itself what its file name says: this package, that version.
+    pub fn check_package(&mut self, name: &WheelName) -> Result<(), RuntimeError> {
+        let refused = |found: String| RuntimeError::OtherPackage { wheel: self.path.clone(), found };
+        let [index] = self.descriptions[..] else {
+            return Err(refused(format!("it has {} METADATA files instead of one", self.descriptions.len())));
+        };
+        let entry = self.archive.by_index(index).map_err(|error| zip_error(&self.path, error))?;
+        let mut text = Vec::new();
+        entry.take(MAX_METADATA_BYTES).read_to_end(&mut text).map_err(|source| RuntimeError::CorruptWheel {
+            wheel: self.path.clone(),
+            detail: format!("METADATA: {source}"),
+        })?;
+        let text = String::from_utf8_lossy(&text);
+        let field = |field: &str| header(&text, field).map(clean_text).unwrap_or_default();
+        let (package, version) = (field("Name"), field("Version"));
+        if normalized(&package) != WHEEL_NAME {
+            return Err(refused(format!("it is the package {package:?}")));
+        }
+        if version != name.version {
+            return Err(refused(format!("its name says version {}, its METADATA {version:?}", name.version)));
+        }
+        Ok(())
     }
 
     /// Size of what will be unpacked.
@@ -165,7 +196,8 @@ impl Wheel {
                 CopyError::Stopped(reason) => reason,
             })?;
             output.sync_all().map_err(failed)?;
-            files.push(ManifestFile { name: kept.name.clone(), bytes: kept.bytes, sha256 });
+            let modified_ns = modified_ns(&output.metadata().map_err(failed)?);
+            files.push(ManifestFile { name: kept.name.clone(), bytes: kept.bytes, sha256, modified_ns });
         }
         Ok(files)
     }
@@ -264,6 +296,23 @@ fn flat_name<'a>(home: &str, entry: &'a str) -> Option<&'a str> {
     keep.then_some(name)
 }
 
+/// Whether an entry is the package's description: `NAME-VERSION.dist-info/METADATA`.
+fn is_description(entry: &str) -> bool {
+    entry.strip_suffix("/METADATA").is_some_and(|folder| folder.ends_with(".dist-info") && !folder.contains('/'))
+}
+
+/// A field in the head of a description; the package's long text follows after an empty line.
+fn header<'a>(text: &'a str, field: &str) -> Option<&'a str> {
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    lines.filter_map(|line| line.split_once(':')).find(|(name, _)| *name == field).map(|(_, value)| value.trim())
+}
+
+/// A package's name as indexes compare it: `Onnxruntime_QNN` is `onnxruntime-qnn`.
+fn normalized(package: &str) -> String {
+    let parts = package.split(['-', '_', '.']).filter(|part| !part.is_empty());
+    parts.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
+
 /// What makes the name of an entry unfit for unpacking anywhere.
 fn unsafe_name(name: &str) -> Option<&'static str> {
     if name.starts_with('/') {
@@ -290,7 +339,7 @@ fn unsafe_mode(mode: Option<u32>) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::FakeWheel;
+    use super::super::testing::{FakeWheel, METADATA};
     use super::*;
 
     fn open(path: &Path) -> Result<Wheel, RuntimeError> {
@@ -330,6 +379,28 @@ mod tests {
                 "libc++-71bc274c.so.1.0"
             ]
         );
+    }
+
+    #[test]
+    fn the_package_says_itself_what_it_is() {
+        let check = |wheel: FakeWheel| {
+            let wheel = wheel.build();
+            let name = WheelName::parse(&wheel.path()).expect("a wheel name");
+            open(&wheel.path()).expect("a sound archive").check_package(&name)
+        };
+        let described = |text: &str| FakeWheel::new().entry(METADATA, text.as_bytes());
+        check(FakeWheel::new()).expect("the package");
+        check(described("Name: Onnxruntime_QNN\nVersion: 2.3.0\n")).expect("the same package, spelt otherwise");
+        for (text, says) in [
+            ("Name: onnxruntime-qnm\nVersion: 2.3.0\n", "it is the package \"onnxruntime-qnm\""),
+            ("Name: onnxruntime-qnn\nVersion: 2.3.1\n", "its name says version 2.3.0, its METADATA \"2.3.1\""),
+            ("Version: 2.3.0\n\nName: onnxruntime-qnn\n", "it is the package \"\""),
+        ] {
+            let error = check(described(text)).expect_err(text);
+            assert!(error.to_string().contains(says), "{error}");
+        }
+        let error = check(FakeWheel::new().entry("other-1.dist-info/METADATA", b"Name: other")).expect_err("two");
+        assert!(error.to_string().contains("2 METADATA files"), "{error}");
     }
 
     #[test]
