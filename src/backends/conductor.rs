@@ -5,12 +5,14 @@ use super::device_runner::{DeviceRun, DeviceRunnerOptions};
 use super::local::{DSP_PATH, Ended, LIBRARY_PATH, Limits, RunnerError, Supervisor, search_path};
 use super::net_run::{NetRun, NetRunOptions};
 use super::qnn::runner::{RunTask, Task};
+use super::runtime::{Depth, changed_in};
 use crate::checks::after_failure;
 use crate::devices::{Device, Root};
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, Placement, RunId, RunPlan, RunStatus, Stage};
 use crate::probes::{CounterOptions, DeviceProbe, hottest_celsius};
 use crate::session::{Source, Tape};
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -103,6 +105,7 @@ impl Conductor {
                 }
                 let placement = Box::new(placement_here(&request.task));
                 source.send(Some(id), Event::RunPlaced(placement)).await;
+                tell_changes(&source, id, &request.task.runtime_dir).await;
                 self.run_here(&source, id, &request.task, stop.clone()).await;
                 after_failure(&source, id, &Device::local(), &stop).await;
             }
@@ -222,6 +225,25 @@ impl Conductor {
             }
         }
     }
+}
+
+/// Says which files of the runtime are not as they were installed, before they are loaded.
+async fn tell_changes(source: &Source, id: RunId, runtime: &Path) {
+    let folder = runtime.to_owned();
+    // Files whose time is another one are read, which takes a while.
+    let changed = tokio::task::spawn_blocking(move || changed_in(&folder, Depth::Quick)).await.unwrap_or_default();
+    if changed.is_empty() {
+        return;
+    }
+    let folder = crate::event::clean_text(&runtime.to_string_lossy());
+    let files: Vec<String> = changed.iter().map(|file| crate::event::clean_text(&file.to_string())).collect();
+    let text = format!(
+        "the runtime in {folder} was changed since it was installed: {}; `qnnscope runtime verify` looks at all of it",
+        files.join(", ")
+    );
+    let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text);
+    source.send(Some(id), Event::Log(line)).await;
+    source.send(Some(id), Event::RuntimeChanged { folder, files }).await;
 }
 
 /// Where the runner on this machine finds libraries.

@@ -27,6 +27,7 @@ mod target;
 
 pub use error::CliError;
 
+use crate::backends::local::run_unconfined;
 use clap::{Parser, Subcommand};
 use std::io::Write;
 use std::path::PathBuf;
@@ -61,6 +62,9 @@ pub struct Global {
     /// The adb server to ask [env: ADB_SERVER_SOCKET, default: 127.0.0.1:5037]
     #[arg(long, global = true, value_name = "HOST:PORT")]
     adb_server: Option<String>,
+    /// Let the libraries and models on this machine read and write whatever you may; for those that need it
+    #[arg(long, global = true)]
+    no_sandbox: bool,
     /// Theme of the live view: dark, light, ansi, mono, or one of your own
     #[arg(long, global = true, value_name = "THEME")]
     theme: Option<String>,
@@ -115,6 +119,11 @@ pub(crate) fn parses(arguments: &[String]) -> Result<(), clap::Error> {
 /// Parses the command line and carries it out.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    match (&cli.command, cli.global.no_sandbox) {
+        (Some(Command::Runner), _) => {}
+        (_, true) => run_unconfined(),
+        (_, false) => hide(),
+    }
     let result = match &cli.command {
         None => start::start(&cli.global),
         Some(Command::Run(args)) => run::run(args, &cli.global),
@@ -140,6 +149,17 @@ pub fn main() -> ExitCode {
             say(error.render().trim_end());
             ExitCode::from(error.exit_status())
         }
+    }
+}
+
+/// Keeps other processes of the user, the runners among them, from reading this one's memory: secrets of the environment,
+/// recorded inputs. It leaves no core dumps either.
+fn hide() {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // Only defence in depth: a kernel that cannot has no say in what follows.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 

@@ -213,6 +213,7 @@ impl RunOptions {
             seed: self.seed,
             save_outputs: None,
             save_context: self.save_context.clone(),
+            staged_context: None,
             profile_log: None,
             straight: None,
             warmup: self.warmup,

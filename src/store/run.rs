@@ -3,7 +3,7 @@
 use super::{LatencyStats, OpTable, PaceStats};
 use crate::event::{
     Budget, CheckResult, Confound, CoolDown, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo,
-    OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Setting, Stage, SubStage, TensorData, Transfer,
+    OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Sandbox, Setting, Stage, SubStage, TensorData, Transfer,
 };
 use crate::models::{Graph, Op};
 
@@ -111,6 +111,10 @@ pub struct Run {
     pub model: Option<ModelInfo>,
     /// The opened runtime.
     pub runtime: Option<RuntimeInfo>,
+    /// How far its process was confined; `None` where nobody told.
+    pub sandbox: Option<Sandbox>,
+    /// Files of the runtime that were not as they were installed.
+    pub changed_files: Vec<String>,
     /// All composed graphs in the model's order; [`Run::graph`] is the one that runs.
     pub graphs: Vec<Graph>,
     chosen: usize,
@@ -178,6 +182,8 @@ impl Run {
             stage_started_us: started_us,
             model: None,
             runtime: None,
+            sandbox: None,
+            changed_files: Vec::new(),
             graphs: Vec::new(),
             chosen: 0,
             settings: Vec::new(),
@@ -210,6 +216,8 @@ impl Run {
         match event {
             Event::ModelIdentified(model) => self.model = Some((**model).clone()),
             Event::RuntimeLoaded(runtime) => self.runtime = Some(runtime.clone()),
+            Event::Sandboxed(sandbox) => self.sandbox = Some((**sandbox).clone()),
+            Event::RuntimeChanged { files, .. } => self.changed_files.clone_from(files),
             Event::SettingApplied(setting) => self.settings.push(setting.clone()),
             Event::StageStarted { stage } => {
                 self.state = RunState::In(*stage);

@@ -4,6 +4,7 @@ use super::console::{self, Flood, LINES_PER_S};
 use super::frames::{Line, LineReader, MAX_CONSOLE_LINE, MAX_FRAME};
 use super::link::{Exit, Process, Running, Translate};
 use super::process::{RunnerError, signal_name, spawn};
+use super::staged::Staged;
 use crate::backends::qnn::runner::{Command, Frame, PROTOCOL, Task};
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, RunId, RunStatus, Stage};
 use crate::session::Source;
@@ -67,6 +68,7 @@ pub struct Supervisor {
     killed_for: Option<String>,
     ended_on_request: bool,
     console: Flood,
+    staged: Staged,
 }
 
 /// Runs an inspection or a probe and returns its answer.
@@ -94,6 +96,7 @@ impl Supervisor {
             killed_for: None,
             ended_on_request: false,
             console: Flood::new(),
+            staged: Staged::default(),
         }
     }
 
@@ -105,8 +108,10 @@ impl Supervisor {
 
     /// Starts the runner, sees it through, and returns how it ended. Setting `stop` asks it to end its phase.
     pub async fn run(mut self, task: &Task, stop: watch::Receiver<bool>) -> Result<Ended, RunnerError> {
-        let request = request(task)?;
-        let exit = self.watch(&request, spawn(task)?, stop).await;
+        let mut task = task.clone();
+        self.staged = Staged::prepare(&mut task);
+        let request = request(&task)?;
+        let exit = self.watch(&request, spawn(&task)?, stop).await;
         Ok(self.finish(exit).await)
     }
 
@@ -237,8 +242,17 @@ impl Supervisor {
                     event => self.send(t_us, event).await,
                 }
             }
+            Frame::ContextStaged => self.place_context().await,
             Frame::Done => self.done = true,
             answer => self.answer = Some(answer),
+        }
+    }
+
+    async fn place_context(&mut self) {
+        if let Err((path, error)) = self.staged.place_context() {
+            let message = format!("cannot write the context binary to {}: {error}", path.display());
+            let failure = Failure { bad_input: true, ..Failure::new(Stage::Finalize, "save context", &message) };
+            self.fail(failure).await;
         }
     }
 

@@ -9,6 +9,8 @@ mod child;
 #[path = "elsewhere.rs"]
 mod child;
 mod protocol;
+#[cfg(unix)]
+pub(crate) use child::SCRATCH_VARIABLE;
 
 pub use child::main;
 #[cfg(unix)]

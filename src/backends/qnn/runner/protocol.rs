@@ -2,7 +2,7 @@
 
 use crate::backends::settings::SettingRequest;
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{Budget, Event, LogLevel, ModelInfo, RuntimeInfo};
+use crate::event::{Budget, Event, LogLevel, ModelInfo, RuntimeInfo, Sandbox};
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -51,7 +51,12 @@ pub enum Frame {
         model: Box<ModelInfo>,
         /// Its graphs.
         graphs: Vec<Graph>,
+        /// How far the runner was confined meanwhile.
+        #[serde(default)]
+        sandbox: Sandbox,
     },
+    /// The compiled context is whole in [`RunTask::staged_context`], and may take its place.
+    ContextStaged,
     /// Answer to [`Task::Probe`].
     Probed(ProbeAnswer),
     /// Answer to [`CheckWork::Ask`].
@@ -63,7 +68,7 @@ pub enum Frame {
 }
 
 /// What a backend library said when it was tried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeAnswer {
     /// Build id.
     pub build_id: Option<String>,
@@ -73,6 +78,9 @@ pub struct ProbeAnswer {
     pub backend_api: Option<String>,
     /// Why it does not load or initialise; `None` if it does.
     pub error: Option<String>,
+    /// How far the runner was confined meanwhile.
+    #[serde(default)]
+    pub sandbox: Sandbox,
 }
 
 /// What a runner is asked to do.
@@ -121,6 +129,10 @@ pub struct RunTask {
     pub save_outputs: Option<PathBuf>,
     /// File for the compiled context.
     pub save_context: Option<PathBuf>,
+    /// An empty file that takes the compiled context for the parent to put in place: a confined runner cannot rename files
+    /// in the user's folders.
+    #[serde(default)]
+    pub staged_context: Option<PathBuf>,
     /// File for a QNN profile log.
     pub profile_log: Option<PathBuf>,
     /// All inferences in one go, instead of in phases.
@@ -215,6 +227,9 @@ pub struct Asked {
     pub verdicts: Vec<OpVerdict>,
     /// Why composing ended before the model was whole, if it did.
     pub incomplete: Option<String>,
+    /// How far the runner was confined meanwhile.
+    #[serde(default)]
+    pub sandbox: Sandbox,
 }
 
 /// The answer about one op.

@@ -12,7 +12,7 @@ use crate::backends::qnn::api::{
     Logger, Method, ModelLibrary, PowerProfile, PowerVote, Profile, ProfileEvent, Recording, SystemLibrary,
     VersionPolicy, read_binary_info,
 };
-use crate::backends::qnn::runner::protocol::RunTask;
+use crate::backends::qnn::runner::protocol::{Frame, RunTask};
 use crate::backends::settings::{self, Resolved};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{
@@ -176,7 +176,7 @@ impl Stages<'_> {
             self.log.stage(Method::Finalize, span, Some(&entry.name), &events);
         }
         if let Some(path) = &task.save_context {
-            save_context(&context, path)?;
+            save_context(&context, path, task.staged_context.as_deref(), self.emitter)?;
         }
         let execution = Execution::new(handle, entry.inputs, entry.outputs).map_err(at_finalize)?;
         Ok(Ready { execution, context, graph, backend, device })
@@ -375,11 +375,19 @@ impl Stages<'_> {
     }
 }
 
-/// Writes the serialised context, whole or not at all.
-fn save_context(context: &Context, path: &Path) -> Result<(), Failed> {
+/// Writes the serialised context, whole or not at all: the parent puts it in place where it made a file for it.
+fn save_context(context: &Context, path: &Path, staged: Option<&Path>, emitter: &Emitter) -> Result<(), Failed> {
     let bytes = context.binary().map_err(|e| Failed::qnn(Stage::Finalize, e))?;
-    write_whole(path, &bytes).map_err(|error| {
+    let written = match staged {
+        Some(staged) => std::fs::write(staged, &bytes),
+        None => write_whole(path, &bytes),
+    };
+    written.map_err(|error| {
         let message = format!("cannot write the context binary to {}: {error}", path.display());
         Failed::bad_input(Stage::Finalize, "save context", message)
-    })
+    })?;
+    if staged.is_some() {
+        emitter.frame(&Frame::ContextStaged);
+    }
+    Ok(())
 }
