@@ -14,6 +14,8 @@ pub mod doctor;
 pub mod event;
 pub mod facts;
 mod files;
+#[doc(hidden)]
+pub mod fuzz;
 mod hints;
 pub mod models;
 pub mod probes;

@@ -55,6 +55,7 @@ pub use manifest::{MANIFEST_FILE, MANIFEST_SCHEMA, ManifestFile, RuntimeManifest
 pub use pins::pinned_versions;
 pub use platform::{Platform, elf_machine, machine_name, version_key};
 pub use verify::{ChangeKind, ChangedFile, Depth, changed_files, changed_in};
+pub(crate) use wheel::{Wheel, WheelName};
 
 /// The Python package whose wheels carry the libraries.
 pub const WHEEL_NAME: &str = "onnxruntime-qnn";

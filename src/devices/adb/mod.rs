@@ -7,4 +7,5 @@ mod server;
 mod transport;
 
 pub use server::{AdbServer, Attached, DEFAULT_PORT};
+pub(crate) use server::parse_devices;
 pub use transport::AdbTransport;

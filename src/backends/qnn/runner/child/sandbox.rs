@@ -9,6 +9,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
     RestrictionStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
+use rustix::thread::CapabilitySet;
 use std::path::{Path, PathBuf};
 
 /// Tells a runner to confine itself, and names the folder that it may write to. Not set: it does not.
@@ -58,14 +59,38 @@ pub fn enter(task: &Task) -> Sandbox {
     let Some(scratch) = std::env::var_os(SCRATCH_VARIABLE).filter(|value| !value.is_empty()) else {
         return Sandbox::default();
     };
-    match restrict(task, Path::new(&scratch)) {
+    let mut sandbox = match restrict(task, Path::new(&scratch)) {
         Ok(status) => report(status.landlock, status.no_new_privs),
         Err(error) => Sandbox {
             state: SandboxState::Unavailable,
             missing: vec![format!("Landlock failed: {error}")],
             ..Sandbox::default()
         },
+    };
+    if let Err(error) = drop_capabilities() {
+        sandbox.missing.push(format!("root's capabilities cannot be given up: {error}"));
+        if sandbox.state == SandboxState::Enforced {
+            sandbox.state = SandboxState::Partial;
+        }
     }
+    sandbox
+}
+
+/// Gives up what root may do beyond files: the kernel lets some capabilities read other processes whatever Landlock says.
+/// Files of other users, devices among them, stay within reach as far as Landlock lets them, and so do priorities.
+fn drop_capabilities() -> rustix::io::Result<()> {
+    let mut sets = rustix::thread::capabilities(None)?;
+    let kept = CapabilitySet::DAC_OVERRIDE
+        | CapabilitySet::DAC_READ_SEARCH
+        | CapabilitySet::SYS_NICE
+        | CapabilitySet::IPC_LOCK;
+    if kept.contains(sets.permitted) {
+        return Ok(());
+    }
+    sets.permitted &= kept;
+    sets.effective &= kept;
+    sets.inheritable = CapabilitySet::empty();
+    rustix::thread::set_capabilities(None, sets)
 }
 
 fn restrict(task: &Task, scratch: &Path) -> Result<RestrictionStatus, RulesetError> {
