@@ -11,7 +11,6 @@ pub mod cli;
 pub mod devices;
 pub mod diagnosis;
 pub mod doctor;
-pub mod event;
 pub mod facts;
 mod files;
 #[doc(hidden)]
@@ -20,9 +19,12 @@ mod hints;
 pub mod models;
 pub mod probes;
 pub mod report;
+pub mod run;
 pub mod session;
 pub mod store;
 mod text;
+
+pub use qnnscope_core::event;
 
 /// Hidden subcommand under which the binary starts itself as a runner.
 pub const RUNNER_SUBCOMMAND: &str = "__runner";

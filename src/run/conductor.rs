@@ -1,0 +1,277 @@
+//! Runs one after another, and the orders that come in between.
+
+use super::after_failure::after_failure;
+use super::cool_down::{HeatWatch, Pause};
+use crate::backends::device_runner::{DeviceRun, DeviceRunnerOptions};
+use crate::backends::local::{DSP_PATH, Ended, LIBRARY_PATH, Limits, RunnerError, Supervisor, search_path};
+use crate::backends::net_run::{NetRun, NetRunOptions};
+use crate::backends::qnn::runner::{RunTask, Task};
+use crate::backends::runtime::{Depth, changed_in};
+use crate::devices::{Device, Root};
+use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, Placement, RunId, RunPlan, RunStatus, Stage};
+use crate::probes::{CounterOptions, DeviceProbe, hottest_celsius};
+use crate::session::{Source, Tape};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+/// A run to be made: what is told on the stream, what is to be done, and where.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// For the stream.
+    pub plan: RunPlan,
+    /// What is to be done.
+    pub task: RunTask,
+    /// Where and by what.
+    pub place: Place,
+}
+
+/// Where a run is made.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// On this machine, in a runner child.
+    Here {
+        /// Counters that are sampled as those of a device are: on a Snapdragon board, or where the user names some.
+        counters: Option<CounterOptions>,
+    },
+    /// On a device, by the SDK's qnn-net-run.
+    NetRun {
+        /// The device.
+        device: Device,
+        /// With what.
+        options: NetRunOptions,
+    },
+    /// On a device, by qnnscope's own runner.
+    DeviceRunner {
+        /// The device.
+        device: Device,
+        /// With what.
+        options: DeviceRunnerOptions,
+    },
+}
+
+/// An order to the conductor.
+#[derive(Debug)]
+pub enum Order {
+    /// Make these runs after those that wait already.
+    Run(Vec<RunRequest>),
+    /// End the run that goes on, drop those that wait, and make these.
+    Replace(Vec<RunRequest>),
+    /// End the run that goes on and drop those that wait.
+    Stop,
+}
+
+/// Makes runs in order; never two at once, they would disturb each other's figures.
+#[derive(Debug)]
+pub struct Conductor {
+    source: Source,
+    limits: Limits,
+    next_run: u32,
+    /// Counters of devices that runs were made on, by device.
+    probes: BTreeMap<String, DeviceProbe>,
+    /// What their counters tell of heat.
+    heat: Arc<HeatWatch>,
+    /// This machine's hottest sensor before the first run, °C.
+    host_celsius: Option<f64>,
+}
+
+impl Conductor {
+    /// A conductor whose events go to `source`.
+    pub fn new(source: Source, limits: Limits) -> Self {
+        let heat = Arc::new(HeatWatch::default());
+        let source = source.tapped(heat.clone());
+        Self { source, limits, next_run: 0, probes: BTreeMap::new(), heat, host_celsius: None }
+    }
+
+    /// Makes one run. Failures of any kind are on the stream.
+    pub async fn run(&mut self, request: &RunRequest, mut stop: watch::Receiver<bool>) {
+        let id = RunId(self.next_run);
+        self.next_run += 1;
+        // The facts and the log of the run are kept until its end: a failure is looked into at once.
+        let source = self.source.taped(Tape::new(id));
+        source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
+        if id.0 == 0 && request.plan.mode.cool_down_s.is_some() {
+            self.host_celsius = hottest_celsius();
+        }
+        if !self.cool_down(id, request, &mut stop).await {
+            return source.send(Some(id), Event::RunFinished { status: RunStatus::Stopped }).await;
+        }
+        match &request.place {
+            Place::Here { counters } => {
+                if let Some(counters) = counters {
+                    self.sample_here(counters).await;
+                }
+                let placement = Box::new(placement_here(&request.task));
+                source.send(Some(id), Event::RunPlaced(placement)).await;
+                tell_changes(&source, id, &request.task.runtime_dir).await;
+                self.run_here(&source, id, &request.task, stop.clone()).await;
+                after_failure(&source, id, &Device::local(), &stop).await;
+            }
+            Place::NetRun { device, options } => {
+                // Taken out while the run has it: a run may end in the middle of anything.
+                let mut probe = self.probes.remove(device.id());
+                let (limits, source) = (self.limits, &source);
+                let run = NetRun { device, options, task: &request.task, limits, source, run: id, after_failure };
+                run.run(&mut probe, stop).await;
+                self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
+            }
+            Place::DeviceRunner { device, options } => {
+                let mut probe = self.probes.remove(device.id());
+                let (limits, source) = (self.limits, &source);
+                let run = DeviceRun { device, options, task: &request.task, limits, source, run: id, after_failure };
+                run.run(&mut probe, stop).await;
+                self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
+            }
+        }
+    }
+
+    /// Waits until the device of a run is as cool as before the first one, if that is asked for. False if the user ended the
+    /// run meanwhile.
+    async fn cool_down(&self, id: RunId, request: &RunRequest, stop: &mut watch::Receiver<bool>) -> bool {
+        let Some(limit_s) = request.plan.mode.cool_down_s.filter(|_| id.0 > 0) else { return true };
+        let pause = Pause {
+            source: &self.source,
+            run: id,
+            device: &request.plan.device,
+            limit: Duration::from_secs_f64(limit_s),
+            watch: &self.heat,
+            host_celsius: self.host_celsius.filter(|_| matches!(request.place, Place::Here { .. })),
+        };
+        pause.wait(stop).await
+    }
+
+    /// Samples this machine as a device; what cannot be done is told, the run goes on.
+    async fn sample_here(&mut self, counters: &CounterOptions) {
+        let device = Device::local();
+        if self.probes.contains_key(device.id()) {
+            return;
+        }
+        let root = if crate::devices::is_root() { Root::Shell } else { Root::None };
+        match DeviceProbe::start(&device, root, counters, &self.source).await {
+            Ok(probe) => self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe))),
+            Err(error) => {
+                let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &error.to_string());
+                self.source.send(None, Event::Log(line)).await;
+            }
+        }
+    }
+
+    async fn run_here(&self, source: &Source, id: RunId, task: &RunTask, stop: watch::Receiver<bool>) {
+        let supervisor = Supervisor::new(Some((source.clone(), id)), self.limits);
+        match supervisor.run(&Task::Run(Box::new(task.clone())), stop).await {
+            Ok(Ended::Done(_) | Ended::Failed(_)) => {}
+            Err(error) => {
+                let failure = Failure {
+                    missing: matches!(error, RunnerError::Spawn { .. }),
+                    bad_input: matches!(error, RunnerError::Request { .. }),
+                    ..Failure::new(Stage::Prepare, "spawn", &error.to_string())
+                };
+                source.send(Some(id), Event::Failed(Box::new(failure))).await;
+                source.send(Some(id), Event::RunFinished { status: RunStatus::Failed }).await;
+            }
+        }
+    }
+
+    /// Makes `requests` in order; setting `stop` ends the one that goes on and leaves the rest out.
+    pub async fn run_all(&mut self, requests: &[RunRequest], stop: &watch::Receiver<bool>) {
+        for request in requests {
+            if *stop.borrow() {
+                let text = format!("the {} run was left out: stopped", request.plan.backend);
+                self.source.send(None, Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text))).await;
+                continue;
+            }
+            self.run(request, stop.clone()).await;
+        }
+    }
+
+    /// Ends the sampling of devices, and the loops on them.
+    pub async fn finish(self) {
+        for (_, probe) in self.probes {
+            probe.stop().await;
+        }
+    }
+
+    /// Carries out orders until their channel closes; then ends the run that goes on.
+    pub async fn serve(mut self, mut orders: mpsc::Receiver<Order>) {
+        let mut waiting: VecDeque<RunRequest> = VecDeque::new();
+        loop {
+            let Some(request) = waiting.pop_front() else {
+                match orders.recv().await {
+                    Some(order) => {
+                        apply(order, &mut waiting);
+                        continue;
+                    }
+                    None => return,
+                }
+            };
+            let (stop, stopped) = watch::channel(false);
+            let run = self.run(&request, stopped);
+            tokio::pin!(run);
+            loop {
+                tokio::select! {
+                    () = &mut run => break,
+                    order = orders.recv() => match order {
+                        Some(order) => {
+                            if apply(order, &mut waiting) {
+                                let _ = stop.send(true);
+                            }
+                        }
+                        // Dropping the run kills the runner at once; nobody waits for its figures any more.
+                        None => return,
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Says which files of the runtime are not as they were installed, before they are loaded.
+async fn tell_changes(source: &Source, id: RunId, runtime: &Path) {
+    let folder = runtime.to_owned();
+    // Files whose time is another one are read, which takes a while.
+    let changed = tokio::task::spawn_blocking(move || changed_in(&folder, Depth::Quick)).await.unwrap_or_default();
+    if changed.is_empty() {
+        return;
+    }
+    let folder = crate::event::clean_text(&runtime.to_string_lossy());
+    let files: Vec<String> = changed.iter().map(|file| crate::event::clean_text(&file.to_string())).collect();
+    let text = format!(
+        "the runtime in {folder} was changed since it was installed: {}; `qnnscope runtime verify` looks at all of it",
+        files.join(", ")
+    );
+    let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text);
+    source.send(Some(id), Event::Log(line)).await;
+    source.send(Some(id), Event::RuntimeChanged { folder, files }).await;
+}
+
+/// Where the runner on this machine finds libraries.
+fn placement_here(task: &RunTask) -> Placement {
+    let shown = |text: &std::ffi::OsStr| crate::event::clean_text(&text.to_string_lossy());
+    Placement {
+        folder: shown(task.runtime_dir.as_os_str()),
+        library_path: shown(&search_path(&task.runtime_dir, LIBRARY_PATH)),
+        dsp_path: shown(&search_path(&task.runtime_dir, DSP_PATH)),
+        files: Vec::new(),
+    }
+}
+
+/// Changes what waits; true if the run that goes on has to end.
+fn apply(order: Order, waiting: &mut VecDeque<RunRequest>) -> bool {
+    match order {
+        Order::Run(requests) => {
+            waiting.extend(requests);
+            false
+        }
+        Order::Replace(requests) => {
+            waiting.clear();
+            waiting.extend(requests);
+            true
+        }
+        Order::Stop => {
+            waiting.clear();
+            true
+        }
+    }
+}
