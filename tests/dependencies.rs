@@ -76,7 +76,9 @@ fn one(words: &[&str], at: &mut usize, allowed: &BTreeSet<&str>) -> bool {
 #[test]
 fn expressions_are_read_as_spdx_says() {
     let allowed = BTreeSet::from(["MIT", "Apache-2.0 WITH LLVM-exception", "Unicode-3.0"]);
-    for met in ["MIT", "GPL-3.0/MIT", "GPL-3.0 OR MIT", "Apache-2.0 WITH LLVM-exception", "(GPL-3.0 OR MIT) AND Unicode-3.0"] {
+    for met in
+        ["MIT", "GPL-3.0/MIT", "GPL-3.0 OR MIT", "Apache-2.0 WITH LLVM-exception", "(GPL-3.0 OR MIT) AND Unicode-3.0"]
+    {
         assert!(is_met(met, &allowed), "{met}");
     }
     for unmet in ["GPL-3.0", "Apache-2.0", "MIT AND GPL-3.0", "(MIT OR GPL-3.0) AND GPL-2.0"] {

@@ -59,7 +59,8 @@ fn changed(seeds: &[Vec<u8>], random: &mut ChaCha8Rng) -> Vec<u8> {
                 input.extend_from_slice(&other[from..]);
             }
             _ => {
-                let text: &[&[u8]] = &[b"\xff", b"\0", b"-1", b"1e999", b"99999999999999999999", b"\n", b"\"", b"{", b"["];
+                let text: &[&[u8]] =
+                    &[b"\xff", b"\0", b"-1", b"1e999", b"99999999999999999999", b"\n", b"\"", b"{", b"["];
                 input.splice(at..at, text[below(random, text.len())].iter().copied());
             }
         }

@@ -12,8 +12,8 @@ use std::process::Command;
 use std::thread;
 
 use qnnscope::backends::runtime::{
-    Consent, DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed, RuntimeError, RuntimeManifest, choose,
-    install, locate,
+    Consent, DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed, RuntimeError, RuntimeManifest,
+    choose, install, locate,
 };
 use tempfile::TempDir;
 

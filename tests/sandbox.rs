@@ -216,7 +216,8 @@ fn documents_tell_what_was_in_force() {
         (false, _) => vec![json!("off")],
     };
     for confined in [true, false] {
-        let call = || if confined { Qnnscope::on(&runtime_247()) } else { Qnnscope::on(&runtime_247()).arg("--no-sandbox") };
+        let call =
+            || if confined { Qnnscope::on(&runtime_247()) } else { Qnnscope::on(&runtime_247()).arg("--no-sandbox") };
         let inspected = call().args(["inspect", "--json"]).arg(demo_int8()).finish().expect(0).json();
         assert!(expected(confined).contains(&state(&inspected, "/sandbox")), "{}", inspected["sandbox"]);
         let checked = call().args(["check", "--json", "--backend", "cpu"]).arg(demo_int8()).finish().json();

@@ -13,8 +13,8 @@ mod soc;
 mod stream;
 mod watch;
 
-pub use adb::{AdbServer, AdbTransport, Attached, DEFAULT_PORT};
 pub(crate) use adb::parse_devices;
+pub use adb::{AdbServer, AdbTransport, Attached, DEFAULT_PORT};
 pub use confounds::confounds;
 pub(crate) use describe::read_answers;
 pub use describe::{free_bytes, meminfo, thermal_status};

@@ -104,10 +104,9 @@ fn is_tried(library: &LibraryFile) -> bool {
 
 async fn attempt(library: LibraryFile, scratch: &Path, permits: &Semaphore, memory: Option<u64>) -> Option<Attempt> {
     let _permit = permits.acquire().await.ok()?;
-    let answer = probe_library(&library.path, scratch, memory).await.unwrap_or_else(|error| ProbeAnswer {
-        error: Some(error.to_string()),
-        ..ProbeAnswer::default()
-    });
+    let answer = probe_library(&library.path, scratch, memory)
+        .await
+        .unwrap_or_else(|error| ProbeAnswer { error: Some(error.to_string()), ..ProbeAnswer::default() });
     let path = library.path.clone();
     let (missing, is_cut) = if answer.error.is_some() {
         tokio::task::spawn_blocking(move || why_not(&path)).await.unwrap_or_default()
@@ -171,7 +170,8 @@ fn sandbox_line(sandbox: &Sandbox) -> Item {
         SandboxState::Enforced => Item::ok(id, what, sandbox.summary()),
         SandboxState::Off => Item::ok(id, what, "off, as you said (--no-sandbox)"),
         SandboxState::Partial | SandboxState::Unavailable => {
-            let fix = "inspect and check models of others on a newer kernel with Landlock, or on a machine of their own";
+            let fix =
+                "inspect and check models of others on a newer kernel with Landlock, or on a machine of their own";
             Item::warning(id, what, sandbox.summary(), fix)
         }
     }

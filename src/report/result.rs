@@ -11,8 +11,8 @@ use crate::analysis::{
 };
 use crate::diagnosis::{CauseRow, diagnose_run};
 use crate::event::{
-    Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, RunStatus, RuntimeInfo, Sandbox, Setting, SettingOutcome,
-    Stage, SubStage, TensorData,
+    Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, RunStatus, RuntimeInfo, Sandbox, Setting,
+    SettingOutcome, Stage, SubStage, TensorData,
 };
 use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
 use crate::store::{LatencyStats, PERCENTILES, Run, Store};

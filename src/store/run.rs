@@ -3,7 +3,8 @@
 use super::{LatencyStats, OpTable, PaceStats};
 use crate::event::{
     Budget, CheckResult, Confound, CoolDown, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo,
-    OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Sandbox, Setting, Stage, SubStage, TensorData, Transfer,
+    OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Sandbox, Setting, Stage, SubStage, TensorData,
+    Transfer,
 };
 use crate::models::{Graph, Op};
 

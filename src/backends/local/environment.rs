@@ -20,8 +20,28 @@ const KEPT: [&str; 11] = [
 /// Beginnings of names of variables that are handed on: of QNN and the DSP, of number-crunching libraries, of OpenCL, of
 /// allocators, of sanitizers, of the language.
 const KEPT_FAMILIES: [&str; 22] = [
-    "QNNSCOPE_", "QNN_", "QAIRT_", "SNPE_", "ADSP_", "CDSP_", "DSP_", "FASTRPC_", "HEXAGON_", "HTP_", "OMP_", "GOMP_", "KMP_",
-    "OPENBLAS_", "MKL_", "OCL_", "OPENCL_", "MALLOC_", "ASAN_", "UBSAN_", "TSAN_", "LC_",
+    "QNNSCOPE_",
+    "QNN_",
+    "QAIRT_",
+    "SNPE_",
+    "ADSP_",
+    "CDSP_",
+    "DSP_",
+    "FASTRPC_",
+    "HEXAGON_",
+    "HTP_",
+    "OMP_",
+    "GOMP_",
+    "KMP_",
+    "OPENBLAS_",
+    "MKL_",
+    "OCL_",
+    "OPENCL_",
+    "MALLOC_",
+    "ASAN_",
+    "UBSAN_",
+    "TSAN_",
+    "LC_",
 ];
 
 /// The variables of this process that a confined runner may see.

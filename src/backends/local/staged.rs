@@ -11,7 +11,23 @@ use tempfile::NamedTempFile;
 #[derive(Debug, Default)]
 pub struct Staged {
     context: Option<(NamedTempFile, PathBuf)>,
-    profile_log: Option<PathBuf>,
+    profile_log: Option<ProfileLog>,
+}
+
+/// A profile log, which a confined runner can write but not remove.
+#[derive(Debug)]
+struct ProfileLog {
+    path: PathBuf,
+    /// Whether it is this run that made the file, and nobody expects an empty one.
+    goes_if_empty: bool,
+}
+
+impl ProfileLog {
+    fn remove_empty(&self) {
+        if self.path.metadata().is_ok_and(|data| data.is_file() && data.len() == 0) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }
 
 impl Staged {
@@ -26,7 +42,12 @@ impl Staged {
             Some((NamedTempFile::new_in(folder).ok()?, path))
         });
         task.staged_context = context.as_ref().map(|(file, _)| file.path().to_owned());
-        Self { context, profile_log: task.profile_log.clone() }
+        let profile_log = task.profile_log.clone().map(|path| ProfileLog {
+            // qnn-net-run leaves an empty file where a run fails.
+            goes_if_empty: task.straight.is_none() && !path.exists(),
+            path,
+        });
+        Self { context, profile_log }
     }
 
     /// Puts the compiled context in place.
@@ -36,15 +57,19 @@ impl Staged {
             None => Ok(()),
         }
     }
+
+    /// There will be no profile log: an empty file would look like a log of nothing.
+    pub fn drop_profile_log(&mut self) {
+        if let Some(log) = self.profile_log.take() {
+            log.remove_empty();
+        }
+    }
 }
 
 impl Drop for Staged {
-    /// An empty profile log would look like a log of nothing.
     fn drop(&mut self) {
-        if let Some(path) = &self.profile_log
-            && path.metadata().is_ok_and(|data| data.is_file() && data.len() == 0)
-        {
-            let _ = std::fs::remove_file(path);
+        if let Some(log) = self.profile_log.take().filter(|log| log.goes_if_empty) {
+            log.remove_empty();
         }
     }
 }

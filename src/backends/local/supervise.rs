@@ -5,8 +5,11 @@ use super::frames::{Line, LineReader, MAX_CONSOLE_LINE, MAX_FRAME};
 use super::link::{Exit, Process, Running, Translate};
 use super::process::{RunnerError, signal_name, spawn};
 use super::staged::Staged;
-use crate::backends::qnn::runner::{Command, Frame, PROTOCOL, Task};
-use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, RunId, RunStatus, Stage};
+use crate::backends::qnn::runner::{Command, Frame, PROTOCOL, SAVE_PROFILE_LOG, Task};
+use crate::event::{
+    Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, RunId, RunStatus, Setting, SettingOutcome,
+    Stage,
+};
 use crate::session::Source;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -228,6 +231,11 @@ impl Supervisor {
                 match &event {
                     Event::StageStarted { stage } => self.stage = *stage,
                     Event::Log(line) => self.remember(&line.text),
+                    Event::SettingApplied(Setting { key, outcome: SettingOutcome::NoEffect(_), .. })
+                        if key == SAVE_PROFILE_LOG =>
+                    {
+                        self.staged.drop_profile_log();
+                    }
                     _ => {}
                 }
                 match event {

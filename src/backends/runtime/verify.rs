@@ -57,8 +57,7 @@ impl fmt::Display for ChangedFile {
 /// The files of `dir` that are not as its manifest says; empty where all is well. Files whose manifest has no checksum
 /// are compared by size.
 pub fn changed_files(dir: &Path, manifest: &RuntimeManifest, depth: Depth) -> Vec<ChangedFile> {
-    let mut changed: Vec<ChangedFile> =
-        manifest.files.iter().filter_map(|file| change(dir, file, depth)).collect();
+    let mut changed: Vec<ChangedFile> = manifest.files.iter().filter_map(|file| change(dir, file, depth)).collect();
     changed.extend(added(dir, manifest));
     changed
 }

@@ -11,6 +11,9 @@ use std::path::PathBuf;
 /// On a device it means a runner of another version, which would leave out what it does not know.
 pub const PROTOCOL: u32 = 2;
 
+/// Key of the setting that tells what became of a profile log.
+pub const SAVE_PROFILE_LOG: &str = "--save-profile-log";
+
 /// Libraries that can lend their version and the size of their function table to an inspection, lightest first. Saver is
 /// none: opening it writes a folder into the working directory.
 pub const TABLE_LENDERS: [&str; 4] = ["libQnnCpu.so", "libQnnIr.so", "libQnnGpu.so", "libQnnHtp.so"];

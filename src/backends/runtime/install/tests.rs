@@ -86,8 +86,9 @@ fn two_at_once_take_turns() {
     let (data, wheel) = (temp(), FakeWheel::new().build());
     let request = request(&data, &wheel);
     let done: Vec<Installed> = std::thread::scope(|scope| {
-        let threads: Vec<_> =
-            (0..8).map(|_| scope.spawn(|| install(&request, Consent::Given, &mut |_| {}).expect("installed"))).collect();
+        let threads: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| install(&request, Consent::Given, &mut |_| {}).expect("installed")))
+            .collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
     let fresh = done.iter().filter(|one| !one.already_installed).count();
@@ -184,7 +185,8 @@ fn a_wheel_with_another_checksum_needs_consent_before_it_is_unpacked() {
     let request = request(&data, &wheel);
     for consent in [Consent::PinnedOnly, Consent::Missing, Consent::Ask(&mut |_| false)] {
         let mut unpacked = false;
-        let ended = install(&request, consent, &mut |step| unpacked |= matches!(step, InstallProgress::Unpacking { .. }));
+        let ended =
+            install(&request, consent, &mut |step| unpacked |= matches!(step, InstallProgress::Unpacking { .. }));
         let Err(RuntimeError::NotPinned { wheel, reason, .. }) = ended else { panic!("{ended:?}") };
         assert!(wheel.starts_with("onnxruntime_qnn-2.3.0-"), "{wheel}");
         assert!(reason.contains("none of those that version 2.3.0 was published with"), "{reason}");

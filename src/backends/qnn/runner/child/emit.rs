@@ -35,10 +35,7 @@ impl Emitter {
 
     /// Writes frames to `file`.
     pub fn new(file: File) -> Self {
-        Self {
-            out: Mutex::new(Out { file, line: Vec::new(), tail: VecDeque::new() }),
-            sandbox: OnceLock::new(),
-        }
+        Self { out: Mutex::new(Out { file, line: Vec::new(), tail: VecDeque::new() }), sandbox: OnceLock::new() }
     }
 
     /// Keeps how far this process is confined, for the answer, and says it.

@@ -48,7 +48,18 @@ const PLAIN_DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/r
 
 /// Beginnings of the names of devices below `/dev` that lead to DSP, GPU and shared memory of a Snapdragon.
 const HARDWARE: [&str; 12] = [
-    "adsprpc", "cdsprpc", "fastrpc", "dma_heap", "ion", "kgsl", "dri", "ashmem", "binder", "hwbinder", "vndbinder", "mali",
+    "adsprpc",
+    "cdsprpc",
+    "fastrpc",
+    "dma_heap",
+    "ion",
+    "kgsl",
+    "dri",
+    "ashmem",
+    "binder",
+    "hwbinder",
+    "vndbinder",
+    "mali",
 ];
 
 /// Most shared libraries beside a model library that it may load.
@@ -251,7 +262,9 @@ fn report(landlock: LandlockStatus, no_new_privileges: bool) -> Sandbox {
     let mut missing = Vec::new();
     match landlock {
         LandlockStatus::NotImplemented => missing.push("this kernel has no Landlock (Linux 5.13 has)".to_owned()),
-        LandlockStatus::NotEnabled => missing.push("Landlock is not enabled (kernel option lsm=landlock,...)".to_owned()),
+        LandlockStatus::NotEnabled => {
+            missing.push("Landlock is not enabled (kernel option lsm=landlock,...)".to_owned())
+        }
         LandlockStatus::Available { .. } => {
             // Each with the first version that has it, and the kernel that brought it.
             for (since, what) in [
