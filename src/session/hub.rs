@@ -23,7 +23,7 @@ pub struct Incoming {
 }
 
 /// Looks at events before the hub gets them.
-pub trait Tap: std::fmt::Debug + Send + Sync {
+pub trait Observer: std::fmt::Debug + Send + Sync {
     /// An event passes.
     fn see(&self, event: &Event);
 }
@@ -33,20 +33,20 @@ pub trait Tap: std::fmt::Debug + Send + Sync {
 pub struct Source {
     sender: mpsc::Sender<Incoming>,
     dropped: Arc<AtomicU64>,
-    tap: Option<Arc<dyn Tap>>,
+    observer: Option<Arc<dyn Observer>>,
     tape: Option<Tape>,
 }
 
 impl Source {
-    /// The same, with `tap` looking at what is put in here and in clones of it.
+    /// The same, with `observer` looking at what is put in here and in clones of it.
     #[must_use]
-    pub fn tapped(self, tap: Arc<dyn Tap>) -> Self {
-        Self { tap: Some(tap), ..self }
+    pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
     fn look(&self, event: &Event) {
-        if let Some(tap) = &self.tap {
-            tap.see(event);
+        if let Some(observer) = &self.observer {
+            observer.see(event);
         }
     }
 
@@ -114,7 +114,7 @@ impl Hub {
             record_error: None,
             pending: VecDeque::new(),
         };
-        (hub, Source { sender, dropped, tap: None, tape: None })
+        (hub, Source { sender, dropped, observer: None, tape: None })
     }
 
     /// The next record; `None` when every source is gone.
