@@ -120,7 +120,7 @@ fn added(dir: &Path, manifest: &RuntimeManifest) -> Vec<ChangedFile> {
 }
 
 fn is_shared(name: &str) -> bool {
-    name.ends_with(".so") || name.contains(".so.")
+    Path::new(name).extension().is_some_and(|ending| ending == "so") || name.contains(".so.")
 }
 
 /// When a file was last written, nanoseconds since 1970-01-01 UTC; `None` before that.

@@ -19,6 +19,7 @@ pub enum SandboxState {
 
 /// What was in force while the code of a backend or a model ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a restriction by itself, as documents list them")]
 pub struct Sandbox {
     /// In one word.
     pub state: SandboxState,

@@ -263,7 +263,7 @@ fn report(landlock: LandlockStatus, no_new_privileges: bool) -> Sandbox {
     match landlock {
         LandlockStatus::NotImplemented => missing.push("this kernel has no Landlock (Linux 5.13 has)".to_owned()),
         LandlockStatus::NotEnabled => {
-            missing.push("Landlock is not enabled (kernel option lsm=landlock,...)".to_owned())
+            missing.push("Landlock is not enabled (kernel option lsm=landlock,...)".to_owned());
         }
         LandlockStatus::Available { .. } => {
             // Each with the first version that has it, and the kernel that brought it.
