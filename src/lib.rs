@@ -13,6 +13,8 @@ pub mod diagnosis;
 pub mod doctor;
 pub mod facts;
 mod files;
+#[doc(hidden)]
+pub mod fuzz;
 mod hints;
 pub mod models;
 pub mod probes;

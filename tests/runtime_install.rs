@@ -12,8 +12,8 @@ use std::process::Command;
 use std::thread;
 
 use qnnscope::backends::runtime::{
-    DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed, RuntimeError, RuntimeManifest, choose,
-    install, locate,
+    Consent, DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed, RuntimeError, RuntimeManifest,
+    choose, install, locate,
 };
 use tempfile::TempDir;
 
@@ -68,6 +68,14 @@ fn wheel_of_size(dir: &Path, bytes: usize) -> PathBuf {
         content.resize(bytes / 2, 0);
         wheel.write_all(&content).expect("content");
     }
+    for (name, text) in [
+        ("METADATA", "Metadata-Version: 2.1\nName: onnxruntime-qnn\nVersion: 2.3.0\n"),
+        // pip wants this one, too.
+        ("WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\n"),
+    ] {
+        wheel.start_file(format!("onnxruntime_qnn-2.3.0.dist-info/{name}"), options).expect("entry");
+        wheel.write_all(text.as_bytes()).expect("content");
+    }
     wheel.finish().expect("archive");
     path
 }
@@ -95,7 +103,7 @@ fn the_default_version_from_the_package_index() {
     let request = InstallRequest::new(env.clone());
     let mut downloaded = 0;
     let mut unpacked = 0;
-    let installed = install(&request, &mut |step| match step {
+    let installed = install(&request, Consent::PinnedOnly, &mut |step| match step {
         InstallProgress::Downloading { done, .. } => downloaded = downloaded.max(done),
         InstallProgress::Unpacking { done, .. } => unpacked = done,
         _ => {}
@@ -117,7 +125,7 @@ fn two_installs_at_once_from_the_package_index() {
         let run = || {
             let request = InstallRequest::new(env.clone());
             let mut waited = false;
-            let done = install(&request, &mut |step| {
+            let done = install(&request, Consent::PinnedOnly, &mut |step| {
                 waited |= matches!(step, InstallProgress::Waiting { .. });
             });
             (done.expect("installed"), waited)
@@ -137,7 +145,7 @@ fn a_version_that_does_not_exist() {
     let data = temp();
     let mut request = InstallRequest::new(env_in(data.path()));
     "9.9.9".clone_into(&mut request.version);
-    let error = install(&request, &mut |_| {}).expect_err("no such version");
+    let error = install(&request, Consent::Given, &mut |_| {}).expect_err("no such version");
     let RuntimeError::NoSuchVersion { available, .. } = &error else {
         panic!("{error:?}");
     };
@@ -159,9 +167,127 @@ fn the_real_pip_without_a_way_to_the_index() {
              exec '{python}' \"$@\""
         ),
     );
-    let error = install(&request, &mut |_| {}).expect_err("no index");
+    let error = install(&request, Consent::Given, &mut |_| {}).expect_err("no index");
     assert!(matches!(error, RuntimeError::Network { .. }), "{error:?} {error}");
     assert!(left_in(data.path()).is_empty());
+}
+
+/// The program with a data folder and a working folder of its own, as a user without a runtime calls it.
+fn qnnscope(data: &Path, work: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qnnscope"));
+    for variable in ["QNNSCOPE_RUNTIME", "QNN_SDK_ROOT", "QAIRT_SDK_ROOT"] {
+        command.env_remove(variable);
+    }
+    command.env("QNNSCOPE_DATA_DIR", data).current_dir(work).stdin(std::process::Stdio::null());
+    command
+}
+
+/// Exit status and what was said on stderr.
+fn end(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.output().expect("qnnscope starts");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn python_imports_nothing_from_the_working_folder_or_the_path_variable() {
+    let (data, work) = (temp(), temp());
+    let mark = work.path().join("imported");
+    for module in ["pip.py", "site.py", "sitecustomize.py", "usercustomize.py", "pip/__init__.py", "json.py"] {
+        let path = work.path().join("modules").join(module.replace("pip/", "package/pip/"));
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        let text = format!("open({:?}, 'a').write({module:?})\n", mark.display().to_string());
+        fs::write(path, text + "print('pip 24.1 from /x (python 3.12)')\nraise SystemExit(0)\n").expect("written");
+    }
+    // Up to Python 3.10, nothing but the folder it starts in and its options decide; later ones obey this variable, too.
+    let old = fake_python(data.path(), "unset PYTHONSAFEPATH\nexec python3 \"$@\"");
+    for python in [PathBuf::from("python3"), old] {
+        for folder in ["modules", "modules/package"] {
+            let folder = work.path().join(folder);
+            for path in [None, Some(&folder)] {
+                let mut command = qnnscope(data.path(), &folder);
+                command.env("QNNSCOPE_PYTHON", &python).args(["runtime", "install", "--yes", "--version", "9.9.9"]);
+                // Without a network the answer comes soon; which pip gives it is all that matters here.
+                command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", data.path());
+                path.map(|path| command.env("PYTHONPATH", path));
+                let (status, said) = end(&mut command);
+                assert!(!mark.exists(), "{}: {}", python.display(), fs::read_to_string(&mark).expect("readable"));
+                assert_eq!(status, Some(3), "{said}");
+                assert!(said.contains("pip finds no wheel of onnxruntime-qnn==9.9.9"), "the real pip answers: {said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_python_given_by_a_relative_path_is_found() {
+    let (data, work) = (temp(), temp());
+    let mark = work.path().join("started");
+    fake_python(work.path(), &format!("touch '{}'\nexec python3 \"$@\"", mark.display()));
+    let mut command = qnnscope(data.path(), work.path());
+    command.env("QNNSCOPE_PYTHON", "./python").args(["runtime", "install", "--yes", "--version", "9.9.9"]);
+    command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", data.path());
+    let (_, said) = end(&mut command);
+    assert!(mark.exists() && said.contains("pip finds no wheel of onnxruntime-qnn==9.9.9"), "{said}");
+}
+
+#[test]
+fn another_index_is_asked_as_configured_and_its_wheel_needs_consent() {
+    let (data, work) = (temp(), temp());
+    let index = temp();
+    let wheel = wheel_of_size(index.path(), 1 << 20);
+    let install = |arguments: &[&str]| {
+        let mut command = qnnscope(data.path(), work.path());
+        command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", index.path()).args(arguments);
+        end(&mut command)
+    };
+    // The demo's yes is one to the libraries that it was made for.
+    for arguments in [&["runtime", "install"][..], &["demo", "--yes", "--json"], &["demo", "--json"]] {
+        let (status, said) = install(arguments);
+        assert_eq!(status, Some(3), "{arguments:?}: {said}");
+        assert!(said.contains("none of those that version 2.3.0 was published with"), "{arguments:?}: {said}");
+        assert!(said.contains("--yes"), "{said}");
+        assert!(left_in(data.path()).is_empty());
+    }
+    let (status, said) = install(&["runtime", "install", "--yes"]);
+    assert_eq!(status, Some(0), "{said}");
+    let name = wheel.file_name().expect("a name").to_string_lossy();
+    assert!(said.contains(&format!("you vouched for {name}")), "{said}");
+}
+
+#[test]
+fn verify_finds_what_was_changed_after_the_install() {
+    let (data, work, wheels) = (temp(), temp(), temp());
+    let wheel = wheel_of_size(wheels.path(), 1 << 20);
+    let call = |arguments: &[&str]| {
+        let output = qnnscope(data.path(), work.path()).args(arguments).output().expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), said)
+    };
+    let (status, _, said) = call(&["runtime", "verify"]);
+    assert_eq!(status, Some(3), "there is none yet: {said}");
+    let wheel = wheel.to_str().expect("text");
+    let (status, _, said) = call(&["runtime", "install", "--wheel", wheel]);
+    assert!(status == Some(3) && said.contains("give --yes"), "{said}");
+    assert_eq!(call(&["runtime", "install", "--yes", "--wheel", wheel]).0, Some(0));
+    let (status, out, _) = call(&["runtime", "verify"]);
+    assert_eq!(status, Some(0), "{out}");
+    assert!(out.contains("2 files as they were installed") && out.contains("not known to qnnscope"), "{out}");
+
+    let name = &left_in(data.path())[0];
+    let library = data.path().join("runtimes").join(name).join("libQnnCpu.so");
+    let modified = fs::metadata(&library).expect("there").modified().expect("a time");
+    let mut content = fs::read(&library).expect("readable");
+    *content.last_mut().expect("not empty") ^= 1;
+    fs::write(&library, &content).expect("written");
+    // As an update that keeps times, or somebody who hides what was done.
+    File::options().write(true).open(&library).expect("open").set_modified(modified).expect("set");
+    let (status, out, _) = call(&["runtime", "verify"]);
+    assert_eq!(status, Some(1), "{out}");
+    assert!(out.contains("CHANGED libQnnCpu.so (SHA-256 ") && out.contains("--force --version 2.3.0"), "{out}");
+    let (status, out, _) = call(&["runtime", "verify", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(status, Some(1));
+    assert_eq!(document["runtimes"][0]["changed"][0]["kind"], "changed", "{document}");
 }
 
 #[test]
@@ -169,7 +295,7 @@ fn a_python_without_pip() {
     let data = temp();
     let mut request = InstallRequest::new(env_in(data.path()));
     request.env.python = fake_python(data.path(), "echo \"$0: No module named pip\" >&2\nexit 1");
-    let error = install(&request, &mut |_| {}).expect_err("no pip");
+    let error = install(&request, Consent::Given, &mut |_| {}).expect_err("no pip");
     assert!(matches!(error, RuntimeError::PipMissing { .. }), "{error:?}");
     assert!(error.hint().is_some_and(|hint| hint.contains("-m ensurepip")));
     assert!(left_in(data.path()).is_empty());
@@ -181,7 +307,7 @@ fn no_python_at_all() {
     let data = temp();
     let mut request = InstallRequest::new(env_in(data.path()));
     request.env.python = data.path().join("no-such-python");
-    let error = install(&request, &mut |_| {}).expect_err("no Python");
+    let error = install(&request, Consent::Given, &mut |_| {}).expect_err("no Python");
     assert!(matches!(error, RuntimeError::PythonMissing { .. }), "{error:?}");
     assert!(left_in(data.path()).is_empty());
 }
@@ -192,7 +318,7 @@ fn a_data_folder_that_cannot_be_made() {
     let file = data.path().join("file");
     fs::write(&file, "in the way").expect("written");
     let request = InstallRequest::new(env_in(&file));
-    let error = install(&request, &mut |_| {}).expect_err("a file is in the way");
+    let error = install(&request, Consent::Given, &mut |_| {}).expect_err("a file is in the way");
     assert!(error.to_string().contains("cannot create"), "{error}");
     assert!(error.to_string().contains("file/runtimes"), "{error}");
 }
@@ -254,7 +380,7 @@ fn the_disk_fills_up_while_unpacking() {
     let wheels = temp();
     let mut request = InstallRequest::new(env_in(disk.0.path()));
     request.wheel_file = Some(wheel_of_size(wheels.path(), 32 << 20));
-    let error = install(&request, &mut |_| {}).expect_err("8 MiB are not enough");
+    let error = install(&request, Consent::Given, &mut |_| {}).expect_err("8 MiB are not enough");
     let RuntimeError::DiskFull { dir, needed, .. } = &error else {
         panic!("{error:?}");
     };
@@ -264,7 +390,7 @@ fn the_disk_fills_up_while_unpacking() {
     assert!(left_in(disk.0.path()).is_empty());
     // The room is free again: what fits is installed.
     request.wheel_file = Some(wheel_of_size(wheels.path(), 4 << 20));
-    install(&request, &mut |_| {}).expect("4 MiB fit");
+    install(&request, Consent::Given, &mut |_| {}).expect("4 MiB fit");
 }
 
 #[test]
@@ -274,7 +400,7 @@ fn the_disk_fills_up_while_downloading() {
     }
     let disk = SmallDisk::new(8);
     let request = InstallRequest::new(env_in(disk.0.path()));
-    let error = install(&request, &mut |_| {}).expect_err("8 MiB are not enough");
+    let error = install(&request, Consent::Given, &mut |_| {}).expect_err("8 MiB are not enough");
     assert!(matches!(error, RuntimeError::DiskFull { .. }), "{error:?}");
     assert!(left_in(disk.0.path()).is_empty());
 }
@@ -311,7 +437,7 @@ fn a_kill_at_any_moment_leaves_nothing_or_a_whole_runtime() {
     let wheel = wheel_of_size(wheels.path(), 48 << 20);
     let install = |data: &Path| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_qnnscope"));
-        command.args(["runtime", "install", "--wheel"]).arg(&wheel).env("QNNSCOPE_DATA_DIR", data);
+        command.args(["runtime", "install", "--yes", "--wheel"]).arg(&wheel).env("QNNSCOPE_DATA_DIR", data);
         command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
         command.stderr(std::process::Stdio::null());
         command

@@ -2,7 +2,7 @@
 
 use super::options::{self, OutputOptions, RunOptions};
 use super::run::{self, RunArgs};
-use super::runtime::{self, InstallArgs};
+use super::runtime::{self, InstallArgs, Policy};
 use super::{CliError, Global, say, start, target};
 use crate::backends::Backend;
 use crate::backends::runtime::{DEFAULT_WHEEL_VERSION, Env, RuntimeError};
@@ -17,7 +17,7 @@ const MODEL_NAME: &str = "qnnscope-demo-int8.dlc";
 /// Arguments of `qnnscope demo`.
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
-    /// Install the runtime without asking, if there is none
+    /// Install the runtime without asking, if there is none; only the libraries whose checksum qnnscope knows
     #[arg(short, long)]
     yes: bool,
     /// Inferences to measure on each backend
@@ -34,12 +34,15 @@ pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
         if !args.yes {
             confirm()?;
         }
-        runtime::install(&InstallArgs {
+        // Whoever says yes to the demo has said yes to the libraries that it is made for, not to any others.
+        let install = InstallArgs {
             version: DEFAULT_WHEEL_VERSION.to_owned(),
             wheel: None,
             force: false,
+            yes: false,
             json: false,
-        })?;
+        };
+        runtime::install(&install, Policy::PinnedOnly)?;
     }
     let options = RunOptions {
         backend: vec![Backend::Cpu, Backend::Htp],

@@ -67,7 +67,9 @@ impl CliError {
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::Runtime(RuntimeError::Cancelled) | Self::Interrupted => INTERRUPTED,
-            Self::Runtime(RuntimeError::BadVersion { .. } | RuntimeError::NotAWheel { .. })
+            Self::Runtime(
+                RuntimeError::BadVersion { .. } | RuntimeError::NotAWheel { .. } | RuntimeError::OtherPackage { .. },
+            )
             | Self::App(AppError::Keymap(_) | AppError::Theme(_))
             | Self::Format(_)
             | Self::Setting(_)

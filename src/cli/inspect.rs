@@ -6,7 +6,7 @@ use super::{CliError, Global, OK, options, target};
 use crate::backends::device_runner;
 use crate::backends::local::{Ended, Limits, ask};
 use crate::backends::qnn::runner::{Frame, InspectTask, Task};
-use crate::event::{ModelInfo, clean_text};
+use crate::event::{ModelInfo, Sandbox, clean_text};
 use crate::models::{Graph, identify};
 use crate::report::{InspectDocument, inspect_text};
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ pub struct InspectArgs {
 
 /// Reads the model in a runner, here or on the device, and prints what it is made of.
 pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
-    let (model, graphs) = read(&args.model, args.patience, global)?;
-    let document = InspectDocument::new(&model, graphs);
+    let (model, graphs, sandbox) = read(&args.model, args.patience, global)?;
+    let document = InspectDocument::new(&model, graphs, sandbox);
     if args.json {
         print_json(&document)?;
     } else {
@@ -37,7 +37,11 @@ pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
 }
 
 /// What a runner, here or on the device that is named, reads of a model.
-pub fn read(model: &Path, patience: Patience, global: &Global) -> Result<(Box<ModelInfo>, Vec<Graph>), CliError> {
+pub fn read(
+    model: &Path,
+    patience: Patience,
+    global: &Global,
+) -> Result<(Box<ModelInfo>, Vec<Graph>, Sandbox), CliError> {
     // A device that only a variable names is for runs: an inspection there needs a runner, and one here does not.
     let asked = global.device.is_some() || global.runner.is_some();
     let device = if asked { target::named(global) } else { target::LOCAL.to_owned() };
@@ -45,7 +49,7 @@ pub fn read(model: &Path, patience: Patience, global: &Global) -> Result<(Box<Mo
     let ended =
         if device == target::LOCAL { here(model, patience, global) } else { there(model, &device, patience, global) };
     match ended? {
-        Ended::Done(Some(Frame::Inspected { model, graphs })) => Ok((model, graphs)),
+        Ended::Done(Some(Frame::Inspected { model, graphs, sandbox })) => Ok((model, graphs, sandbox)),
         Ended::Failed(failure) => Err(CliError::Failure(failure)),
         Ended::Done(_) => Err(CliError::Usage("the runner gave no answer".to_owned())),
     }

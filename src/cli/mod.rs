@@ -25,12 +25,14 @@ mod recommend;
 mod run;
 mod runtime;
 mod runtime_list;
+mod runtime_verify;
 mod setup;
 mod start;
 mod target;
 
 pub use error::CliError;
 
+use crate::backends::local::run_unconfined;
 use clap::{Parser, Subcommand};
 use std::io::Write;
 use std::path::PathBuf;
@@ -65,6 +67,9 @@ pub struct Global {
     /// The adb server to ask [env: ADB_SERVER_SOCKET, default: 127.0.0.1:5037]
     #[arg(long, global = true, value_name = "HOST:PORT")]
     adb_server: Option<String>,
+    /// Let the libraries and models on this machine read and write whatever you may; for those that need it
+    #[arg(long, global = true)]
+    no_sandbox: bool,
     /// Theme of the live view: dark, light, ansi, mono, or one of your own
     #[arg(long, global = true, value_name = "THEME")]
     theme: Option<String>,
@@ -105,7 +110,7 @@ enum Command {
     Counters(counters::CountersArgs),
     /// Remove everything that qnnscope put on a device
     Clean(clean::CleanArgs),
-    /// Install or list the QNN libraries
+    /// Install, list or verify the QNN libraries
     Runtime(runtime::RuntimeArgs),
     /// Runner process of qnnscope itself
     #[command(name = "__runner", hide = true)]
@@ -127,6 +132,11 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(status) => return ExitCode::from(status),
     };
+    match (&cli.command, cli.global.no_sandbox) {
+        (Some(Command::Runner), _) => {}
+        (_, true) => run_unconfined(),
+        (_, false) => hide(),
+    }
     let result = match &cli.command {
         None => start::start(&cli.global),
         Some(Command::Run(args)) => run::run(args, &cli.global),
@@ -154,6 +164,17 @@ pub fn main() -> ExitCode {
             say(error.render().trim_end());
             ExitCode::from(error.exit_status())
         }
+    }
+}
+
+/// Keeps other processes of the user, the runners among them, from reading this one's memory: secrets of the environment,
+/// recorded inputs. It leaves no core dumps either.
+fn hide() {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // Only defence in depth: a kernel that cannot has no say in what follows.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 

@@ -287,6 +287,7 @@ impl RunOptions {
             seed: self.seed,
             save_outputs: None,
             save_context: None,
+            staged_context: None,
             profile_log: None,
             straight: None,
             warmup: self.warmup,

@@ -40,7 +40,7 @@ pub struct RecommendArgs {
 
 /// Says which backend the graph and the SoC speak for. Nothing is run.
 pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> {
-    let (model, graphs) = inspect::read(&args.model, args.patience, global)?;
+    let (model, graphs, _) = inspect::read(&args.model, args.patience, global)?;
     let graph = match &args.graph {
         Some(name) => graphs.iter().find(|graph| graph.name == *name),
         None => graphs.first(),

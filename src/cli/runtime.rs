@@ -1,6 +1,7 @@
 //! `qnnscope runtime`: install the QNN libraries, and list what is there.
 
-use std::io::{self, IsTerminal, Write};
+use std::fmt::Write as _;
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +14,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::headless::print_json;
 use super::patience::Patience;
 use super::setup::{check_descriptors, termination};
-use super::{CliError, Global, runtime_list};
-use crate::backends::runtime::{self, DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed};
+use super::{CliError, Global, runtime_list, runtime_verify};
+use crate::backends::runtime::{
+    self, Consent, DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed, Unpinned,
+};
 
 /// Arguments of `qnnscope runtime`.
 #[derive(Debug, Args)]
@@ -31,6 +34,8 @@ pub enum RuntimeCommand {
     Install(InstallArgs),
     /// List the runtimes of this machine, the one that is used first
     List(ListArgs),
+    /// Compare installed files with what was installed: sizes and SHA-256 of each
+    Verify(VerifyArgs),
 }
 
 /// Arguments of `qnnscope runtime install`.
@@ -45,6 +50,17 @@ pub struct InstallArgs {
     /// Install again even if it is there
     #[arg(long)]
     pub force: bool,
+    /// Install a wheel whose checksum qnnscope does not know: of another version, another index, or your own
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Print the result as JSON on stdout
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `qnnscope runtime verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
     /// Print the result as JSON on stdout
     #[arg(long)]
     pub json: bool,
@@ -64,15 +80,25 @@ pub struct ListArgs {
 pub fn runtime(args: &RuntimeArgs, global: &Global) -> Result<u8, CliError> {
     match &args.command {
         RuntimeCommand::Install(args) => {
-            install(args)?;
+            install(args, Policy::Asking)?;
             Ok(super::OK)
         }
+        RuntimeCommand::Verify(args) => runtime_verify::verify(args.json, global),
         RuntimeCommand::List(args) => runtime_list::list(args.json, args.patience, global),
     }
 }
 
+/// Which wheels an install may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// Those whose checksum qnnscope knows.
+    PinnedOnly,
+    /// Others too, if `--yes` is given or the user says so on the terminal.
+    Asking,
+}
+
 /// Installs a runtime, shows how far it is on stderr, and says where it is and under which licence.
-pub fn install(args: &InstallArgs) -> Result<(), CliError> {
+pub fn install(args: &InstallArgs, policy: Policy) -> Result<(), CliError> {
     let mut request = InstallRequest::new(Env::from_process());
     request.version.clone_from(&args.version);
     request.wheel_file.clone_from(&args.wheel);
@@ -81,9 +107,29 @@ pub fn install(args: &InstallArgs) -> Result<(), CliError> {
     stop_on_signal(Arc::clone(&request.cancel));
 
     let mut steps = Steps::new(io::stderr().is_terminal());
-    let installed = runtime::install(&request, &mut |step| steps.show(&step));
+    let bar = steps.bar.clone();
+    let mut ask = |unpinned: &Unpinned| bar.suspend(|| confirm(unpinned));
+    let consent = match policy {
+        Policy::PinnedOnly => Consent::PinnedOnly,
+        Policy::Asking if args.yes => Consent::Given,
+        Policy::Asking if io::stdin().is_terminal() && io::stderr().is_terminal() => Consent::Ask(&mut ask),
+        Policy::Asking => Consent::Missing,
+    };
+    let installed = runtime::install(&request, consent, &mut |step| steps.show(&step));
     steps.finish();
     report(&installed?, args.json)
+}
+
+/// Asks on the terminal whether a wheel with an unknown checksum is to be installed.
+fn confirm(unpinned: &Unpinned) -> bool {
+    let text = format!("{}: {}.\nInstall it all the same? [y/N] ", unpinned.wheel, unpinned.reason);
+    // A terminal that cannot be written to or read from does not answer yes.
+    if io::stderr().write_all(text.as_bytes()).is_err() {
+        return false;
+    }
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
 /// Says what is installed. Text is for people; JSON on stdout is for programs.
@@ -93,6 +139,9 @@ fn report(installed: &Installed, json: bool) -> Result<(), CliError> {
     let verb = if installed.already_installed { "is already installed" } else { "installed" };
     let mut text =
         format!("QNN runtime {} {verb} in {dir} ({} files, {mib} MiB)\n", installed.version, installed.files);
+    if !installed.pinned {
+        let _ = writeln!(text, "Its checksum is none that qnnscope knows: you vouched for {}", installed.wheel);
+    }
     if let Some(licence) = &installed.licence {
         text.push_str("Qualcomm's licence applies to these libraries: ");
         text.push_str(&licence.display().to_string());

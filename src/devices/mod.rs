@@ -13,8 +13,10 @@ mod soc;
 mod stream;
 mod watch;
 
+pub(crate) use adb::parse_devices;
 pub use adb::{AdbServer, AdbTransport, Attached, DEFAULT_PORT, settle};
 pub use confounds::confounds;
+pub(crate) use describe::read_answers;
 pub use describe::{free_bytes, meminfo, thermal_status};
 pub use device::{COMMAND_LIMIT, Device, FileError, Output, Pending, Progress, Transport};
 pub use error::DeviceError;

@@ -6,7 +6,8 @@ use super::start::advice_for;
 use crate::backends::Backend;
 use crate::backends::local::probe_library;
 use crate::backends::qnn::runner::ProbeAnswer;
-use crate::backends::runtime::{LibraryFile, RuntimeDir, choose, survey};
+use crate::backends::runtime::{Depth, LibraryFile, RuntimeDir, RuntimeManifest, changed_in, choose, survey};
+use crate::event::{Sandbox, SandboxState};
 use crate::facts::{LinkSearch, missing_libraries, read_elf};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,6 +70,7 @@ pub async fn examine(doctor: &Doctor) -> (Vec<Item>, Vec<&'static str>) {
     for (index, runtime) in runtimes.iter().enumerate() {
         let of_it: Vec<&Attempt> = attempts.iter().filter(|(at, _)| *at == index).map(|(_, attempt)| attempt).collect();
         items.push(runtime_line(index, runtime, &of_it));
+        items.extend(files_line(index, runtime));
         for attempt in of_it {
             let item = library_line(index, attempt);
             if index == 0 && attempt.answer.error.is_none() && attempt.name != "system" {
@@ -80,6 +82,7 @@ pub async fn examine(doctor: &Doctor) -> (Vec<Item>, Vec<&'static str>) {
             items.extend(absent(runtime));
         }
     }
+    items.extend(attempts.first().map(|(_, attempt)| sandbox_line(&attempt.answer.sandbox)));
     // Without the system library neither DLCs nor context binaries can be read; model libraries still run.
     (items, loading)
 }
@@ -101,12 +104,9 @@ fn is_tried(library: &LibraryFile) -> bool {
 
 async fn attempt(library: LibraryFile, scratch: &Path, permits: &Semaphore, memory: Option<u64>) -> Option<Attempt> {
     let _permit = permits.acquire().await.ok()?;
-    let answer = probe_library(&library.path, scratch, memory).await.unwrap_or_else(|error| ProbeAnswer {
-        build_id: None,
-        core_api: None,
-        backend_api: None,
-        error: Some(error.to_string()),
-    });
+    let answer = probe_library(&library.path, scratch, memory)
+        .await
+        .unwrap_or_else(|error| ProbeAnswer { error: Some(error.to_string()), ..ProbeAnswer::default() });
     let path = library.path.clone();
     let (missing, is_cut) = if answer.error.is_some() {
         tokio::task::spawn_blocking(move || why_not(&path)).await.unwrap_or_default()
@@ -141,6 +141,40 @@ fn runtime_line(index: usize, runtime: &RuntimeDir, tried: &[&Attempt]) -> Item 
     let detail = format!("{used}{} ({}), {build}{api}", runtime.path.display(), runtime.source);
     let id = if index == 0 { "runtime".to_owned() } else { format!("runtime-{index}") };
     Item::ok(&id, "QNN libraries", detail)
+}
+
+/// Whether the files are as they were installed; nothing where nobody knows how that was.
+fn files_line(index: usize, runtime: &RuntimeDir) -> Option<Item> {
+    let manifest = RuntimeManifest::read(&runtime.path)?;
+    let id = if index == 0 { "files".to_owned() } else { format!("files-{index}") };
+    let what = "installed files";
+    let changed = changed_in(&runtime.path, Depth::Quick);
+    if changed.is_empty() {
+        let count = manifest.files.len();
+        let origin = if manifest.pinned { ", from a wheel that qnnscope knows" } else { "" };
+        return Some(Item::ok(&id, what, format!("{count} files as they were installed{origin}")));
+    }
+    let names: Vec<String> = changed.iter().map(ToString::to_string).collect();
+    let fix = format!(
+        "find out who changed them (`qnnscope runtime verify`), or install again: `qnnscope runtime install --force \
+         --version {}`",
+        manifest.version
+    );
+    Some(Item::warning(&id, what, format!("changed since they were installed: {}", names.join(", ")), fix))
+}
+
+/// What keeps libraries and models from the rest of the machine.
+fn sandbox_line(sandbox: &Sandbox) -> Item {
+    let (id, what) = ("sandbox", "sandbox of runners");
+    match sandbox.state {
+        SandboxState::Enforced => Item::ok(id, what, sandbox.summary()),
+        SandboxState::Off => Item::ok(id, what, "off, as you said (--no-sandbox)"),
+        SandboxState::Partial | SandboxState::Unavailable => {
+            let fix =
+                "inspect and check models of others on a newer kernel with Landlock, or on a machine of their own";
+            Item::warning(id, what, sandbox.summary(), fix)
+        }
+    }
 }
 
 fn library_line(index: usize, attempt: &Attempt) -> Item {

@@ -19,5 +19,6 @@ pub use custom::{CustomError, default_path as custom_path, load as load_custom};
 pub use device_probe::{CounterOptions, DeviceProbe};
 pub use discovery::{Discovery, discover};
 pub use host::{HostProbe, hottest_celsius};
+pub(crate) use sampler::read_line;
 pub use sampler::{Options, Rate, Sampler};
 pub use value::Parser;

@@ -1,7 +1,7 @@
 //! What a model is: the `qnnscope.inspect/1` document and its text.
 
 use super::layout::shortened;
-use crate::event::ModelInfo;
+use crate::event::{ModelInfo, Sandbox, SandboxState};
 use crate::models::{ContextBinaryInfo, Graph, ModelFormat, Op, OpTypeTotal, Tensor, op_type_totals};
 use crate::text::{bytes_text, count_text};
 use serde::Serialize;
@@ -17,6 +17,7 @@ pub struct InspectDocument {
     bytes: u64,
     graphs: Vec<GraphDocument>,
     context_binary: Option<ContextBinaryInfo>,
+    sandbox: Sandbox,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,7 +34,7 @@ struct GraphDocument {
 
 impl InspectDocument {
     /// Builds the document; a context binary does not tell its ops, so their figures are absent there.
-    pub fn new(model: &ModelInfo, graphs: Vec<Graph>) -> Self {
+    pub fn new(model: &ModelInfo, graphs: Vec<Graph>, sandbox: Sandbox) -> Self {
         let known = model.format != ModelFormat::ContextBinary;
         let graphs = graphs
             .into_iter()
@@ -56,6 +57,7 @@ impl InspectDocument {
             bytes: model.bytes,
             graphs,
             context_binary: model.context_binary.clone(),
+            sandbox,
         }
     }
 }
@@ -71,6 +73,9 @@ pub fn inspect_text(document: &InspectDocument) -> String {
         bytes_text(document.bytes as f64),
         document.sha256
     );
+    if document.sandbox.state != SandboxState::Enforced {
+        let _ = writeln!(out, "  sandbox {}", document.sandbox.summary());
+    }
     if let Some(binary) = &document.context_binary {
         context_binary(&mut out, binary);
     }

@@ -12,8 +12,8 @@ use crate::analysis::{
 };
 use crate::diagnosis::{CauseRow, Fault, diagnose_run};
 use crate::event::{
-    Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage,
-    SubStage, TensorData,
+    Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, RunStatus, RuntimeInfo, Sandbox, Setting,
+    SettingOutcome, Stage, SubStage, TensorData,
 };
 use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
 use crate::store::{PERCENTILES, Run, SamplerState, SamplingGap, Store};
@@ -113,6 +113,8 @@ struct RunResult {
     status: &'static str,
     stopped_early: bool,
     runtime: Option<RuntimeInfo>,
+    changed_files: Vec<String>,
+    sandbox: Option<Sandbox>,
     error: Option<ErrorResult>,
     confounds: Vec<Confound>,
     settings: Vec<SettingResult>,
@@ -348,6 +350,8 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
         },
         stopped_early: run.status() == Some(RunStatus::Stopped),
         runtime: run.runtime.clone(),
+        changed_files: run.changed_files.clone(),
+        sandbox: run.sandbox.clone(),
         error: error(run),
         confounds: run.confounds.clone(),
         settings: run.settings.iter().map(setting).collect(),

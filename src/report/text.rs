@@ -6,7 +6,7 @@ use super::modes;
 use super::verdicts::findings_text;
 use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
 use crate::diagnosis::{Fault, causes_text, diagnose_run};
-use crate::event::{RunStatus, SettingOutcome};
+use crate::event::{RunStatus, SandboxState, SettingOutcome};
 use crate::store::{CounterSeries, DeviceSeries, PERCENTILES, Run, SamplerState, Store, by_importance};
 use crate::text::paragraph;
 use crate::text::{bytes_text, count_text, duration_text};
@@ -91,6 +91,12 @@ fn heading(out: &mut String, store: &Store, run: &Run) {
         None => "  unfinished",
     };
     let _ = writeln!(out, "== {} on {device}{simulated}{build}{end}", run.plan.backend);
+    for file in &run.changed_files {
+        let _ = writeln!(out, "   CHANGED since the runtime was installed: {file}");
+    }
+    if let Some(sandbox) = run.sandbox.as_ref().filter(|sandbox| sandbox.state != SandboxState::Enforced) {
+        let _ = writeln!(out, "   sandbox {}", sandbox.summary());
+    }
     if run.plan.simulated {
         let _ = writeln!(out, "   simulated: these are not figures of a device");
     }

@@ -7,11 +7,13 @@ use crate::backends::device_runner::{DeviceRun, DeviceRunnerOptions};
 use crate::backends::local::{DSP_PATH, Ended, LIBRARY_PATH, Limits, RunnerError, Supervisor, search_path};
 use crate::backends::net_run::{NetRun, NetRunOptions, Pace};
 use crate::backends::qnn::runner::{RunTask, Task};
+use crate::backends::runtime::{Depth, changed_in};
 use crate::devices::{Device, Root};
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, Placement, RunId, RunPlan, RunStatus, Stage};
 use crate::probes::{CounterOptions, DeviceProbe, hottest_celsius};
 use crate::session::{Source, Tape};
 use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
@@ -105,6 +107,9 @@ impl Conductor {
         // The facts and the log of the run are kept until its end: a failure is looked into at once.
         let source = self.source.taped(Tape::new(id));
         source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
+        if matches!(request.place, Place::Here { .. }) {
+            tell_changes(&source, id, &request.task.runtime_dir).await;
+        }
         if id.0 == 0 && request.plan.mode.cool_down_s.is_some() {
             self.host_celsius = hottest_celsius();
         }
@@ -295,6 +300,25 @@ impl Conductor {
             }
         }
     }
+}
+
+/// Says which files of the runtime are not as they were installed, before they are loaded.
+async fn tell_changes(source: &Source, id: RunId, runtime: &Path) {
+    let folder = runtime.to_owned();
+    // Files whose time is another one are read, which takes a while.
+    let changed = tokio::task::spawn_blocking(move || changed_in(&folder, Depth::Quick)).await.unwrap_or_default();
+    if changed.is_empty() {
+        return;
+    }
+    let folder = crate::event::clean_text(&runtime.to_string_lossy());
+    let files: Vec<String> = changed.iter().map(|file| crate::event::clean_text(&file.to_string())).collect();
+    let text = format!(
+        "the runtime in {folder} was changed since it was installed: {}; `qnnscope runtime verify` looks at all of it",
+        files.join(", ")
+    );
+    let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text);
+    source.send(Some(id), Event::Log(line)).await;
+    source.send(Some(id), Event::RuntimeChanged { folder, files }).await;
 }
 
 /// Where the runner on this machine finds libraries.

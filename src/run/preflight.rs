@@ -91,7 +91,7 @@ impl Preflight {
             allow_unknown_runtime: self.allow_unknown_runtime,
         });
         Ok(match ask(&task, self.limits).await? {
-            Ended::Done(Some(Frame::Inspected { model, graphs })) => Ok((model, graphs)),
+            Ended::Done(Some(Frame::Inspected { model, graphs, .. })) => Ok((model, graphs)),
             Ended::Done(_) => Err(no_answer()),
             Ended::Failed(failure) => Err(failure),
         })

@@ -3,8 +3,8 @@
 use super::{LatencyStats, LaunchFacts, OpTable, PaceStats};
 use crate::event::{
     Budget, CheckResult, Confound, CoolDown, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo,
-    OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
-    TensorData, Transfer,
+    OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Sandbox, Setting, SettingOutcome, Stage,
+    SubStage, TensorData, Transfer,
 };
 use crate::models::{Graph, Op};
 
@@ -114,6 +114,10 @@ pub struct Run {
     pub model: Option<ModelInfo>,
     /// The opened runtime.
     pub runtime: Option<RuntimeInfo>,
+    /// How far its process was confined; `None` where nobody told.
+    pub sandbox: Option<Sandbox>,
+    /// Files of the runtime that were not as they were installed.
+    pub changed_files: Vec<String>,
     /// All composed graphs in the model's order; [`Run::graph`] is the one that runs.
     pub graphs: Vec<Graph>,
     chosen: usize,
@@ -189,6 +193,8 @@ impl Run {
             stage_started_us: started_us,
             model: None,
             runtime: None,
+            sandbox: None,
+            changed_files: Vec::new(),
             graphs: Vec::new(),
             chosen: 0,
             settings: Vec::new(),
@@ -239,6 +245,8 @@ impl Run {
             Event::ModelIdentified(model) => self.model = Some((**model).clone()),
             Event::RuntimeLoaded(runtime) => self.runtime = Some(runtime.clone()),
             Event::LaunchStarted { index, of, reason } => self.begin_launch(t_us, *index, *of, reason.as_ref()),
+            Event::Sandboxed(sandbox) => self.sandbox = Some((**sandbox).clone()),
+            Event::RuntimeChanged { files, .. } => self.changed_files.clone_from(files),
             Event::SettingApplied(setting) => {
                 if self.is_first_launch() || !self.settings.contains(setting) {
                     self.settings.push(setting.clone());

@@ -104,6 +104,7 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
         seed: 0,
         save_outputs: Some(options.output_dir.clone()),
         save_context: None,
+        staged_context: None,
         profile_log: options.profiling.is_some().then(|| new_log(&options.output_dir)),
         straight: Some(Straight { keep_outputs: options.keep_num_outputs, native_outputs: options.native_output }),
         warmup: 0,

@@ -178,6 +178,7 @@ mod tests {
             seed: 1,
             save_outputs: None,
             save_context: None,
+            staged_context: None,
             profile_log: None,
             straight: None,
             warmup: 0,

@@ -1,17 +1,20 @@
 //! Running tasks in a runner child on this machine, and watching over a runner wherever it is.
 
 mod console;
+mod environment;
 mod frames;
 mod link;
 mod probe;
 mod process;
+mod scratch;
+mod staged;
 mod supervise;
 
 pub(crate) use console::events as console_events;
 pub(in crate::backends) use link::{Exit, Process, Running, Translate};
 pub use probe::probe_library;
-pub use process::RunnerError;
 pub(in crate::backends) use process::signal_name;
 pub(crate) use process::{DSP_PATH, LIBRARY_PATH, search_path};
+pub use process::{RunnerError, run_unconfined};
 pub(in crate::backends) use supervise::request;
 pub use supervise::{Ended, Limits, Supervisor, ask};

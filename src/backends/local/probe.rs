@@ -21,8 +21,7 @@ pub async fn probe_library(
     let library = std::path::absolute(library).unwrap_or_else(|_| library.to_owned());
     let scratch = scratch.to_owned();
     let limits = Limits { stage_timeout: LIMIT, memory_bytes };
-    let failed =
-        |message: String| ProbeAnswer { build_id: None, core_api: None, backend_api: None, error: Some(message) };
+    let failed = |message: String| ProbeAnswer { error: Some(message), ..ProbeAnswer::default() };
     Ok(match ask(&Task::Probe(ProbeTask { library, scratch }), limits).await? {
         Ended::Done(Some(Frame::Probed(answer))) => answer,
         Ended::Failed(failure) => failed(failure.message),

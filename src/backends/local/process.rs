@@ -1,12 +1,17 @@
 //! Starting the runner process, ending it with all it started, and reading how it ended.
 
+use super::environment;
 use super::link::{Exit, Process, Running};
+use super::scratch::Scratch;
 use super::supervise::GRACE;
+#[cfg(unix)]
+use crate::backends::qnn::runner::SCRATCH_VARIABLE;
 use crate::backends::qnn::runner::Task;
 use crate::devices::Group;
 use crate::probes::process::{ProcessMemory, memory};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
@@ -17,6 +22,10 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 pub enum RunnerError {
     #[error("cannot start the runner process {program}: {source}")]
     Spawn { program: PathBuf, source: std::io::Error },
+    #[error(
+        "cannot make the runner's folder for temporary files: {source}; $TMPDIR must name one that can be written to"
+    )]
+    Scratch { source: std::io::Error },
     #[error("the request cannot be told to the runner: {reason}; file names must be UTF-8 text")]
     Request { reason: String },
 }
@@ -58,6 +67,8 @@ pub struct LocalProcess {
     stdin: ChildStdin,
     pid: Option<u32>,
     group: Group,
+    /// The folder it may write to; goes when it is gone.
+    _scratch: Option<Scratch>,
 }
 
 impl Process for LocalProcess {
@@ -94,6 +105,19 @@ impl Process for LocalProcess {
     }
 }
 
+/// Whether runners of this process confine themselves.
+static UNCONFINED: AtomicBool = AtomicBool::new(false);
+
+/// From now on runners are not confined: the user said so, for libraries that need more.
+pub fn run_unconfined() {
+    UNCONFINED.store(true, Ordering::Relaxed);
+}
+
+/// Whether runners that are started now are confined.
+pub fn is_confined() -> bool {
+    cfg!(unix) && !UNCONFINED.load(Ordering::Relaxed)
+}
+
 /// The runner's program: this binary, or `$QNNSCOPE_RUNNER` (for debugging the protocol).
 fn program() -> Result<PathBuf, RunnerError> {
     if let Some(program) = std::env::var_os("QNNSCOPE_RUNNER") {
@@ -109,8 +133,18 @@ type Spawned = Running<LocalProcess, BufReader<ChildStdout>, BufReader<ChildStde
 pub fn spawn(task: &Task) -> Result<Spawned, RunnerError> {
     let program = program()?;
     let failed = |source| RunnerError::Spawn { program: program.clone(), source };
+    let scratch = is_confined().then(Scratch::new).transpose().map_err(|source| RunnerError::Scratch { source })?;
     let mut command = tokio::process::Command::new(&program);
     command.arg(crate::RUNNER_SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(scratch) = &scratch {
+        command.env_clear().envs(environment::kept());
+        // Libraries that want a home or a folder for temporary files get one that is nobody's.
+        for variable in ["HOME", "TMPDIR", SCRATCH_VARIABLE] {
+            command.env(variable, scratch.path());
+        }
+    } else {
+        command.env_remove(SCRATCH_VARIABLE);
+    }
     // Backends open their siblings by bare name; the DSP side searches its own path (`;` between folders).
     let folder = match task {
         Task::Run(task) => Some(task.runtime_dir.clone()),
@@ -132,7 +166,7 @@ pub fn spawn(task: &Task) -> Result<Spawned, RunnerError> {
         (Some(stdin), Some(stdout), Some(stderr)) => {
             let pid = child.id();
             Ok(Running {
-                process: LocalProcess { child, stdin, pid, group: Group(pid) },
+                process: LocalProcess { child, stdin, pid, group: Group(pid), _scratch: scratch },
                 frames: BufReader::with_capacity(1 << 16, stdout),
                 console: BufReader::new(stderr),
             })

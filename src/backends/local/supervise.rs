@@ -4,9 +4,11 @@ use super::console::{self, Flood, LINES_PER_S};
 use super::frames::{Line, LineReader, MAX_CONSOLE_LINE, MAX_FRAME};
 use super::link::{Exit, Process, Running, Translate};
 use super::process::{RunnerError, signal_name, spawn};
-use crate::backends::qnn::runner::{Command, Frame, PROTOCOL, Task};
+use super::staged::Staged;
+use crate::backends::qnn::runner::{Command, Frame, PROTOCOL, SAVE_PROFILE_LOG, Task};
 use crate::event::{
-    Event, Failure, LogLevel, LogLine, LogSource, LogTail, MemoryMark, MemorySample, RunId, RunStatus, Stage,
+    Event, Failure, LogLevel, LogLine, LogSource, LogTail, MemoryMark, MemorySample, RunId, RunStatus, Setting,
+    SettingOutcome, Stage,
 };
 use crate::session::Source;
 use std::time::{Duration, Instant};
@@ -66,6 +68,7 @@ pub struct Supervisor {
     killed_for: Option<String>,
     ended_on_request: bool,
     console: Flood,
+    staged: Staged,
 }
 
 /// Runs an inspection or a probe and returns its answer.
@@ -93,6 +96,7 @@ impl Supervisor {
             killed_for: None,
             ended_on_request: false,
             console: Flood::new(),
+            staged: Staged::default(),
         }
     }
 
@@ -110,8 +114,10 @@ impl Supervisor {
 
     /// Starts the runner, sees it through, and returns how it ended. Setting `stop` asks it to end its phase.
     pub async fn run(mut self, task: &Task, stop: watch::Receiver<bool>) -> Result<Ended, RunnerError> {
-        let request = request(task)?;
-        let exit = self.watch(&request, spawn(task)?, stop).await;
+        let mut task = task.clone();
+        self.staged = Staged::prepare(&mut task);
+        let request = request(&task)?;
+        let exit = self.watch(&request, spawn(&task)?, stop).await;
         Ok(self.finish(exit).await)
     }
 
@@ -231,6 +237,11 @@ impl Supervisor {
                         self.tail.next_stage();
                     }
                     Event::Log(line) => self.tail.take(line.level, &line.text),
+                    Event::SettingApplied(Setting {
+                        key,
+                        outcome: SettingOutcome::NoEffect(_) | SettingOutcome::Refused(_),
+                        ..
+                    }) if key == SAVE_PROFILE_LOG => self.staged.drop_profile_log(),
                     _ => {}
                 }
                 match event {
@@ -245,8 +256,17 @@ impl Supervisor {
                     event => self.send(t_us, event).await,
                 }
             }
+            Frame::ContextStaged => self.place_context().await,
             Frame::Done => self.done = true,
             answer => self.answer = Some(answer),
+        }
+    }
+
+    async fn place_context(&mut self) {
+        if let Err((path, error)) = self.staged.place_context() {
+            let message = format!("cannot write the context binary to {}: {error}", path.display());
+            let failure = Failure { bad_input: true, ..Failure::new(Stage::Finalize, "save context", &message) };
+            self.fail(failure).await;
         }
     }
 

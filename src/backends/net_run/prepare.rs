@@ -106,7 +106,7 @@ async fn read(
         allow_unknown_runtime: task.allow_unknown_runtime,
     });
     match ask(&task, Limits::default()).await {
-        Ok(Ended::Done(Some(Frame::Inspected { model, graphs }))) => Ok((*model, graphs)),
+        Ok(Ended::Done(Some(Frame::Inspected { model, graphs, .. }))) => Ok((*model, graphs)),
         Ok(Ended::Failed(failure)) => Err(failure.message),
         Ok(Ended::Done(_)) => Err("the runner gave no answer".to_owned()),
         Err(error) => Err(error.to_string()),

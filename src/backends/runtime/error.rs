@@ -102,6 +102,34 @@ pub enum RuntimeError {
         /// The wheel.
         wheel: PathBuf,
     },
+    /// The wheel is of another package or version than its name says.
+    #[error("refused to install {}: {found}", wheel.display())]
+    OtherPackage {
+        /// The wheel.
+        wheel: PathBuf,
+        /// What it is instead.
+        found: String,
+    },
+    /// The wheel's checksum is none of those that qnnscope knows, and nobody consented.
+    #[error("{wheel} was not installed: {reason}")]
+    NotPinned {
+        /// Its file name, or package and version where it was not fetched.
+        wheel: String,
+        /// What is wrong with it.
+        reason: String,
+        /// What the user may do about it.
+        consent: &'static str,
+    },
+    /// Installed files are not as they were installed.
+    #[error("the runtime in {} was changed since it was installed: {}", dir.display(), changed.join(", "))]
+    Changed {
+        /// The runtime's folder.
+        dir: PathBuf,
+        /// Its version.
+        version: String,
+        /// The files, and what happened to each.
+        changed: Vec<String>,
+    },
     /// The wheel has an entry that no sound wheel has.
     #[error("refused to unpack {}: entry {entry:?} {reason}", wheel.display())]
     UnsafeEntry {
@@ -259,6 +287,10 @@ impl RuntimeError {
             Self::NotQnnWheel { .. } => format!(
                 "give a wheel of {WHEEL_NAME}, or let pip fetch it: qnnscope runtime install"
             ),
+            Self::OtherPackage { .. } => format!(
+                "give a wheel of {WHEEL_NAME} with the name that pip gave it, or let pip fetch it: qnnscope runtime install"
+            ),
+            Self::NotPinned { consent, .. } => (*consent).to_owned(),
             Self::UnsafeEntry { .. } => {
                 "do not use this file; fetch the wheel from the package index: qnnscope runtime install".to_owned()
             }
@@ -289,7 +321,7 @@ impl RuntimeError {
                 "point {origin} at a folder with libQnnSystem.so for this machine, or leave it out and run: \
                  qnnscope runtime install"
             ),
-            Self::Incomplete { version, .. } => {
+            Self::Incomplete { version, .. } | Self::Changed { version, .. } => {
                 format!("qnnscope runtime install --force --version {version}")
             }
             Self::NotFound { .. } => "qnnscope runtime install".to_owned(),

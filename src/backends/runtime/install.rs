@@ -10,8 +10,11 @@ use std::time::Duration;
 use serde::Serialize;
 use tempfile::TempDir;
 
+use super::consent::{Consent, Unpinned};
+use super::pins::{is_pinned_version, pinned};
 use super::pip::Download;
 use super::platform::{elf_machine, is_version, machine_name, version_key};
+use super::verify::{Depth, changed_files};
 use super::wheel::{SYSTEM_LIBRARY, Wheel, WheelName, sha256};
 use super::{DEFAULT_WHEEL_VERSION, Env, MANIFEST_SCHEMA, ManifestFile, RuntimeError, RuntimeManifest, WHEEL_NAME};
 
@@ -103,6 +106,8 @@ pub struct Installed {
     pub bytes: u64,
     /// The licence of the libraries.
     pub licence: Option<PathBuf>,
+    /// Whether qnnscope knew the wheel's checksum; otherwise the user consented.
+    pub pinned: bool,
     /// It was there before and nothing was done.
     pub already_installed: bool,
 }
@@ -112,6 +117,7 @@ impl Installed {
         Self {
             files: manifest.files.len(),
             bytes: manifest.total_bytes(),
+            pinned: manifest.pinned,
             licence: manifest.licence.map(|name| dir.join(name)),
             version: manifest.version,
             wheel: manifest.wheel,
@@ -124,14 +130,23 @@ impl Installed {
 /// Installs a runtime unless it is there already.
 ///
 /// Two installs into one data folder take turns; the second finds what the first installed. However this ends, no
-/// half-installed runtime is left that [`super::locate()`] would list.
-pub fn install(request: &InstallRequest, progress: &mut dyn FnMut(InstallProgress)) -> Result<Installed, RuntimeError> {
+/// half-installed runtime is left that [`super::locate()`] would list. A wheel whose checksum qnnscope does not know is
+/// unpacked only with `consent`.
+pub fn install(
+    request: &InstallRequest,
+    consent: Consent<'_>,
+    progress: &mut dyn FnMut(InstallProgress),
+) -> Result<Installed, RuntimeError> {
     if request.wheel_file.is_none() && !is_version(&request.version) {
         return Err(RuntimeError::BadVersion { version: request.version.clone() });
     }
     let runtimes = request.env.runtimes_dir()?;
     if let Some(found) = already_installed(request, &runtimes) {
         return Ok(found);
+    }
+    if request.wheel_file.is_none() && !is_pinned_version(&request.version) && consent.is_refused() {
+        // Known before anything is fetched.
+        return Err(Unpinned::version(&request.version).refused(&consent));
     }
     fs::create_dir_all(&runtimes).map_err(|source| RuntimeError::file("create", &runtimes, source))?;
     let _lock = take_lock(&runtimes, &request.cancel, progress)?;
@@ -148,7 +163,7 @@ pub fn install(request: &InstallRequest, progress: &mut dyn FnMut(InstallProgres
         Some(file) => file.clone(),
         None => job.download(progress)?,
     };
-    job.install_wheel(&path, progress)
+    job.install_wheel(&path, consent, progress)
 }
 
 /// The runtimes in a folder that have a manifest, whole or damaged.
@@ -187,7 +202,7 @@ fn already_installed(request: &InstallRequest, runtimes: &Path) -> Option<Instal
         .find(|(dir, manifest)| {
             release(&manifest.version) == wanted
                 && request.env.platform.fits_wheel_tag(&manifest.platform)
-                && manifest.damaged_files(dir).is_empty()
+                && changed_files(dir, manifest, Depth::Quick).is_empty()
         })
         .map(|(dir, manifest)| Installed::new(dir, manifest, true))
 }
@@ -258,7 +273,12 @@ impl Job<'_> {
         .run(progress)
     }
 
-    fn install_wheel(&self, path: &Path, progress: &mut dyn FnMut(InstallProgress)) -> Result<Installed, RuntimeError> {
+    fn install_wheel(
+        &self,
+        path: &Path,
+        mut consent: Consent<'_>,
+        progress: &mut dyn FnMut(InstallProgress),
+    ) -> Result<Installed, RuntimeError> {
         let name = WheelName::parse(path)?;
         let platform = self.request.env.platform;
         let other_platform = |found: String| RuntimeError::OtherPlatform { wheel: path.to_path_buf(), found, platform };
@@ -266,14 +286,23 @@ impl Job<'_> {
             return Err(other_platform(format!("it is for {}", name.platform)));
         }
         let target = self.runtimes.join(name.dir_name());
-        let (mut wheel, sum) = self.open(path, progress)?;
+        let (file, sum) = self.hash(path, progress)?;
+        let is_pinned = pinned(&name.version, &name.platform, &sum).is_some();
         if !self.request.force
             && let Some(manifest) = RuntimeManifest::read(&target)
             && manifest.sha256 == sum
-            && manifest.damaged_files(&target).is_empty()
+            && changed_files(&target, &manifest, Depth::Quick).is_empty()
         {
             return Ok(Installed::new(target, manifest, true));
         }
+        if !is_pinned {
+            let unpinned = Unpinned::wheel(&name, &sum, self.request.wheel_file.is_some());
+            if !consent.is_given(&unpinned) {
+                return Err(unpinned.refused(&consent));
+            }
+        }
+        let mut wheel = Wheel::open(path, file)?;
+        wheel.check_package(&name)?;
 
         let dir = self.stage.path().join("runtime");
         fs::create_dir(&dir).map_err(|source| RuntimeError::file("create", &dir, source))?;
@@ -290,6 +319,7 @@ impl Job<'_> {
             version: name.version,
             platform: name.platform,
             sha256: sum,
+            pinned: is_pinned,
             files,
             licence: wheel.licence(),
         };
@@ -301,7 +331,7 @@ impl Job<'_> {
     }
 
     /// Opens the wheel once, so that what is hashed is what is unpacked.
-    fn open(&self, path: &Path, progress: &mut dyn FnMut(InstallProgress)) -> Result<(Wheel, String), RuntimeError> {
+    fn hash(&self, path: &Path, progress: &mut dyn FnMut(InstallProgress)) -> Result<(File, String), RuntimeError> {
         let failed = |source| RuntimeError::file("open", path, source);
         let mut file = File::open(path).map_err(failed)?;
         let total = file.metadata().map_err(failed)?.len();
@@ -312,7 +342,7 @@ impl Job<'_> {
             self.check_stop()
         })?;
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        Ok((Wheel::open(path, file)?, sum))
+        Ok((file, sum))
     }
 
     fn unpack(

@@ -30,6 +30,9 @@ pub struct RuntimeManifest {
     pub platform: String,
     /// SHA-256 of the wheel, in hex.
     pub sha256: String,
+    /// Whether qnnscope knew that checksum; otherwise the user consented. False in manifests of older versions.
+    #[serde(default)]
+    pub pinned: bool,
     /// Every file beside the manifest.
     pub files: Vec<ManifestFile>,
     /// Which of the files is the licence of the libraries.
@@ -43,8 +46,12 @@ pub struct ManifestFile {
     pub name: String,
     /// Its size.
     pub bytes: u64,
-    /// SHA-256 of its content, in hex.
+    /// SHA-256 of its content, in hex; empty where a manifest has none.
+    #[serde(default)]
     pub sha256: String,
+    /// When it was written, nanoseconds since 1970-01-01 UTC; manifests of older versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified_ns: Option<u64>,
 }
 
 impl RuntimeManifest {
@@ -70,7 +77,7 @@ impl RuntimeManifest {
 
     /// The files that are missing from `dir` or have another size than when they were installed.
     ///
-    /// Sizes only: hashing a hundred megabytes at every start would cost more than it finds.
+    /// Sizes only: whether a runtime is whole. Whether it is still the same is for [`super::changed_files`].
     pub fn damaged_files(&self, dir: &Path) -> Vec<String> {
         self.files
             .iter()
@@ -101,9 +108,15 @@ mod tests {
             version: "2.3.0".to_owned(),
             platform: "linux_x86_64".to_owned(),
             sha256: "00".to_owned(),
+            pinned: false,
             files: names
                 .iter()
-                .map(|name| ManifestFile { name: (*name).to_owned(), bytes: 3, sha256: "00".to_owned() })
+                .map(|name| ManifestFile {
+                    name: (*name).to_owned(),
+                    bytes: 3,
+                    sha256: "00".to_owned(),
+                    modified_ns: None,
+                })
                 .collect(),
             licence: None,
         }
@@ -119,6 +132,17 @@ mod tests {
         let read = RuntimeManifest::read(dir.path()).expect("readable");
         assert_eq!(read, written);
         assert_eq!(read.damaged_files(dir.path()), ["short.so", "missing.so", "../escape.so"]);
+    }
+
+    #[test]
+    fn a_manifest_of_an_older_version_is_read() {
+        let dir = tempfile::tempdir().expect("temp dir");
+        let text = r#"{"schema":"qnnscope.runtime/1","wheel":"w.whl","version":"2.3.0","platform":"linux_x86_64",
+            "sha256":"00","files":[{"name":"a.so","bytes":3}],"licence":null}"#;
+        fs::write(dir.path().join(MANIFEST_FILE), text).expect("write");
+        let read = RuntimeManifest::read(dir.path()).expect("readable");
+        assert!(!read.pinned);
+        assert_eq!((read.files[0].sha256.as_str(), read.files[0].modified_ns), ("", None));
     }
 
     #[test]

@@ -24,26 +24,38 @@
 //! The data folder is `$QNNSCOPE_DATA_DIR`, else `qnnscope` in the user's data folder (`$XDG_DATA_HOME` is honoured). A
 //! runtime appears by one rename after all its files are on disk, so a killed install leaves none or a whole one.
 //!
+//! # What is trusted
+//!
+//! qnnscope carries the checksums of the wheels it was tested with. Any other file is unpacked only if the user consents
+//! ([`Consent`]), and the manifest keeps which it was. Installed files are compared with the manifest at every run.
+//!
 //! `libHtpPrepare.so` of the `x86_64` wheels is left out: libQnnHtp neither links nor opens it, and graphs are compiled
 //! for HTP without it. The `libQnnHtpPrepare.so` of the aarch64 wheels is kept.
 
+mod consent;
 mod env;
 mod error;
 mod install;
 mod locate;
 mod manifest;
+mod pins;
 mod pip;
 mod platform;
 #[cfg(test)]
 mod testing;
+mod verify;
 mod wheel;
 
+pub use consent::{Consent, Unpinned};
 pub use env::Env;
 pub use error::RuntimeError;
 pub use install::{InstallProgress, InstallRequest, Installed, install};
 pub use locate::{LibraryFile, RuntimeDir, RuntimeSource, Survey, choose, locate, survey};
 pub use manifest::{MANIFEST_FILE, MANIFEST_SCHEMA, ManifestFile, RuntimeManifest};
+pub use pins::pinned_versions;
 pub use platform::{Platform, elf_machine, machine_name, version_key};
+pub use verify::{ChangeKind, ChangedFile, Depth, changed_files, changed_in};
+pub(crate) use wheel::{Wheel, WheelName};
 
 /// The Python package whose wheels carry the libraries.
 pub const WHEEL_NAME: &str = "onnxruntime-qnn";

@@ -43,6 +43,8 @@ pub struct Download<'a> {
 impl Download<'_> {
     /// Fetches the wheel and returns its path.
     pub fn run(&self, progress: &mut dyn FnMut(InstallProgress)) -> Result<PathBuf, RuntimeError> {
+        let place = self.place();
+        fs::create_dir_all(&place).map_err(|source| RuntimeError::file("create", &place, source))?;
         let pip = self.ask_version()?;
         let wanted = self.fetch(&pip, None, progress);
         let nothing_fits = matches!(wanted, Err(RuntimeError::NoWheel { .. } | RuntimeError::NoSuchVersion { .. }));
@@ -59,15 +61,24 @@ impl Download<'_> {
 
     /// Asks for pip's version: it tells a missing Python from a missing pip, and which options there are.
     fn ask_version(&self) -> Result<Pip, RuntimeError> {
-        let mut command = self.python();
-        command.args(["-m", "pip", "--version"]);
-        let output = self.talk(&mut command, &mut |_| {})?;
-        if output.status.success()
-            && let Some(pip) = output.lines.iter().find_map(|line| Pip::parse(line))
+        let mut answer = self.talk(self.python(ISOLATED).args(["-m", "pip", "--version"]), &mut |_| {})?;
+        let mut flags = ISOLATED;
+        if !answer.status.success() && answer.says(NO_PIP) {
+            // A pip that the user installed for themselves alone is in a folder that full isolation leaves out.
+            answer = self.talk(self.python(WITH_USER_SITE).args(["-m", "pip", "--version"]), &mut |_| {})?;
+            flags = WITH_USER_SITE;
+        }
+        if answer.status.success()
+            && let Some(pip) = answer.lines.iter().find_map(|line| Pip::parse(line, flags))
         {
             return Ok(pip);
         }
-        Err(self.explain(&output, None, None))
+        Err(self.explain(&answer, None, None))
+    }
+
+    /// The folder in which Python starts: a private and empty one, since Python looks for modules where it starts.
+    fn place(&self) -> PathBuf {
+        self.scratch.join("empty")
     }
 
     fn fetch(
@@ -82,7 +93,7 @@ impl Download<'_> {
             fs::create_dir_all(dir).map_err(|source| RuntimeError::file("create", dir, source))?;
         }
         let raw = pip.is_at_least(RAW_PROGRESS_SINCE);
-        let mut command = self.python();
+        let mut command = self.python(pip.flags);
         command
             .args(["-m", "pip", "download", "--no-deps", "--no-input"])
             .args(["--only-binary", ":all:", "--disable-pip-version-check"])
@@ -117,12 +128,19 @@ impl Download<'_> {
             .ok_or_else(|| self.failed(&output))
     }
 
-    fn python(&self) -> Command {
-        let mut command = Command::new(&self.env.python);
+    /// Python, which imports neither from the user's working folder nor from `$PYTHONPATH`: a `pip.py` there is not the
+    /// user's pip. pip itself is configured as always, by `PIP_*` and `pip.conf`.
+    fn python(&self, flags: &[&str]) -> Command {
+        // A relative path would be looked for where Python starts; a bare name is looked for on `$PATH`.
+        let program = match self.env.python.components().count() {
+            0 | 1 => self.env.python.clone(),
+            _ => std::path::absolute(&self.env.python).unwrap_or_else(|_| self.env.python.clone()),
+        };
+        let mut command = Command::new(program);
         command
-            // A pip.py in the current folder is not the user's pip.
-            .env("PYTHONSAFEPATH", "1")
-            .env("PYTHONUNBUFFERED", "1")
+            .args(flags)
+            .arg("-u")
+            .current_dir(self.place())
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -178,14 +196,11 @@ impl Download<'_> {
 
     /// Why pip failed, from what it said.
     fn explain(&self, output: &Output, pip: Option<&Pip>, size: Option<u64>) -> RuntimeError {
-        let said = |words: &[&str]| {
-            let mut lines = output.lines.iter();
-            lines.any(|line| words.iter().any(|word| line.contains(word)))
-        };
+        let said = |words: &[&str]| output.says(words);
         let requirement = self.requirement.to_owned();
         if self.cancel.load(Ordering::Relaxed) || said(&["Operation cancelled by user"]) {
             RuntimeError::Cancelled
-        } else if said(&["No module named pip", "No module named 'pip'"]) {
+        } else if said(NO_PIP) {
             RuntimeError::PipMissing { python: self.env.python.clone() }
         } else if said(&["No space left on device", "Disk quota exceeded"]) {
             RuntimeError::DiskFull {
@@ -223,6 +238,13 @@ impl Download<'_> {
     }
 }
 
+/// No variables, no folder of the user's own modules, no working folder.
+const ISOLATED: &[&str] = &["-I"];
+/// No variables; the working folder is one of ours.
+const WITH_USER_SITE: &[&str] = &["-E"];
+/// How Python says that it has no pip.
+const NO_PIP: &[&str] = &["No module named pip", "No module named 'pip'"];
+
 /// How pip and the libraries below it name trouble between here and the package index.
 const NETWORK_WORDS: &[&str] = &[
     "Retrying (Retry(",
@@ -243,14 +265,16 @@ struct Pip {
     version: String,
     /// The Python it runs in, such as `3.11`.
     python: String,
+    /// With which that Python finds it.
+    flags: &'static [&'static str],
 }
 
 impl Pip {
     /// Reads `pip 23.2.1 from /somewhere/pip (python 3.11)`.
-    fn parse(line: &str) -> Option<Self> {
+    fn parse(line: &str, flags: &'static [&'static str]) -> Option<Self> {
         let (version, rest) = line.strip_prefix("pip ")?.split_once(' ')?;
         let python = rest.rsplit_once("(python ")?.1.strip_suffix(')')?;
-        Some(Self { version: version.to_owned(), python: python.to_owned() })
+        Some(Self { version: version.to_owned(), python: python.to_owned(), flags })
     }
 
     fn is_at_least(&self, version: [u64; 2]) -> bool {
@@ -266,6 +290,10 @@ struct Output {
 }
 
 impl Output {
+    fn says(&self, words: &[&str]) -> bool {
+        self.lines.iter().any(|line| words.iter().any(|word| line.contains(word)))
+    }
+
     /// The lines that say what went wrong: pip's `ERROR:` lines, else the last ones.
     fn telling_lines(&self) -> Vec<String> {
         let mut errors: Vec<String> = self.lines.iter().filter(|line| line.starts_with("ERROR")).cloned().collect();

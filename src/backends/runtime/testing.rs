@@ -36,6 +36,9 @@ pub fn elf(platform: Platform) -> Vec<u8> {
     header
 }
 
+/// The description of [`FakeWheel::new`]; only the folder's ending counts.
+pub const METADATA: &str = "onnxruntime_qnn-2.3.0.dist-info/METADATA";
+
 enum Kind {
     File(Vec<u8>),
     Link(String),
@@ -72,6 +75,7 @@ impl FakeWheel {
             .entry("onnxruntime_qnn/libonnxruntime_providers_qnn.so", b"x")
             .entry("onnxruntime_qnn.libs/libc++-71bc274c.so.1.0", b"c++")
             .entry("onnxruntime_qnn-2.3.0.dist-info/licenses/LICENSE", b"MIT")
+            .entry(METADATA, b"Metadata-Version: 2.1\nName: onnxruntime-qnn\nVersion: 2.3.0\n\nA package.\n")
             .entry("onnxruntime_qnn-2.3.0.dist-info/RECORD", b"")
     }
 
@@ -87,7 +91,8 @@ impl FakeWheel {
 
     pub fn version(mut self, version: &str) -> Self {
         version.clone_into(&mut self.version);
-        self
+        let text = format!("Name: onnxruntime-qnn\nVersion: {version}\n");
+        self.entry(METADATA, text.as_bytes())
     }
 
     /// The platform tag in the name; the libraries stay as they are.

@@ -10,7 +10,9 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::platform::is_version;
-use super::{ManifestFile, RuntimeError};
+use super::verify::modified_ns;
+use super::{ManifestFile, RuntimeError, WHEEL_NAME};
+use crate::event::clean_text;
 
 /// More entries than any wheel of this package has (35), by far.
 const MAX_ENTRIES: usize = 10_000;
@@ -18,6 +20,8 @@ const MAX_ENTRIES: usize = 10_000;
 const MAX_FILE_BYTES: u64 = 1 << 30;
 /// The wheels unpack to a quarter of a gigabyte.
 const MAX_TOTAL_BYTES: u64 = 4 << 30;
+/// A wheel's description has some kilobytes.
+const MAX_METADATA_BYTES: u64 = 1 << 20;
 /// One read, one write, one look at the stop flag.
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -78,6 +82,8 @@ pub struct Wheel {
     path: PathBuf,
     archive: ZipArchive<File>,
     kept: Vec<Kept>,
+    /// The entries that say which package this is; a sound wheel has one.
+    descriptions: Vec<usize>,
 }
 
 impl Wheel {
@@ -113,6 +119,7 @@ impl Wheel {
             .find_map(|(_, name, _)| name.strip_suffix(SYSTEM_LIBRARY)?.strip_suffix('/'))
             .ok_or_else(|| RuntimeError::NotQnnWheel { wheel: path.to_path_buf() })?
             .to_owned();
+        let descriptions = files.iter().filter(|(_, name, _)| is_description(name)).map(|(index, ..)| *index).collect();
 
         let mut kept = Vec::new();
         let mut names = BTreeSet::new();
@@ -130,7 +137,31 @@ impl Wheel {
         if total > MAX_TOTAL_BYTES {
             return Err(refused(&home, "unpacks to more than any runtime"));
         }
-        Ok(Self { path: path.to_path_buf(), archive, kept })
+        Ok(Self { path: path.to_path_buf(), archive, kept, descriptions })
+    }
+
+    /// Checks that the wheel says of itself what its file name says: this package, that version.
+    pub fn check_package(&mut self, name: &WheelName) -> Result<(), RuntimeError> {
+        let refused = |found: String| RuntimeError::OtherPackage { wheel: self.path.clone(), found };
+        let [index] = self.descriptions[..] else {
+            return Err(refused(format!("it has {} METADATA files instead of one", self.descriptions.len())));
+        };
+        let entry = self.archive.by_index(index).map_err(|error| zip_error(&self.path, error))?;
+        let mut text = Vec::new();
+        entry.take(MAX_METADATA_BYTES).read_to_end(&mut text).map_err(|source| RuntimeError::CorruptWheel {
+            wheel: self.path.clone(),
+            detail: format!("METADATA: {source}"),
+        })?;
+        let text = String::from_utf8_lossy(&text);
+        let field = |field: &str| header(&text, field).map(clean_text).unwrap_or_default();
+        let (package, version) = (field("Name"), field("Version"));
+        if normalized(&package) != WHEEL_NAME {
+            return Err(refused(format!("it is the package {package:?}")));
+        }
+        if version != name.version {
+            return Err(refused(format!("its name says version {}, its METADATA {version:?}", name.version)));
+        }
+        Ok(())
     }
 
     /// Size of what will be unpacked.
@@ -165,7 +196,8 @@ impl Wheel {
                 CopyError::Stopped(reason) => reason,
             })?;
             output.sync_all().map_err(failed)?;
-            files.push(ManifestFile { name: kept.name.clone(), bytes: kept.bytes, sha256 });
+            let modified_ns = modified_ns(&output.metadata().map_err(failed)?);
+            files.push(ManifestFile { name: kept.name.clone(), bytes: kept.bytes, sha256, modified_ns });
         }
         Ok(files)
     }
@@ -264,6 +296,23 @@ fn flat_name<'a>(home: &str, entry: &'a str) -> Option<&'a str> {
     keep.then_some(name)
 }
 
+/// Whether an entry is the package's description: `NAME-VERSION.dist-info/METADATA`.
+fn is_description(entry: &str) -> bool {
+    entry.strip_suffix("/METADATA").is_some_and(|folder| folder.ends_with(".dist-info") && !folder.contains('/'))
+}
+
+/// A field in the head of a description; the package's long text follows after an empty line.
+fn header<'a>(text: &'a str, field: &str) -> Option<&'a str> {
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    lines.filter_map(|line| line.split_once(':')).find(|(name, _)| *name == field).map(|(_, value)| value.trim())
+}
+
+/// A package's name as indexes compare it: `Onnxruntime_QNN` is `onnxruntime-qnn`.
+fn normalized(package: &str) -> String {
+    let parts = package.split(['-', '_', '.']).filter(|part| !part.is_empty());
+    parts.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
+
 /// What makes the name of an entry unfit for unpacking anywhere.
 fn unsafe_name(name: &str) -> Option<&'static str> {
     if name.starts_with('/') {
@@ -289,129 +338,4 @@ fn unsafe_mode(mode: Option<u32>) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::testing::FakeWheel;
-    use super::*;
-
-    fn open(path: &Path) -> Result<Wheel, RuntimeError> {
-        Wheel::open(path, File::open(path).expect("the wheel exists"))
-    }
-
-    fn unpack(path: &Path) -> Result<Vec<String>, RuntimeError> {
-        let dir = tempfile::tempdir().expect("temp dir");
-        let files = open(path)?.unpack(dir.path(), &mut |_| Ok(()))?;
-        let mut names: Vec<String> = files.into_iter().map(|file| file.name).collect();
-        names.sort();
-        Ok(names)
-    }
-
-    #[test]
-    fn takes_file_names_apart() {
-        let name = "onnxruntime_qnn-2.3.0-cp312-cp312-manylinux_2_35_x86_64.whl";
-        let wheel = WheelName::parse(Path::new("/a/b").join(name).as_path()).expect("a wheel name");
-        assert_eq!(wheel.version, "2.3.0");
-        assert_eq!(wheel.dir_name(), "2.3.0-manylinux_2_35_x86_64");
-        for bad in ["x.whl", "onnxruntime_qnn-2.3.0.tar.gz", "a-..-cp312-cp312-any.whl", "a-1.0-cp312-cp312-.whl"] {
-            assert!(WheelName::parse(Path::new(bad)).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn keeps_libraries_what_they_link_to_and_licences() {
-        let wheel = FakeWheel::new().build();
-        assert_eq!(
-            unpack(&wheel.path()).expect("a sound wheel"),
-            [
-                "LICENSE",
-                "Qualcomm_LICENSE.pdf",
-                "ThirdPartyNotices.txt",
-                "libQnnCpu.so",
-                "libQnnSystem.so",
-                "libc++-71bc274c.so.1.0"
-            ]
-        );
-    }
-
-    #[test]
-    fn refuses_names_that_lead_elsewhere() {
-        for (name, word) in [
-            ("../evil.so", "leads out"),
-            ("onnxruntime_qnn/../../evil.so", "leads out"),
-            ("/etc/evil.so", "absolute"),
-            ("onnxruntime_qnn\\..\\evil.so", "characters"),
-        ] {
-            let wheel = FakeWheel::new().raw_entry(name, b"x").build();
-            let error = open(&wheel.path()).expect_err(name);
-            assert!(
-                matches!(&error, RuntimeError::UnsafeEntry { reason, .. } if reason.contains(word)),
-                "{name}: {error}"
-            );
-        }
-    }
-
-    #[test]
-    fn refuses_links_and_doubles() {
-        let wheel = FakeWheel::new().link("onnxruntime_qnn/libQnnHtp.so", "/etc/passwd").build();
-        let error = open(&wheel.path()).expect_err("a link");
-        assert!(error.to_string().contains("symbolic link"), "{error}");
-        // The flat folder can hold one of the two only.
-        let wheel = FakeWheel::new().entry("onnxruntime_qnn.libs/libQnnCpu.so", b"x").build();
-        let error = open(&wheel.path()).expect_err("a double");
-        assert!(error.to_string().contains("twice"), "{error}");
-    }
-
-    #[test]
-    fn refuses_absurd_sizes() {
-        let wheel = FakeWheel::new().build();
-        wheel.claim_size("onnxruntime_qnn/libQnnCpu.so", u32::MAX - 1);
-        let error = open(&wheel.path()).expect_err("four gigabytes");
-        assert!(error.to_string().contains("larger than any"), "{error}");
-    }
-
-    #[test]
-    fn damage_is_told_from_foreign_wheels() {
-        let sound = FakeWheel::new().build();
-        let bytes = std::fs::read(sound.path()).expect("readable");
-
-        let dir = tempfile::tempdir().expect("temp dir");
-        let path = dir.path().join("x.whl");
-        let mut flipped = bytes.clone();
-        let place = flipped.windows(8).position(|window| window == b"cpu-code").expect("the library is stored");
-        flipped[place] ^= 1;
-        for (case, content) in [
-            ("empty", Vec::new()),
-            ("text", b"<html>no such file</html>".to_vec()),
-            ("cut", bytes[..bytes.len() / 2].to_vec()),
-            ("flipped bit", flipped),
-        ] {
-            std::fs::write(&path, content).expect("write");
-            let error = unpack(&path).expect_err(case);
-            assert!(matches!(error, RuntimeError::CorruptWheel { .. }), "{case}: {error:?}");
-        }
-
-        let other = FakeWheel::empty().entry("numpy/core.so", b"x").build();
-        assert!(matches!(open(&other.path()).expect_err("no QNN"), RuntimeError::NotQnnWheel { .. }));
-    }
-
-    #[test]
-    fn a_smaller_or_larger_entry_than_claimed_is_damage() {
-        for claimed in [3, 5] {
-            let error =
-                copy_entry(&mut &b"four"[..], &mut Vec::new(), claimed, &mut |_| Ok(())).expect_err("wrong size");
-            assert!(matches!(error, CopyError::Read(_)), "{error:?}");
-        }
-    }
-
-    /// The kernel's own ENOSPC: every write to this device fails with it.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_full_disk_is_a_write_error_of_its_own() {
-        let mut full = File::options().write(true).open("/dev/full").expect("Linux has it");
-        let error = copy_entry(&mut &b"four"[..], &mut full, 4, &mut |_| Ok(())).expect_err("nothing fits");
-        let CopyError::Write(source) = error else {
-            panic!("{error:?}");
-        };
-        let error = RuntimeError::file("unpack", Path::new("/data/x.so"), source);
-        assert!(matches!(error, RuntimeError::DiskFull { .. }), "{error:?}");
-    }
-}
+mod tests;

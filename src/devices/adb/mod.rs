@@ -6,5 +6,6 @@
 mod server;
 mod transport;
 
+pub(crate) use server::parse_devices;
 pub use server::{AdbServer, Attached, DEFAULT_PORT};
 pub use transport::{AdbTransport, settle};

@@ -169,7 +169,7 @@ impl std::fmt::Display for AdbServer {
 }
 
 /// Lines of `adb devices -l`: serial, state (of one or more words), then `key:value` pairs.
-fn parse_devices(text: &str) -> Vec<Attached> {
+pub(crate) fn parse_devices(text: &str) -> Vec<Attached> {
     text.lines().filter_map(parse_device).collect()
 }
 

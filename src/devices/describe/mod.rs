@@ -15,6 +15,14 @@ use android::Properties;
 pub use android::thermal_status;
 use std::time::Duration;
 
+/// Reads one text as the answer to every question that a device is asked.
+pub(crate) fn read_answers(text: &str) {
+    let properties = Properties::parse(text);
+    let _ = (android::version(&properties), soc_facts(&properties, text), model(&properties), linux_name(text));
+    let _ = (android::battery(text), android::hottest(text), android::screen_on(text), thermal_status(text));
+    let _ = (cpu::clusters(text), cpu::busy(text), root::user(text), free_bytes(text), meminfo(text, "MemTotal"));
+}
+
 /// Parts of the one script, in order. Each is a command of its own with its own exit status.
 const PARTS: [(&str, &str); 17] = [
     ("getprop", "getprop"),

@@ -6,7 +6,7 @@ use super::ops::{self, OpRow};
 use super::quantization::{self, Note, Severity};
 use super::{Answers, BackendAnswer, Origin, Target, cannot_be_asked};
 use crate::backends::Backend;
-use crate::event::{Failure, ModelInfo, Stage};
+use crate::event::{Failure, ModelInfo, Sandbox, Stage};
 use crate::models::{ContextBinaryInfo, ModelFormat};
 use qnnscope_qnn::ASKING;
 use serde::Serialize;
@@ -32,6 +32,8 @@ pub struct CheckDocument {
     pub quantization: Vec<Note>,
     /// What a context binary says of itself.
     pub context_binary: Option<BinaryRow>,
+    /// How far the processes that asked were confined; `None` where no backend answered.
+    pub sandbox: Option<Sandbox>,
 }
 
 /// The file.
@@ -141,7 +143,17 @@ impl CheckDocument {
         let refused = backends.iter().any(|row| row.refused.is_some_and(|ops| ops > 0) || row.state == State::Failed);
         let blocked = context_binary.as_ref().and_then(|row| row.problem.as_ref()).is_some_and(|p| p.blocking);
         let ok = !refused && !blocked && compile.iter().all(|row| row.ok != Some(false));
-        Ok(Self { schema: SCHEMA, model: model_row(model), ok, backends, ops, compile, quantization, context_binary })
+        Ok(Self {
+            schema: SCHEMA,
+            model: model_row(model),
+            ok,
+            backends,
+            ops,
+            compile,
+            quantization,
+            context_binary,
+            sandbox: first.map(|first| first.sandbox.clone()),
+        })
     }
 
     /// What it comes to.

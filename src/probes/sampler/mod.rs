@@ -21,6 +21,13 @@ use crate::session::Source;
 use task::{Command, Task};
 use tokio::sync::{mpsc, watch};
 
+/// Reads a line of the loop to its end.
+pub(crate) fn read_line(line: &[u8]) {
+    if let Some(line::Line::Tick { values, .. }) = line::parse(line) {
+        values.for_each(drop);
+    }
+}
+
 /// How often the fast counters are read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rate {

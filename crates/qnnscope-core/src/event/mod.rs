@@ -16,6 +16,7 @@ mod mode;
 mod refusal;
 mod run;
 mod sample;
+mod sandbox;
 
 pub use check::{CheckOutcome, CheckResult, PlacedFile, Placement};
 pub use clock::{epoch_us, now_us};
@@ -33,6 +34,7 @@ pub use run::{
     TensorData,
 };
 pub use sample::{InferenceBatch, MemoryMark, MemorySample, Metric, MetricSample, OpRow, OpSample, OpUnit, Phase};
+pub use sandbox::{Sandbox, SandboxState};
 
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};
@@ -98,6 +100,15 @@ pub enum Event {
     ModelIdentified(Box<ModelInfo>),
     /// The backend library was opened and told its versions.
     RuntimeLoaded(RuntimeInfo),
+    /// How far the process that runs the model is kept from the rest of the machine. Comes before it loads anything.
+    Sandboxed(Box<Sandbox>),
+    /// Files of the runtime are not as they were installed.
+    RuntimeChanged {
+        /// The runtime's folder.
+        folder: String,
+        /// The files, each with what happened to it.
+        files: Vec<String>,
+    },
     /// A setting was applied, or had no effect and why.
     SettingApplied(Setting),
     /// A stage began.

@@ -9,6 +9,8 @@ mod child;
 #[path = "elsewhere.rs"]
 mod child;
 mod protocol;
+#[cfg(unix)]
+pub(crate) use child::SCRATCH_VARIABLE;
 
 pub use child::main;
 #[cfg(unix)]
@@ -17,5 +19,5 @@ pub use child::{InputSet, emit, measure};
 pub(crate) use child::{input_sets, profile_events};
 pub use protocol::{
     Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, Frame, Hello, InputFile, InspectTask, OpVerdict,
-    PROTOCOL, ProbeAnswer, ProbeTask, RunTask, SlowLoad, Straight, TABLE_LENDERS, Task,
+    PROTOCOL, ProbeAnswer, ProbeTask, RunTask, SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS, Task,
 };

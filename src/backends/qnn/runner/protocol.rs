@@ -2,7 +2,7 @@
 
 use crate::backends::settings::SettingRequest;
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{Budget, Event, LogLevel, ModelInfo, RuntimeInfo};
+use crate::event::{Budget, Event, LogLevel, ModelInfo, RuntimeInfo, Sandbox};
 use crate::files::Guard;
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,9 @@ use std::path::PathBuf;
 /// Version of this protocol; both sides are the same binary, so a difference means a mixed-up installation.
 /// On a device it means a runner of another version, which would leave out what it does not know.
 pub const PROTOCOL: u32 = 2;
+
+/// Key of the setting that tells what became of a profile log.
+pub const SAVE_PROFILE_LOG: &str = "--save-profile-log";
 
 /// Libraries that can lend their version and the size of their function table to an inspection, lightest first. Saver is
 /// none: opening it writes a folder into the working directory.
@@ -52,7 +55,12 @@ pub enum Frame {
         model: Box<ModelInfo>,
         /// Its graphs.
         graphs: Vec<Graph>,
+        /// How far the runner was confined meanwhile.
+        #[serde(default)]
+        sandbox: Sandbox,
     },
+    /// The compiled context is whole in [`RunTask::staged_context`], and may take its place.
+    ContextStaged,
     /// Answer to [`Task::Probe`].
     Probed(ProbeAnswer),
     /// Answer to [`CheckWork::Ask`].
@@ -64,7 +72,7 @@ pub enum Frame {
 }
 
 /// What a backend library said when it was tried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeAnswer {
     /// Build id.
     pub build_id: Option<String>,
@@ -74,6 +82,9 @@ pub struct ProbeAnswer {
     pub backend_api: Option<String>,
     /// Why it does not load or initialise; `None` if it does.
     pub error: Option<String>,
+    /// How far the runner was confined meanwhile.
+    #[serde(default)]
+    pub sandbox: Sandbox,
 }
 
 /// What a runner is asked to do.
@@ -122,6 +133,10 @@ pub struct RunTask {
     pub save_outputs: Option<PathBuf>,
     /// File for the compiled context.
     pub save_context: Option<PathBuf>,
+    /// An empty file that takes the compiled context for the parent to put in place: a confined runner cannot rename files
+    /// in the user's folders.
+    #[serde(default)]
+    pub staged_context: Option<PathBuf>,
     /// File for a QNN profile log.
     pub profile_log: Option<PathBuf>,
     /// All inferences in one go, instead of in phases.
@@ -275,6 +290,9 @@ pub struct Asked {
     pub verdicts: Vec<OpVerdict>,
     /// Why composing ended before the model was whole, if it did.
     pub incomplete: Option<String>,
+    /// How far the runner was confined meanwhile.
+    #[serde(default)]
+    pub sandbox: Sandbox,
 }
 
 /// The answer about one op.

@@ -1,6 +1,7 @@
 use super::super::testing::{ARM, FakeWheel, X86, elf, env_in};
 use super::super::{InstallRequest, install};
 use super::*;
+use crate::backends::runtime::Consent;
 use tempfile::TempDir;
 
 fn libraries(dir: &Path, platform: Platform, names: &[&str]) {
@@ -14,7 +15,7 @@ fn install_fake(env: &Env, version: &str) -> PathBuf {
     let wheel = FakeWheel::new().version(version).build();
     let mut request = InstallRequest::new(env.clone());
     request.wheel_file = Some(wheel.path());
-    install(&request, &mut |_| {}).expect("installed").dir
+    install(&request, Consent::Given, &mut |_| {}).expect("installed").dir
 }
 
 fn temp() -> TempDir {

@@ -2,9 +2,9 @@ use super::*;
 
 #[test]
 fn reads_versions_and_sizes() {
-    let pip = Pip::parse("pip 23.2.1 from /usr/lib/python3/dist-packages/pip (python 3.11)");
-    assert_eq!(pip, Some(Pip { version: "23.2.1".to_owned(), python: "3.11".to_owned() }));
-    assert_eq!(Pip::parse("/usr/bin/python3: No module named pip"), None);
+    let pip = Pip::parse("pip 23.2.1 from /usr/lib/python3/dist-packages/pip (python 3.11)", ISOLATED);
+    assert_eq!(pip, Some(Pip { version: "23.2.1".to_owned(), python: "3.11".to_owned(), flags: ISOLATED }));
+    assert_eq!(Pip::parse("/usr/bin/python3: No module named pip", ISOLATED), None);
     assert_eq!(size("93.2", "MB"), Some(93_200_000));
     assert_eq!(size("512", "bytes"), Some(512));
     assert_eq!(size("9..2", "MB"), None);

@@ -70,6 +70,7 @@ fn open(task: &CheckTask, level: LogLevel, emitter: &Emitter) -> Result<Opened, 
 
 fn ask(task: &CheckTask, emitter: &Emitter) -> Result<Asked, Failed> {
     let (mut model, bytes) = identify_model(&task.model).map_err(|e| e.at(Stage::Prepare))?;
+    let sandbox = emitter.sandbox();
     let opened = open(task, LogLevel::Warning, emitter)?;
     if model.format == ModelFormat::ContextBinary {
         begin(emitter, Stage::ContextCreate);
@@ -77,7 +78,7 @@ fn ask(task: &CheckTask, emitter: &Emitter) -> Result<Asked, Failed> {
         let (info, composed) = read_binary_info(&system, &bytes).map_err(|e| Failed::not_a_binary(&task.model, &e))?;
         model.context_binary = Some(info);
         let graphs = with_order(&composed, Recording::default());
-        return Ok(Asked { model, runtime: opened.runtime, graphs, verdicts: Vec::new(), incomplete: None });
+        return Ok(Asked { model, runtime: opened.runtime, graphs, verdicts: Vec::new(), incomplete: None, sandbox });
     }
     begin(emitter, Stage::Compose);
     let (composed, mut recording) = compose(task, &model, &Composition::asking(&opened.backend))?;
@@ -95,7 +96,7 @@ fn ask(task: &CheckTask, emitter: &Emitter) -> Result<Asked, Failed> {
         Err(error) if !none => (recording.graphs, Some(error.to_string())),
         Err(error) => return Err(refused(task, &model, error)),
     };
-    Ok(Asked { model, runtime: opened.runtime, graphs, verdicts, incomplete })
+    Ok(Asked { model, runtime: opened.runtime, graphs, verdicts, incomplete, sandbox })
 }
 
 /// The recorded graphs with their inputs and outputs. Verdicts count graphs in the order of creation, so that stays.

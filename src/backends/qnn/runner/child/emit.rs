@@ -2,14 +2,15 @@
 
 use crate::backends::qnn::api::without_level;
 use crate::backends::qnn::runner::protocol::{Frame, Hello, PROTOCOL};
-use crate::event::{Event, LogLevel, LogLine, LogSource, LogTail, epoch_us, now_us};
+use crate::event::{Event, LogLevel, LogLine, LogSource, LogTail, Sandbox, epoch_us, now_us};
 use std::fs::File;
 use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Writes frames to what was standard output.
 pub struct Emitter {
     out: Mutex<Out>,
+    sandbox: OnceLock<Sandbox>,
 }
 
 struct Out {
@@ -30,7 +31,18 @@ impl Emitter {
 
     /// Writes frames to `file`.
     pub fn new(file: File) -> Self {
-        Self { out: Mutex::new(Out { file, line: Vec::new(), tail: LogTail::default() }) }
+        Self { out: Mutex::new(Out { file, line: Vec::new(), tail: LogTail::default() }), sandbox: OnceLock::new() }
+    }
+
+    /// Keeps how far this process is confined, for the answer, and says it.
+    pub fn confined(&self, sandbox: Sandbox) {
+        self.event(Event::Sandboxed(Box::new(sandbox.clone())));
+        self.sandbox.get_or_init(|| sandbox);
+    }
+
+    /// How far this process is confined.
+    pub fn sandbox(&self) -> Sandbox {
+        self.sandbox.get().cloned().unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, Out> {

@@ -137,6 +137,14 @@ fn read_list(path: &Path, inputs: &[Tensor]) -> Result<Vec<Line>, InputError> {
     Ok(lines)
 }
 
+/// Every file that an input list names, whether or not the list makes sense; none where it cannot be read.
+pub fn listed(path: &Path) -> Vec<PathBuf> {
+    let text = read_text_at_most(path, MAX_LIST_BYTES).unwrap_or_default();
+    let rows = text.lines().map(str::trim).filter(|row| !row.starts_with(['#', '%']));
+    let cells = rows.flat_map(str::split_whitespace);
+    cells.map(|cell| PathBuf::from(cell.split_once(":=").map_or(cell, |(_, file)| file))).collect()
+}
+
 fn read_file(path: &Path, tensor: &Tensor, native: bool, hash: &mut Sha256) -> Result<Vec<u8>, InputError> {
     let size = |found: String, expected: String| InputError::Size {
         path: path.to_owned(),

@@ -17,7 +17,10 @@ use std::rc::Rc;
 /// Carries the task out; a failure is a `failed` event.
 pub fn inspect(task: &InspectTask, emitter: &Emitter) {
     match read(task, emitter) {
-        Ok((model, graphs)) => emitter.frame(&Frame::Inspected { model: Box::new(model), graphs }),
+        Ok((model, graphs)) => {
+            let sandbox = emitter.sandbox();
+            emitter.frame(&Frame::Inspected { model: Box::new(model), graphs, sandbox });
+        }
         Err(failed) => report_failure(&failed, emitter),
     }
 }

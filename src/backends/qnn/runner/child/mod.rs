@@ -18,10 +18,17 @@ mod pin;
 mod probe;
 mod run;
 mod run_log;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod sandbox;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[path = "sandbox_elsewhere.rs"]
+mod sandbox;
 mod schedule;
 mod straight;
 
 pub use events as profile_events;
+pub(crate) use sandbox::SCRATCH_VARIABLE;
+
 pub use inputs::{InputSet, prepare as input_sets};
 
 use crate::backends::qnn::api;
@@ -59,6 +66,8 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    // Before any thread is started, and before anything of a vendor is loaded.
+    emitter.confined(sandbox::enter(&task));
     let stop = Arc::new(AtomicBool::new(false));
     watch_commands(input, stop.clone());
     match task {

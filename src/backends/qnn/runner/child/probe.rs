@@ -11,7 +11,7 @@ pub fn probe(task: &ProbeTask, emitter: &Emitter) {
     if let Err(error) = std::env::set_current_dir(&task.scratch) {
         emitter.runner_log(LogLevel::Warning, &format!("cannot enter {}: {error}", task.scratch.display()));
     }
-    let mut answer = ProbeAnswer { build_id: None, core_api: None, backend_api: None, error: None };
+    let mut answer = ProbeAnswer { sandbox: emitter.sandbox(), ..ProbeAnswer::default() };
     let is_system = task.library.file_name().is_some_and(|name| name.to_string_lossy().contains("QnnSystem"));
     let result =
         if is_system { SystemLibrary::open(&task.library).map(|_| ()) } else { try_backend(task, &mut answer) };

@@ -13,7 +13,7 @@ use crate::backends::qnn::api::{
     Logger, Method, ModelLibrary, PowerProfile, PowerVote, Profile, ProfileEvent, Recording, SystemLibrary,
     VersionPolicy, errors_during, read_binary_info,
 };
-use crate::backends::qnn::runner::protocol::RunTask;
+use crate::backends::qnn::runner::protocol::{Frame, RunTask};
 use crate::backends::settings::{self, Resolved};
 use crate::backends::stopped::{self, target_arch};
 use crate::backends::{Backend, ProfilingLevel};
@@ -188,7 +188,7 @@ impl Stages<'_> {
             self.log.stage(Method::Finalize, span, Some(&entry.name), &events);
         }
         if let Some(path) = &task.save_context {
-            save_context(&context, task, path)?;
+            save_context(&context, task, path, self.emitter)?;
         }
         let execution = Execution::new(handle, entry.inputs, entry.outputs).map_err(at_finalize)?;
         Ok(Ready { execution, context, graph, backend, device })
@@ -388,12 +388,23 @@ impl Stages<'_> {
     }
 }
 
-/// Writes the serialised context, whole or not at all.
-fn save_context(context: &Context, task: &RunTask, path: &Path) -> Result<(), Failed> {
+/// Writes the serialised context, whole or not at all: the parent puts it in place where it made a file for it.
+fn save_context(context: &Context, task: &RunTask, path: &Path, emitter: &Emitter) -> Result<(), Failed> {
     let bytes = context.binary().map_err(|e| Failed::qnn(Stage::Finalize, e))?;
-    task.guard().claim("--save-context", path, Kind::Context).map_err(|e| Failed::from(e).at(Stage::Finalize))?;
-    write_whole(path, &bytes).map_err(|error| {
+    let written = match &task.staged_context {
+        Some(staged) => std::fs::write(staged, &bytes),
+        None => {
+            let claimed = task.guard().claim("--save-context", path, Kind::Context);
+            claimed.map_err(|e| Failed::from(e).at(Stage::Finalize))?;
+            write_whole(path, &bytes)
+        }
+    };
+    written.map_err(|error| {
         let message = format!("cannot write the context binary to {}: {error}", path.display());
         Failed::lost(Stage::Finalize, "save context", message)
-    })
+    })?;
+    if task.staged_context.is_some() {
+        emitter.frame(&Frame::ContextStaged);
+    }
+    Ok(())
 }

@@ -8,7 +8,7 @@ use crate::backends::ProfilingLevel;
 use crate::backends::qnn::api::{
     Library, LogWriter, Message, Method, ProfileEvent, ProfileLog, QnnError, SystemLibrary,
 };
-use crate::backends::qnn::runner::protocol::RunTask;
+use crate::backends::qnn::runner::protocol::{RunTask, SAVE_PROFILE_LOG};
 use crate::event::{Event, Setting, SettingOutcome, clean_text, now_us};
 use crate::files::{Kind, OutputFile};
 use std::cell::{Cell, RefCell};
@@ -216,7 +216,7 @@ impl OpenLog {
 
 fn report(emitter: &Emitter, path: &Path, outcome: SettingOutcome) {
     let value = clean_text(&path.to_string_lossy());
-    emitter.event(Event::SettingApplied(Setting { key: "--save-profile-log".to_owned(), value, outcome }));
+    emitter.event(Event::SettingApplied(Setting { key: SAVE_PROFILE_LOG.to_owned(), value, outcome }));
 }
 
 /// Follows the chunks of the file to its end: the serializer does not tell of writes that failed.

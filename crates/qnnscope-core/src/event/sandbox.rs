@@ -1,0 +1,60 @@
+//! What kept the code of vendors and models from the rest of the machine.
+
+use serde::{Deserialize, Serialize};
+
+/// How far a runner was confined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxState {
+    /// Everything that qnnscope asks for is in force.
+    Enforced,
+    /// A part of it; [`Sandbox::missing`] has the rest.
+    Partial,
+    /// Nothing but a cleared environment: the system has no Landlock, or it failed.
+    Unavailable,
+    /// The user switched it off, or the runner is not on this machine.
+    #[default]
+    Off,
+}
+
+/// What was in force while the code of a backend or a model ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a restriction by itself, as documents list them")]
+pub struct Sandbox {
+    /// In one word.
+    pub state: SandboxState,
+    /// Version of Landlock that was used; `None` where there is none.
+    pub landlock_abi: Option<u32>,
+    /// Only the files of the task can be read, only its outputs and a scratch folder written, and no program be started.
+    pub files: bool,
+    /// No TCP connection can be made or taken.
+    pub tcp: bool,
+    /// No signals to other processes.
+    pub signals: bool,
+    /// No new privileges, by set-user-id programs for example.
+    pub no_new_privileges: bool,
+    /// What is not in force, and why.
+    pub missing: Vec<String>,
+}
+
+impl Sandbox {
+    /// Words for people: one line.
+    pub fn summary(&self) -> String {
+        let parts = [
+            (self.files, "files"),
+            (self.tcp, "TCP"),
+            (self.signals, "signals"),
+            (self.no_new_privileges, "no new privileges"),
+        ];
+        let parts: Vec<&str> = parts.into_iter().filter_map(|(holds, name)| holds.then_some(name)).collect();
+        let with = self.landlock_abi.map_or_else(String::new, |abi| format!(", Landlock ABI {abi}"));
+        match self.state {
+            SandboxState::Enforced => format!("in force ({}{with})", parts.join(", ")),
+            SandboxState::Partial => {
+                format!("in force in part ({}{with}); missing: {}", parts.join(", "), self.missing.join("; "))
+            }
+            SandboxState::Unavailable => format!("not available: {}", self.missing.join("; ")),
+            SandboxState::Off => "off".to_owned(),
+        }
+    }
+}

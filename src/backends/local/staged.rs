@@ -1,0 +1,79 @@
+//! Files that a confined runner writes and this process puts in place.
+
+use super::process::is_confined;
+use crate::backends::qnn::runner::Task;
+use crate::files::{Kind, Replacement, is_special};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a run leaves behind outside of folders that are its own.
+#[derive(Debug, Default)]
+pub struct Staged {
+    context: Option<(Replacement, PathBuf)>,
+    profile_log: Option<ProfileLog>,
+}
+
+/// A profile log, which a confined runner can write but not remove.
+#[derive(Debug)]
+struct ProfileLog {
+    path: PathBuf,
+    /// Whether it is this run that made the file.
+    is_new: bool,
+    /// Whether nobody expects an empty one; qnn-net-run leaves one where a run fails.
+    goes_if_empty: bool,
+}
+
+impl ProfileLog {
+    fn remove_empty(&self) {
+        if self.is_new && self.path.metadata().is_ok_and(|data| data.is_file() && data.len() == 0) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Staged {
+    /// Makes the files that the task needs, and names them in it. Where one must not or cannot be made, the runner finds out
+    /// why, and says so.
+    pub fn prepare(task: &mut Task) -> Self {
+        let Task::Run(task) = task else { return Self::default() };
+        if !is_confined() {
+            return Self::default();
+        }
+        let may_write = |path: &Path| task.guard().claim("--save-context", path, Kind::Context).is_ok();
+        let context = task
+            .save_context
+            .clone()
+            .filter(|path| !is_special(path) && may_write(path))
+            .and_then(|path| Some((Replacement::begin(&path).ok()?, path)));
+        task.staged_context = context.as_ref().map(|(part, _)| part.path().to_owned());
+        let profile_log = task.profile_log.clone().map(|path| ProfileLog {
+            is_new: !path.exists(),
+            goes_if_empty: task.straight.is_none(),
+            path,
+        });
+        Self { context, profile_log }
+    }
+
+    /// Puts the compiled context in place, and has it on the disk.
+    pub fn place_context(&mut self) -> Result<(), (PathBuf, io::Error)> {
+        match self.context.take() {
+            Some((part, path)) => part.commit().map_err(|error| (path, error)),
+            None => Ok(()),
+        }
+    }
+
+    /// There will be no profile log: an empty file would look like a log of nothing.
+    pub fn drop_profile_log(&mut self) {
+        if let Some(log) = self.profile_log.take() {
+            log.remove_empty();
+        }
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(log) = self.profile_log.take().filter(|log| log.goes_if_empty) {
+            log.remove_empty();
+        }
+    }
+}

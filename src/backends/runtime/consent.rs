@@ -1,0 +1,91 @@
+//! Wheels whose checksum qnnscope does not know, and who decides about them.
+
+use std::fmt;
+
+use super::pins::{is_pinned_version, pinned_versions};
+use super::wheel::WheelName;
+use super::{RuntimeError, WHEEL_NAME};
+
+/// Who decides about a wheel whose checksum qnnscope does not know.
+pub enum Consent<'a> {
+    /// Nobody may: only known wheels are installed.
+    PinnedOnly,
+    /// The user can give it with `--yes`, and has not.
+    Missing,
+    /// It is given.
+    Given,
+    /// This is asked.
+    Ask(&'a mut dyn FnMut(&Unpinned) -> bool),
+}
+
+impl fmt::Debug for Consent<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::PinnedOnly => "PinnedOnly",
+            Self::Missing => "Missing",
+            Self::Given => "Given",
+            Self::Ask(_) => "Ask",
+        })
+    }
+}
+
+impl Consent<'_> {
+    /// Whether the answer is no, whatever the wheel.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self, Self::PinnedOnly | Self::Missing)
+    }
+
+    /// Whether this wheel may be installed.
+    pub(super) fn is_given(&mut self, unpinned: &Unpinned) -> bool {
+        match self {
+            Self::PinnedOnly | Self::Missing => false,
+            Self::Given => true,
+            Self::Ask(ask) => ask(unpinned),
+        }
+    }
+
+    fn advice(&self) -> &'static str {
+        match self {
+            Self::PinnedOnly => "if you trust where it came from, install it yourself: qnnscope runtime install --yes",
+            Self::Missing | Self::Given | Self::Ask(_) => "if you trust where it came from, give --yes as well",
+        }
+    }
+}
+
+/// A wheel whose checksum qnnscope does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unpinned {
+    /// Its file name, or package and version where it is not fetched yet.
+    pub wheel: String,
+    /// Its SHA-256, lower-case hex, once it is here.
+    pub sha256: Option<String>,
+    /// What is odd about it, as the end of a sentence.
+    pub reason: String,
+}
+
+impl Unpinned {
+    /// A version that has not been fetched.
+    pub(super) fn version(version: &str) -> Self {
+        let wheel = format!("{WHEEL_NAME} {version}");
+        Self { wheel, sha256: None, reason: format!("qnnscope knows the checksums of {} only", known()) }
+    }
+
+    /// A wheel that is here.
+    pub(super) fn wheel(name: &WheelName, sha256: &str, from_file: bool) -> Self {
+        let reason = if is_pinned_version(&name.version) {
+            let source = if from_file { "" } else { "; pip got it from another index, or the index has replaced it" };
+            format!("its SHA-256 is {sha256}, none of those that version {} was published with{source}", name.version)
+        } else {
+            format!("its SHA-256 is {sha256}; qnnscope knows the checksums of {} only", known())
+        };
+        Self { wheel: name.file.clone(), sha256: Some(sha256.to_owned()), reason }
+    }
+
+    pub(super) fn refused(self, consent: &Consent<'_>) -> RuntimeError {
+        RuntimeError::NotPinned { wheel: self.wheel, reason: self.reason, consent: consent.advice() }
+    }
+}
+
+fn known() -> String {
+    format!("versions {}", pinned_versions().join(" and "))
+}

@@ -1,0 +1,86 @@
+//! `qnnscope runtime verify`: installed files against what was installed.
+
+use super::headless::{print, print_json};
+use super::{CliError, FAILED, Global, MISSING, OK, say};
+use crate::backends::runtime::{ChangedFile, Depth, Env, RuntimeManifest, changed_files, survey};
+use crate::event::clean_text;
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    runtimes: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    path: PathBuf,
+    version: Option<String>,
+    /// SHA-256 of the wheel it came from.
+    wheel_sha256: Option<String>,
+    /// Whether qnnscope knew that checksum; `null` where there is no manifest.
+    pinned: Option<bool>,
+    /// Files that were compared by their SHA-256.
+    verified: usize,
+    /// Files that are not as they were installed.
+    changed: Vec<ChangedFile>,
+}
+
+/// Reads every file of every runtime. Fails where one is not as it was installed.
+pub fn verify(json: bool, global: &Global) -> Result<u8, CliError> {
+    let found = survey(global.runtime.as_deref(), &Env::from_process());
+    let mut rows = Vec::new();
+    for runtime in found.runtimes {
+        let manifest = RuntimeManifest::read(&runtime.path);
+        rows.push(Row {
+            changed: manifest
+                .as_ref()
+                .map(|manifest| changed_files(&runtime.path, manifest, Depth::Full))
+                .unwrap_or_default(),
+            verified: manifest
+                .as_ref()
+                .map_or(0, |manifest| manifest.files.iter().filter(|file| !file.sha256.is_empty()).count()),
+            version: manifest.as_ref().map(|manifest| manifest.version.clone()).or(runtime.version),
+            wheel_sha256: manifest.as_ref().map(|manifest| manifest.sha256.clone()),
+            pinned: manifest.as_ref().map(|manifest| manifest.pinned),
+            path: runtime.path,
+        });
+    }
+    let document = Document { schema: "qnnscope.runtime-verify/1", runtimes: rows };
+    if json {
+        print_json(&document)?;
+    } else {
+        print(&render(&document))?;
+    }
+    if document.runtimes.is_empty() {
+        say("no QNN runtime found\n  next: `qnnscope runtime install` gets one");
+        return Ok(MISSING);
+    }
+    Ok(if document.runtimes.iter().all(|row| row.changed.is_empty()) { OK } else { FAILED })
+}
+
+fn render(document: &Document) -> String {
+    let mut out = String::new();
+    for row in &document.runtimes {
+        let _ = writeln!(out, "{}", clean_text(&row.path.to_string_lossy()));
+        let Some(pinned) = row.pinned else {
+            out.push_str("    not installed by qnnscope: there is nothing to compare it with\n");
+            continue;
+        };
+        let origin = if pinned { "its checksum is known to qnnscope" } else { "its checksum is not known to qnnscope" };
+        let sum = row.wheel_sha256.as_deref().unwrap_or_default();
+        let _ = writeln!(out, "    wheel SHA-256 {}: {origin}", clean_text(sum));
+        if row.changed.is_empty() {
+            let _ = writeln!(out, "    {} files as they were installed", row.verified);
+            continue;
+        }
+        for file in &row.changed {
+            let _ = writeln!(out, "    CHANGED {}", clean_text(&file.to_string()));
+        }
+        let version = row.version.as_deref().unwrap_or_default();
+        let _ = writeln!(out, "    next: qnnscope runtime install --force --version {}", clean_text(version));
+    }
+    out
+}

@@ -1,0 +1,178 @@
+//! Every parser of bytes that come from elsewhere, each as a function that takes any bytes and has to return: the targets of
+//! `fuzz/` and of `tests/fuzz.rs`, which runs them on a kept corpus. Not an interface: it changes as the parsers do.
+
+use crate::app::{ColorDepth, Keymap, Theme};
+use crate::backends::profile_log::{Decoder, write_csv, write_json, write_text};
+use crate::backends::runtime::{Wheel, WheelName};
+use crate::backends::settings;
+use crate::devices::{parse_devices, read_answers};
+use crate::diagnosis::{Diagnoser, explain};
+use crate::event::clean_text;
+use crate::facts::{build_id_in, context_text, parse_header, read_elf};
+use crate::models::{dlc_sdk_version, identify};
+use crate::probes::{Parser, load_custom, read_line, rows};
+use crate::report::comparison::load;
+use std::fs::File;
+use std::io::{Cursor, sink};
+use std::path::Path;
+
+/// A target: its name, which is also that of its corpus folder, and what it does with the bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: [Target; 13] = [
+    ("adb_answers", adb_answers),
+    ("context_binary", context_binary),
+    ("counter_file", counter_file),
+    ("counter_values", counter_values),
+    ("keymap", keymap),
+    ("log", log),
+    ("model_file", model_file),
+    ("profile_log", profile_log),
+    ("run_config", run_config),
+    ("run_file", run_file),
+    ("sampler_line", sampler_line),
+    ("theme", theme),
+    ("wheel", wheel),
+];
+
+/// Puts the bytes into a file, for parsers that take a path.
+fn in_file(bytes: &[u8], name: &str, read: impl FnOnce(&Path)) {
+    // Without a folder for temporary files nothing was tried, and nobody would notice.
+    let dir = tempfile::tempdir().expect("a folder for temporary files");
+    let path = dir.path().join(name);
+    std::fs::write(&path, bytes).expect("room for a small file");
+    read(&path);
+}
+
+/// What the adb server lists, and what a device's programs print: properties, clusters, battery, processes.
+pub fn adb_answers(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let _ = parse_devices(&text);
+    read_answers(&text);
+}
+
+/// What a context binary says of its making, found without the vendor's parser.
+pub fn context_binary(bytes: &[u8]) {
+    let _ = build_id_in(bytes);
+    in_file(bytes, "binary", |path| {
+        let _ = context_text(path);
+    });
+}
+
+/// A user's counters.
+pub fn counter_file(bytes: &[u8]) {
+    in_file(bytes, "counters.toml", |path| {
+        let _ = load_custom(path);
+    });
+}
+
+/// Contents of sysfs, procfs and of Android's services, read as every counter of the catalogue reads its own; twice, since
+/// rates need two readings.
+pub fn counter_values(bytes: &[u8]) {
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    for row in rows() {
+        let mut parser = Parser::new(row.parse);
+        parser.keys.clone_from(&row.keys);
+        parser.scale = row.scale;
+        parser.pid = Some(1);
+        for (t_us, content) in [(0, first), (1_000_000, second), (1_000_000, bytes)] {
+            let value = parser.value(t_us, &[Ok(content), Ok(second)]);
+            assert!(value.ok().flatten().is_none_or(f64::is_finite), "{} is not finite", row.id);
+        }
+    }
+}
+
+/// A user's keys.
+pub fn keymap(bytes: &[u8]) {
+    let _ = Keymap::merged(&String::from_utf8_lossy(bytes), "keys.toml");
+}
+
+/// A log of any tool, in pieces of any size, and codes to explain.
+pub fn log(bytes: &[u8]) {
+    let mut whole = Diagnoser::new();
+    whole.feed(bytes);
+    let mut pieces = Diagnoser::new();
+    let size = usize::from(bytes.first().copied().unwrap_or(0)) + 1;
+    bytes.chunks(size).for_each(|piece| pieces.feed(piece));
+    assert_eq!(whole.finish().lines, pieces.finish().lines, "pieces of {size} bytes");
+    let text = String::from_utf8_lossy(bytes);
+    let _ = explain(text.lines().next().unwrap_or_default());
+    let clean = clean_text(&text);
+    assert!(!clean.chars().any(char::is_control), "{clean:?}");
+}
+
+/// A model file: its format by content, what a DLC's archive and a library's ELF header say.
+pub fn model_file(bytes: &[u8]) {
+    let _ = parse_header(bytes);
+    in_file(bytes, "model", |path| {
+        let _ = identify(path);
+        let _ = dlc_sdk_version(path);
+        let _ = read_elf(path);
+    });
+}
+
+/// QNN's profiling log, in every way in which it can be read; all agree.
+pub fn profile_log(bytes: &[u8]) {
+    let mut decoder = Decoder::new();
+    for piece in bytes.chunks(1 + bytes.len() / 3) {
+        decoder.push(piece);
+        while let Ok(Some(_)) = decoder.next_chunk() {}
+    }
+    let _ = decoder.finish();
+    let mut document = Vec::new();
+    let text = write_text(bytes, "x", sink()).map(|outcome| outcome.messages).ok();
+    let csv = write_csv(Cursor::new(bytes), "x", sink()).map(|outcome| outcome.messages).ok();
+    let json = write_json(bytes, "x", &mut document).map(|outcome| outcome.messages).ok();
+    assert!(text == csv && csv == json, "{text:?}, {csv:?}, {json:?}");
+    if json.is_some() {
+        let parsed = serde_json::from_slice::<serde_json::Value>(&document);
+        assert!(parsed.is_ok(), "{parsed:?}");
+    }
+}
+
+/// A configuration of backends.
+pub fn run_config(bytes: &[u8]) {
+    in_file(bytes, "config.json", |path| {
+        let Ok(requests) = settings::read_config(path) else { return };
+        for backend in crate::backends::Backend::ALL {
+            let _ = settings::resolve(&requests, backend);
+        }
+    });
+}
+
+/// A session or a result document.
+pub fn run_file(bytes: &[u8]) {
+    in_file(bytes, "run", |path| {
+        let _ = load(path);
+    });
+}
+
+/// A line of the sampler that runs on a device.
+pub fn sampler_line(bytes: &[u8]) {
+    bytes.split(|&byte| byte == b'\n').for_each(read_line);
+}
+
+/// A user's theme.
+pub fn theme(bytes: &[u8]) {
+    in_file(bytes, "mine.toml", |path| {
+        for depth in [ColorDepth::Rgb, ColorDepth::Ansi16] {
+            let _ = Theme::load("mine", depth, false, path.parent());
+        }
+    });
+}
+
+/// A wheel: its entries, its description, and unpacking it.
+pub fn wheel(bytes: &[u8]) {
+    in_file(bytes, "onnxruntime_qnn-2.3.0-cp312-cp312-manylinux_2_35_x86_64.whl", |path| {
+        let (Ok(file), Ok(name)) = (File::open(path), WheelName::parse(path)) else { return };
+        let Ok(mut wheel) = Wheel::open(path, file) else { return };
+        let _ = wheel.check_package(&name);
+        // What claims to be large is not worth the disk.
+        if wheel.unpacked_bytes() > 1 << 20 {
+            return;
+        }
+        let Ok(target) = tempfile::tempdir() else { return };
+        let _ = wheel.unpack(target.path(), &mut |_| Ok(()));
+    });
+}
