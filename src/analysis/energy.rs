@@ -1,5 +1,6 @@
 //! Energy of a run, from the battery's power.
 
+use super::window::is_in;
 use crate::event::{Battery, DeviceKind};
 use crate::store::{Run, Store};
 use thiserror::Error;
@@ -53,8 +54,8 @@ pub fn energy(store: &Store, run: &Run) -> Result<Energy, NoEnergy> {
     if charging && !run.plan.energy_while_charging {
         return Err(NoEnergy::Charging);
     }
-    let (from_us, to_us) = run.clean.window_us().ok_or(NoEnergy::TooFew(0))?;
-    let inside = series.points().iter().filter(|(t_us, _)| (from_us..=to_us).contains(t_us));
+    let windows_us = run.clean.windows_us();
+    let inside = series.points().iter().filter(|(t_us, _)| is_in(windows_us, *t_us));
     let readings: Vec<f64> = inside.filter_map(|(_, watts)| *watts).collect();
     if readings.len() < MIN_READINGS {
         return Err(NoEnergy::TooFew(readings.len()));

@@ -45,11 +45,15 @@ pub fn load<'a>(store: &'a Store, run: &'a Run) -> Result<Load<'a>, String> {
         cores_of(store, run)
     };
     let cores = cores.ok_or("the number of processor cores is unknown")?;
-    let (from_us, to_us) = run.clean.window_us().ok_or("nothing was measured")?;
+    let windows_us = run.clean.windows_us();
+    if windows_us.is_empty() {
+        return Err("nothing was measured".to_owned());
+    }
     // A reading that began before the phase tells about loading, too.
-    let values = busy.values(from_us + READING_US, to_us);
+    let later: Vec<(u64, u64)> = windows_us.iter().map(|(from_us, to_us)| (from_us + READING_US, *to_us)).collect();
+    let values = busy.values_in(&later);
     if values.len() < MIN_READINGS {
-        let measured = (to_us - from_us) as f64 / 1e6;
+        let measured = run.clean.span_us() / 1e6;
         return Err(format!(
             "only {} readings of the processor's use fell into the {measured:.1} s of the clean phase",
             values.len()
@@ -58,7 +62,7 @@ pub fn load<'a>(store: &'a Store, run: &'a Run) -> Result<Load<'a>, String> {
     let percent = values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64;
     let own = match run.cpu_utilization_percent() {
         Some(own) => Some(own),
-        None => counter(store, run, "proc.cpu").and_then(|own| own.mean(from_us, to_us)),
+        None => counter(store, run, "proc.cpu").and_then(|own| own.mean_in(windows_us)),
     };
     let own_cores = own.ok_or("the processor time of the run's own process is unknown")? / 100.0;
     Ok(Load { busy_cores: percent / 100.0 * cores, own_cores, cores, readings: values.len(), busy })

@@ -47,10 +47,26 @@ impl<'a> Watched<'a> {
         (!values.is_empty()).then(|| values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64)
     }
 
+    /// Values within any of these stretches, oldest first: what ran between them is left out.
+    pub fn values_in(&self, windows_us: &[(u64, u64)]) -> Vec<(u64, f64)> {
+        windows_us.iter().flat_map(|&(from_us, to_us)| self.values(from_us, to_us)).collect()
+    }
+
+    /// Mean of the values within any of these stretches.
+    pub fn mean_in(&self, windows_us: &[(u64, u64)]) -> Option<f64> {
+        let values = self.values_in(windows_us);
+        (!values.is_empty()).then(|| values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64)
+    }
+
     /// True if no point from `from_us` on has gone.
     pub fn has_points_from(&self, from_us: u64) -> bool {
         self.series.dropped() == 0 || self.series.points().front().is_some_and(|(oldest_us, _)| *oldest_us <= from_us)
     }
+}
+
+/// True if a moment lies in one of these stretches.
+pub fn is_in(windows_us: &[(u64, u64)], t_us: u64) -> bool {
+    windows_us.iter().any(|(from_us, to_us)| (*from_us..=*to_us).contains(&t_us))
 }
 
 /// Counters of the machine that made the run: this machine's own for local runs, the device's for others.

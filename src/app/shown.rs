@@ -2,7 +2,7 @@
 //! nothing on the screen moves, however far the run has come.
 
 use super::rows::{LayerRows, Sort};
-use crate::event::{Budget, Phase, RunId, RunStatus};
+use crate::event::{Budget, Phase, RunId, RunStatus, Stage};
 use crate::store::{LatencyStats, MemoryStats, PERCENTILES, Run, RunState, Store};
 
 /// Samples behind the percentiles of "now": about this much time, within the bounds below.
@@ -53,6 +53,23 @@ pub struct Standing {
     pub inferences: u64,
     /// Planned starts a second, and inferences that were not done at the next one.
     pub paced: Option<(f64, u64)>,
+    /// The launch that goes on, where there are several.
+    pub launch: Option<LaunchStanding>,
+}
+
+/// Where a run is among its launches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LaunchStanding {
+    /// From 1.
+    pub number: usize,
+    /// Launches planned so far.
+    pub of: usize,
+    /// Its start.
+    pub started_us: u64,
+    /// It has ended, and the next one waits for those of other runs.
+    pub waits: bool,
+    /// Largest median of a launch against the smallest so far, per cent.
+    pub spread_percent: Option<f64>,
 }
 
 /// How far the phase is.
@@ -67,7 +84,7 @@ pub struct Progress {
 impl Standing {
     fn of(run: &Run) -> Self {
         let phase = run.phase;
-        let done = phase.map_or(0, |(phase, ..)| run.latency(phase).count());
+        let done = phase.map_or(0, |(phase, ..)| run.done_in_launch(phase));
         let pace_us = phase
             .and_then(|(phase, ..)| match &run.pace {
                 // A paced inference takes its period, unless it takes longer.
@@ -90,6 +107,7 @@ impl Standing {
             pace_us,
             inferences: run.inferences(),
             paced: run.pace.as_ref().map(|pace| (pace.rate_hz, pace.missed)),
+            launch: launch_standing(run),
         }
     }
 
@@ -97,7 +115,14 @@ impl Standing {
     pub fn progress(&self, now_us: u64) -> Option<Progress> {
         self.phase?;
         let (fraction, left_us) = self.fraction(now_us);
-        let eta_us = left_us.zip(self.later_us).map(|(left, later)| left + later);
+        // Each launch to come takes as long as this one will have taken.
+        let eta_us = left_us.zip(self.later_us).map(|(left, later)| match &self.launch {
+            None => left + later,
+            Some(launch) => {
+                let so_far = now_us.saturating_sub(launch.started_us) as f64;
+                left + later + launch.of.saturating_sub(launch.number) as f64 * (so_far + left + later)
+            }
+        });
         Some(Progress { fraction: fraction.clamp(0.0, 1.0), eta_us })
     }
 
@@ -130,6 +155,21 @@ impl Standing {
     }
 }
 
+fn launch_standing(run: &Run) -> Option<LaunchStanding> {
+    if run.launches_planned < 2 {
+        return None;
+    }
+    let last = run.launches.last()?;
+    let torn = last.stages.last().is_some_and(|time| time.stage == Stage::Teardown);
+    Some(LaunchStanding {
+        number: run.launches.len(),
+        of: run.launches_planned as usize,
+        started_us: last.started_us,
+        waits: torn && run.state == RunState::Between,
+        spread_percent: crate::report::spread_percent(run),
+    })
+}
+
 fn recent_mean(samples: &[f32]) -> Option<f64> {
     let recent = &samples[samples.len().saturating_sub(64)..];
     (!recent.is_empty()).then(|| recent.iter().map(|&v| f64::from(v)).sum::<f64>() / recent.len() as f64)
@@ -142,13 +182,15 @@ fn later_us(run: &Run, phase: Phase, pace_us: Option<f64>) -> Option<f64> {
         Budget::Seconds(seconds) => Some(seconds * 1e6),
         Budget::AtLeast { iterations, seconds } => pace_us.map(|pace| (pace * iterations as f64).max(seconds * 1e6)),
     };
+    let parts = f64::from(run.plan.mode.launches.planned.max(1));
+    let cost = |budget: Budget| cost(budget).map(|us| us / parts);
     let detailed = || run.plan.profiling_budget.map_or(Some(0.0), cost);
     match phase {
-        Phase::First => Some(cost(Budget::Iterations(run.plan.warmup))? + cost(run.plan.budget)? + detailed()?),
+        Phase::First => Some(cost(Budget::Iterations(run.plan.warmup))? * parts + cost(run.plan.budget)? + detailed()?),
         Phase::Warmup => Some(cost(run.plan.budget)? + detailed()?),
         Phase::Clean => detailed(),
         // A few detailed inferences lead; the clean phase is still to come then.
-        Phase::Detailed if run.clean.is_empty() => Some(cost(run.plan.budget)? + detailed()?),
+        Phase::Detailed if run.done_in_launch(Phase::Clean) == 0 => Some(cost(run.plan.budget)? + detailed()?),
         Phase::Detailed => Some(0.0),
     }
 }
@@ -207,7 +249,7 @@ impl LatencyFigures {
         if self.key != key {
             *self = Self { key, phase: Some(phase), ..Self::default() };
         }
-        self.first = run.first.mean_us();
+        self.first = run.first_us();
         self.warmup = run.warmup.mean_us();
         self.overhead = run.overhead_factor();
         let count = stats.count();

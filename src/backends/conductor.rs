@@ -1,9 +1,10 @@
-//! Runs one after another, and the orders that come in between.
+//! Runs launch by launch, and the orders that come in between.
 
 use super::cool_down::{HeatWatch, Pause};
 use super::device_runner::{DeviceRun, DeviceRunnerOptions};
+use super::launches::{Course, LaunchGate, Turns};
 use super::local::{DSP_PATH, Ended, LIBRARY_PATH, Limits, RunnerError, Supervisor, search_path};
-use super::net_run::{NetRun, NetRunOptions};
+use super::net_run::{NetRun, NetRunOptions, Pace};
 use super::qnn::runner::{RunTask, Task};
 use crate::checks::after_failure;
 use crate::devices::{Device, Root};
@@ -12,7 +13,7 @@ use crate::probes::{CounterOptions, DeviceProbe, hottest_celsius};
 use crate::session::{Source, Tape};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
 /// A run to be made: what is told on the stream, what is to be done, and where.
@@ -61,6 +62,17 @@ pub enum Order {
     Stop,
 }
 
+/// A run of which launches are made.
+struct OpenRun<'a> {
+    id: RunId,
+    request: &'a RunRequest,
+    source: Source,
+    course: Course,
+    gate: Arc<LaunchGate>,
+    /// How long rounds of qnn-net-run should be.
+    pace: Pace,
+}
+
 /// Makes runs in order; never two at once, they would disturb each other's figures.
 #[derive(Debug)]
 pub struct Conductor {
@@ -83,8 +95,8 @@ impl Conductor {
         Self { source, limits, next_run: 0, probes: BTreeMap::new(), heat, host_celsius: None }
     }
 
-    /// Makes one run. Failures of any kind are on the stream.
-    pub async fn run(&mut self, request: &RunRequest, mut stop: watch::Receiver<bool>) {
+    /// Begins a run: from here on it is on the stream.
+    async fn open<'a>(&mut self, request: &'a RunRequest) -> OpenRun<'a> {
         let id = RunId(self.next_run);
         self.next_run += 1;
         // The facts and the log of the run are kept until its end: a failure is looked into at once.
@@ -93,41 +105,83 @@ impl Conductor {
         if id.0 == 0 && request.plan.mode.cool_down_s.is_some() {
             self.host_celsius = hottest_celsius();
         }
-        if !self.cool_down(id, request, &mut stop).await {
-            return source.send(Some(id), Event::RunFinished { status: RunStatus::Stopped }).await;
+        let (course, gate) = (Course::new(&request.plan), LaunchGate::new());
+        OpenRun { id, request, source, course, gate, pace: Pace::default() }
+    }
+
+    /// Makes the next launch of a run, and ends the run if it was the last. True if there is another to be made. Failures of
+    /// any kind are on the stream.
+    async fn launch(&mut self, run: &mut OpenRun<'_>, mut stop: watch::Receiver<bool>) -> bool {
+        let OpenRun { id, request, source, course, gate, pace } = run;
+        let id = *id;
+        let began = Instant::now();
+        if !self.cool_down(id, request, course.is_begun(), &mut stop).await {
+            source.send(Some(id), Event::RunFinished { status: RunStatus::Stopped }).await;
+            return false;
         }
-        match &request.place {
+        let (later, (started, task)) = (course.is_begun(), course.begin(&request.task));
+        source.send(Some(id), started).await;
+        gate.begin(&task, later);
+        let gated = source.gated(gate.clone());
+        self.make(id, &gated, &request.place, &task, pace, &stop).await;
+        let launched = gate.end();
+        let status = launched.status;
+        if course.goes_on(&launched, began.elapsed()) {
+            return true;
+        }
+        source.send(Some(id), Event::RunFinished { status }).await;
+        if matches!(request.place, Place::Here { .. }) {
+            after_failure(source, id, &Device::local(), &stop).await;
+        }
+        false
+    }
+
+    /// Carries out the task of one launch.
+    async fn make(
+        &mut self,
+        id: RunId,
+        source: &Source,
+        place: &Place,
+        task: &RunTask,
+        pace: &mut Pace,
+        stop: &watch::Receiver<bool>,
+    ) {
+        let (limits, stop) = (self.limits, stop.clone());
+        match place {
             Place::Here { counters } => {
                 if let Some(counters) = counters {
                     self.sample_here(counters).await;
                 }
-                let placement = Box::new(placement_here(&request.task));
+                let placement = Box::new(placement_here(task));
                 source.send(Some(id), Event::RunPlaced(placement)).await;
-                self.run_here(&source, id, &request.task, stop.clone()).await;
-                after_failure(&source, id, &Device::local(), &stop).await;
+                self.run_here(source, id, task, stop).await;
             }
             Place::NetRun { device, options } => {
                 // Taken out while the run has it: a run may end in the middle of anything.
                 let mut probe = self.probes.remove(device.id());
-                let (limits, source) = (self.limits, &source);
-                let run = NetRun { device, options, task: &request.task, limits, source, run: id };
-                run.run(&mut probe, stop).await;
+                let run = NetRun { device, options, task, limits, source, run: id };
+                run.run(&mut probe, pace, stop).await;
                 self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
             }
             Place::DeviceRunner { device, options } => {
                 let mut probe = self.probes.remove(device.id());
-                let (limits, source) = (self.limits, &source);
-                let run = DeviceRun { device, options, task: &request.task, limits, source, run: id };
+                let run = DeviceRun { device, options, task, limits, source, run: id };
                 run.run(&mut probe, stop).await;
                 self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
             }
         }
     }
 
-    /// Waits until the device of a run is as cool as before the first one, if that is asked for. False if the user ended the
-    /// run meanwhile.
-    async fn cool_down(&self, id: RunId, request: &RunRequest, stop: &mut watch::Receiver<bool>) -> bool {
-        let Some(limit_s) = request.plan.mode.cool_down_s.filter(|_| id.0 > 0) else { return true };
+    /// Waits until the device of a run is as cool as before the first launch of all, if that is asked for. False if the user
+    /// ended the run meanwhile.
+    async fn cool_down(
+        &self,
+        id: RunId,
+        request: &RunRequest,
+        later: bool,
+        stop: &mut watch::Receiver<bool>,
+    ) -> bool {
+        let Some(limit_s) = request.plan.mode.cool_down_s.filter(|_| later || id.0 > 0) else { return true };
         let pause = Pause {
             source: &self.source,
             run: id,
@@ -171,15 +225,32 @@ impl Conductor {
         }
     }
 
-    /// Makes `requests` in order; setting `stop` ends the one that goes on and leaves the rest out.
+    /// Makes the runs of one order, launch by launch: in rounds, in which each run has one launch, so that heat, clocks and
+    /// whatever else changes with time favour none. The first round keeps to the order of `requests`, later ones are in random
+    /// order. Setting `stop` ends what goes on and leaves the rest out.
     pub async fn run_all(&mut self, requests: &[RunRequest], stop: &watch::Receiver<bool>) {
+        let mut open = Vec::new();
         for request in requests {
             if *stop.borrow() {
                 let text = format!("the {} run was left out: stopped", request.plan.backend);
                 self.source.send(None, Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text))).await;
                 continue;
             }
-            self.run(request, stop.clone()).await;
+            let mut run = self.open(request).await;
+            if self.launch(&mut run, stop.clone()).await {
+                open.push(run);
+            }
+        }
+        let mut turns = Turns::new(requests.first().map_or(0, |request| request.plan.mode.launches.seed));
+        while !open.is_empty() {
+            turns.shuffle(&mut open);
+            for mut run in std::mem::take(&mut open) {
+                if *stop.borrow() {
+                    run.source.send(Some(run.id), Event::RunFinished { status: RunStatus::Stopped }).await;
+                } else if self.launch(&mut run, stop.clone()).await {
+                    open.push(run);
+                }
+            }
         }
     }
 
@@ -192,9 +263,9 @@ impl Conductor {
 
     /// Carries out orders until their channel closes; then ends the run that goes on.
     pub async fn serve(mut self, mut orders: mpsc::Receiver<Order>) {
-        let mut waiting: VecDeque<RunRequest> = VecDeque::new();
+        let mut waiting: VecDeque<Vec<RunRequest>> = VecDeque::new();
         loop {
-            let Some(request) = waiting.pop_front() else {
+            let Some(requests) = waiting.pop_front() else {
                 match orders.recv().await {
                     Some(order) => {
                         apply(order, &mut waiting);
@@ -204,7 +275,7 @@ impl Conductor {
                 }
             };
             let (stop, stopped) = watch::channel(false);
-            let run = self.run(&request, stopped);
+            let run = self.run_all(&requests, &stopped);
             tokio::pin!(run);
             loop {
                 tokio::select! {
@@ -236,15 +307,15 @@ fn placement_here(task: &RunTask) -> Placement {
 }
 
 /// Changes what waits; true if the run that goes on has to end.
-fn apply(order: Order, waiting: &mut VecDeque<RunRequest>) -> bool {
+fn apply(order: Order, waiting: &mut VecDeque<Vec<RunRequest>>) -> bool {
     match order {
         Order::Run(requests) => {
-            waiting.extend(requests);
+            waiting.push_back(requests);
             false
         }
         Order::Replace(requests) => {
             waiting.clear();
-            waiting.extend(requests);
+            waiting.push_back(requests);
             true
         }
         Order::Stop => {

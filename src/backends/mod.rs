@@ -5,6 +5,7 @@ mod cool_down;
 pub mod device_runner;
 pub mod errors;
 mod kind;
+mod launches;
 pub mod local;
 pub mod net_run;
 mod preflight;

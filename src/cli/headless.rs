@@ -4,7 +4,7 @@ use super::options::OutputOptions;
 use super::{BAD_INPUT, CliError, FAILED, INTERRUPTED, MISSING, OK, say, setup};
 use crate::backends::local::Limits;
 use crate::backends::{Conductor, RunRequest};
-use crate::event::{Budget, CheckOutcome, CoolDown, Event, LogLevel, LogSource, Phase, Record, SettingOutcome};
+use crate::event::{Budget, CheckOutcome, CoolDown, Event, LogLevel, LogSource, Phase, Record, RunId, SettingOutcome};
 use crate::probes::HostProbe;
 use crate::report::{ResultDocument, cool_down_text, text_report};
 use crate::store::{Run, Store};
@@ -110,6 +110,10 @@ fn run_status(run: &Run) -> Option<u8> {
 struct Progress {
     bar: Option<ProgressBar>,
     backend: String,
+    /// Names of the backends by run: launches of several runs take turns.
+    backends: Vec<(RunId, &'static str)>,
+    /// The launch that goes on, if there are several.
+    launch: String,
     pausing: bool,
 }
 
@@ -120,13 +124,14 @@ impl Progress {
             bar.enable_steady_tick(std::time::Duration::from_millis(120));
             bar
         });
-        Self { bar, backend: String::new(), pausing: false }
+        Self { bar, backend: String::new(), backends: Vec::new(), launch: String::new(), pausing: false }
     }
 
     fn show(&mut self, record: &Record) {
         match &record.event {
             Event::RunStarted(plan) => {
                 plan.backend.name().clone_into(&mut self.backend);
+                self.backends.extend(record.run.map(|run| (run, plan.backend.name())));
                 let simulated = if plan.simulated { " (simulated)" } else { "" };
                 let rate = plan.mode.rate_hz.map_or_else(String::new, |rate| format!(" at {rate}/s"));
                 let round = plan
@@ -134,6 +139,16 @@ impl Progress {
                     .repeat
                     .map_or_else(String::new, |place| format!(", round {} of {}", place.index + 1, place.of));
                 self.line(&format!("{}{simulated}{rate}{round}: {}", plan.backend, plan.model));
+            }
+            Event::LaunchStarted { index, of, reason } => {
+                if let Some((_, backend)) = self.backends.iter().find(|(run, _)| Some(*run) == record.run) {
+                    self.backend = (*backend).to_owned();
+                }
+                self.launch = if *of > 1 { format!(" {}/{of}", index + 1) } else { String::new() };
+                let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+                if *of > 1 {
+                    self.line(&format!("{}: launch {} of {of}{why}", self.backend, index + 1));
+                }
             }
             Event::FilesSent(sent) => {
                 if let Some(bar) = &self.bar {
@@ -152,14 +167,14 @@ impl Progress {
                     _ => self.pause(pause, &text),
                 }
             }
-            Event::StageStarted { stage } => self.step(&format!("{}: {stage}", self.backend), None),
+            Event::StageStarted { stage } => self.step(&format!("{}{}: {stage}", self.backend, self.launch), None),
             Event::PhaseStarted { phase, budget } if *phase != Phase::First => {
                 let total = match budget {
                     Budget::Iterations(iterations) => Some(*iterations),
                     // A time says more than a number that may be passed.
                     Budget::Seconds(_) | Budget::AtLeast { .. } => None,
                 };
-                self.step(&format!("{}: {} phase", self.backend, phase.name()), total);
+                self.step(&format!("{}{}: {} phase", self.backend, self.launch, phase.name()), total);
             }
             Event::Inferences(batch) => {
                 if let Some(bar) = &self.bar {
@@ -179,7 +194,7 @@ impl Progress {
                 self.line(&format!("{}: {}", line.level.short(), line.text));
             }
             Event::Failed(failure) => {
-                self.line(&format!("{}: failed in stage {}: {}", self.backend, failure.stage, failure.message));
+                self.line(&format!("{}{}: failed in stage {}: {}", self.backend, self.launch, failure.stage, failure.message));
                 if let Some(hint) = &failure.hint {
                     self.line(&format!("  next: {hint}"));
                 }

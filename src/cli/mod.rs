@@ -12,6 +12,7 @@ mod error;
 mod explain;
 mod headless;
 mod inspect;
+mod launches;
 mod live;
 mod modes;
 mod options;

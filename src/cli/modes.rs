@@ -5,7 +5,7 @@ use super::options::seconds;
 use super::target::Site;
 use crate::backends::Backend;
 use crate::backends::settings::SettingRequest;
-use crate::event::{Budget, Constraints, Like, Member, Mode, OutlierLimit};
+use crate::event::{Budget, Constraints, Launches, Like, Member, Mode, OutlierLimit};
 
 /// Planned starts a second that make sense: once in 100 s, to what a clock of microseconds can still tell apart.
 const RATES_HZ: (f64, f64) = (0.01, 10_000.0);
@@ -36,10 +36,14 @@ pub struct ModeOptions {
     /// The published latency; the report says what may explain the gap
     #[arg(long, value_name = "MS", value_parser = positive, requires = "like", help_heading = MODES)]
     pub published_ms: Option<f64>,
+    /// Share the inferences of each run among N fresh processes; with several backends they take turns in random order
+    /// [default: 3, more while they disagree and time allows, fewer where there is little to share or loading takes long]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with_all = ["interleave", "sustained"], help_heading = MODES)]
+    pub launches: Option<u32>,
     /// Make each run N times, in turns (A B A B ...), so that heat and clock drift favour none
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100), help_heading = MODES)]
     pub interleave: Option<u32>,
-    /// Before each run but the first, wait until temperatures and clock limits are back, but no longer than this
+    /// Before each launch but the first, wait until temperatures and clock limits are back, but no longer than this
     #[arg(long, value_name = "TIME", value_parser = seconds, num_args = 0..=1, require_equals = true, default_missing_value = "5m", help_heading = MODES)]
     pub cool_down: Option<f64>,
     /// Which inferences are outliers: those beyond so many times the median (3x) or beyond a percentile (p99.9) [default: 2x]
@@ -108,6 +112,7 @@ impl ModeOptions {
                         published_us: self.published_ms.map(|ms| ms * 1000.0),
                         cool_down_s: self.cool_down,
                         outlier_limit: self.outlier_limit,
+                        launches: Launches::default(),
                     };
                     slots.push(Slot { backend, mode });
                 }

@@ -1,5 +1,6 @@
 //! Options of a run, and the requests they become.
 
+use super::launches;
 use super::modes::{Asked, ModeOptions, Slot, positive};
 use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};
@@ -171,7 +172,10 @@ impl RunOptions {
     pub fn requests(&self, model: &Path, site: &Site, global: &Global) -> Result<Vec<RunRequest>, CliError> {
         let settings = self.settings()?;
         self.modes.check(self.asked(), site)?;
-        let slots = self.modes.slots(&self.backend);
+        let mut slots = self.modes.slots(&self.backend);
+        // One seed for all: they take turns with each other.
+        let launches = launches::plan(&self.modes, self.budgets().0, crate::event::epoch_us())?;
+        slots.iter_mut().for_each(|slot| slot.mode.launches = launches);
         let mut requests = Vec::new();
         for (index, slot) in slots.iter().enumerate() {
             // Values that cannot be understood are bad input, and known now.
@@ -223,6 +227,7 @@ impl RunOptions {
             settings: settings.to_vec(),
             log_level: self.log_level,
             allow_unknown_runtime: global.allow_unknown_runtime,
+            slow_load: None,
         };
         let plan = RunPlan {
             device: match site {

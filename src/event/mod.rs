@@ -8,6 +8,7 @@ mod clock;
 mod counters;
 mod device;
 mod host;
+mod launches;
 mod log;
 mod mode;
 mod run;
@@ -18,6 +19,7 @@ pub use clock::{epoch_us, now_us};
 pub use counters::{ClockAligned, ClockStepped, CounterGap, CounterSet, Gap, SamplerEnded, SamplerReport};
 pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFacts, SocFacts, Transfer};
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
+pub use launches::Launches;
 pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text};
 pub use mode::{Constraints, CoolDown, CoolDownEnd, Cooling, Like, Member, Mode, OutlierLimit, PaceReport};
 pub use run::{
@@ -126,6 +128,17 @@ pub enum Event {
         phase: Phase,
         /// What it aims for.
         budget: Budget,
+    },
+    /// A process of its own begins to make a share of the run's inferences, from loading the model on. Sessions without it
+    /// have one launch a run.
+    LaunchStarted {
+        /// Number of the launch, from 0.
+        index: u32,
+        /// Launches planned so far; it grows while they disagree.
+        of: u32,
+        /// Why this one was added to those planned at first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// The process that runs the model was started anew; what was measured before and after goes together, the time in
     /// between belongs to no inference.

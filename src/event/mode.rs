@@ -1,5 +1,6 @@
 //! How a run measures, what it is held against, and what that looks like on the stream.
 
+use super::Launches;
 use serde::{Deserialize, Serialize};
 
 /// How the inferences of a run follow each other, and how the run belongs together with others.
@@ -22,6 +23,8 @@ pub struct Mode {
     pub cool_down_s: Option<f64>,
     /// Which inferences are outliers; `None`: those that take more than twice the median.
     pub outlier_limit: Option<OutlierLimit>,
+    /// The processes that share its inferences.
+    pub launches: Launches,
 }
 
 /// Latency beyond which an inference is an outlier.

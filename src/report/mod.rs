@@ -5,6 +5,7 @@ mod counters;
 mod devices;
 mod doctor;
 mod inspect;
+mod launches;
 mod layout;
 mod mode_result;
 pub mod modes;
@@ -18,6 +19,7 @@ pub use counters::{CounterRow, CountersDocument, SamplingDocument, counters_text
 pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
 pub use doctor::{DoctorDocument, doctor_text};
 pub use inspect::{InspectDocument, inspect_text};
+pub use launches::spread_percent;
 pub use modes::cool_down_text;
 pub use recommendation::of_sides as recommendation_of_sides;
 pub use recommendation::{RecommendDocument, recommend_text, recommendation, recommendation_text};

@@ -1,5 +1,6 @@
 //! The result document, `qnnscope.result/1`. The schema file is `docs/result.schema.json`.
 
+use super::launches::{self, BetweenLaunches, LaunchResult};
 use super::mode_result::{self, PaceResult};
 use super::op_result::{self, OpResult};
 use super::verdicts::{BoundsResult, OutliersResult, TrustResult};
@@ -15,7 +16,7 @@ use crate::event::{
     SubStage, TensorData,
 };
 use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
-use crate::store::{LatencyStats, PERCENTILES, Run, Store};
+use crate::store::{PERCENTILES, Run, Store};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -143,6 +144,7 @@ struct DiagnosisResult {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct ErrorResult {
     stage: Stage,
+    launch: usize,
     call: String,
     code: Option<u64>,
     symbol: Option<String>,
@@ -176,6 +178,8 @@ struct Latency {
     ci95: BTreeMap<&'static str, [Option<f64>; 2]>,
     warmup_mean: Option<f64>,
     series: Series,
+    launches: Vec<LaunchResult>,
+    between_launches: BetweenLaunches,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -327,8 +331,8 @@ fn run_result(store: &Store, run: &Run) -> RunResult {
         stages_us: reported().map(|time| (time.stage.name(), time.duration_us)).collect(),
         stage_rss_delta_bytes: reported().filter_map(|time| Some((time.stage.name(), time.rss_delta?))).collect(),
         sub_stages: run.sub_stages.clone(),
-        first_inference_us: run.first.mean_us(),
-        latency_us: (!run.clean.is_empty()).then(|| latency(&run.clean, &run.warmup)),
+        first_inference_us: run.first_us(),
+        latency_us: (!run.clean.is_empty()).then(|| latency(run)),
         throughput_ips: run.throughput_ips(),
         memory_bytes: Memory {
             rss_before: run.memory.rss_before,
@@ -384,6 +388,7 @@ fn error(run: &Run) -> Option<ErrorResult> {
     if let Some(failure) = &run.failure {
         return Some(ErrorResult {
             stage: failure.stage,
+            launch: run.launches.len() - 1,
             call: failure.call.clone(),
             code: failure.code,
             symbol: failure.symbol.clone(),
@@ -397,6 +402,7 @@ fn error(run: &Run) -> Option<ErrorResult> {
             crate::store::RunState::In(stage) => stage,
             _ => run.stages.last().map_or(Stage::Prepare, |time| time.stage),
         },
+        launch: run.launches.len() - 1,
         call: "session".to_owned(),
         code: None,
         symbol: None,
@@ -415,8 +421,9 @@ fn setting(setting: &Setting) -> SettingResult {
     SettingResult { key: setting.key.clone(), value: setting.value.clone(), outcome, reason }
 }
 
-fn latency(clean: &LatencyStats, warmup: &LatencyStats) -> Latency {
+fn latency(run: &Run) -> Latency {
     const NAMES: [&str; 5] = ["p50", "p90", "p95", "p99", "p999"];
+    let (clean, warmup) = (&run.clean, &run.warmup);
     let percentiles = PERCENTILES.map(|percent| clean.percentile(percent));
     Latency {
         iterations: clean.count(),
@@ -434,5 +441,7 @@ fn latency(clean: &LatencyStats, warmup: &LatencyStats) -> Latency {
         ci95: NAMES.into_iter().zip(percentiles).map(|(name, p)| (name, [p.ci95_us.0, p.ci95_us.1])).collect(),
         warmup_mean: warmup.mean_us(),
         series: Series::of(clean),
+        launches: launches::launches(run),
+        between_launches: launches::between(run),
     }
 }

@@ -1,5 +1,6 @@
 //! The text report.
 
+use super::launches;
 use super::layout::{list, shortened};
 use super::modes;
 use super::verdicts::findings_text;
@@ -165,8 +166,9 @@ fn latency(out: &mut String, run: &Run) {
             }
         }
     }
+    launches::text(out, run);
     modes::pace(out, run);
-    let first = run.first.mean_us().map_or_else(|| "–".to_owned(), duration_text);
+    let first = run.first_us().map_or_else(|| "–".to_owned(), duration_text);
     let warmup = run.warmup.mean_us().map_or_else(|| "–".to_owned(), duration_text);
     let _ = writeln!(out, "  first inference {first}, warm-up mean {warmup}");
     if let Some(percent) = run.cpu_utilization_percent() {
@@ -284,7 +286,7 @@ const WIDTH: usize = 80;
 
 fn failure(out: &mut String, store: &Store, run: &Run) {
     let Some(failure) = &run.failure else { return };
-    let _ = writeln!(out, "\nfailed in stage {}: {}", failure.stage, failure.message);
+    let _ = writeln!(out, "\nfailed in stage {}{}: {}", failure.stage, launches::which(run), failure.message);
     if let Some(hint) = &failure.hint {
         let _ = writeln!(out, "  next: {hint}");
     }

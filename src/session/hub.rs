@@ -28,12 +28,19 @@ pub trait Tap: std::fmt::Debug + Send + Sync {
     fn see(&self, event: &Event);
 }
 
+/// Decides which events of a source reach the hub.
+pub trait Gate: std::fmt::Debug + Send + Sync {
+    /// An event wants to pass; false keeps it from the hub and from the tape.
+    fn lets_pass(&self, event: &Event) -> bool;
+}
+
 /// Where sources put events. Clones feed the same hub.
 #[derive(Debug, Clone)]
 pub struct Source {
     sender: mpsc::Sender<Incoming>,
     dropped: Arc<AtomicU64>,
     tap: Option<Arc<dyn Tap>>,
+    gate: Option<Arc<dyn Gate>>,
     tape: Option<Tape>,
 }
 
@@ -42,6 +49,12 @@ impl Source {
     #[must_use]
     pub fn tapped(self, tap: Arc<dyn Tap>) -> Self {
         Self { tap: Some(tap), ..self }
+    }
+
+    /// The same source, of which `gate` keeps some events back.
+    #[must_use]
+    pub fn gated(&self, gate: Arc<dyn Gate>) -> Self {
+        Self { gate: Some(gate), ..self.clone() }
     }
 
     fn look(&self, event: &Event) {
@@ -57,6 +70,9 @@ impl Source {
 
     /// As [`Source::send`], with the moment it happened.
     pub async fn send_at(&self, t_us: u64, run: Option<RunId>, event: Event) {
+        if self.gate.as_ref().is_some_and(|gate| !gate.lets_pass(&event)) {
+            return;
+        }
         self.look(&event);
         if let Some(tape) = &self.tape {
             tape.take(t_us, run, &event);
@@ -114,7 +130,7 @@ impl Hub {
             record_error: None,
             pending: VecDeque::new(),
         };
-        (hub, Source { sender, dropped, tap: None, tape: None })
+        (hub, Source { sender, dropped, tap: None, gate: None, tape: None })
     }
 
     /// The next record; `None` when every source is gone.

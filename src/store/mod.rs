@@ -7,6 +7,7 @@
 mod counters;
 mod history;
 mod latency;
+mod launch;
 mod ops;
 mod pace;
 mod run;
@@ -17,6 +18,7 @@ pub use latency::{
     EXACT_LIMIT, LatencyStats, Launch, LaunchFigures, MAX_LAUNCHES, PERCENTILES, Percentile, SLOWEST_KEPT, Slow,
     nanoseconds,
 };
+pub use launch::LaunchFacts;
 pub use ops::{OpStats, OpTable};
 pub use pace::PaceStats;
 pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};

@@ -64,6 +64,8 @@ pub struct OpTable {
     inferences: u64,
     total: u64,
     mismatched: u64,
+    /// True while another process declares rows that are not these.
+    foreign: bool,
 }
 
 impl OpTable {
@@ -77,9 +79,17 @@ impl OpTable {
         }
     }
 
+    /// A later launch declares its rows: the statistics stay, and other rows than the first launch's are not folded in.
+    pub fn declare_again(&mut self, rows: &[OpRow]) {
+        if self.rows.is_empty() {
+            self.declare(rows);
+        }
+        self.foreign = self.rows != rows;
+    }
+
     /// Adds the values of one inference; arrays of another length than declared are counted and left out.
     pub fn push(&mut self, values: &[u64]) {
-        if values.len() != self.rows.len() {
+        if self.foreign || values.len() != self.rows.len() {
             self.mismatched += 1;
             return;
         }
@@ -160,5 +170,23 @@ mod tests {
         assert_eq!((table.inferences(), table.mismatched()), (1, 1));
         table.declare(&rows(2));
         assert_eq!(table.inferences(), 1, "declaring the same rows again keeps what was measured");
+    }
+
+    #[test]
+    fn a_later_launch_with_other_rows_takes_nothing_away() {
+        let mut table = OpTable::default();
+        table.declare(&rows(2));
+        table.push(&[1, 2]);
+        table.declare_again(&rows(2));
+        table.push(&[3, 4]);
+        assert_eq!((table.inferences(), table.mismatched()), (2, 0));
+        let mut other = rows(2);
+        other.reverse();
+        table.declare_again(&other);
+        table.push(&[5, 6]);
+        assert_eq!((table.inferences(), table.mismatched(), table.rows()), (2, 1, rows(2).as_slice()));
+        table.declare_again(&rows(2));
+        table.push(&[7, 8]);
+        assert_eq!(table.inferences(), 3);
     }
 }

@@ -39,6 +39,22 @@ impl PaceStats {
         }
     }
 
+    /// Takes in how a launch kept to its schedule.
+    pub(super) fn take(&mut self, report: &PaceReport) {
+        self.report = Some(match self.report {
+            None => *report,
+            Some(known) => PaceReport {
+                rate_hz: report.rate_hz,
+                planned: known.planned + report.planned,
+                done: known.done + report.done,
+                wall_us: known.wall_us + report.wall_us,
+                waited_us: known.waited_us + report.waited_us,
+                wait_cpu_us: known.wait_cpu_us + report.wait_cpu_us,
+                worst_start_us: known.worst_start_us.max(report.worst_start_us),
+            },
+        });
+    }
+
     /// Planned starts whose inference was not even begun when the phase ended.
     pub fn unstarted(&self) -> u64 {
         self.report.map_or(0, |report| report.planned.saturating_sub(report.done))

@@ -1,11 +1,13 @@
 //! State of one run.
 
-use super::{LatencyStats, OpTable, PaceStats};
+use super::{LatencyStats, LaunchFacts, OpTable, PaceStats};
 use crate::event::{
     Budget, CheckResult, Confound, CoolDown, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo,
     OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Setting, Stage, SubStage, TensorData, Transfer,
 };
 use crate::models::{Graph, Op};
+
+const PHASES: [Phase; 4] = [Phase::First, Phase::Warmup, Phase::Clean, Phase::Detailed];
 
 /// Where a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +55,7 @@ impl MetricStats {
     }
 }
 
-/// Memory of the runner, bytes.
+/// Memory of the runner, bytes. The marks are those of the first launch, the highest is that of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryStats {
     /// Resident set before the vendor libraries were opened.
@@ -116,8 +118,14 @@ pub struct Run {
     chosen: usize,
     /// Settings and what became of them.
     pub settings: Vec<Setting>,
-    /// Times of finished stages.
+    /// Times of finished stages, of the first launch.
     pub stages: Vec<StageTime>,
+    /// Its launches in the order they were made; there is at least one.
+    pub launches: Vec<LaunchFacts>,
+    /// Launches planned so far.
+    pub launches_planned: u32,
+    /// Inferences of each phase before the launch that goes on.
+    before_launch: [u64; 4],
     /// Parts of stages as the backend timed them.
     pub sub_stages: Vec<SubStage>,
     /// Seed of random inputs.
@@ -144,7 +152,7 @@ pub struct Run {
     pub memory: MemoryStats,
     /// Recent resident-set samples for the chart: (host monotonic us, bytes).
     pub memory_series: Vec<(u64, u64)>,
-    /// Processor time and wall time of the clean phase, microseconds.
+    /// Processor time and wall time of the clean phase, all launches, microseconds.
     pub cpu_used_us: Option<(f64, f64)>,
     /// Files of saved outputs.
     pub outputs: Vec<String>,
@@ -182,6 +190,9 @@ impl Run {
             chosen: 0,
             settings: Vec::new(),
             stages: Vec::new(),
+            launches: vec![LaunchFacts::new(started_us)],
+            launches_planned: 1,
+            before_launch: [0; 4],
             sub_stages: Vec::new(),
             seed: None,
             inputs: Vec::new(),
@@ -210,15 +221,30 @@ impl Run {
         match event {
             Event::ModelIdentified(model) => self.model = Some((**model).clone()),
             Event::RuntimeLoaded(runtime) => self.runtime = Some(runtime.clone()),
-            Event::SettingApplied(setting) => self.settings.push(setting.clone()),
+            Event::LaunchStarted { index, of, reason } => self.begin_launch(t_us, *index, *of, reason.as_ref()),
+            Event::SettingApplied(setting) => {
+                if self.is_first_launch() || !self.settings.contains(setting) {
+                    self.settings.push(setting.clone());
+                }
+            }
             Event::StageStarted { stage } => {
                 self.state = RunState::In(*stage);
                 self.stage_started_us = t_us;
             }
             Event::StageFinished { stage, duration_us } => {
                 self.state = RunState::Between;
-                self.stages.push(StageTime { stage: *stage, duration_us: *duration_us, rss_delta: None });
+                let time = StageTime { stage: *stage, duration_us: *duration_us, rss_delta: None };
+                if self.is_first_launch() {
+                    self.stages.push(time);
+                }
+                self.launch().stages.push(time);
+                if *stage == Stage::Teardown {
+                    self.phase = None;
+                }
             }
+            // What a later launch loads is the same model: it would only be counted twice.
+            Event::SubStageFinished(_) | Event::GraphComposed(_) | Event::OutputsSaved { .. }
+                if !self.is_first_launch() => {}
             Event::SubStageFinished(sub) => {
                 // Traffic that the compiler foresees is a figure of the backend, too.
                 if sub.unit == "bytes" {
@@ -235,11 +261,7 @@ impl Run {
                 self.inputs.clone_from(inputs);
             }
             Event::PhaseStarted { phase, budget } => self.phase = Some((*phase, *budget, t_us)),
-            Event::RoundStarted { .. } => {
-                for phase in [Phase::First, Phase::Warmup, Phase::Clean, Phase::Detailed] {
-                    self.latency_mut(phase).interrupt();
-                }
-            }
+            Event::RoundStarted { .. } => self.interrupt(),
             Event::Inferences(batch) if !batch.late_ns.is_empty() && batch.phase == Phase::Clean => {
                 if let Some(pace) = &mut self.pace {
                     pace.push(batch, &mut self.clean);
@@ -247,26 +269,40 @@ impl Run {
             }
             Event::PaceReported(report) => {
                 if let Some(pace) = &mut self.pace {
-                    pace.report = Some(*report);
+                    pace.take(report);
                 }
             }
             Event::CoolingDown(cool_down) => self.cool_down = Some(cool_down.clone()),
             Event::Inferences(batch) => {
+                if let (Phase::First, Some(&latency_ns)) = (batch.phase, batch.latency_ns.first()) {
+                    self.launch().first_us.get_or_insert(latency_ns as f64 / 1000.0);
+                }
                 let stats = self.latency_mut(batch.phase);
                 for (&start_us, &latency_ns) in batch.start_us.iter().zip(&batch.latency_ns) {
                     stats.push(start_us, latency_ns);
                 }
             }
-            Event::OpsDeclared(rows) => self.ops.declare(rows),
+            Event::OpsDeclared(rows) if self.is_first_launch() => self.ops.declare(rows),
+            Event::OpsDeclared(rows) => self.ops.declare_again(rows),
             Event::OpTimes(sample) => self.ops.push(&sample.values),
             Event::Metrics(sample) => self.fold_metrics(sample),
             Event::Memory(sample) => self.fold_memory(t_us, sample),
-            Event::CpuUsed { cpu_us, wall_us } => self.cpu_used_us = Some((*cpu_us, *wall_us)),
+            Event::CpuUsed { cpu_us, wall_us } => {
+                self.launch().cpu_used_us = Some((*cpu_us, *wall_us));
+                let (cpu, wall) = self.cpu_used_us.unwrap_or_default();
+                self.cpu_used_us = Some((cpu + cpu_us, wall + wall_us));
+            }
             Event::OutputsSaved { files } => self.outputs.extend(files.iter().cloned()),
             Event::Failed(failure) => self.failure = Some((**failure).clone()),
             Event::RunPlaced(placement) => self.placement = Some((**placement).clone()),
             Event::CheckFinished(result) => self.checks.push((**result).clone()),
-            Event::ConfoundsFound(confounds) => self.confounds.clone_from(confounds),
+            Event::ConfoundsFound(confounds) => {
+                for confound in confounds {
+                    if self.confounds.iter().all(|known| known.id != confound.id) {
+                        self.confounds.push(confound.clone());
+                    }
+                }
+            }
             Event::FilesSent(transfer) => self.transfer = Some(transfer.clone()),
             Event::RunFinished { status } => {
                 self.state = RunState::Ended(*status);
@@ -275,6 +311,53 @@ impl Run {
             }
             _ => {}
         }
+    }
+
+    /// A fresh process goes on with the run. The first one is there from the start.
+    fn begin_launch(&mut self, t_us: u64, index: u32, of: u32, reason: Option<&String>) {
+        self.launches_planned = of;
+        if index == 0 {
+            self.launches[0].started_us = t_us;
+            return;
+        }
+        self.launches.push(LaunchFacts { reason: reason.cloned(), ..LaunchFacts::new(t_us) });
+        self.state = RunState::Between;
+        self.stage_started_us = t_us;
+        self.phase = None;
+        self.stage_rss = None;
+        self.before_launch = PHASES.map(|phase| self.latency(phase).count());
+        self.interrupt();
+    }
+
+    /// Inferences of a phase in the launch that goes on.
+    pub fn done_in_launch(&self, phase: Phase) -> u64 {
+        let before = PHASES.iter().zip(self.before_launch).find(|(known, _)| **known == phase);
+        self.latency(phase).count() - before.map_or(0, |(_, count)| count)
+    }
+
+    /// The next inferences are those of another process.
+    fn interrupt(&mut self) {
+        for phase in PHASES {
+            self.latency_mut(phase).interrupt();
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.service.interrupt();
+        }
+    }
+
+    fn is_first_launch(&self) -> bool {
+        self.launches.len() == 1
+    }
+
+    /// The launch that goes on, or the last one.
+    fn launch(&mut self) -> &mut LaunchFacts {
+        let last = self.launches.len() - 1;
+        &mut self.launches[last]
+    }
+
+    /// The first inference of the first launch, microseconds: the one that may find cold caches.
+    pub fn first_us(&self) -> Option<f64> {
+        self.launches[0].first_us
     }
 
     /// Latency of a phase.
@@ -413,30 +496,38 @@ impl Run {
         memory.rss_now = Some(sample.rss);
         let peak = sample.rss_peak.unwrap_or(sample.rss).max(sample.rss);
         memory.rss_peak = Some(memory.rss_peak.unwrap_or(0).max(peak));
+        let first = self.launches.len() == 1;
         match sample.mark {
             MemoryMark::BeforeLoad => {
-                memory.rss_before = Some(sample.rss);
+                if first {
+                    memory.rss_before = Some(sample.rss);
+                }
                 self.stage_rss = Some(sample.rss);
             }
             MemoryMark::After(stage) => {
-                if stage == Stage::FirstInference {
+                if first && stage == Stage::FirstInference {
                     memory.rss_after_first = Some(sample.rss);
                 }
                 let delta = self.stage_rss.and_then(|before| difference(sample.rss, before));
-                if let Some(time) = self.stages.iter_mut().rev().find(|time| time.stage == stage) {
+                let times = if first { &mut self.stages } else { &mut self.launch().stages };
+                if let Some(time) = times.iter_mut().rev().find(|time| time.stage == stage) {
                     time.rss_delta = delta;
                 }
                 self.stage_rss = Some(sample.rss);
             }
             MemoryMark::Loaded => {
-                memory.rss_loaded = Some(sample.rss);
-                memory.pss_loaded = sample.pss;
+                if first {
+                    memory.rss_loaded = Some(sample.rss);
+                    memory.pss_loaded = sample.pss;
+                }
                 self.stage_rss = Some(sample.rss);
             }
             MemoryMark::Running => {}
             MemoryMark::End => {
-                memory.rss_end = Some(sample.rss);
-                memory.inferences = sample.inferences;
+                if first {
+                    memory.rss_end = Some(sample.rss);
+                    memory.inferences = sample.inferences;
+                }
             }
         }
         // A point per sample, thinned by halves, so that the series stays bounded and spans the whole run.

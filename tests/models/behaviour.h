@@ -9,6 +9,12 @@
 
 static void well_behaved(void) {}
 
+/* Longer than qnnscope loads a model for several launches. */
+static void dawdle(void) {
+  fprintf(stderr, "taking my time\n");
+  sleep(11);
+}
+
 static void segfault(void) {
   fprintf(stderr, "about to follow a bad pointer\n");
   int *volatile nowhere = (int *)8;

@@ -22,6 +22,7 @@ pub struct Qnnscope {
     command: Command,
     home: TempDir,
     limit: Duration,
+    default_launches: bool,
 }
 
 impl Qnnscope {
@@ -38,7 +39,7 @@ impl Qnnscope {
             command.env_remove(name);
         }
         command.env("QNNSCOPE_DATA_DIR", home.path()).env("HOME", home.path()).current_dir(home.path());
-        Self { command, home, limit: LIMIT }
+        Self { command, home, limit: LIMIT, default_launches: false }
     }
 
     /// With the runtime in `dir`.
@@ -74,6 +75,20 @@ impl Qnnscope {
         self
     }
 
+    /// Runs have as many launches as they have for users. Else they have one unless the flags say otherwise: what is not about
+    /// launches should not take three times as long.
+    pub fn with_default_launches(mut self) -> Self {
+        self.default_launches = true;
+        self
+    }
+
+    fn says_launches(&self) -> bool {
+        let flags = ["--launches", "--interleave", "--sustained"];
+        self.default_launches
+            || !self.command.get_args().any(|arg| arg == "run")
+            || self.command.get_args().any(|arg| flags.iter().any(|flag| arg.to_string_lossy().starts_with(flag)))
+    }
+
     /// The working directory; removed when the call's result is dropped.
     pub fn home(&self) -> &Path {
         self.home.path()
@@ -86,6 +101,9 @@ impl Qnnscope {
 
     /// Starts it.
     pub fn start(mut self) -> Running {
+        if self.command.get_program() == env!("CARGO_BIN_EXE_qnnscope") && !self.says_launches() {
+            self.command.args(["--launches", "1"]);
+        }
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().unwrap();
         let stdout = Drain::new(child.stdout.take().unwrap());

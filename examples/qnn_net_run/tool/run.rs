@@ -114,6 +114,7 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
         settings,
         log_level: options.log_level,
         allow_unknown_runtime: false,
+        slow_load: None,
     };
     Ok(Prepared { task, lines })
 }

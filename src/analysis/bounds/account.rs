@@ -270,8 +270,8 @@ pub(super) fn ddr(store: &Store, run: &Run) -> Option<Finding> {
             duration_text(accelerator.mean())
         )));
     }
-    if let (Some(clock), Some((from_us, to_us))) = (counter(store, run, "bus.freq.DDR"), run.clean.window_us()) {
-        let values = clock.values(from_us, to_us);
+    if let Some(clock) = counter(store, run, "bus.freq.DDR") {
+        let values = clock.values_in(run.clean.windows_us());
         let top = clock.info().maximum.or_else(|| clock.series.summary().map(|(_, _, max)| max));
         if let Some(top) = top.filter(|_| !values.is_empty()) {
             let at_top = values.iter().filter(|(_, value)| *value >= top * 0.99).count();

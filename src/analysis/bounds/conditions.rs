@@ -93,7 +93,7 @@ pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
         title.get_or_insert_with(|| format!("the performance profile {} is not in force", setting.value));
         evidence.push(Evidence::new(format!("{} {} {what}: {reason}", setting.key, setting.value)));
     }
-    let window = run.clean.window_us();
+    let windows_us = run.clean.windows_us();
     let prefix = match run.plan.backend {
         Backend::Cpu => "cpu.freq.policy",
         Backend::Gpu => "gpu.freq",
@@ -104,9 +104,9 @@ pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
         .filter(|counter| !prefix.is_empty() && counter.info().id.starts_with(prefix))
         .filter_map(|counter| Some((counter, counter.info().maximum?)))
         .max_by(|a, b| a.1.total_cmp(&b.1));
-    if let (Some((clock, top)), Some((from_us, to_us))) = (clock, window) {
+    if let Some((clock, top)) = clock {
         let held = held_back(store, run).iter().any(|held| held.concerns_backend);
-        if let Some(mean) = clock.mean(from_us, to_us).filter(|mean| *mean < LOW_CLOCK * top && !held) {
+        if let Some(mean) = clock.mean_in(windows_us).filter(|mean| *mean < LOW_CLOCK * top && !held) {
             title.get_or_insert_with(|| {
                 format!("the clock is low: {:.0} % of its highest in the mean", 100.0 * mean / top)
             });
@@ -139,8 +139,8 @@ pub(super) fn contention(store: &Store, run: &Run) -> Option<Finding> {
     if let Some((p50, p99)) = run.service().percentile_us(50.0).zip(run.service().percentile_us(99.0)) {
         evidence.push(Evidence::new(format!("p99 {} against p50 {}", duration_text(p99), duration_text(p50))));
     }
-    let pressure = counter(store, run, "pressure.cpu").zip(run.clean.window_us());
-    let waited = pressure.and_then(|(pressure, (from_us, to_us))| Some((pressure, pressure.mean(from_us, to_us)?)));
+    let pressure = counter(store, run, "pressure.cpu");
+    let waited = pressure.and_then(|pressure| Some((pressure, pressure.mean_in(run.clean.windows_us())?)));
     if let Some((pressure, mean)) = waited {
         let text = format!("something waited for a core {mean:.0} % of the time");
         evidence.push(Evidence::at(text, pressure.place()));
@@ -154,7 +154,7 @@ pub(super) fn contention(store: &Store, run: &Run) -> Option<Finding> {
 pub(super) fn cold_start(run: &Run) -> Option<Finding> {
     // How long the emulation takes to start is nothing of a device.
     let p50 = run.service().percentile_us(50.0).filter(|_| !run.plan.simulated)?;
-    let first = run.first.mean_us();
+    let first = run.first_us();
     let stages = run.stages.iter().filter(|time| time.stage.is_reported() && time.stage != Stage::Teardown);
     let load_us: f64 =
         stages.clone().filter(|time| time.stage != Stage::FirstInference).map(|time| time.duration_us).sum();

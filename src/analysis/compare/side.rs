@@ -171,7 +171,7 @@ impl Side {
             inputs: run.inputs.clone(),
             failure: failure(run),
             stages_us: run.stages.iter().map(|time| (time.stage, time.duration_us)).collect(),
-            first_us: run.first.mean_us(),
+            first_us: run.first_us(),
             latency: (!run.clean.is_empty()).then(|| SideLatency::of(&run.clean)),
             service: run.pace.as_ref().filter(|_| !run.clean.is_empty()).map(|pace| SideLatency::of(&pace.service)),
             throughput_ips: run.throughput_ips(),
@@ -256,7 +256,7 @@ pub fn refused_op(message: &str) -> Option<String> {
 
 /// Counters of the run's machine during its clean phase.
 pub fn counters(store: &Store, run: &Run) -> Vec<SideCounter> {
-    let Some((from_us, to_us)) = run.clean.window_us() else { return Vec::new() };
+    let windows_us = run.clean.windows_us();
     let device = store.device_counters().series().iter().filter(|known| known.device == run.plan.device);
     let is_here = store.device(&run.plan.device).is_none_or(|device| device.kind == DeviceKind::Local);
     let own: Vec<&CounterSeries> =
@@ -266,8 +266,11 @@ pub fn counters(store: &Store, run: &Run) -> Vec<SideCounter> {
             return None;
         }
         let points = series.points();
-        let from = points.partition_point(|(t_us, _)| *t_us < from_us);
-        let values = points.range(from..).take_while(|(t_us, _)| *t_us <= to_us).filter_map(|(_, value)| *value);
+        let within = |&(from_us, to_us): &(u64, u64)| {
+            let from = points.partition_point(|(t_us, _)| *t_us < from_us);
+            points.range(from..).take_while(move |(t_us, _)| *t_us <= to_us).filter_map(|(_, value)| *value)
+        };
+        let values = windows_us.iter().flat_map(within);
         let mut counter = SideCounter {
             id: series.info.id.clone(),
             unit: series.info.unit.clone(),

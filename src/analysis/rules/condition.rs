@@ -1,5 +1,6 @@
 //! What holds of a run or does not, as rules say it.
 
+use super::super::window::is_in;
 use super::facts::Facts;
 use crate::backends::ProfilingLevel;
 use crate::event::{RunStatus, Stage};
@@ -130,12 +131,15 @@ fn float_edges(facts: &Facts<'_>) -> Option<String> {
 /// Android's status is `moderate` from 2 on; the confound was seen before the run, the counter during it.
 fn throttled(facts: &Facts<'_>) -> Option<String> {
     const MODERATE: f64 = 2.0;
-    let (from_us, to_us) = facts.run.clean.window_us()?;
+    let windows_us = facts.run.clean.windows_us();
+    if windows_us.is_empty() {
+        return None;
+    }
     let series = facts.store.device_counters().series().iter();
     let status = series
         .filter(|known| known.device == facts.run.plan.device && known.series.info.id == "service.thermal.status")
         .flat_map(|known| known.series.points())
-        .filter(|(t_us, _)| (from_us..=to_us).contains(t_us))
+        .filter(|(t_us, _)| is_in(windows_us, *t_us))
         .filter_map(|(_, status)| *status)
         .reduce(f64::max);
     if let Some(status) = status.filter(|status| *status >= MODERATE) {

@@ -1,5 +1,6 @@
 //! Numbers of the run that rules set limits to.
 
+use super::super::window::is_in;
 use super::facts::Facts;
 use crate::backends::Backend;
 use crate::event::{Driver, Stage};
@@ -115,7 +116,7 @@ impl Figure {
             Self::LatencyUs => facts.latency_us(),
             Self::Inferences => Some(run.clean.count() as f64).filter(|count| *count > 0.0),
             Self::SpanS => Some(run.clean.span_us() / 1e6).filter(|seconds| *seconds > 0.0),
-            Self::FirstOverMedian => Some(run.first.max_us()? / facts.latency_us()?),
+            Self::FirstOverMedian => Some(run.first_us()? / facts.latency_us()?),
             Self::Drift => drift(run.clean.samples_us()),
             Self::P95OverMedian => Some(run.clean.percentile_us(95.0)? / facts.latency_us()?),
             Self::TransportShare => Some((1.0 - accelerator()? / rpc()?).max(0.0)),
@@ -273,7 +274,7 @@ fn shared_constant_bytes(facts: &Facts<'_>) -> Option<f64> {
 }
 
 fn gpu_clock_share(facts: &Facts<'_>) -> Option<f64> {
-    let (from_us, to_us) = facts.run.clean.window_us()?;
+    let windows_us = facts.run.clean.windows_us();
     let counters = facts.store.device_counters().series();
     let of = |id: &str| {
         let own =
@@ -281,7 +282,7 @@ fn gpu_clock_share(facts: &Facts<'_>) -> Option<f64> {
         counters.iter().find(own).map(|known| &known.series)
     };
     let clock = of("gpu.freq")?;
-    let inside = clock.points().iter().filter(|(t_us, _)| (from_us..=to_us).contains(t_us));
+    let inside = clock.points().iter().filter(|(t_us, _)| is_in(windows_us, *t_us));
     let values: Vec<f64> = inside.filter_map(|(_, mhz)| *mhz).collect();
     let fastest = clock.summary().map(|(_, _, max)| max)?;
     (values.len() >= MIN_PART && fastest > 0.0).then(|| values.iter().sum::<f64>() / values.len() as f64 / fastest)

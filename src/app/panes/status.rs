@@ -207,7 +207,12 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
         let name = match (standing.phase, standing.state) {
             (Some((phase, ..)), RunState::In(Stage::Execute) | RunState::Between) => phase_name(phase).to_owned(),
             (_, RunState::In(stage)) => stage.name().replace('_', " "),
+            _ if standing.launch.is_some_and(|launch| launch.waits) => "waits for its turn".to_owned(),
             _ => "between stages".to_owned(),
+        };
+        let name = match standing.launch {
+            Some(launch) => format!("launch {} of {}: {name}", launch.number, launch.of),
+            None => name,
         };
         if let Some(pause) = cooling_down(context) {
             x = put(buf, area, x, 0, "cooling down", context.style(Meaning::Title)) + 2;
@@ -237,6 +242,10 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
             Some((rate, late)) => format!("{counted}  {rate}/s planned, {} late", format::count(late)),
             None => counted,
         };
+        let counted = match standing.launch.and_then(|launch| launch.spread_percent) {
+            Some(percent) => format!("{counted}  medians {percent:.1} % apart"),
+            None => counted,
+        };
         let eta = progress_now.eta_us.map_or_else(
             || symbols.missing.to_owned(),
             |eta| format!("{}{}", symbols.approx, format::duration(eta, symbols)),
@@ -264,7 +273,11 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
         return 1;
     };
     x = put(buf, area, x, 0, word, style) + 2;
-    let counted = format!("{} in {elapsed}", plural(standing.inferences, "inference"));
+    let launches = standing.launch.map_or_else(String::new, |launch| {
+        let apart = launch.spread_percent.map_or_else(String::new, |percent| format!(", medians {percent:.1} % apart"));
+        format!(" of {} launches{apart}", launch.number)
+    });
+    let counted = format!("{}{launches} in {elapsed}", plural(standing.inferences, "inference"));
     let counted = match standing.paced {
         Some((rate, late)) => format!("{counted}  {rate}/s planned, {} late", format::count(late)),
         None => counted,

@@ -186,6 +186,7 @@ mod tests {
             settings: Vec::new(),
             log_level: LogLevel::Error,
             allow_unknown_runtime: false,
+            slow_load: None,
         }
     }
 

@@ -5,6 +5,7 @@ use super::command::model_name;
 use super::deploy;
 use super::environment::priority_outcome;
 use super::kit::{Needs, hexagon_arch, kit};
+use super::pace::Pace;
 use super::prepare::{Prepared, prepare};
 use super::rounds::Rounds;
 use super::{NetRunError, Sdk, around, config};
@@ -80,9 +81,10 @@ pub(super) struct Setup {
 impl NetRun<'_> {
     /// Makes the run, with the counters that `probe` samples; there is one afterwards if there was none. Failures of any kind
     /// are on the stream; so is its end.
-    pub async fn run(&self, probe: &mut Option<DeviceProbe>, mut stop: watch::Receiver<bool>) {
+    /// `pace` is what earlier launches of the run have taught, and afterwards what this one has.
+    pub async fn run(&self, probe: &mut Option<DeviceProbe>, pace: &mut Pace, mut stop: watch::Receiver<bool>) {
         let mut setup = None;
-        let status = match self.carry_out(probe, &mut stop, &mut setup).await {
+        let status = match self.carry_out(probe, pace, &mut stop, &mut setup).await {
             Ok(status) => status,
             Err(broken) => {
                 let failure = Self::failure(&broken);
@@ -102,6 +104,7 @@ impl NetRun<'_> {
     async fn carry_out(
         &self,
         probe: &mut Option<DeviceProbe>,
+        pace: &mut Pace,
         stop: &mut watch::Receiver<bool>,
         kept: &mut Option<Setup>,
     ) -> Result<RunStatus, Broken> {
@@ -121,7 +124,9 @@ impl NetRun<'_> {
         let text =
             format!("the device's wall clock is known to ±{} µs on this machine's time axis", clock.uncertainty_us);
         self.note(LogLevel::Info, &text).await;
-        let ended = Rounds::new(self, setup, clock, probe).all(stop).await;
+        let mut rounds = Rounds::new(self, setup, clock, *pace, probe);
+        let ended = rounds.all(stop).await;
+        *pace = rounds.pace();
         if matches!(&ended, Err(Broken::Failed(failure)) if failure.call.starts_with("SIG")) {
             // The device writes what it knows of a crash into its own log, a moment later.
             tokio::time::sleep(TOMBSTONE).await;

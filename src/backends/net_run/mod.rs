@@ -28,4 +28,5 @@ mod sdk;
 pub use deploy::{clean, remote_root};
 pub use driver::{NetRun, NetRunOptions};
 pub use error::NetRunError;
+pub use pace::Pace;
 pub use sdk::{Sdk, Target};

@@ -25,6 +25,12 @@ pub struct Pace {
 }
 
 impl Pace {
+    /// What it taught, for rounds whose cost is counted anew.
+    #[must_use]
+    pub fn taught(self) -> Self {
+        Self { total_us: 0.0, lost_us: 0.0, rounds: 0, ..self }
+    }
+
     /// Takes in a round of `inferences` that took `wall_us` in all and `execute_us` from the start of the first inference to
     /// the end of the last.
     pub fn learn(&mut self, inferences: u64, execute_us: f64, wall_us: f64) {

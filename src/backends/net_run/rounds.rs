@@ -65,13 +65,19 @@ enum After {
 
 impl<'a> Rounds<'a> {
     /// A run of which no round was made yet.
-    pub fn new(net: &'a NetRun<'a>, setup: &'a Setup, clock: WallClock, probe: &'a mut Option<DeviceProbe>) -> Self {
+    pub fn new(
+        net: &'a NetRun<'a>,
+        setup: &'a Setup,
+        clock: WallClock,
+        pace: Pace,
+        probe: &'a mut Option<DeviceProbe>,
+    ) -> Self {
         Self {
             net,
             setup,
             clock,
             fold: RunFold::new(setup.prepared.graph.clone()),
-            pace: Pace::default(),
+            pace: pace.taught(),
             number: 0,
             stages_told: false,
             header: None,
@@ -83,6 +89,11 @@ impl<'a> Rounds<'a> {
 }
 
 impl Rounds<'_> {
+    /// What they taught about their length.
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
     /// Makes all rounds of the run.
     pub async fn all(&mut self, stop: &mut watch::Receiver<bool>) -> Result<RunStatus, Broken> {
         let task = self.net.task;
@@ -110,8 +121,10 @@ impl Rounds<'_> {
 
     async fn phase(&mut self, phase: Phase, budget: Budget, stop: &mut watch::Receiver<bool>) -> Result<After, Broken> {
         self.net.send(Event::PhaseStarted { phase, budget }).await;
+        let mut budget = budget;
         let mut spent_us = 0.0;
         loop {
+            budget = self.whole_if_slow(phase, budget).await;
             let done = self.fold.done(phase);
             let by_time = |seconds: f64| {
                 let left_us = seconds * 1e6 - spent_us;
@@ -152,6 +165,21 @@ impl Rounds<'_> {
             }
             self.watch_heat().await?;
         }
+    }
+
+    /// All clean inferences of the run instead of a share, once a round has shown that loading takes long.
+    async fn whole_if_slow(&self, phase: Phase, budget: Budget) -> Budget {
+        let load_s = self.pace.reload_us.unwrap_or(0.0) / 1e6;
+        let whole = self.net.task.budgets(load_s).0;
+        if phase != Phase::Clean || whole == budget {
+            return budget;
+        }
+        if let Some(text) = self.net.task.slow_load_text(load_s) {
+            self.net.note(LogLevel::Warning, &text).await;
+            self.net.send(Event::PhaseStarted { phase, budget: whole }).await;
+            return whole;
+        }
+        budget
     }
 
     /// After a lost link: what was measured stands, and the next round goes on when the device is back.

@@ -40,6 +40,8 @@ pub struct LatencyStats {
     /// Start of the first inference of the launch that goes on.
     first_start_us: u64,
     last_end_us: u64,
+    /// First start and last end of each launch; of those beyond [`MAX_LAUNCHES`] as one.
+    windows_us: Vec<(u64, u64)>,
     /// Wall time of the launches before it.
     past_us: u64,
     /// True if the next inference begins a launch.
@@ -79,6 +81,7 @@ impl Default for LatencyStats {
             began_us: 0,
             first_start_us: 0,
             last_end_us: 0,
+            windows_us: Vec::new(),
             past_us: 0,
             broken: true,
         }
@@ -99,8 +102,14 @@ impl LatencyStats {
             self.past_us += self.last_end_us.saturating_sub(self.first_start_us);
             self.first_start_us = start_us;
             self.last_end_us = start_us;
+            if self.windows_us.len() < MAX_LAUNCHES {
+                self.windows_us.push((start_us, start_us));
+            }
         }
         self.last_end_us = self.last_end_us.max(start_us + latency_ns.div_ceil(1000));
+        if let Some(window) = self.windows_us.last_mut() {
+            window.1 = self.last_end_us;
+        }
         // The histogram resizes itself; it can refuse only beyond 2^63, which the clock cannot reach.
         let _ = self.histogram.record(latency_ns.max(1));
         self.moments.push(latency_ns);
@@ -181,6 +190,11 @@ impl LatencyStats {
     /// Start of the first and end of the last inference, host monotonic microseconds; interruptions are within.
     pub fn window_us(&self) -> Option<(u64, u64)> {
         (!self.is_empty()).then_some((self.began_us, self.last_end_us))
+    }
+
+    /// The same for each launch: between two of them something else may have run.
+    pub fn windows_us(&self) -> &[(u64, u64)] {
+        &self.windows_us
     }
 
     /// A launch ends here: what comes next is of a process that was started anew. The time in between is nobody's. Without

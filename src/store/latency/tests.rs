@@ -35,6 +35,7 @@ fn time_between_rounds_is_in_no_throughput() {
             s.push(round * 1_000_000 + i * 1000, 1_000_000);
         }
     }
+    assert_eq!(s.windows_us(), [(0, 10_000), (1_000_000, 1_010_000), (2_000_000, 2_010_000)]);
     assert!((s.span_us() - 30_000.0).abs() < 1e-6);
     assert!((s.throughput_ips().unwrap() - 1000.0).abs() < 1e-6);
 }

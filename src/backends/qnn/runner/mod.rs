@@ -17,5 +17,5 @@ pub use child::{InputSet, emit, measure};
 pub(crate) use child::{input_sets, profile_events};
 pub use protocol::{
     Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, Frame, Hello, InputFile, InspectTask, OpVerdict,
-    PROTOCOL, ProbeAnswer, ProbeTask, RunTask, Straight, TABLE_LENDERS, Task,
+    PROTOCOL, ProbeAnswer, ProbeTask, RunTask, SlowLoad, Straight, TABLE_LENDERS, Task,
 };

@@ -141,6 +141,39 @@ pub struct RunTask {
     pub log_level: LogLevel,
     /// Run core API versions that are not known.
     pub allow_unknown_runtime: bool,
+    /// What to do where loading takes long, if `budget` is a share of what is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_load: Option<SlowLoad>,
+}
+
+/// All inferences of a run, for a launch that makes them alone because another would take long to load.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SlowLoad {
+    /// From this time before the first inference on, seconds.
+    pub seconds: f64,
+    /// Budget of the clean phase.
+    pub budget: Budget,
+    /// Budget of the detailed phase.
+    pub profiling_budget: Budget,
+}
+
+impl RunTask {
+    /// The budgets of the clean and the detailed phase, after so long a load.
+    pub fn budgets(&self, load_s: f64) -> (Budget, Budget) {
+        match self.slow_load.filter(|slow| load_s > slow.seconds) {
+            Some(slow) => (slow.budget, slow.profiling_budget),
+            None => (self.budget, self.profiling_budget),
+        }
+    }
+
+    /// Says why all inferences are made in one launch, if that is so after this load.
+    pub fn slow_load_text(&self, load_s: f64) -> Option<String> {
+        let slow = self.slow_load.filter(|slow| load_s > slow.seconds)?;
+        Some(format!(
+            "loading took {load_s:.0} s, more than {} s: all inferences are made in one launch; --launches N makes several",
+            slow.seconds
+        ))
+    }
 }
 
 /// All inferences in one go, as qnn-net-run makes them: `budget` inferences at the level `profiling`, the first one

@@ -8,7 +8,7 @@ use super::{outputs, straight};
 use crate::backends::ProfilingLevel;
 use crate::backends::qnn::api::{Backend as QnnBackend, Profile, QnnError};
 use crate::backends::qnn::runner::protocol::RunTask;
-use crate::event::{Budget, Event, Phase, Stage, clean_text};
+use crate::event::{Budget, Event, LogLevel, Phase, Stage, clean_text};
 use crate::models::Graph;
 use std::path::Path;
 use std::rc::Rc;
@@ -33,6 +33,11 @@ impl Stages<'_> {
             self.log.end_inferences();
             return Ok(());
         }
+        let load_s = self.began.elapsed().as_secs_f64();
+        let (budget, profiling_budget) = task.budgets(load_s);
+        if let Some(text) = task.slow_load_text(load_s) {
+            emitter.runner_log(LogLevel::Warning, &text);
+        }
         let first = |e| Failed::qnn(Stage::FirstInference, e);
         self.stage(Stage::FirstInference, || {
             measuring
@@ -55,11 +60,11 @@ impl Stages<'_> {
             }
             _ => None,
         };
-        let (lead, rest) = split(task.profiling_budget);
+        let (lead, rest) = split(profiling_budget);
         if let Some(layers) = &mut layers {
             layers.measure(lead, measuring, &self.log).map_err(at)?;
         }
-        self.clean(task, backend, measuring).map_err(at)?;
+        self.clean(task, budget, backend, measuring).map_err(at)?;
         if let Some(layers) = &mut layers {
             layers.measure(rest, measuring, &self.log).map_err(at)?;
             self.inferences += layers.done();
@@ -70,7 +75,13 @@ impl Stages<'_> {
     }
 
     /// The phase that the percentiles come from.
-    fn clean(&mut self, task: &RunTask, backend: &Rc<QnnBackend>, measuring: &mut Loop<'_>) -> Result<(), QnnError> {
+    fn clean(
+        &mut self,
+        task: &RunTask,
+        budget: Budget,
+        backend: &Rc<QnnBackend>,
+        measuring: &mut Loop<'_>,
+    ) -> Result<(), QnnError> {
         if measuring.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -79,7 +90,7 @@ impl Stages<'_> {
         let profile = Profile::create(backend, level)?;
         let emitter = self.emitter;
         let (cpu, wall) = (measure::cpu_ns(), Instant::now());
-        self.inferences += measuring.run(Phase::Clean, 0, task.budget, profile.as_ref(), |_, inference| {
+        self.inferences += measuring.run(Phase::Clean, 0, budget, profile.as_ref(), |_, inference| {
             self.log.inference(&inference);
             send_metrics(emitter, Phase::Clean, inference.index, &inference.events);
         })?;

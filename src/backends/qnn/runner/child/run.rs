@@ -28,7 +28,7 @@ use std::time::Instant;
 
 /// Carries the task out.
 pub fn run(task: &RunTask, emitter: &Emitter, stop: &AtomicBool) {
-    let mut stages = Stages { emitter, inferences: 0, log: RunLog::default() };
+    let mut stages = Stages { emitter, inferences: 0, log: RunLog::default(), began: Instant::now() };
     let result = stages.run(task, stop);
     match (&result, task.straight) {
         (Err(_), Some(_)) => stages.log.abandon(emitter),
@@ -51,6 +51,8 @@ pub struct Stages<'a> {
     /// Inferences finished so far.
     pub(super) inferences: u64,
     pub(super) log: RunLog,
+    /// When loading began.
+    pub(super) began: Instant,
 }
 
 /// Everything that stands before the first inference.

@@ -1,0 +1,135 @@
+//! The launches of a run in the result document and in the text report.
+
+use super::layout::list;
+use crate::event::{RunStatus, Stage};
+use crate::store::{Launch, LaunchFacts, Run};
+use crate::text::duration_text;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// A launch with its latencies, microseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct LaunchResult {
+    index: usize,
+    samples: u64,
+    mean: f64,
+    stddev: Option<f64>,
+    min: f64,
+    p50: Option<f64>,
+    p95: Option<f64>,
+    max: f64,
+    load_us: Option<f64>,
+    first_inference_us: Option<f64>,
+    cpu_utilization_percent: Option<f64>,
+    reason: Option<String>,
+}
+
+/// How the launches of a run differ.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct BetweenLaunches {
+    launches: usize,
+    planned: u32,
+    spread_percent: Option<f64>,
+    note: Option<String>,
+}
+
+/// Launches with clean inferences. What is known beside the latencies is only known where each process was a launch of its
+/// own: qnn-net-run makes several rounds in one.
+pub(super) fn launches(run: &Run) -> Vec<LaunchResult> {
+    let measured = run.clean.launches();
+    let facts: Vec<Option<&LaunchFacts>> = if measured.len() <= run.launches.len() {
+        run.launches.iter().map(Some).collect()
+    } else {
+        vec![None; measured.len()]
+    };
+    measured.iter().zip(facts).map(|(launch, facts)| row(launch, facts)).collect()
+}
+
+fn row(launch: &Launch<'_>, facts: Option<&LaunchFacts>) -> LaunchResult {
+    let figures = &launch.figures;
+    LaunchResult {
+        index: launch.index,
+        samples: figures.count,
+        mean: figures.mean_us,
+        stddev: figures.stddev_us,
+        min: figures.min_us,
+        p50: figures.percentile_us(50.0),
+        p95: figures.percentile_us(95.0),
+        max: figures.max_us,
+        load_us: facts.and_then(load_us),
+        first_inference_us: facts.and_then(|facts| facts.first_us),
+        cpu_utilization_percent: facts.and_then(LaunchFacts::cpu_utilization_percent),
+        reason: facts.and_then(|facts| facts.reason.clone()),
+    }
+}
+
+/// Time from the start of loading to the first inference.
+fn load_us(facts: &LaunchFacts) -> Option<f64> {
+    let loading = |stage: Stage| stage.is_reported() && stage < Stage::FirstInference;
+    let times: Vec<f64> =
+        facts.stages.iter().filter(|time| loading(time.stage)).map(|time| time.duration_us).collect();
+    (!times.is_empty()).then(|| times.iter().sum())
+}
+
+/// How they differ.
+pub(super) fn between(run: &Run) -> BetweenLaunches {
+    BetweenLaunches {
+        launches: run.clean.launch_count(),
+        planned: run.launches_planned,
+        spread_percent: spread_percent(run),
+        note: note(run),
+    }
+}
+
+/// Largest median of a launch against the smallest, per cent; `None` below two. One that still measures is left out.
+pub fn spread_percent(run: &Run) -> Option<f64> {
+    let measured = run.clean.launches();
+    let going_on = usize::from(run.phase.is_some() && !run.is_ended());
+    let ended = &measured[..measured.len().saturating_sub(going_on)];
+    let medians: Vec<f64> = ended.iter().filter_map(|launch| launch.figures.percentile_us(50.0)).collect();
+    let least = medians.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = medians.iter().copied().fold(0.0, f64::max);
+    (medians.len() > 1 && least > 0.0).then(|| (most / least - 1.0) * 100.0)
+}
+
+/// Why there are fewer or more launches than planned at first, where that is so.
+fn note(run: &Run) -> Option<String> {
+    let (planned, made) = (run.plan.mode.launches.planned as usize, run.launches.len());
+    if made > planned {
+        return Some(format!("{planned} launches were planned; more were made because their medians differ"));
+    }
+    if made < planned && run.status() == Some(RunStatus::Ok) {
+        let load = run.launches[0].stages.iter().filter(|time| time.stage.is_reported() && time.stage < Stage::FirstInference);
+        let load_us: f64 = load.map(|time| time.duration_us).sum();
+        return Some(format!(
+            "loading took {}, so all inferences were made in one launch; --launches {planned} makes them in {planned}",
+            duration_text(load_us)
+        ));
+    }
+    None
+}
+
+/// The launches in the text report: their medians, and how far they lie apart.
+pub(super) fn text(out: &mut String, run: &Run) {
+    if let Some(note) = note(run) {
+        let _ = writeln!(out, "  {note}");
+    }
+    let measured = run.clean.launches();
+    if measured.len() < 2 {
+        return;
+    }
+    let medians: Vec<String> = measured
+        .iter()
+        .map(|launch| launch.figures.percentile_us(50.0).map_or_else(|| "–".to_owned(), duration_text))
+        .collect();
+    let apart = spread_percent(run).map_or_else(String::new, |percent| format!("; they differ by {percent:.1} %"));
+    list(out, &format!("  {} launches", measured.len()), &[format!("p50 {}{apart}", medians.join(", "))]);
+}
+
+/// ` of launch 2 of 3`, where there are several.
+pub(super) fn which(run: &Run) -> String {
+    if run.launches_planned < 2 {
+        return String::new();
+    }
+    format!(" of launch {} of {}", run.launches.len(), run.launches_planned)
+}

@@ -1,0 +1,307 @@
+//! Launches: a run's inferences shared among fresh processes, through the program with the real runtime.
+
+#![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use qnnscope::event::{Event, Record, RunStatus};
+use qnnscope::report::{ResultDocument, text_report};
+use qnnscope::session::SessionReader;
+use qnnscope::store::Store;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use support::{Qnnscope, Running, demo_float, demo_int8, model_library, number, repo, runtime_247, send};
+
+/// A call whose runners are started through a script, which writes their process ids into the file `runners`. `before` is a
+/// shell command that the script carries out first; `$n` is the number of the runner, from 1.
+fn counted(before: &str) -> (Qnnscope, PathBuf) {
+    let call = Qnnscope::on(&runtime_247()).with_default_launches();
+    let (script, pids) = (call.home().join("runner"), call.home().join("runners"));
+    let text = format!(
+        "#!/bin/sh\necho $$ >> {pids}\nn=$(wc -l < {pids})\n{before}\nexec {binary} \"$@\"\n",
+        pids = pids.display(),
+        binary = env!("CARGO_BIN_EXE_qnnscope")
+    );
+    // A child writes the file: one that this process has open for writing cannot be run while another test forks.
+    let status = std::process::Command::new("sh")
+        .args(["-c", r#"printf '%s' "$1" > "$2" && chmod +x "$2""#, "sh", &text])
+        .arg(&script)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    (call.env("QNNSCOPE_RUNNER", &script), pids)
+}
+
+fn runners(pids: &Path) -> Vec<u32> {
+    let text = std::fs::read_to_string(pids).unwrap_or_default();
+    text.lines().map(|line| line.trim().parse().unwrap()).collect()
+}
+
+fn records(session: &Path) -> Vec<Record> {
+    SessionReader::open(session).unwrap().map(Result::unwrap).collect()
+}
+
+/// Run and number of each launch, in order.
+fn launches(records: &[Record]) -> Vec<(u32, u32)> {
+    let started = |record: &Record| match record.event {
+        Event::LaunchStarted { index, .. } => Some((record.run.unwrap().0, index)),
+        _ => None,
+    };
+    records.iter().filter_map(started).collect()
+}
+
+fn count(records: &[Record], kind: impl Fn(&Event) -> bool) -> usize {
+    records.iter().filter(|record| kind(&record.event)).count()
+}
+
+fn samples(run: &Value) -> Vec<u64> {
+    run["latency_us"]["launches"].as_array().unwrap().iter().map(|row| row["samples"].as_u64().unwrap()).collect()
+}
+
+/// The document and the text report of a session that was recorded.
+fn replayed(session: &Path) -> (Value, String) {
+    let mut store = Store::new();
+    records(session).iter().for_each(|record| store.apply(record));
+    let document = serde_json::to_value(ResultDocument::new(&store)).unwrap();
+    (serde_json::from_str(&document.to_string()).unwrap(), text_report(&store))
+}
+
+#[test]
+fn the_inferences_of_a_run_are_shared_among_processes() {
+    let (call, pids) = counted("");
+    let flags = "-b cpu --launches 3 -n 31 --profiling-iterations 7 --warmup 2 --save-outputs out --record session";
+    let done = call.run_json(&demo_float(), flags).expect(0).leaves_nothing_behind();
+    let mut processes = runners(&pids);
+    processes.dedup();
+    assert_eq!(processes.len(), 3, "{processes:?}");
+
+    let document = done.json();
+    assert_eq!(document["runs"].as_array().unwrap().len(), 1, "launches are no runs of their own");
+    let run = &document["runs"][0];
+    let latency = &run["latency_us"];
+    assert_eq!((run["status"].as_str(), latency["samples"].as_u64()), (Some("ok"), Some(31)));
+    assert_eq!(latency["warmup"], 6, "each launch warms up");
+    assert_eq!(samples(run), [11, 10, 10]);
+    let rows = latency["launches"].as_array().unwrap();
+    for (index, row) in rows.iter().enumerate() {
+        assert_eq!(row["index"], index);
+        for figure in ["mean", "min", "max", "p50", "load_us", "first_inference_us", "cpu_utilization_percent"] {
+            assert!(number(&row[figure]) > 0.0, "{figure} in {row}");
+        }
+        assert!(number(&row["min"]) >= number(&latency["min"]) && number(&row["max"]) <= number(&latency["max"]));
+    }
+    let mean: f64 = rows.iter().map(|row| number(&row["mean"]) * number(&row["samples"])).sum::<f64>() / 31.0;
+    assert!((mean - number(&latency["mean"])).abs() < 1e-6 * mean);
+    let medians: Vec<f64> = rows.iter().map(|row| number(&row["p50"])).collect();
+    let (least, most) = (medians.iter().copied().fold(f64::MAX, f64::min), medians.iter().copied().fold(0.0, f64::max));
+    let between = &latency["between_launches"];
+    assert_eq!((&between["launches"], &between["planned"], &between["note"]), (&json!(3), &json!(3), &Value::Null));
+    assert!((number(&between["spread_percent"]) - (most / least - 1.0) * 100.0).abs() < 1e-9);
+    assert_eq!((&run["mode"]["launches"]["planned"], &run["mode"]["launches"]["limit"]), (&json!(3), &json!(3)));
+
+    // What each launch does again is counted once; layer times come from all of them.
+    assert_eq!(run["first_inference_us"], rows[0]["first_inference_us"]);
+    assert_eq!(run["profiling"]["iterations"], 7);
+    assert_eq!((&run["profiling"]["mismatched_iterations"], run["ops"].as_array().unwrap().len()), (&json!(0), 59));
+    assert_eq!(document["model"]["graphs"].as_array().unwrap().len(), 1);
+    assert_eq!(run["outputs"].as_array().unwrap().len(), 2, "one launch writes the files");
+    let load: f64 = ["library_load", "backend_create", "device_create", "context_create", "compose", "finalize"]
+        .iter()
+        .filter_map(|stage| run["stages_us"][stage].as_f64())
+        .sum();
+    assert!((load - number(&rows[0]["load_us"])).abs() < 1.0, "stages are those of the first launch");
+
+    let session = records(&done.home().join("session"));
+    assert_eq!(launches(&session), [(0, 0), (0, 1), (0, 2)]);
+    assert_eq!(count(&session, |event| matches!(event, Event::GraphComposed(_))), 1);
+    assert_eq!(count(&session, |event| matches!(event, Event::RuntimeLoaded(_))), 3);
+    assert_eq!(count(&session, |event| matches!(event, Event::RunFinished { status: RunStatus::Ok })), 1);
+}
+
+#[test]
+fn a_replayed_session_gives_the_same_document_and_says_how_far_launches_lie_apart() {
+    let done = Qnnscope::on(&runtime_247())
+        .run_json(&demo_int8(), "-b cpu,htp --launches 2 -n 12 --profiling-iterations 4 --record session")
+        .expect(0);
+    let (document, text) = replayed(&done.home().join("session"));
+    let live: Value = serde_json::from_str(&done.json().to_string()).unwrap();
+    assert_eq!(document, live);
+    assert_eq!(text.matches("2 launches").count(), 2, "{text}");
+    assert!(text.contains("they differ by"), "{text}");
+}
+
+#[test]
+fn launches_of_several_backends_take_turns() {
+    let flags = "-b cpu,htp --launches 4 -n 8 --profiling off --record session";
+    let done = Qnnscope::on(&runtime_247()).run_json(&demo_int8(), flags).expect(0).leaves_nothing_behind();
+    let document = done.json();
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.iter().map(|run| run["backend"].as_str().unwrap()).collect::<Vec<_>>(), ["cpu", "htp"]);
+    for run in runs {
+        assert_eq!((samples(run), &run["latency_us"]["samples"]), (vec![2; 4], &json!(8)));
+    }
+    let session = records(&done.home().join("session"));
+    let order = launches(&session);
+    assert_eq!(order.len(), 8);
+    for (round, pair) in order.chunks(2).enumerate() {
+        let mut runs: Vec<u32> = pair.iter().map(|(run, _)| *run).collect();
+        runs.sort_unstable();
+        assert_eq!(runs, [0, 1], "each run once in round {round}: {order:?}");
+        assert!(pair.iter().all(|(_, index)| *index as usize == round), "{order:?}");
+    }
+    // One after the other, never two at once: a run's inferences lie between its own launch and the next one.
+    let mut going_on = None;
+    for record in &session {
+        match &record.event {
+            Event::LaunchStarted { .. } => going_on = record.run,
+            Event::Inferences(_) | Event::StageStarted { .. } => assert_eq!(record.run, going_on),
+            _ => {}
+        }
+    }
+    // The seed is recorded, so that the order can be told.
+    assert!(number(&runs[0]["mode"]["launches"]["seed"]) > 0.0);
+    assert_eq!(runs[0]["mode"]["launches"]["seed"], runs[1]["mode"]["launches"]["seed"]);
+}
+
+#[test]
+fn by_default_there_are_three_and_more_where_they_disagree() {
+    let (call, pids) = counted("");
+    let done = call.run_json(&demo_float(), "-b cpu -n 60 --profiling off --record session").expect(0);
+    let run = done.first_run();
+    let made = run["latency_us"]["launches"].as_array().unwrap();
+    assert_eq!(runners(&pids).len(), made.len());
+    assert!((3..=10).contains(&made.len()), "{}", made.len());
+    assert!(made.iter().all(|row| row["samples"] == 20), "{made:?}");
+    // Each one beyond the third says why, and there is a word about it.
+    for (index, row) in made.iter().enumerate() {
+        assert_eq!(row["reason"].is_string(), index >= 3, "{row}");
+    }
+    assert_eq!(run["latency_us"]["between_launches"]["note"].is_string(), made.len() > 3);
+}
+
+#[test]
+fn few_inferences_are_one_launch() {
+    let done = Qnnscope::on(&runtime_247()).with_default_launches();
+    let run = done.run_json(&demo_float(), "-b cpu -n 9 --profiling off").expect(0).first_run();
+    assert_eq!(samples(&run), [9]);
+    let between = &run["latency_us"]["between_launches"];
+    assert_eq!((&between["launches"], &between["spread_percent"]), (&json!(1), &Value::Null));
+    let done = Qnnscope::on(&runtime_247()).run_json(&demo_float(), "-n 5 --launches 10").expect(2);
+    assert!(done.stderr.contains("--launches 10") && done.stderr.contains("5 inferences"), "{}", done.stderr);
+}
+
+/// A run that is in its second launch, with its first clean inferences measured.
+fn in_the_second_launch(call: Qnnscope, flags: &str) -> Running {
+    let session = call.home().join("session");
+    let flags = format!("--json --profiling off --warmup 1 --record session {flags}");
+    let mut running = call.arg("run").arg(demo_float()).flags(&flags).start();
+    running.until("inferences of the second launch", || {
+        let text = std::fs::read_to_string(&session).unwrap_or_default();
+        let (_, second) = text.split_once(r#""launch_started":{"index":1"#)?;
+        second.contains(r#""inferences":{"phase":"clean""#).then_some(())
+    });
+    running
+}
+
+#[test]
+fn a_killed_second_launch_fails_the_run_with_the_figures_of_the_first() {
+    let (call, pids) = counted("");
+    let mut running = in_the_second_launch(call, "-b cpu --launches 3 --duration 6s");
+    send(running.runner(), Signal::KILL);
+    let done = running.wait().expect(1).leaves_nothing_behind();
+    let run = done.first_run();
+    assert_eq!((&run["status"], &run["error"]["call"]), (&json!("failed"), &json!("SIGKILL")));
+    assert_eq!(run["error"]["launch"], 1, "counted from 0 as everywhere in the document");
+    assert_eq!(samples(&run).len(), 2, "figures up to then are kept");
+    assert!(samples(&run).iter().all(|count| *count > 0));
+    assert_eq!(runners(&pids).len(), 2, "the third launch is dropped");
+    assert!(done.stderr.contains("cpu 2/3: failed"), "{}", done.stderr);
+    let (document, text) = replayed(&done.home().join("session"));
+    assert_eq!(document["runs"][0]["error"]["launch"], 1);
+    assert!(text.contains("of launch 2 of 3"), "{text}");
+}
+
+#[test]
+fn a_launch_that_fails_drops_only_the_launches_of_its_run() {
+    // The second runner is that of htp's first launch.
+    let (call, pids) = counted("[ $n = 2 ] && exit 7");
+    let flags = "-b cpu,htp --launches 2 -n 4 --profiling off --record session";
+    let done = call.run_json(&demo_int8(), flags).expect(1).leaves_nothing_behind();
+    let document = done.json();
+    assert_eq!(document["runs"][0]["status"], "ok");
+    assert_eq!(samples(&document["runs"][0]), [2, 2]);
+    assert_eq!((&document["runs"][1]["status"], &document["runs"][1]["latency_us"]), (&json!("failed"), &Value::Null));
+    assert_eq!(runners(&pids).len(), 3);
+}
+
+#[test]
+fn a_signal_while_the_second_launch_comes_up_keeps_the_first() {
+    let (call, pids) = counted("[ $n = 2 ] && sleep 30");
+    let mut running = call.arg("run").arg(demo_float()).flags("--json -b cpu --launches 3 -n 30 --profiling off").start();
+    running.until("the second runner", || (runners(&pids).len() == 2).then_some(()));
+    running.signal(Signal::INT);
+    let done = running.wait().expect(130).leaves_nothing_behind();
+    let run = done.first_run();
+    assert_eq!((&run["status"], &run["stopped_early"], &run["error"]), (&json!("ok"), &json!(true), &Value::Null));
+    assert_eq!(samples(&run), [10]);
+    assert_eq!(runners(&pids).len(), 2);
+}
+
+#[test]
+fn a_signal_in_a_launch_ends_the_run_and_leaves_others_out() {
+    let call = Qnnscope::on(&runtime_247());
+    let running = in_the_second_launch(call, "-b cpu --launches 3 --duration 6s");
+    running.signal(Signal::INT);
+    let done = running.wait().expect(130).leaves_nothing_behind();
+    let run = done.first_run();
+    assert_eq!((&run["status"], &run["stopped_early"]), (&json!("ok"), &json!(true)));
+    assert_eq!(samples(&run).len(), 2);
+    let session = records(&done.home().join("session"));
+    assert_eq!(launches(&session), [(0, 0), (0, 1)]);
+    assert_eq!(count(&session, |event| matches!(event, Event::RunFinished { status: RunStatus::Stopped })), 1);
+}
+
+#[test]
+fn a_model_that_takes_long_to_load_is_loaded_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let library = model_library(dir.path(), "small_graph.c", &["BEHAVIOUR=dawdle"]);
+    let (call, pids) = counted("");
+    let done = call
+        .within(Duration::from_secs(90))
+        .run_json(&library, "-b cpu -n 60 --profiling-iterations 12 --record session")
+        .expect(0)
+        .leaves_nothing_behind();
+    let run = done.first_run();
+    assert_eq!(runners(&pids).len(), 1);
+    assert_eq!((samples(&run), &run["profiling"]["iterations"]), (vec![60], &json!(12)));
+    let note = run["latency_us"]["between_launches"]["note"].as_str().unwrap();
+    assert!(note.contains("loading took 1") && note.contains("--launches 3"), "{note}");
+    assert!(done.stderr.contains("in one launch") && done.stderr.contains("--launches"), "{}", done.stderr);
+}
+
+#[test]
+fn a_paced_run_counts_all_its_launches() {
+    let flags = "-b cpu --launches 2 -n 20 --rate 100 --profiling off --warmup 1";
+    let run = Qnnscope::on(&runtime_247()).run_json(&demo_float(), flags).expect(0).first_run();
+    assert_eq!((&run["pace"]["planned"], &run["pace"]["done"]), (&json!(20), &json!(20)));
+    assert_eq!(samples(&run), [10, 10]);
+    let ips = number(&run["throughput_ips"]);
+    assert!(ips <= 100.5 && ips > 30.0, "time between launches is in no throughput: {ips}");
+}
+
+#[test]
+fn sessions_of_earlier_versions_are_one_launch() {
+    for name in ["quiet-cpu-float.jsonl", "quiet-cpu-int8.jsonl"] {
+        let (document, text) = replayed(&repo("tests/data/sessions").join(name));
+        let run = &document["runs"][0];
+        let rows = run["latency_us"]["launches"].as_array().unwrap();
+        assert_eq!((rows.len(), &rows[0]["samples"]), (1, &run["latency_us"]["samples"]), "{name}");
+        assert_eq!((&rows[0]["p50"], &rows[0]["mean"]), (&run["latency_us"]["p50"], &run["latency_us"]["mean"]));
+        assert_eq!(run["latency_us"]["between_launches"]["launches"], 1);
+        assert_eq!(run["mode"]["launches"], json!({"planned": 1, "limit": 1, "seed": 0}));
+        assert!(!text.contains("launches"), "{text}");
+    }
+}
