@@ -38,6 +38,31 @@ fn a_run_on_the_device_gives_what_a_run_here_gives() {
 }
 
 #[test]
+fn launches_are_rounds_of_their_own_and_send_their_files_once() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let run = bench.run(&demo_int8(), "-b cpu --launches 3 -n 18 --warmup 1");
+    assert_eq!(run.done.code(), 0, "{}\n{:#?}", run.done.stderr, run.log());
+    let result = run.result();
+    assert_eq!((&result["status"], &result["latency_us"]["samples"]), (&"ok".into(), &18.into()));
+    let started: Vec<u64> =
+        run.all("launch_started").iter().map(|launch| launch["index"].as_u64().unwrap()).collect();
+    assert_eq!(started, [0, 1, 2]);
+    let samples: Vec<u64> = result["latency_us"]["launches"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|launch| launch["samples"].as_u64().unwrap())
+        .collect();
+    assert_eq!(samples, [6, 6, 6], "one round with clean inferences each");
+    assert!(number(&result["profiling"]["iterations"]) > 0.0, "the first launch has layer times");
+    assert_eq!((run.all("run_finished").len(), run.all("graph_composed").len()), (1, 1));
+    let sent: Vec<String> = run.log().into_iter().filter(|line| line.starts_with("sent ")).collect();
+    assert!(!sent[0].starts_with("sent 0 files") && sent[1..].iter().all(|line| line.starts_with("sent 0 files")));
+    assert_eq!(bench.tools_left(), "");
+    assert!(!bench.shell("ls /data/local/tmp/qnnscope").contains("run-"), "folders of launches are removed");
+}
+
+#[test]
 fn a_second_run_sends_nothing_and_clean_removes_all_of_ours() {
     let bench = Bench::new(Snapshot::Sm8650User);
     bench.shell("echo keep >/data/local/tmp/mine");

@@ -101,6 +101,20 @@ fn a_run_on_the_device_gives_what_a_run_here_gives() {
 }
 
 #[test]
+fn launches_are_processes_on_the_device() {
+    let bench = bench();
+    let run = run(&bench, &demo_float(), "-b cpu --launches 2 -n 10 --profiling-iterations 4 --warmup 1");
+    let result = ok(&run);
+    let launches = result["latency_us"]["launches"].as_array().unwrap();
+    assert_eq!(launches.iter().map(|launch| &launch["samples"]).collect::<Vec<_>>(), [&json!(5), &json!(5)]);
+    assert!(launches.iter().all(|launch| number(&launch["load_us"]) > 0.0), "{launches:?}");
+    assert_eq!((run.all("launch_started").len(), run.all("run_finished").len()), (2, 1));
+    assert_eq!(result["profiling"]["iterations"], 4);
+    nothing_is_left(&bench);
+    assert!(!bench.shell("ls /data/local/tmp/qnnscope").contains("run-"), "folders of launches are removed");
+}
+
+#[test]
 fn the_htp_of_this_processor_is_only_simulated() {
     let bench = bench();
     let run = run(&bench, &demo_int8(), "-b htp -n 6 --warmup 1 --perf-profile burst --vtcm-mb 4");

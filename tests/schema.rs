@@ -231,6 +231,7 @@ fn every_property_is_described_and_every_object_closed() {
         "inspect.schema.json",
         "check.schema.json",
         "compare.schema.json",
+        "bench-check.schema.json",
         "recommend.schema.json",
     ] {
         let schema: Value = serde_json::from_slice(&std::fs::read(repo("docs").join(name)).unwrap()).unwrap();

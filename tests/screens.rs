@@ -10,7 +10,7 @@ use qnnscope::app::{ColorDepth, Pane};
 use qnnscope::backends::{Backend, ProfilingLevel};
 use qnnscope::event::{
     Budget, CheckOutcome, CheckResult, CoolDown, CoolDownEnd, Cooling, CounterInfo, CounterSample, DeviceInfo,
-    DeviceKind, Event, Failure, InferenceBatch, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Metric,
+    DeviceKind, Event, Failure, InferenceBatch, Launches, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Metric,
     MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record, RunId, RunPlan, RunStatus, RuntimeInfo,
     SESSION_SCHEMA, SessionStarted, Stage,
 };
@@ -457,6 +457,41 @@ fn a_failure_says_what_why_and_next() {
     press(&session, &mut view, &[KeyAction::Redraw, KeyAction::Back]);
     screen!(failed_80x24, session, view, 80 x 24);
     screen!(failed_120x40, session, view, 120 x 40);
+}
+
+#[test]
+fn the_status_shows_the_launch_and_how_far_launches_lie_apart() {
+    let mut session = Session::new();
+    let mut shared = plan(Backend::Cpu);
+    shared.mode.launches = Launches { planned: 3, limit: 10, seed: 1 };
+    session.emit(Some(0), Event::RunStarted(Box::new(shared)));
+    let launch = |session: &mut Session, index: u32, base_us: u64| {
+        session.emit(Some(0), Event::LaunchStarted { index, of: 3, reason: None });
+        session.ready(0, Backend::Cpu, 60);
+        session.finalize(0);
+        session.emit(Some(0), Event::StageStarted { stage: Stage::Execute });
+        session.emit(Some(0), Event::PhaseStarted { phase: Phase::Clean, budget: Budget::Iterations(40) });
+        session.inferences(0, Phase::Clean, 0, 20, base_us);
+    };
+    launch(&mut session, 0, 1000);
+    let mut see = |session: &Session, wanted: &[&str], unwanted: &[&str]| {
+        for (width, height) in [(80, 24), (120, 40), (200, 60)] {
+            let screen = text(&render(session, &mut live_view(), width, height));
+            wanted.iter().for_each(|part| assert!(screen.contains(part), "no `{part}` in {screen}"));
+            unwanted.iter().for_each(|part| assert!(!screen.contains(part), "`{part}` in {screen}"));
+        }
+    };
+    see(&session, &["launch 1 of 3: clean", "20/40"], &["apart"]);
+    session.stage(0, Stage::Teardown, 900.0);
+    see(&session, &["launch 1 of 3: waits for its turn"], &["apart"]);
+    // The progress is that of the launch, and one that goes on is not held against those that have ended.
+    launch(&mut session, 1, 2000);
+    see(&session, &["launch 2 of 3: clean", "20/40", "50 %"], &["apart"]);
+    session.stage(0, Stage::Teardown, 900.0);
+    launch(&mut session, 2, 1000);
+    see(&session, &["launch 3 of 3: clean", "20/40", "% apart"], &[]);
+    session.emit(Some(0), Event::RunFinished { status: RunStatus::Ok });
+    see(&session, &["60 inferences of 3 launches"], &[]);
 }
 
 #[test]

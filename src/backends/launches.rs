@@ -2,6 +2,7 @@
 
 use super::ProfilingLevel;
 use super::qnn::runner::{RunTask, SlowLoad};
+use crate::analysis::launches::needs_more;
 use crate::event::{Budget, Driver, Event, Launches, LogSource, Phase, RunPlan, RunStatus};
 use crate::session::Gate;
 use crate::store::LatencyStats;
@@ -11,13 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A model that takes longer to load is loaded once, seconds, unless the user asks for a number of launches: three loads
-/// would take most of [`TIME_LIMIT`].
+/// would take most of the time that launches may take.
 const SLOW_LOAD_S: f64 = 10.0;
-/// No launch is added that would make a run take longer than this.
-const TIME_LIMIT: Duration = Duration::from_mins(1);
-/// Launches whose medians lie closer together than this share of the smallest one agree.
-const AGREEMENT: f64 = 0.03;
-
 /// A run on its way through its launches.
 #[derive(Debug)]
 pub(super) struct Course {
@@ -29,7 +25,6 @@ pub(super) struct Course {
     planned: u32,
     medians_us: Vec<f64>,
     spent: Duration,
-    longest: Duration,
     /// Why the next launch is made, if it was not planned at first.
     reason: Option<String>,
 }
@@ -45,7 +40,6 @@ impl Course {
             planned,
             medians_us: Vec::new(),
             spent: Duration::ZERO,
-            longest: Duration::ZERO,
             reason: None,
         }
     }
@@ -92,7 +86,6 @@ impl Course {
     /// Takes in what came of a launch that took so long; true if another one follows.
     pub(super) fn goes_on(&mut self, launch: &Launched, took: Duration) -> bool {
         self.spent += took;
-        self.longest = self.longest.max(took);
         self.medians_us.extend(launch.clean.percentile_us(50.0));
         if launch.status != RunStatus::Ok || launch.made_all {
             return false;
@@ -100,10 +93,12 @@ impl Course {
         if self.made < self.planned {
             return true;
         }
-        if !self.plan.is_automatic() || self.made >= self.plan.limit || self.spent + self.longest > TIME_LIMIT {
+        // Without a median of each there is nothing to agree on.
+        let has_medians = self.medians_us.len() == self.made as usize;
+        if !self.plan.is_automatic() || self.made >= self.plan.limit || !has_medians {
             return false;
         }
-        self.reason = disagreement(&self.medians_us);
+        self.reason = needs_more(&self.medians_us, self.spent).map(|why| why.to_string());
         self.planned += u32::from(self.reason.is_some());
         self.reason.is_some()
     }
@@ -126,15 +121,6 @@ impl Turns {
             runs.swap(last, usize::try_from(at).unwrap_or(last));
         }
     }
-}
-
-/// Why launches with these medians do not agree, if they do not.
-fn disagreement(medians_us: &[f64]) -> Option<String> {
-    let least = medians_us.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = medians_us.iter().copied().fold(0.0, f64::max);
-    let spread = (most - least) / least;
-    (medians_us.len() > 1 && spread > AGREEMENT)
-        .then(|| format!("the medians of {} launches differ by {:.0} %", medians_us.len(), spread * 100.0))
 }
 
 /// The part of a budget that launch `index` of `of` has; a later one has as much as a usual one.

@@ -76,7 +76,7 @@ fn confirm() -> Result<(), CliError> {
 }
 
 /// Puts the bundled model into the data folder, unless it is there already.
-fn unpack() -> Result<PathBuf, CliError> {
+pub fn unpack() -> Result<PathBuf, CliError> {
     let folder = Env::from_process().data_dir.ok_or(RuntimeError::NoDataDir)?.join("demo");
     let path = folder.join(MODEL_NAME);
     if std::fs::read(&path).is_ok_and(|bytes| bytes == MODEL) {

@@ -10,8 +10,14 @@ use crate::report::{ResultDocument, cool_down_text, text_report};
 use crate::store::{Run, Store};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use std::cell::Cell;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::Duration;
 use tokio::sync::watch;
+
+/// Launches up to which each has a line of its own.
+const LINES: u32 = 10;
 
 /// Makes the runs and prints what came out.
 pub fn run(requests: &[RunRequest], limits: Limits, output: &OutputOptions) -> Result<u8, CliError> {
@@ -19,7 +25,38 @@ pub fn run(requests: &[RunRequest], limits: Limits, output: &OutputOptions) -> R
 }
 
 async fn session(requests: &[RunRequest], limits: Limits, output: &OutputOptions) -> Result<u8, CliError> {
-    let (mut hub, source) = setup::open_session(output.record.as_deref()).await?;
+    let Measured { store, interrupted, record_error } =
+        measure(requests, limits, output.record.as_deref(), None).await?;
+    if output.json {
+        print_json(&ResultDocument::new(&store))?;
+    } else {
+        print(&text_report(&store))?;
+    }
+    if let Some(error) = record_error {
+        say(&format!("error: {error}\n  next: the figures above are whole; free some space and record again"));
+        return Ok(FAILED);
+    }
+    Ok(if interrupted { INTERRUPTED } else { exit_status(&store) })
+}
+
+/// What came of runs.
+pub struct Measured {
+    /// Their figures.
+    pub store: Store,
+    /// True if the user ended them.
+    pub interrupted: bool,
+    /// Why recording stopped, if it did.
+    pub record_error: Option<String>,
+}
+
+/// Makes the runs with progress on stderr; a signal ends them, and so does the end of the time `limit`.
+pub async fn measure(
+    requests: &[RunRequest],
+    limits: Limits,
+    record: Option<&Path>,
+    limit: Option<Duration>,
+) -> Result<Measured, CliError> {
+    let (mut hub, source) = setup::open_session(record).await?;
     let (stop, stopped) = watch::channel(false);
     let mut store = Store::new();
     let mut progress = Progress::new();
@@ -37,22 +74,23 @@ async fn session(requests: &[RunRequest], limits: Limits, output: &OutputOptions
             store.apply(&record);
         }
     };
-    let interrupted = tokio::select! {
-        ((), ()) = async { tokio::join!(runs, fold) } => false,
-        () = interrupts(&stop) => true,
+    let asked = Cell::new(false);
+    let alarm = async {
+        match limit {
+            Some(limit) => tokio::time::sleep(limit).await,
+            None => std::future::pending().await,
+        }
+        let _ = stop.send(true);
+        std::future::pending::<()>().await;
     };
+    tokio::select! {
+        ((), ()) = async { tokio::join!(runs, fold) } => {}
+        () = interrupts(&stop, &asked) => {}
+        () = alarm => {}
+    }
     progress.finish();
-    let interrupted = interrupted || *stop.borrow();
-    if output.json {
-        print_json(&ResultDocument::new(&store))?;
-    } else {
-        print(&text_report(&store))?;
-    }
-    if let Some(error) = hub.record_error() {
-        say(&format!("error: {error}\n  next: the figures above are whole; free some space and record again"));
-        return Ok(FAILED);
-    }
-    Ok(if interrupted { INTERRUPTED } else { exit_status(&store) })
+    let record_error = hub.record_error().map(ToString::to_string);
+    Ok(Measured { store, interrupted: asked.get(), record_error })
 }
 
 /// Prints to stdout; a reader that went away is no error.
@@ -72,8 +110,9 @@ pub fn print_json(document: &impl Serialize) -> Result<(), CliError> {
 }
 
 /// The first signal asks the run to stop, with its figures kept; the second one ends at once.
-async fn interrupts(stop: &watch::Sender<bool>) {
+async fn interrupts(stop: &watch::Sender<bool>, asked: &Cell<bool>) {
     signal().await;
+    asked.set(true);
     say("stopping; once more to end at once");
     let _ = stop.send(true);
     signal().await;
@@ -121,7 +160,7 @@ impl Progress {
     fn new() -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new_spinner();
-            bar.enable_steady_tick(std::time::Duration::from_millis(120));
+            bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
         Self { bar, backend: String::new(), backends: Vec::new(), launch: String::new(), pausing: false }
@@ -146,7 +185,8 @@ impl Progress {
                 }
                 self.launch = if *of > 1 { format!(" {}/{of}", index + 1) } else { String::new() };
                 let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
-                if *of > 1 {
+                // Of many, a bar says enough.
+                if (2..=LINES).contains(of) {
                     self.line(&format!("{}: launch {} of {of}{why}", self.backend, index + 1));
                 }
             }

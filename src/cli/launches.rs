@@ -2,15 +2,18 @@
 
 use super::CliError;
 use super::modes::ModeOptions;
+use crate::analysis::launches::{FIRST_LAUNCHES, MOST_LAUNCHES};
 use crate::event::{Budget, Launches};
 
-/// Launches when nothing is said: the fewest whose differences say something.
-const PLANNED: u32 = 3;
+/// Launches when nothing is said.
+#[expect(clippy::cast_possible_truncation, reason = "a handful")]
+const PLANNED: u32 = FIRST_LAUNCHES as u32;
 /// Launches that there may be when they disagree.
-const MOST: u32 = 10;
-/// Inferences that a launch should have, for a median that is not chance.
+#[expect(clippy::cast_possible_truncation, reason = "a handful")]
+const MOST: u32 = MOST_LAUNCHES as u32;
+/// Inferences that each launch should have, for a median that is not chance; fewer in all are a quick look.
 const INFERENCES: u64 = 10;
-/// Time that a launch should have for the same, seconds.
+/// Time that each should have for the same, seconds.
 const SECONDS: f64 = 0.1;
 
 /// The launches of runs with this budget.
@@ -30,13 +33,13 @@ pub fn plan(options: &ModeOptions, budget: Budget, seed: u64) -> Result<Launches
         || options.sustained.is_some()
         || options.like.is_some()
         || !options.rate_sweep.is_empty();
-    let enough_for = match budget {
-        Budget::Iterations(all) => u32::try_from(all / INFERENCES).unwrap_or(PLANNED),
-        Budget::Seconds(seconds) if seconds < SECONDS * f64::from(PLANNED) => 1,
-        Budget::Seconds(_) | Budget::AtLeast { .. } => PLANNED,
+    let enough = match budget {
+        Budget::Iterations(all) => all >= INFERENCES * u64::from(PLANNED),
+        Budget::Seconds(seconds) => seconds >= SECONDS * f64::from(PLANNED),
+        Budget::AtLeast { .. } => true,
     };
-    let planned = if alone { 1 } else { enough_for.clamp(1, PLANNED) };
-    Ok(Launches { planned, limit: if planned > 1 { MOST } else { 1 }, seed })
+    let (planned, limit) = if enough && !alone { (PLANNED, MOST) } else { (1, 1) };
+    Ok(Launches { planned, limit, seed })
 }
 
 #[cfg(test)]
@@ -53,7 +56,7 @@ mod tests {
     #[test]
     fn inferences_are_shared_as_far_as_they_go() {
         let options = ModeOptions::default();
-        for (inferences, launches) in [(1, (1, 1)), (19, (1, 1)), (20, (2, 10)), (30, (3, 10)), (1 << 40, (3, 10))] {
+        for (inferences, launches) in [(1, (1, 1)), (29, (1, 1)), (30, (3, 10)), (1 << 40, (3, 10))] {
             assert_eq!(of(&options, Budget::Iterations(inferences)), launches, "{inferences}");
         }
         assert_eq!(of(&options, Budget::Seconds(0.2)), (1, 1));

@@ -1,8 +1,10 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
+mod bench_check;
 mod check;
 mod clean;
 mod compare;
+mod cores;
 mod counters;
 mod demo;
 mod devices;
@@ -83,6 +85,8 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Say which backend a model's graph speaks for, without running it
     Recommend(recommend::RecommendArgs),
+    /// Find out which differences between runs can be told on this machine or device: the same thing again and again
+    BenchCheck(bench_check::BenchCheckArgs),
     /// Find known failures in a log from anywhere: logcat, qnn-net-run, ONNX Runtime, ExecuTorch, LiteRT, AI Hub
     Diagnose(diagnose::DiagnoseArgs),
     /// Look at the SDK, libraries, variables, adb and devices: what works, what does not, and what to do about it
@@ -123,6 +127,7 @@ pub fn main() -> ExitCode {
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Compare(args)) => compare::compare(args),
         Some(Command::Recommend(args)) => recommend::recommend(args, &cli.global),
+        Some(Command::BenchCheck(args)) => bench_check::bench_check(args, &cli.global),
         Some(Command::Diagnose(args)) => diagnose::diagnose(args, &cli.global),
         Some(Command::Doctor(args)) => doctor::doctor(args, &cli.global),
         Some(Command::Explain(args)) => explain::explain(args),

@@ -1,6 +1,7 @@
 //! Options of a run, and the requests they become.
 
 use super::launches;
+use super::cores::{Cores, cores};
 use super::modes::{Asked, ModeOptions, Slot, positive};
 use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};
@@ -104,6 +105,10 @@ pub struct RunOptions {
     /// On a device, leave the system's own library folders out of the search paths
     #[arg(long, help_heading = "Options of runs on a device")]
     pub no_vendor_libs: bool,
+    /// Processor cores that the process running the model may use, such as 0-3,6; where launches fall on two levels, pinning
+    /// shows whether the placement of threads is why
+    #[arg(long, value_name = "CORES", value_parser = cores)]
+    pub pin: Option<Cores>,
     /// Longest time without progress before a run is given up, seconds
     #[arg(long, value_name = "S", default_value = "300", value_parser = seconds)]
     pub stage_timeout: f64,
@@ -228,6 +233,7 @@ impl RunOptions {
             log_level: self.log_level,
             allow_unknown_runtime: global.allow_unknown_runtime,
             slow_load: None,
+            pin: self.pin.clone().map(|pin| pin.0).unwrap_or_default(),
         };
         let plan = RunPlan {
             device: match site {

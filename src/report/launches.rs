@@ -1,8 +1,9 @@
 //! The launches of a run in the result document and in the text report.
 
 use super::layout::list;
+use crate::analysis::launches::{self as analysis, between_launches};
 use crate::event::{RunStatus, Stage};
-use crate::store::{Launch, LaunchFacts, Run};
+use crate::store::{Launch, LaunchFacts, PERCENTILES, Run};
 use crate::text::duration_text;
 use serde::Serialize;
 use std::fmt::Write;
@@ -30,6 +31,10 @@ pub(super) struct BetweenLaunches {
     launches: usize,
     planned: u32,
     spread_percent: Option<f64>,
+    deviation_percent: Option<f64>,
+    variance_share: Option<f64>,
+    known_to_percent: Option<f64>,
+    tells_percent: Option<f64>,
     note: Option<String>,
 }
 
@@ -73,12 +78,29 @@ fn load_us(facts: &LaunchFacts) -> Option<f64> {
 
 /// How they differ.
 pub(super) fn between(run: &Run) -> BetweenLaunches {
+    let seen = between_launches(&run.clean);
+    let of = |figure: fn(&analysis::BetweenLaunches) -> f64| seen.as_ref().map(figure);
     BetweenLaunches {
         launches: run.clean.launch_count(),
         planned: run.launches_planned,
-        spread_percent: spread_percent(run),
+        spread_percent: of(|seen| seen.spread_percent),
+        deviation_percent: of(|seen| seen.deviation_percent),
+        variance_share: seen.as_ref().and_then(|seen| seen.variance_share),
+        known_to_percent: of(|seen| seen.known_to_percent),
+        tells_percent: seen.as_ref().and_then(|seen| seen.tells_percent),
         note: note(run),
     }
+}
+
+/// 95 % intervals of [`PERCENTILES`]: from all launches where there are several, for what single inferences vary by says
+/// nothing about the next process; else from order statistics. A bound is `None` where too little supports it.
+pub(super) fn intervals(run: &Run) -> [(Option<f64>, Option<f64>); PERCENTILES.len()] {
+    const NAMES: [&str; PERCENTILES.len()] = ["p50", "p90", "p95", "p99", "p999"];
+    if run.clean.launch_count() < 2 {
+        return PERCENTILES.map(|percent| run.clean.percentile(percent).ci95_us);
+    }
+    let of_all = between_launches(&run.clean).map(|seen| seen.ci95).unwrap_or_default();
+    NAMES.map(|name| of_all.get(name).map_or((None, None), |[low, high]| (Some(*low), Some(*high))))
 }
 
 /// Largest median of a launch against the smallest, per cent; `None` below two. One that still measures is left out.
@@ -96,7 +118,8 @@ pub fn spread_percent(run: &Run) -> Option<f64> {
 fn note(run: &Run) -> Option<String> {
     let (planned, made) = (run.plan.mode.launches.planned as usize, run.launches.len());
     if made > planned {
-        return Some(format!("{planned} launches were planned; more were made because their medians differ"));
+        let why = run.launches.last().and_then(|launch| launch.reason.as_deref()).unwrap_or("more were asked for");
+        return Some(format!("{planned} launches were planned and {made} made: {why}"));
     }
     if made < planned && run.status() == Some(RunStatus::Ok) {
         let load = run.launches[0].stages.iter().filter(|time| time.stage.is_reported() && time.stage < Stage::FirstInference);
@@ -122,8 +145,16 @@ pub(super) fn text(out: &mut String, run: &Run) {
         .iter()
         .map(|launch| launch.figures.percentile_us(50.0).map_or_else(|| "–".to_owned(), duration_text))
         .collect();
-    let apart = spread_percent(run).map_or_else(String::new, |percent| format!("; they differ by {percent:.1} %"));
-    list(out, &format!("  {} launches", measured.len()), &[format!("p50 {}{apart}", medians.join(", "))]);
+    list(out, &format!("  {} launches", measured.len()), &[format!("p50 {}", medians.join(", "))]);
+    let Some(seen) = between_launches(&run.clean) else { return };
+    let tells = seen.tells_percent.map_or_else(String::new, |percent| {
+        format!("; with as many launches a difference of {percent:.1} % to another run can be told")
+    });
+    let _ = writeln!(
+        out,
+        "  they lie {:.1} % apart, so the median is known to ±{:.1} %{tells}",
+        seen.spread_percent, seen.known_to_percent
+    );
 }
 
 /// ` of launch 2 of 3`, where there are several.

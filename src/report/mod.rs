@@ -1,5 +1,6 @@
 //! Reports: pure functions of the store.
 
+mod bench_check;
 pub mod comparison;
 mod counters;
 mod devices;
@@ -15,6 +16,7 @@ mod result;
 mod text;
 mod verdicts;
 
+pub use bench_check::{BENCH_CHECK_SCHEMA, BenchCheckDocument, FEWEST as FEWEST_LAUNCHES, bench_check_text};
 pub use counters::{CounterRow, CountersDocument, SamplingDocument, counters_text};
 pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
 pub use doctor::{DoctorDocument, doctor_text};

@@ -438,7 +438,7 @@ fn latency(run: &Run) -> Latency {
         p999: percentiles[4].value_us,
         max: clean.max_us(),
         samples: clean.count(),
-        ci95: NAMES.into_iter().zip(percentiles).map(|(name, p)| (name, [p.ci95_us.0, p.ci95_us.1])).collect(),
+        ci95: NAMES.into_iter().zip(launches::intervals(run)).map(|(name, (low, high))| (name, [low, high])).collect(),
         warmup_mean: warmup.mean_us(),
         series: Series::of(clean),
         launches: launches::launches(run),

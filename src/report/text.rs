@@ -147,7 +147,7 @@ fn latency(out: &mut String, run: &Run) {
         duration_text(min),
         duration_text(max)
     );
-    for percent in PERCENTILES {
+    for (percent, interval) in PERCENTILES.into_iter().zip(launches::intervals(run)) {
         let p = clean.percentile(percent);
         let bound = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), duration_text);
         match p.value_us {
@@ -156,8 +156,8 @@ fn latency(out: &mut String, run: &Run) {
                     out,
                     "  p{percent:<5} {:>10}   95 % interval {} to {}",
                     duration_text(value),
-                    bound(p.ci95_us.0),
-                    bound(p.ci95_us.1)
+                    bound(interval.0),
+                    bound(interval.1)
                 );
             }
             None => {

@@ -115,6 +115,7 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
         log_level: options.log_level,
         allow_unknown_runtime: false,
         slow_load: None,
+        pin: Vec::new(),
     };
     Ok(Prepared { task, lines })
 }

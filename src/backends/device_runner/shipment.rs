@@ -187,6 +187,7 @@ mod tests {
             log_level: LogLevel::Error,
             allow_unknown_runtime: false,
             slow_load: None,
+            pin: Vec::new(),
         }
     }
 

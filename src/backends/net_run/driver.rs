@@ -194,6 +194,11 @@ impl NetRun<'_> {
             let why = "qnn-net-run writes a log for every round, and each is removed when it was read";
             settings.push(no_effect("--save-profile-log", crate::event::clean_text(&path.to_string_lossy()), why));
         }
+        if !self.task.pin.is_empty() {
+            let cores = self.task.pin.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+            let why = "qnn-net-run has no option for it; a qnnscope built for the device has: --runner FILE";
+            settings.push(no_effect("--pin", cores, why));
+        }
         settings.push(priority_outcome(facts.root));
         settings
     }

@@ -144,6 +144,9 @@ pub struct RunTask {
     /// What to do where loading takes long, if `budget` is a share of what is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_load: Option<SlowLoad>,
+    /// Processor cores that the runner may use; all if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pin: Vec<usize>,
 }
 
 /// All inferences of a run, for a launch that makes them alone because another would take long to load.

@@ -14,6 +14,7 @@ pub mod measure;
 mod model;
 mod outputs;
 mod phases;
+mod pin;
 mod probe;
 mod run;
 mod run_log;

@@ -5,6 +5,7 @@ use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
 use super::inputs;
 use super::inspect::with_order;
 use super::measure::{self, Loop};
+use super::pin;
 use super::model::{identify_model, open_library, open_system};
 use super::run_log::{RunLog, timed};
 use crate::backends::qnn::api::{
@@ -67,6 +68,9 @@ struct Ready {
 impl Stages<'_> {
     fn run(&mut self, task: &RunTask, stop: &AtomicBool) -> Result<(), Failed> {
         self.memory(MemoryMark::BeforeLoad);
+        if !task.pin.is_empty() {
+            self.emitter.event(Event::SettingApplied(pin::pin(&task.pin)));
+        }
         let (model, bytes) = self.stage(Stage::Prepare, || identify_model(&task.model))?;
         let resolved = settings::resolve(&task.settings, task.backend)?;
         for setting in &resolved.settled {

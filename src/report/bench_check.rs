@@ -1,0 +1,179 @@
+//! Which differences can be told on a machine or device: `qnnscope.bench-check/1` and its text.
+
+use crate::analysis::launches::{between_launches, difference, launches_to_tell, minimal_difference};
+use crate::store::{Run, Store};
+use crate::text::duration_text;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Schema of the document.
+pub const BENCH_CHECK_SCHEMA: &str = "qnnscope.bench-check/1";
+/// Launches of a side that are looked at.
+const SIDES: [usize; 4] = [3, 6, 10, 20];
+/// Differences that are looked at, per cent.
+const DIFFERENCES: [f64; 5] = [1.0, 2.0, 5.0, 10.0, 30.0];
+/// Launches of a side where launches of the same thing are held against each other.
+const GROUP: usize = 3;
+/// Fewest launches that say something about launches.
+pub const FEWEST: usize = GROUP;
+
+/// What a machine or device can tell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BenchCheckDocument {
+    schema: &'static str,
+    tool_version: &'static str,
+    device: String,
+    backend: &'static str,
+    simulated: bool,
+    model: String,
+    model_sha256: Option<String>,
+    build_id: Option<String>,
+    inferences_per_launch: u64,
+    medians_us: Vec<f64>,
+    seconds: f64,
+    seconds_per_launch: f64,
+    spread_percent: Option<f64>,
+    deviation_percent: Option<f64>,
+    variance_share: Option<f64>,
+    tells: Vec<Tells>,
+    takes: Vec<Takes>,
+    equal_sides: Option<EqualSides>,
+}
+
+/// What so many launches of each side tell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Tells {
+    launches: usize,
+    difference_percent: f64,
+    seconds: f64,
+}
+
+/// What it takes to tell a difference.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Takes {
+    difference_percent: f64,
+    launches: Option<usize>,
+    seconds: Option<f64>,
+}
+
+/// Groups of launches held against each other: none of them should be told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+struct EqualSides {
+    launches: usize,
+    pairs: usize,
+    told_apart: usize,
+}
+
+impl BenchCheckDocument {
+    /// The document of the one run in the store; `None` where it has fewer than [`FEWEST`] launches with a median.
+    pub fn new(store: &Store) -> Option<Self> {
+        let run = store.runs().first()?;
+        let measured = run.clean.launches();
+        // The last one may have been cut off.
+        let usual = measured.iter().map(|launch| launch.figures.count).max()?;
+        let whole = measured.iter().filter(|launch| launch.figures.count * 2 > usual);
+        let medians_us: Vec<f64> = whole.filter_map(|launch| launch.figures.percentile_us(50.0)).collect();
+        if medians_us.len() < FEWEST {
+            return None;
+        }
+        let seconds = seconds(store, run);
+        let each = seconds / run.launches.len() as f64;
+        let both = |launches: usize| 2.0 * launches as f64 * each;
+        let seen = between_launches(&run.clean);
+        let tells = |launches| {
+            let difference_percent = 100.0 * minimal_difference(&medians_us, launches)?;
+            Some(Tells { launches, difference_percent, seconds: both(launches) })
+        };
+        let takes = |difference_percent: f64| {
+            let launches = launches_to_tell(&medians_us, &medians_us, difference_percent / 100.0);
+            Takes { difference_percent, launches, seconds: launches.map(both) }
+        };
+        Some(Self {
+            schema: BENCH_CHECK_SCHEMA,
+            tool_version: env!("CARGO_PKG_VERSION"),
+            device: run.plan.device.clone(),
+            backend: run.plan.backend.name(),
+            simulated: run.plan.simulated,
+            model: run.plan.model.clone(),
+            model_sha256: run.model.as_ref().map(|model| model.sha256.clone()),
+            build_id: run.runtime.as_ref().and_then(|runtime| runtime.build_id.clone()),
+            inferences_per_launch: usual,
+            seconds,
+            seconds_per_launch: each,
+            spread_percent: seen.as_ref().map(|seen| seen.spread_percent),
+            deviation_percent: seen.as_ref().map(|seen| seen.deviation_percent),
+            variance_share: seen.and_then(|seen| seen.variance_share),
+            tells: SIDES.into_iter().filter_map(tells).collect(),
+            takes: DIFFERENCES.into_iter().map(takes).collect(),
+            equal_sides: equal_sides(&medians_us),
+            medians_us,
+        })
+    }
+}
+
+/// Time from the start of the run to its end.
+fn seconds(store: &Store, run: &Run) -> f64 {
+    run.ended_us.unwrap_or_else(|| store.now_us()).saturating_sub(run.started_us) as f64 / 1e6
+}
+
+/// Every group of launches that follow each other, held against every other one.
+fn equal_sides(medians_us: &[f64]) -> Option<EqualSides> {
+    let groups: Vec<&[f64]> = medians_us.chunks_exact(GROUP).collect();
+    let pairs = groups.iter().enumerate().flat_map(|(at, one)| groups[at + 1..].iter().map(move |other| (one, other)));
+    let told: Vec<bool> =
+        pairs.filter_map(|(one, other)| difference(one, other).map(|found| found.told)).collect();
+    let told_apart = told.iter().filter(|told| **told).count();
+    (!told.is_empty()).then_some(EqualSides { launches: GROUP, pairs: told.len(), told_apart })
+}
+
+/// The document for people.
+pub fn bench_check_text(document: &BenchCheckDocument) -> String {
+    let mut out = String::new();
+    let simulated = if document.simulated { " [simulated]" } else { "" };
+    let _ = writeln!(
+        out,
+        "{} on {} of {}{simulated}: {} launches of {} inferences in {:.0} s",
+        document.model,
+        document.backend,
+        document.device,
+        document.medians_us.len(),
+        document.inferences_per_launch,
+        document.seconds
+    );
+    let least = document.medians_us.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = document.medians_us.iter().copied().fold(0.0, f64::max);
+    let _ = write!(out, "medians of launches: {} to {}", duration_text(least), duration_text(most));
+    if let Some((spread, deviation)) = document.spread_percent.zip(document.deviation_percent) {
+        let _ = write!(out, ", {spread:.1} % apart, standard deviation {deviation:.1} %");
+    }
+    if let Some(share) = document.variance_share {
+        let _ = write!(out, "; {:.0} % of the variance is between launches", share * 100.0);
+    }
+    let _ = writeln!(out, "\n\n  {:<24}{:<24}time for two sides", "launches of each side", "tell a difference of");
+    for row in &document.tells {
+        let percent = format!("{:.1} %", row.difference_percent);
+        let _ = writeln!(out, "  {:<24}{percent:<24}{}", row.launches, time(row.seconds));
+    }
+    let _ = writeln!(out, "\n  {:<24}{:<24}time for two sides", "a difference of", "takes launches");
+    for row in &document.takes {
+        let percent = format!("{} %", row.difference_percent);
+        let launches = row.launches.map_or_else(|| "more than 100".to_owned(), |launches| launches.to_string());
+        let _ = writeln!(
+            out,
+            "  {percent:<24}{launches:<24}{}",
+            row.seconds.map_or_else(|| "–".to_owned(), time)
+        );
+    }
+    if let Some(equal) = &document.equal_sides {
+        let _ = writeln!(
+            out,
+            "\nA/A: {} pairs of {} launches each of the same thing: {} told apart",
+            equal.pairs, equal.launches, equal.told_apart
+        );
+    }
+    out
+}
+
+fn time(seconds: f64) -> String {
+    if seconds < 90.0 { format!("{seconds:.0} s") } else { format!("{:.1} min", seconds / 60.0) }
+}
