@@ -44,8 +44,7 @@ fn launches_are_rounds_of_their_own_and_send_their_files_once() {
     assert_eq!(run.done.code(), 0, "{}\n{:#?}", run.done.stderr, run.log());
     let result = run.result();
     assert_eq!((&result["status"], &result["latency_us"]["samples"]), (&"ok".into(), &18.into()));
-    let started: Vec<u64> =
-        run.all("launch_started").iter().map(|launch| launch["index"].as_u64().unwrap()).collect();
+    let started: Vec<u64> = run.all("launch_started").iter().map(|launch| launch["index"].as_u64().unwrap()).collect();
     assert_eq!(started, [0, 1, 2]);
     let samples: Vec<u64> = result["latency_us"]["launches"]
         .as_array()

@@ -246,7 +246,8 @@ fn a_launch_that_fails_drops_only_the_launches_of_its_run() {
 #[test]
 fn a_signal_while_the_second_launch_comes_up_keeps_the_first() {
     let (call, pids) = counted("[ $n = 2 ] && sleep 30");
-    let mut running = call.arg("run").arg(demo_float()).flags("--json -b cpu --launches 3 -n 30 --profiling off").start();
+    let mut running =
+        call.arg("run").arg(demo_float()).flags("--json -b cpu --launches 3 -n 30 --profiling off").start();
     running.until("the second runner", || (runners(&pids).len() == 2).then_some(()));
     running.signal(Signal::INT);
     let done = running.wait().expect(130).leaves_nothing_behind();

@@ -10,8 +10,8 @@ use qnnscope::app::{ColorDepth, Pane};
 use qnnscope::backends::{Backend, ProfilingLevel};
 use qnnscope::event::{
     Budget, CheckOutcome, CheckResult, CoolDown, CoolDownEnd, Cooling, CounterInfo, CounterSample, DeviceInfo,
-    DeviceKind, Event, Failure, InferenceBatch, Launches, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Metric,
-    MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record, RunId, RunPlan, RunStatus, RuntimeInfo,
+    DeviceKind, Event, Failure, InferenceBatch, Launches, LogLevel, LogLine, LogSource, MemoryMark, MemorySample,
+    Metric, MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record, RunId, RunPlan, RunStatus, RuntimeInfo,
     SESSION_SCHEMA, SessionStarted, Stage,
 };
 use qnnscope::models::{DataType, Graph, ModelFormat, Op, Quantization, Tensor, TensorKind};

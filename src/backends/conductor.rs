@@ -174,13 +174,7 @@ impl Conductor {
 
     /// Waits until the device of a run is as cool as before the first launch of all, if that is asked for. False if the user
     /// ended the run meanwhile.
-    async fn cool_down(
-        &self,
-        id: RunId,
-        request: &RunRequest,
-        later: bool,
-        stop: &mut watch::Receiver<bool>,
-    ) -> bool {
+    async fn cool_down(&self, id: RunId, request: &RunRequest, later: bool, stop: &mut watch::Receiver<bool>) -> bool {
         let Some(limit_s) = request.plan.mode.cool_down_s.filter(|_| later || id.0 > 0) else { return true };
         let pause = Pause {
             source: &self.source,

@@ -234,7 +234,10 @@ impl Progress {
                 self.line(&format!("{}: {}", line.level.short(), line.text));
             }
             Event::Failed(failure) => {
-                self.line(&format!("{}{}: failed in stage {}: {}", self.backend, self.launch, failure.stage, failure.message));
+                self.line(&format!(
+                    "{}{}: failed in stage {}: {}",
+                    self.backend, self.launch, failure.stage, failure.message
+                ));
                 if let Some(hint) = &failure.hint {
                     self.line(&format!("  next: {hint}"));
                 }

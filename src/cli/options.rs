@@ -1,7 +1,7 @@
 //! Options of a run, and the requests they become.
 
-use super::launches;
 use super::cores::{Cores, cores};
+use super::launches;
 use super::modes::{Asked, ModeOptions, Slot, positive};
 use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};

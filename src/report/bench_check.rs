@@ -120,8 +120,7 @@ fn seconds(store: &Store, run: &Run) -> f64 {
 fn equal_sides(medians_us: &[f64]) -> Option<EqualSides> {
     let groups: Vec<&[f64]> = medians_us.chunks_exact(GROUP).collect();
     let pairs = groups.iter().enumerate().flat_map(|(at, one)| groups[at + 1..].iter().map(move |other| (one, other)));
-    let told: Vec<bool> =
-        pairs.filter_map(|(one, other)| difference(one, other).map(|found| found.told)).collect();
+    let told: Vec<bool> = pairs.filter_map(|(one, other)| difference(one, other).map(|found| found.told)).collect();
     let told_apart = told.iter().filter(|told| **told).count();
     (!told.is_empty()).then_some(EqualSides { launches: GROUP, pairs: told.len(), told_apart })
 }
@@ -158,11 +157,7 @@ pub fn bench_check_text(document: &BenchCheckDocument) -> String {
     for row in &document.takes {
         let percent = format!("{} %", row.difference_percent);
         let launches = row.launches.map_or_else(|| "more than 100".to_owned(), |launches| launches.to_string());
-        let _ = writeln!(
-            out,
-            "  {percent:<24}{launches:<24}{}",
-            row.seconds.map_or_else(|| "–".to_owned(), time)
-        );
+        let _ = writeln!(out, "  {percent:<24}{launches:<24}{}", row.seconds.map_or_else(|| "–".to_owned(), time));
     }
     if let Some(equal) = &document.equal_sides {
         let _ = writeln!(

@@ -18,6 +18,7 @@ pub(super) struct LaunchResult {
     min: f64,
     p50: Option<f64>,
     p95: Option<f64>,
+    p99: Option<f64>,
     max: f64,
     load_us: Option<f64>,
     first_inference_us: Option<f64>,
@@ -60,6 +61,7 @@ fn row(launch: &Launch<'_>, facts: Option<&LaunchFacts>) -> LaunchResult {
         min: figures.min_us,
         p50: figures.percentile_us(50.0),
         p95: figures.percentile_us(95.0),
+        p99: figures.percentile_us(99.0),
         max: figures.max_us,
         load_us: facts.and_then(load_us),
         first_inference_us: facts.and_then(|facts| facts.first_us),
@@ -71,8 +73,7 @@ fn row(launch: &Launch<'_>, facts: Option<&LaunchFacts>) -> LaunchResult {
 /// Time from the start of loading to the first inference.
 fn load_us(facts: &LaunchFacts) -> Option<f64> {
     let loading = |stage: Stage| stage.is_reported() && stage < Stage::FirstInference;
-    let times: Vec<f64> =
-        facts.stages.iter().filter(|time| loading(time.stage)).map(|time| time.duration_us).collect();
+    let times: Vec<f64> = facts.stages.iter().filter(|time| loading(time.stage)).map(|time| time.duration_us).collect();
     (!times.is_empty()).then(|| times.iter().sum())
 }
 
@@ -122,7 +123,8 @@ fn note(run: &Run) -> Option<String> {
         return Some(format!("{planned} launches were planned and {made} made: {why}"));
     }
     if made < planned && run.status() == Some(RunStatus::Ok) {
-        let load = run.launches[0].stages.iter().filter(|time| time.stage.is_reported() && time.stage < Stage::FirstInference);
+        let load =
+            run.launches[0].stages.iter().filter(|time| time.stage.is_reported() && time.stage < Stage::FirstInference);
         let load_us: f64 = load.map(|time| time.duration_us).sum();
         return Some(format!(
             "loading took {}, so all inferences were made in one launch; --launches {planned} makes them in {planned}",

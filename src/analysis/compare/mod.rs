@@ -11,9 +11,9 @@ mod pool;
 mod precision;
 mod rows;
 mod side;
-mod told;
 #[cfg(test)]
 pub(crate) mod tests;
+mod told;
 
 pub use accuracy::{Accuracy, OutputAccuracy, OutputValues, accuracy, same_inputs};
 pub use align::{Key, Matched, align, without_numbers};

@@ -70,8 +70,7 @@ impl Rows<'_> {
     fn between(&self, statistic: Statistic, base: usize, column: usize) -> Result<Between, String> {
         let (one, two) = (self.values(statistic, base)?, self.values(statistic, column)?);
         let told = launches::difference(&one, &two).ok_or("the figures leave no ratio")?;
-        let launches_to_tell =
-            if told.told { None } else { launches::launches_to_tell(&one, &two, told.relative) };
+        let launches_to_tell = if told.told { None } else { launches::launches_to_tell(&one, &two, told.relative) };
         Ok(Between { interval: told.interval, told: told.told, launches_to_tell })
     }
 

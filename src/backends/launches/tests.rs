@@ -127,9 +127,8 @@ fn a_slow_load_makes_all_inferences_in_one_launch() {
 #[test]
 fn the_gate_keeps_the_end_and_what_was_said_before() {
     let gate = LaunchGate::new();
-    let log = |text: &str| {
-        Event::Log(crate::event::LogLine::new(crate::event::LogLevel::Warning, LogSource::Qnnscope, text))
-    };
+    let log =
+        |text: &str| Event::Log(crate::event::LogLine::new(crate::event::LogLevel::Warning, LogSource::Qnnscope, text));
     gate.begin(&task(), false);
     assert!(gate.lets_pass(&log("hot")));
     let batch = |latency_ns| InferenceBatch {

@@ -137,7 +137,8 @@ fn intervals(out: &mut String, report: &ComparisonReport) {
         let [low, high] = difference.within_ci95?;
         Some(format!("{} to {}", percent(low), percent(high)))
     };
-    if comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.difference.as_ref().and_then(within).is_some()) {
+    if comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.difference.as_ref().and_then(within).is_some())
+    {
         let base = comparison.baseline + 1;
         let _ = writeln!(out, "\nnot known: one launch; differences from {base} within it (95 %, block bootstrap)");
         list(out, report, within);
@@ -167,7 +168,8 @@ fn intervals(out: &mut String, report: &ComparisonReport) {
 
 /// Why nothing is told, and what would.
 fn not_told_apart(difference: &Difference) -> String {
-    let up_to = difference.up_to.map_or_else(String::new, |part| format!(": up to {}", percent(part).trim_start_matches('+')));
+    let up_to =
+        difference.up_to.map_or_else(String::new, |part| format!(": up to {}", percent(part).trim_start_matches('+')));
     let decide = match difference.launches_to_tell {
         Some(launches) => format!(" ({launches} launches of each would decide)"),
         None => String::new(),
@@ -184,9 +186,8 @@ fn needs_launches(cell: &Cell) -> bool {
 fn list(out: &mut String, report: &ComparisonReport, said: impl Fn(&Difference) -> Option<String>) {
     for row in &report.comparison.rows {
         let cells = row.cells.iter().enumerate();
-        let item = |(column, cell): (usize, &Cell)| {
-            Some(format!("{}: {}", column + 1, said(cell.difference.as_ref()?)?))
-        };
+        let item =
+            |(column, cell): (usize, &Cell)| Some(format!("{}: {}", column + 1, said(cell.difference.as_ref()?)?));
         let items: Vec<String> = cells.filter_map(item).collect();
         if !items.is_empty() {
             out.push_str(&wrapped(&format!("  {:<17} ", row.label), &" ".repeat(20), &items.join(";  "), WIDTH));

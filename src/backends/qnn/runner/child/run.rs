@@ -5,8 +5,8 @@ use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
 use super::inputs;
 use super::inspect::with_order;
 use super::measure::{self, Loop};
-use super::pin;
 use super::model::{identify_model, open_library, open_system};
+use super::pin;
 use super::run_log::{RunLog, timed};
 use crate::backends::qnn::api::{
     Backend as QnnBackend, ComposedGraph, Composition, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions,
