@@ -74,7 +74,9 @@ fn ways(few: usize, rest: usize) -> Vec<f64> {
     let most = few * rest;
     // table[i][u]: orders of i of the first side and j of the second, for j growing.
     let mut table = vec![vec![0.0; most + 1]; few + 1];
-    table.iter_mut().for_each(|row| row[0] = 1.0);
+    for row in &mut table {
+        row[0] = 1.0;
+    }
     for theirs in 1..=rest {
         for mine in 1..=few {
             // The largest value is one of the first side's, above all of the second's; or one of the second's.
