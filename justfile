@@ -23,3 +23,7 @@ demo:
 # All benchmarks; the machine must be idle
 bench:
     cargo bench
+
+# Draw the pictures of the documentation from real runs
+pictures:
+    scripts/pictures.sh

@@ -1,9 +1,13 @@
 //! Errors turned into what to do next: one place, one match.
 
+use crate::diagnosis::Fault;
 use crate::event::{Failure, Stage};
 
 /// What to do about a failed run, if something can be said without guessing at a cause that was not checked.
 pub fn for_failure(failure: &Failure) -> Option<String> {
+    if let Some(remedy) = Fault::of(failure).and_then(|fault| fault.remedy) {
+        return Some(remedy);
+    }
     let text = match (failure.stage, failure.call.as_str(), failure.code) {
         (Stage::LibraryLoad, "dlopen", None) if failure.message.contains("has no cpu backend") => {
             "take a runtime with this backend: `qnnscope runtime list` shows them, `qnnscope runtime install` gets \
@@ -27,8 +31,8 @@ pub fn for_failure(failure: &Failure) -> Option<String> {
             "this backend does not take the op with these types or shapes: quantise the model, or run another backend"
         }
         (Stage::Finalize, _, Some(1002)) => {
-            "the HTP compiler gave up; look for the op name in the log; float models need an SoC with fp16, such as \
-             --soc-model 57"
+            "the HTP compiler could not build the graph: `qnnscope check MODEL -b htp` asks it about each op; float models \
+             need a SoC with fp16, such as --soc-model 57"
         }
         (_, "SIGSEGV" | "SIGABRT" | "SIGBUS" | "SIGILL" | "SIGFPE", _) => {
             "the crash is in the vendor's libraries or the model library; --log-level debug shows their last steps"

@@ -549,8 +549,9 @@ fn places_that_cannot_be_written_are_bad_input() {
             .finish()
             .expect(2)
             .leaves_nothing_behind();
-        let error = done.first_run()["error"].clone();
-        assert!(error["message"].as_str().unwrap().contains(target.to_str().unwrap()), "{error}");
+        // What can be seen to be no folder is refused before the run.
+        let said = done.stderr.clone() + &done.text();
+        assert!(said.contains(target.to_str().unwrap()), "{said}");
     }
     assert_eq!(std::fs::read(&file).unwrap(), b"kept");
 }
@@ -591,4 +592,147 @@ fn files_without_an_end_are_refused() {
         let done = Qnnscope::on(&runtime_247()).run_json(&demo_float(), &format!("-n 1 {flags}")).expect(2);
         assert!(done.stderr.contains("/dev/zero") && done.stderr.contains("more than"), "{}", done.stderr);
     }
+}
+
+/// Neither stream may carry what a terminal obeys or shows in another order: C1 controls and bidirectional controls are as bad
+/// as escape.
+#[track_caller]
+fn printable(done: &Done) {
+    clean(done);
+    for text in [&done.text(), &done.stderr] {
+        let bad = |c: char| matches!(c, '\u{80}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        assert!(!text.contains(bad), "{text:?}");
+    }
+}
+
+/// C1, bidirectional and ordinary control characters.
+const HOSTILE: &str = "a\u{9b}31m\u{202e}b\u{2066}\u{61c}c";
+
+#[test]
+fn arguments_that_are_not_understood_are_echoed_clean() {
+    let with_lines = format!("{HOSTILE}\nerror: fake");
+    for arguments in [
+        vec![HOSTILE],
+        vec!["run", "x", "--backend", HOSTILE],
+        vec!["run", "x", "-n", &with_lines],
+        vec!["run", "x", &format!("--{HOSTILE}")],
+        vec!["explain", "--json", HOSTILE],
+        vec!["inspect", HOSTILE],
+        vec!["compare", HOSTILE, HOSTILE],
+        vec!["diagnose", HOSTILE],
+        vec!["profile-log", HOSTILE],
+        vec!["--theme", HOSTILE, "check", HOSTILE],
+        vec!["recommend", "x", "--soc", HOSTILE],
+        vec!["--adb-server", HOSTILE, "devices"],
+        vec!["--device", HOSTILE, "counters"],
+        vec!["connect", HOSTILE],
+        vec!["runtime", "install", "--wheel", HOSTILE],
+    ] {
+        let done = Qnnscope::on(&runtime_247()).env("ADB_SERVER_SOCKET", "tcp:127.0.0.1:9").args(&arguments).finish();
+        printable(&done);
+        assert!(matches!(done.code(), 1..=3), "{arguments:?}: {}", done.code());
+        assert!(!done.stderr.lines().any(|line| line == "error: fake"), "{}", done.stderr);
+    }
+    // Bytes that are no UTF-8 in an argument that is refused.
+    let bytes = OsString::from_vec(b"--a\x9b31m".to_vec());
+    printable(&Qnnscope::without_runtime().arg("run").arg(bytes).finish().expect(2));
+}
+
+#[test]
+fn comparisons_of_hostile_files_are_clean() {
+    let folder = Folder::new();
+    let done = Qnnscope::on(&runtime_247())
+        .run_json(&demo_float(), &format!("-n 3 --record {}", folder.path().join("s").display()))
+        .expect(0);
+    // What a hostile program would write: raw characters in the document, escapes in the session.
+    let model = demo_float().display().to_string();
+    let result =
+        done.text().replace(&model, HOSTILE).replace("Conv2d", &format!("Conv{HOSTILE}")).replace("v2.47", HOSTILE);
+    let escaped = "a\\u009b31m\\u202eb\\u001b[31m";
+    let session = std::fs::read_to_string(folder.path().join("s")).unwrap();
+    let session = session.replace(&model, escaped).replace("Conv2d", escaped).replace("v2.47", escaped);
+    let result = folder.file(format!("result{HOSTILE}.json"), result.as_bytes());
+    let session = folder.file(format!("session{HOSTILE}"), session.as_bytes());
+    for json in [true, false] {
+        let call = Qnnscope::without_runtime().arg("compare").arg(&result).arg(&session);
+        let done = if json { call.arg("--json") } else { call }.finish().expect(0);
+        printable(&done);
+        assert!(done.text().contains("31m"), "the text is there, without its controls");
+    }
+}
+
+#[test]
+fn names_in_a_model_are_clean_in_every_document() {
+    let folder = Folder::new();
+    let model = folder.path().join(format!("{HOSTILE}.dlc"));
+    std::fs::copy(demo_float(), &model).unwrap();
+    for command in ["inspect", "recommend", "check"] {
+        for json in [true, false] {
+            let call = Qnnscope::on(&runtime_247()).arg(command).arg(&model);
+            printable(&if json { call.arg("--json") } else { call }.finish());
+        }
+    }
+    printable(&Qnnscope::on(&runtime_247()).run_json(&model, "-n 1 --profiling off").expect(0));
+}
+
+#[test]
+fn too_few_open_files_are_reported_as_that() {
+    let installed = runtime_247();
+    let data = installed.parent().and_then(Path::parent).unwrap();
+    for limit in [6, 8, 10, 14, 20, 40] {
+        for line in ["run \"$2\" --json -n 1", "inspect \"$2\"", "runtime list", "doctor", "check \"$2\"", "devices"] {
+            let script = format!("ulimit -n {limit}; exec \"$1\" {line}");
+            let output = std::process::Command::new("sh")
+                .args(["-c", &script, "sh", env!("CARGO_BIN_EXE_qnnscope")])
+                .arg(demo_float())
+                .env("QNNSCOPE_DATA_DIR", data)
+                .env("ADB_SERVER_SOCKET", "tcp:127.0.0.1:9")
+                .output()
+                .unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(3), "{limit}, {line}: {stderr}");
+            assert!(stderr.contains(&format!("limit of open files is {limit}")), "{limit}, {line}: {stderr}");
+            assert!(stderr.contains("ulimit -n") && !stderr.contains("nothing installed"), "{limit}, {line}: {stderr}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_runtime_folder_that_cannot_be_read_is_not_taken_for_an_empty_one() {
+    // A circle of links cannot be read by anybody, root included.
+    let folder = Folder::new();
+    std::os::unix::fs::symlink("runtimes", folder.path().join("runtimes")).unwrap();
+    let done = Qnnscope::without_runtime()
+        .env("QNNSCOPE_DATA_DIR", folder.path())
+        .args(["run".as_ref(), demo_float().as_os_str()])
+        .finish()
+        .expect(3);
+    assert!(done.stderr.contains("cannot read") && !done.stderr.contains("nothing installed"), "{}", done.stderr);
+}
+
+#[test]
+fn an_answer_that_does_not_come_is_named_and_given_up() {
+    let folder = Folder::new();
+    // In the place of the runner: it neither answers nor ends.
+    let silent = folder.file("silent", b"#!/bin/sh\nexec sleep 600\n");
+    std::fs::set_permissions(&silent, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for command in ["inspect", "recommend", "check"] {
+        let done = Qnnscope::on(&runtime_247())
+            .env("QNNSCOPE_RUNNER", &silent)
+            .arg(command)
+            .arg(demo_float())
+            .args(["--timeout", "3"])
+            .finish()
+            .expect(1)
+            .leaves_nothing_behind();
+        assert!(done.stderr.contains("waiting for ") && done.stderr.contains("at most 3 s"), "{}", done.stderr);
+        assert!(
+            done.stderr.contains("gave no answer within 3 s") && done.stderr.contains("--timeout"),
+            "{}",
+            done.stderr
+        );
+    }
+    let done = Qnnscope::on(&runtime_247()).env("QNNSCOPE_RUNNER", &silent).flags("runtime list --timeout 3").finish();
+    assert!(done.expect(1).stderr.contains("waiting for the libraries"));
 }

@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use support::device::{Bench, Recorded};
 use support::virtual_device::Snapshot;
-use support::{Qnnscope, demo_int8, model_library, repo, runtime_247, schema};
+use support::{Qnnscope, demo_float, demo_int8, model_library, repo, runtime_247, schema};
 
 /// Build of the real libraries that the fake SDK has for the processor.
 const BUILD: &str = "v2.47.0.260601114230";
@@ -260,4 +260,90 @@ fn files_of_windows_are_checked_in_a_folder() {
     assert!(lacking["confirmed"] == true && lacking["confirm"].to_string().contains("libqnnhtpv73.cat"), "{lacking:#}");
     std::fs::write(folder.path().join("libqnnhtpv73.cat"), "x").unwrap();
     assert_eq!(check()["confirmed"], false);
+}
+
+#[test]
+fn a_run_that_was_ended_is_not_blamed_on_heat_of_the_day_before() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    bench.device.log("01-02 03:04:05.678   700   700 W thermal-engine: thermal mitigation severe: clock lowered");
+    failing_tool(&bench, "sleep 1; kill -9 $$", "", "", 1);
+    let run = bench.run(&demo_int8(), "-b cpu -n 3 --warmup 0");
+    assert_eq!(run.done.code(), 1, "{}", run.done.stderr);
+    assert_eq!(run.result()["error"]["call"], "SIGKILL", "{:#}", run.result()["error"]);
+    assert!(!run.logged("thermal mitigation"), "a line from before the run: {:#?}", run.log());
+    let causes = causes(&run);
+    assert!(causes.iter().all(|cause| cause["id"] != "thermal-throttling"), "{causes:#?}");
+}
+
+#[test]
+fn the_op_that_qnn_net_run_names_comes_first() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    sound_libraries(&bench, 75);
+    let log = "     0.0ms [ ERROR ]  <E> [4294967295] has incorrect Rank 6.
+     0.0ms [ ERROR ]  <E> QnnBackend_validateOpConfig failed 3110
+     0.0ms [ ERROR ]  <E> Failed to validate op d6_0_relu with error 0xc26
+[ ERROR ] QnnModel::addNode() validating node d6_0_relu failed.
+    72.6ms [ ERROR ] ComposeGraphs Failed with error = 1";
+    failing_tool(&bench, ":", log, "Graph Prepare failure", 14);
+    let run = bench.run(&demo_int8(), "-b htp -n 3 --warmup 0");
+    let op = run.result()["error"]["op"].clone();
+    assert_eq!((&op["name"], &op["reason"]), (&"d6_0_relu".into(), &"rank 6 is not taken".into()), "{op:#}");
+    assert_eq!(causes(&run)[0]["id"], "op-rank-unsupported");
+    assert!(run.done.stderr.contains("at op `d6_0_relu`: rank 6 is not taken"), "{}", run.done.stderr);
+}
+
+#[test]
+fn a_tool_for_another_processor_is_not_sent() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let own = bench.sdk.root().join("bin/aarch64-android/qnn-net-run");
+    let mut bytes = std::fs::read(&own).unwrap();
+    bytes.truncate(4 << 20);
+    // The machine of the ELF header: 243 is RISC-V.
+    (bytes[18], bytes[19]) = (243, 0);
+    bench.sdk.replace("bin/aarch64-android/qnn-net-run", &bytes);
+    let run = bench.run(&demo_int8(), "-b cpu -n 3 --warmup 0");
+    assert_eq!(run.done.code(), 2, "{}", run.done.stderr);
+    let error = run.result()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(error.contains("qnn-net-run cannot be used on") && error.contains("ELF machine 243"), "{error}");
+    assert!(run.all("files_sent").is_empty() && !bench.shell("ls /data/local/tmp").contains("qnnscope"));
+}
+
+#[test]
+fn a_tool_older_than_the_model_is_named_before_and_confirmed_after() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let log = "    20.1ms [ ERROR ] Failed to open Dlc\n    20.2ms [ ERROR ] Failed in composeGraphs()";
+    failing_tool(&bench, "# v2.25.0.240728104910_97711", log, "Graph Prepare failure", 14);
+    let run = bench.run(&demo_float(), "-b cpu -n 3 --warmup 0");
+    let warning = "qnn-net-run is v2.25.0.240728104910, libQnnCpu.so is v2.47.0.260601114230";
+    let at = |found: &dyn Fn(&str) -> bool| {
+        run.events.iter().position(|event| event["log"]["text"].as_str().is_some_and(found))
+    };
+    let warned = at(&|text| text.contains(warning));
+    let sent = at(&|text| text.starts_with("sent "));
+    assert!(warned.unwrap() < sent.unwrap(), "{:#?}", run.log());
+    assert!(run.done.stderr.contains(warning), "{}", run.done.stderr);
+    confirmed(&run, "dlc-sdk-newer", &["made the DLC, qnn-net-run is v2.25.0"]);
+}
+
+#[test]
+fn a_library_for_another_processor_is_the_only_cause() {
+    let bench = Bench::new(Snapshot::Sm8550Root);
+    let mut header = vec![0; 64];
+    header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    (header[16], header[18], header[20], header[52]) = (3, 62, 1, 64);
+    bench.shell("mkdir -p /data/local/tmp/app");
+    bench.device.write("/data/local/tmp/app/libQnnHtp.so", header);
+    let call = bench.on_device();
+    let path = call.home().join("pasted.log");
+    let log = "[ ERROR ] Unable to load backend. dlerror(): dlopen failed: library \"libc++.so.1\" not found: needed by libQnnHtp.so\n";
+    std::fs::write(&path, log).unwrap();
+    let call = call.arg("diagnose").arg(&path).args(["--json", "--check", "--files", "/data/local/tmp/app"]);
+    let document = call.finish().json();
+    let causes = document["causes"].as_array().unwrap();
+    let yes: Vec<&Value> = causes.iter().filter(|cause| cause["confirmed"] == true).map(|cause| &cause["id"]).collect();
+    assert_eq!(
+        (&causes[0]["id"], yes),
+        (&"wrong-elf-class".into(), vec![&Value::from("wrong-elf-class")]),
+        "{document:#}"
+    );
 }

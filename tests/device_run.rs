@@ -62,6 +62,19 @@ fn launches_are_rounds_of_their_own_and_send_their_files_once() {
 }
 
 #[test]
+fn what_is_on_the_device_is_nobody_elses_business() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let run = bench.start(&demo_float(), "-b cpu --duration 60");
+    run.until("inferences", |_| true);
+    let modes = bench.shell("cd /data/local/tmp && stat -c '%a %n' qnnscope qnnscope/run-*");
+    let lines: Vec<&str> = modes.lines().map(str::trim).collect();
+    assert_eq!(lines.len(), 2, "{modes}");
+    assert!(lines.iter().all(|line| line.starts_with("700 ")), "{modes}");
+    run.running.signal(rustix::process::Signal::INT);
+    assert_eq!(run.wait().done.code(), 130);
+}
+
+#[test]
 fn a_second_run_sends_nothing_and_clean_removes_all_of_ours() {
     let bench = Bench::new(Snapshot::Sm8650User);
     bench.shell("echo keep >/data/local/tmp/mine");

@@ -225,6 +225,18 @@ fn a_failed_run_is_diagnosed_from_its_own_log() {
     assert!(bare.causes.len() >= 2 && bare.causes[0].confidence <= 0.5, "{}", summary(&bare));
     assert_eq!(bare.causes[0].evidence[0].line, 0);
 
+    // Neither what makes a run slow nor the words of our own table of codes is a cause of a failure.
+    let hot = [(3, "thermal-engine: thermal mitigation severe: clock lowered")];
+    for call in ["SIGKILL", "adb", "identify"] {
+        let failure = Failure::new(Stage::Execute, call, "qnn-net-run was ended");
+        let diagnosis = diagnose_failure(&failure, hot.into_iter());
+        assert!(diagnosis.causes.iter().all(|cause| cause.id != "thermal-throttling"), "{}", summary(&diagnosis));
+    }
+    let mut refused = Failure::new(Stage::Compose, "backendValidateOpConfig", "op package validation failed");
+    (refused.code, refused.symbol) = (Some(3110), Some("QNN_OP_PACKAGE_ERROR_VALIDATION_FAILURE".to_owned()));
+    let diagnosis = diagnose_failure(&refused, std::iter::empty());
+    assert!(diagnosis.causes.iter().all(|cause| cause.id != "op-package-invalid"), "{}", summary(&diagnosis));
+
     let missing = Failure::new(
         Stage::LibraryLoad,
         "dlopen",

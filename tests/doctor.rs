@@ -91,7 +91,7 @@ fn with_nothing_at_all_nothing_can_run_and_each_absence_has_its_fix() {
     let told = Told::of(doctor(lonely(Qnnscope::without_runtime())), 1);
     assert_eq!((&told.0["can_run"], &told.0["backends_here"]), (&false.into(), &serde_json::json!([])));
     told.is("sdk", "sdk", "warning", &["QAIRT_SDK_ROOT"]);
-    told.is("sdk", "qnn-profile-viewer", "warning", &["neither in an SDK nor on PATH"]);
+    told.is("sdk", "qnn-profile-viewer", "ok", &["part of the SDK", "on PATH"]);
     told.is("runtime", "runtime", "problem", &["qnnscope runtime install"]);
     told.is("adb", "adb", "warning", &["install adb"]);
     told.is("adb", "devices", "warning", &["none is attached"]);
@@ -173,6 +173,7 @@ fn tools_are_started_with_a_limit_and_what_they_lack_is_named() {
     let told = Told::of(done.leaves_nothing_behind(), 0);
     told.is("sdk", "sdk", "ok", &["v2.47.0.260601114230", "x86_64-linux-clang"]);
     told.is("sdk", "qnn-net-run", "ok", &["v2.47.0.260601114230", "starts"]);
+    told.is("sdk", "versions", "ok", &["v2.47.0.260601114230"]);
     told.is("sdk", "converter", "warning", &["lacks the Python module qti.aisw", "envsetup.sh"]);
     told.is("sdk", "qnn-profile-viewer", "warning", &["did not end within"]);
     told.is("sdk", "qnn-context-binary-generator", "warning", &["lacks libc++.so.99", "apt-get install libc++1"]);

@@ -164,6 +164,11 @@ fn the_result_schema_refuses_other_documents() {
 fn a_failed_run_must_say_why() {
     let failed = Qnnscope::on(&runtime_247()).run_json(&demo_int8(), "--backend gpu -n 1").expect(1).json();
     keys_are_fixed(&RESULT, &failed);
+    let dir = tempfile::tempdir().unwrap();
+    let odd = model_library(dir.path(), "odd_graph.c", &["RANK6", "ASKS"]);
+    let refused = Qnnscope::on(&runtime_247()).run_json(&odd, "--backend htp -n 1").expect(1).json();
+    assert!(refused["runs"][0]["error"]["op"]["tensor"].is_object(), "{refused:#}");
+    keys_are_fixed(&RESULT, &refused);
     for (pointer, value) in [
         ("/runs/0/error", json!(null)),
         ("/runs/0/status", json!("ok")),

@@ -391,6 +391,7 @@ fn failed() -> Session {
             missing: false,
             bad_input: false,
             log_tail: log.map(str::to_owned).to_vec(),
+            refusal: None,
         })),
     );
     session.emit(Some(0), Event::RunFinished { status: RunStatus::Failed });

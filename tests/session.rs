@@ -160,7 +160,9 @@ fn events_come_in_order() {
 fn a_session_is_written_over_and_can_go_to_a_pipe() {
     let call = Qnnscope::on(&runtime_247());
     let session = call.home().join("session");
-    std::fs::write(&session, vec![b'x'; 5_000_000]).unwrap();
+    // An older session, longer than the new one and damaged.
+    let header = b"{\"event\":{\"session_started\":{\"schema\":\"qnnscope.session/1\"}}}\n";
+    std::fs::write(&session, [&header[..], &vec![b'x'; 5_000_000]].concat()).unwrap();
     let done = call.run_json(&demo_int8(), "-n 2 --profiling off --record session").expect(0);
     assert!(!replay(&session).2);
     drop(done);

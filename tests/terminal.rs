@@ -316,3 +316,71 @@ fn devices_come_and_go_on_the_start_screen() {
     terminal.keys("q");
     assert_eq!(terminal.end(), 0);
 }
+
+/// Closes the terminal of a run once it measures; returns the events of its session.
+fn after_the_terminal_closed(flags: &str) -> Vec<serde_json::Value> {
+    let home = tempfile::tempdir().unwrap();
+    let session = home.path().join("session");
+    let [program, runtime, model] =
+        [env!("CARGO_BIN_EXE_qnnscope").into(), support::runtime_247(), support::demo_float()]
+            .map(|path| path.display().to_string());
+    let command = format!(
+        "QNNSCOPE_DATA_DIR={home} ADB_SERVER_SOCKET=tcp:198.51.100.1:5037 exec '{program}' --runtime '{runtime}' run '{model}' -n \
+         100000000 --record '{session}' {flags}",
+        home = home.path().display(),
+        session = session.display()
+    );
+    let tmux = |arguments: &[&str]| {
+        let server = format!("qnnscope-{}-{}", std::process::id(), flags.len());
+        let mut tmux = std::process::Command::new("tmux");
+        tmux.args(["-L", &server, "-f", "/dev/null"]).args(arguments);
+        assert!(tmux.status().expect("tmux runs; install it: sudo apt-get install tmux").success());
+    };
+    tmux(&["new-session", "-d", "-x", "100", "-y", "30", &command]);
+    let events = || -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(&session).unwrap_or_default();
+        text.lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+            .map(|line| line["event"].clone())
+            .collect()
+    };
+    let begun = Instant::now();
+    while !events().iter().any(|event| event["inferences"]["phase"] == "clean") {
+        assert!(begun.elapsed() < PATIENCE, "no inference: {:?}", events().last());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    tmux(&["kill-server"]);
+    let begun = Instant::now();
+    while !support::processes_in(home.path()).is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "it goes on without its terminal");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let text = std::fs::read_to_string(&session).unwrap();
+    assert!(text.ends_with('\n'), "the last line is whole");
+    events()
+}
+
+#[test]
+fn a_closed_terminal_leaves_a_finished_session() {
+    for flags in ["", "--headless"] {
+        let events = after_the_terminal_closed(flags);
+        let ends: Vec<_> = events.iter().filter_map(|event| event.get("run_finished")).collect();
+        assert_eq!(ends, [&serde_json::json!({"status": "stopped"})], "{flags}");
+        let torn_down = events.iter().any(|event| event["stage_finished"]["stage"] == "teardown");
+        assert!(torn_down, "{flags}: the run was stopped in order");
+    }
+}
+
+#[test]
+fn leaving_the_view_stops_the_run_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("session");
+    let mut arguments = long_run().to_vec();
+    arguments.extend(["--record".to_owned(), session.display().to_string()]);
+    let mut terminal = Terminal::start(&arguments, 24, 80, &[]);
+    terminal.wait_for_text(A_LAYER);
+    terminal.keys("q");
+    assert_eq!(terminal.end(), 0);
+    let text = std::fs::read_to_string(&session).unwrap();
+    assert!(text.contains(r#"{"run_finished":{"status":"stopped"}}"#), "{}", text.lines().last().unwrap());
+}

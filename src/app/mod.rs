@@ -148,14 +148,14 @@ pub fn draw(frame: &mut ratatui::Frame<'_>, store: &Store, view: &View, theme: &
 }
 
 /// Runs the UI until the user leaves, a signal ends it, or (if asked for) the events end. The store comes back with
-/// everything that was folded into it.
+/// everything that was folded into it; what comes later is still in `events`.
 ///
 /// # Errors
 /// The terminal cannot be used, or the theme or the key file has a fault; the terminal is given back in every case.
 pub async fn run(
     options: AppOptions,
     store: Store,
-    events: Receiver<Record>,
+    events: &mut Receiver<Record>,
     requests: Sender<Request>,
 ) -> Result<Store, AppError> {
     let variable = |name: &str| std::env::var(name).ok();
@@ -214,7 +214,7 @@ impl App {
         })
     }
 
-    async fn run(&mut self, mut events: Receiver<Record>, exit_when_done: bool) -> Result<(), AppError> {
+    async fn run(&mut self, events: &mut Receiver<Record>, exit_when_done: bool) -> Result<(), AppError> {
         let mut keys = EventStream::new();
         let mut signals = Signals::new().map_err(AppError::Signals)?;
         let (listed, mut listings) = channel::<Listing>(4);
@@ -233,7 +233,7 @@ impl App {
                     Turn::Urgent
                 }
                 () = tokio::time::sleep_until(drawn + FRAME), if dirty => Turn::Changed,
-                record = events.recv(), if !self.view.over => self.fold(record, &mut events, exit_when_done),
+                record = events.recv(), if !self.view.over => self.fold(record, events, exit_when_done),
                 _ = tick.tick(), if running => Turn::Changed,
             };
             self.read_wanted(&listed);

@@ -4,6 +4,7 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::style::Color;
 use std::io::{self, Stdout, Write};
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -135,7 +136,8 @@ static HOOK: Once = Once::new();
 
 /// The terminal while it is ours. Dropping it gives the terminal back; so do a panic and [`Screen::suspend`].
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Never dropped: that would show the cursor, as [`restore`] does, but panic where the terminal is gone.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Screen {
@@ -154,7 +156,7 @@ impl Screen {
         });
         enter()?;
         match Terminal::new(CrosstermBackend::new(io::stdout())) {
-            Ok(terminal) => Ok(Self { terminal }),
+            Ok(terminal) => Ok(Self { terminal: ManuallyDrop::new(terminal) }),
             Err(error) => {
                 restore();
                 Err(error)

@@ -6,6 +6,7 @@ pub mod net_run;
 pub mod qnn;
 pub mod runtime;
 pub mod settings;
+pub mod stopped;
 
 pub use qnn_profile_log as profile_log;
 pub use qnnscope_core::{Backend, ProfilingLevel};

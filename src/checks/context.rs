@@ -2,7 +2,7 @@
 
 use super::scene::Scene;
 use super::verdict::Verdict;
-use crate::facts::{BuildId, build_id_in};
+use crate::facts::{BuildId, build_id_in, release};
 use crate::models::ModelFormat;
 
 /// Architecture that the binary was made for.
@@ -75,6 +75,24 @@ pub fn writer(scene: &Scene) -> Verdict {
 fn runtime(scene: &Scene) -> Option<BuildId> {
     let loaded = scene.about.runtime_build.as_deref().and_then(|build| build_id_in(build.as_bytes()));
     loaded.or_else(|| scene.library(scene.about.backend?.library())?.build)
+}
+
+/// Whether who reads the DLC is older than who made it.
+pub fn dlc_maker(scene: &Scene) -> Verdict {
+    let Some(maker) = &scene.dlc_maker else {
+        return Verdict::unknown("the DLC does not tell which SDK made it, or there is none to look at");
+    };
+    let library = |name: &str| Some((name.to_owned(), scene.library(name)?.build?));
+    let tool = scene.tool.clone().map(|build| ("qnn-net-run".to_owned(), build));
+    let backend = scene.about.backend.and_then(|backend| library(backend.library()));
+    let readers = [tool, library("libQnnModelDlc.so"), library("libQnnSystem.so"), backend];
+    let oldest = readers.into_iter().flatten().min_by_key(|(_, build)| build.release);
+    let runtime = || Some(("the runtime".to_owned(), runtime(scene)?));
+    let (Some((reader, build)), Some(made)) = (oldest.or_else(runtime), release(maker)) else {
+        return Verdict::unknown(format!("SDK {maker} made the DLC; the builds of who reads it are not known"));
+    };
+    let text = format!("SDK {maker} made the DLC, {reader} is {build}");
+    if made > build.release { Verdict::confirms(text) } else { Verdict::refutes(text) }
 }
 
 /// Whether the file is a context binary at all.

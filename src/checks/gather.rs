@@ -1,14 +1,15 @@
 //! Gathers what the checks look at: one look at the device, headers and build ids of the few libraries that matter, the model's
 //! own words. What cannot be told stays unknown with its reason.
 
+use super::libraries::machine;
 use super::scene::{About, FileFacts, Read, Scene, numbered};
 use crate::backends::Backend;
 use crate::devices::{Device, Root};
 use crate::facts::{
-    DSP_FOLDERS, DspLook, LIBRARY_FOLDERS, LinkSearch, build_id_of, context_text, details, look, missing_libraries,
-    read_elf,
+    DSP_FOLDERS, DspLook, ElfFacts, LIBRARY_FOLDERS, LinkSearch, Wanted, absent, build_id_of, context_text, details,
+    is_glibc, look, missing_libraries, own_folders, read_elf,
 };
-use crate::models::{ModelFormat, identify_for};
+use crate::models::{ModelFormat, dlc_sdk_version, identify_for};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,9 @@ const NAMES: [&str; 7] = [
     "libQnnGpu.so",
     "libQnnModelDlc.so",
 ];
+
+/// Needed libraries that are looked for on a device.
+const MOST_WANTED: usize = 64;
 
 /// Looks at `device` (this machine too) and at the files of this machine that were sent to it.
 pub async fn gather(about: About, device: &Device) -> Scene {
@@ -47,9 +51,11 @@ pub async fn gather(about: About, device: &Device) -> Scene {
     // Files of this machine: off the event loop, since libraries have a hundred megabytes.
     let told = tokio::task::spawn_blocking(move || {
         let missing = is_here.then(|| missing_here(&about, &files));
-        (model_text(&about), model_kind(&about), missing)
+        (model_text(&about), model_kind(&about), dlc_maker(&about), tool_build(&about), missing)
     });
-    if let Ok((context, kind, missing)) = told.await {
+    if let Ok((context, kind, dlc_maker, tool, missing)) = told.await {
+        scene.dlc_maker = dlc_maker;
+        scene.tool = tool;
         scene.context = context;
         scene.model_kind = kind;
         scene.missing = missing;
@@ -127,37 +133,28 @@ fn missing_here(about: &About, files: &[PathBuf]) -> Vec<(String, String)> {
     missing
 }
 
-/// On a device: the names that the sent libraries need, each looked for in the folders of libraries.
+/// On a device: what the sent libraries for its processor need and its loader does not find.
 async fn missing_there(scene: &Scene, device: &Device) -> Option<Vec<(String, String)>> {
     let DspLook { .. } = scene.look.as_ref().ok()?;
-    let mut wanted: BTreeMap<String, String> = BTreeMap::new();
+    let own = machine(scene).map(|(machine, _)| machine);
+    let mut wanted: Vec<Wanted> = Vec::new();
     for (path, read) in &scene.read {
-        let Some(elf) = read.elf.as_ref().filter(|elf| elf.machine != object::elf::EM_HEXAGON) else { continue };
-        for name in elf.needed.iter().flatten() {
-            wanted.entry(name.clone()).or_insert_with(|| path.clone());
+        // What a library for another processor needs says nothing: the loader does not come that far.
+        let is_own = |elf: &&ElfFacts| own.map_or(elf.machine != object::elf::EM_HEXAGON, |own| elf.machine == own);
+        let Some(elf) = read.elf.as_ref().filter(is_own) else { continue };
+        let needed = elf.needed.clone().unwrap_or_default();
+        let glibc = is_glibc(&needed);
+        for name in needed.into_iter().filter(|name| !name.starts_with("ld-linux")) {
+            if wanted.len() < MOST_WANTED && !wanted.iter().any(|known| known.name == name) {
+                let own_folders = own_folders(&elf.runpath, path);
+                wanted.push(Wanted { name, by: path.clone(), own_folders, glibc, is_64: elf.is_64 });
+            }
         }
     }
     if wanted.is_empty() {
         return None;
     }
-    let runtime =
-        ["/apex/com.android.runtime/lib64/bionic", "/apex/com.android.art/lib64", "/lib/aarch64-linux-gnu", "/lib"];
-    let folders = scene.about.library_folders.iter().map(String::as_str).chain(LIBRARY_FOLDERS).chain(runtime);
-    let folders: Vec<String> = folders.map(crate::devices::quote).collect();
-    let names: Vec<&String> = wanted.keys().take(64).collect();
-    let words: Vec<String> = names.iter().map(|name| crate::devices::quote(name)).collect();
-    let script = format!(
-        "for n in {}; do f=0; for d in {}; do [ -e \"$d/$n\" ] && f=1 && break; done; echo $f; done; true",
-        words.join(" "),
-        folders.join(" ")
-    );
-    let output = device.run_ok(&script, "looking for needed libraries").await.ok()?.text();
-    let answers: Vec<&str> = output.lines().map(str::trim).collect();
-    if answers.len() != names.len() {
-        return None;
-    }
-    let gone = names.into_iter().zip(answers).filter(|(_, answer)| *answer == "0");
-    Some(gone.map(|(name, _)| (name.clone(), wanted[name].clone())).collect())
+    absent(device, &wanted, &scene.about.library_folders).await.ok().flatten()
 }
 
 fn model_path(about: &About) -> Option<PathBuf> {
@@ -168,6 +165,18 @@ fn model_path(about: &About) -> Option<PathBuf> {
 fn model_text(about: &About) -> Option<crate::facts::ContextText> {
     let is_context = about.model.as_ref().is_none_or(|model| model.format == ModelFormat::ContextBinary);
     context_text(&model_path(about).filter(|_| is_context)?).ok()
+}
+
+/// Version of the SDK that made a DLC.
+fn dlc_maker(about: &About) -> Option<String> {
+    let is_dlc = about.model.as_ref().is_none_or(|model| model.format == ModelFormat::Dlc);
+    dlc_sdk_version(&model_path(about).filter(|_| is_dlc)?)
+}
+
+/// Build of the tool that was sent.
+fn tool_build(about: &About) -> Option<crate::facts::BuildId> {
+    let tool = about.placed.iter().find(|file| file.name == "qnn-net-run")?;
+    build_id_of(Path::new(&tool.from)).ok().flatten()
 }
 
 fn model_kind(about: &About) -> Option<Result<ModelFormat, String>> {

@@ -6,11 +6,22 @@ use crate::backends::Backend;
 use crate::facts::Listing;
 use object::elf;
 
-/// The QNN libraries that the process finds for the processor's side.
+/// The QNN libraries that the process finds for the processor's side: those of the backend, where it is known.
 fn own_side(scene: &Scene) -> Vec<FileFacts> {
-    let names =
-        ["libQnnCpu.so", "libQnnGpu.so", "libQnnHtp.so", "libQnnSystem.so", "libQnnHtpPrepare.so", "libQnnModelDlc.so"];
-    let stub = scene.about.arch().map(|arch| format!("libQnnHtpV{arch}Stub.so"));
+    let names = match scene.about.backend {
+        Some(Backend::Htp) => vec!["libQnnHtp.so", "libQnnSystem.so", "libQnnHtpPrepare.so", "libQnnModelDlc.so"],
+        Some(backend) => vec![backend.library(), "libQnnSystem.so", "libQnnModelDlc.so"],
+        None => vec![
+            "libQnnCpu.so",
+            "libQnnGpu.so",
+            "libQnnHtp.so",
+            "libQnnSystem.so",
+            "libQnnHtpPrepare.so",
+            "libQnnModelDlc.so",
+        ],
+    };
+    let is_htp = scene.about.backend.is_none_or(|backend| backend == Backend::Htp);
+    let stub = scene.about.arch().filter(|_| is_htp).map(|arch| format!("libQnnHtpV{arch}Stub.so"));
     names.into_iter().map(ToOwned::to_owned).chain(stub).filter_map(|name| scene.library(&name)).collect()
 }
 
@@ -57,32 +68,39 @@ pub fn elf_header(scene: &Scene) -> Verdict {
     if let Err(unknown) = scene.look() {
         return unknown;
     }
-    let files: Vec<FileFacts> = own_side(scene).into_iter().filter(|file| file.was_read).collect();
-    if files.is_empty() {
-        return Verdict::unknown("none of the libraries could be read");
+    if let Some(unlike) = unlike(scene) {
+        return Verdict::confirms(unlike);
     }
+    let read = own_side(scene).into_iter().filter(|file| file.was_read).count();
+    match machine(scene) {
+        _ if read == 0 => Verdict::unknown("none of the libraries could be read"),
+        None => Verdict::unknown("the processor of this device is not known"),
+        Some((_, name)) => Verdict::refutes(format!("all {read} libraries are for {name}")),
+    }
+}
+
+/// What shows that a library is not for this processor.
+fn unlike(scene: &Scene) -> Option<String> {
+    let files: Vec<FileFacts> = own_side(scene).into_iter().filter(|file| file.was_read).collect();
     for file in &files {
         match &file.elf {
-            None => return Verdict::confirms(format!("{} is no ELF file", file.path)),
+            None => return Some(format!("{} is no ELF file", file.path)),
             Some(elf) if elf.machine == elf::EM_HEXAGON => {
-                return Verdict::confirms(format!("{} is for the DSP ({})", file.path, elf.label()));
+                return Some(format!("{} is for the DSP ({})", file.path, elf.label()));
             }
             Some(_) => {}
         }
     }
-    let Some((machine, name)) = machine(scene) else {
-        return Verdict::unknown("the processor of this device is not known");
+    let (machine, name) = machine(scene)?;
+    let other = |file: &FileFacts| {
+        let elf = file.elf.as_ref().filter(|elf| elf.machine != machine)?;
+        Some(format!("{} is {}; the device is {name}", file.path, elf.label()))
     };
-    let other =
-        files.iter().find_map(|file| file.elf.as_ref().filter(|elf| elf.machine != machine).map(|elf| (file, elf)));
-    match other {
-        Some((file, elf)) => Verdict::confirms(format!("{} is {}; the device is {name}", file.path, elf.label())),
-        None => Verdict::refutes(format!("all {} libraries are for {name}", files.len())),
-    }
+    files.iter().find_map(other)
 }
 
 /// Machine of the processor, and its name.
-fn machine(scene: &Scene) -> Option<(elf::Machine, String)> {
+pub(super) fn machine(scene: &Scene) -> Option<(elf::Machine, String)> {
     let told = scene.about.facts.as_ref().map(|facts| facts.abi.clone());
     let name = told.or_else(|| scene.look.as_ref().ok()?.machine.clone())?;
     let machine = match name.as_str() {
@@ -105,6 +123,9 @@ pub fn needed_any(scene: &Scene) -> Verdict {
 }
 
 fn needed(scene: &Scene, wanted: impl Fn(&str) -> bool, all_there: &str) -> Verdict {
+    if let Some(unlike) = unlike(scene) {
+        return Verdict::neutral(format!("{unlike}, so that what it needs explains nothing"));
+    }
     let Some(missing) = &scene.missing else {
         return Verdict::unknown("what the libraries need could not be followed");
     };

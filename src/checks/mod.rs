@@ -9,6 +9,7 @@ mod libraries;
 mod other;
 mod run;
 mod scene;
+mod settle;
 mod table;
 #[cfg(test)]
 mod tests;

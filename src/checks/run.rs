@@ -2,6 +2,7 @@
 
 use super::gather::gather;
 use super::scene::{About, Scene};
+use super::settle::settle;
 use super::table::confirming;
 use crate::devices::Device;
 use crate::diagnosis::Diagnosis;
@@ -39,5 +40,7 @@ pub async fn confirm(diagnosis: &Diagnosis, about: About, device: &Device) -> Ve
             detail: verdict.detail,
         }
     };
-    rows.iter().map(result).collect()
+    let mut results: Vec<CheckResult> = rows.iter().map(result).collect();
+    settle(&mut results);
+    results
 }

@@ -132,6 +132,10 @@ pub struct Scene {
     pub context: Option<crate::facts::ContextText>,
     /// What the model file is by its content, or why it is no model.
     pub model_kind: Option<Result<crate::models::ModelFormat, String>>,
+    /// Version of the SDK that made the model, where it is a DLC that tells.
+    pub dlc_maker: Option<String>,
+    /// Build of the tool that was sent, if it names one.
+    pub tool: Option<BuildId>,
     /// Libraries that files need and that are nowhere: with the file that wants each.
     pub missing: Option<Vec<(String, String)>>,
     /// True where this program runs on a PC's processor.
@@ -147,6 +151,8 @@ impl Scene {
             read: BTreeMap::new(),
             context: None,
             model_kind: None,
+            dlc_maker: None,
+            tool: None,
             missing: None,
             is_pc: false,
         }

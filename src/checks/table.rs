@@ -21,7 +21,7 @@ const fn row(cause: &'static str, check: &'static str, test: fn(&Scene) -> Verdi
 }
 
 /// All of them, specific causes before those that they explain: of two confirmed ones the first comes first.
-const TABLE: [Confirming; 43] = [
+const TABLE: [Confirming; 44] = [
     row("dsp-arch-not-htp", "soc", transport::htp_arch),
     row("adsp-path-colon", "adsp-path", transport::adsp_path),
     row("stub-not-found", "stub-files", transport::stub_files),
@@ -43,16 +43,17 @@ const TABLE: [Confirming; 43] = [
     row("device-config-arch-unsupported", "soc", other::asked_arch),
     row("windows-skel-load", "win-files", libraries::windows_files),
     row("skel-missing-user-driver-fallback", "win-files", libraries::windows_files),
+    row("wrong-elf-class", "elf-header", libraries::elf_header),
     row("backend-library-not-found", "backend-file", libraries::backend_file),
     row("libcxx-missing", "needed", libraries::needed_libcxx),
     row("dependency-missing", "ldd", libraries::needed_any),
-    row("wrong-elf-class", "elf-header", libraries::elf_header),
     row("prepare-lib-missing", "prepare-file", libraries::prepare_file),
     row("gpu-on-x86", "machine", libraries::pc_machine),
     row("context-binary-wrong-container", "container", context::container),
     row("context-binary-arch-newer", "binary-arch", context::arch),
     row("context-binary-vtcm-too-large", "binary-vtcm", context::vtcm),
     row("context-binary-sdk-newer", "binary-writer", context::writer),
+    row("dlc-sdk-newer", "dlc-maker", context::dlc_maker),
     row("context-binary-incompatible", "binary-arch", context::soc),
     row("cdsp-address-space-exhausted", "binary-sizes", other::binary_size),
     row("dsp-heap-growth-failed", "memory", other::memory),

@@ -256,8 +256,31 @@ fn libraries_for_another_processor_and_missing_ones_are_named() {
     is(&scene, "wrong-elf-class", "elf-header", Refutes);
     scene.read.insert("/run/libQnnSystem.so".to_owned(), elf(62));
     is(&scene, "wrong-elf-class", "elf-header", Confirms);
-    is(&scene, "dependency-missing", "ldd", Unknown);
+    // Of a library for another processor what it needs says nothing.
+    scene.missing = Some(vec![("libc++.so.1".to_owned(), "/run/libQnnHtp.so".to_owned())]);
+    is(&scene, "dependency-missing", "ldd", Neutral);
+    is(&scene, "libcxx-missing", "needed", Neutral);
+    scene.read.insert("/run/libQnnSystem.so".to_owned(), elf(183));
+    is(&scene, "dependency-missing", "ldd", Confirms);
+    is(&scene, "libcxx-missing", "needed", Confirms);
     scene.missing = Some(vec![("libfoo.so".to_owned(), "/run/libQnnHtp.so".to_owned())]);
     is(&scene, "dependency-missing", "ldd", Confirms);
     is(&scene, "libcxx-missing", "needed", Refutes);
+    scene.missing = None;
+    is(&scene, "dependency-missing", "ldd", Unknown);
+}
+
+#[test]
+fn a_dlc_is_read_by_whoever_is_oldest() {
+    let mut scene = scene(&["libQnnHtp.so", "libQnnModelDlc.so"], &[]);
+    scene.about.backend = Some(Backend::Htp);
+    is(&scene, "dlc-sdk-newer", "dlc-maker", Unknown);
+    scene.dlc_maker = Some("2.47.0.260601114230".to_owned());
+    is(&scene, "dlc-sdk-newer", "dlc-maker", Unknown);
+    let build = build_id_in(b"v2.47.0.260601114230");
+    scene.read.insert("/run/libQnnHtp.so".to_owned(), Read { elf: None, build });
+    is(&scene, "dlc-sdk-newer", "dlc-maker", Refutes);
+    scene.tool = build_id_in(b"v2.25.0.240728104910");
+    let (outcome, detail) = said(&scene, "dlc-sdk-newer", "dlc-maker");
+    assert!(outcome == Confirms && detail.contains("qnn-net-run is v2.25.0"), "{detail}");
 }

@@ -1,7 +1,7 @@
 //! `qnnscope bench-check`.
 
 use super::headless::{Measured, measure, print, print_json};
-use super::options::{RunOptions, backend, seconds};
+use super::options::{OutputOptions, RunOptions, backend, seconds};
 use super::{CliError, FAILED, Global, INTERRUPTED, OK, demo, headless, say, setup, start, target};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::models::identify;
@@ -33,6 +33,9 @@ pub struct BenchCheckArgs {
     /// Write the session, as it happens, to this file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Overwrite a file that qnnscope did not make; never one that the command reads
+    #[arg(long)]
+    force: bool,
 }
 
 /// Measures the same thing launch after launch, and says which differences can be told.
@@ -46,7 +49,9 @@ pub fn bench_check(args: &BenchCheckArgs, global: &Global) -> Result<u8, CliErro
     if device == target::LOCAL {
         identify(&model)?;
     }
+    let output = OutputOptions { record: args.record.clone(), force: args.force, ..OutputOptions::default() };
     let mut options = RunOptions {
+        beside: output.beside(),
         backend: vec![args.backend],
         iterations: Some(args.iterations * u64::from(LAUNCHES)),
         profiling: ProfilingLevel::Off,
@@ -56,7 +61,7 @@ pub fn bench_check(args: &BenchCheckArgs, global: &Global) -> Result<u8, CliErro
     let site = setup::block_on(target::site(&device, &options, global))??;
     let requests = options.requests(&model, &site, global)?;
     let limit = Duration::from_secs_f64(args.time);
-    let measured = setup::block_on(measure(&requests, options.limits(), args.record.as_deref(), Some(limit)))??;
+    let measured = setup::block_on(measure(&requests, options.limits(), &output, Some(limit)))??;
     let Measured { store, interrupted, record_error } = measured;
     let status = headless::exit_status(&store);
     if status != OK {
@@ -76,7 +81,7 @@ pub fn bench_check(args: &BenchCheckArgs, global: &Global) -> Result<u8, CliErro
         }
     }
     if let Some(error) = record_error {
-        say(&format!("error: {error}"));
+        say(CliError::from(error).render().trim_end());
         return Ok(FAILED);
     }
     Ok(if interrupted { INTERRUPTED } else { OK })

@@ -2,13 +2,15 @@
 
 use super::diagnose::text_width;
 use super::headless::{print, print_json};
-use super::{CliError, FAILED, Global, INTERRUPTED, MISSING, OK, options, setup, target};
+use super::patience::Patience;
+use super::{CliError, FAILED, Global, MISSING, OK, options, target};
 use crate::backends::Backend;
 use crate::backends::local::Limits;
-use crate::diagnosis::preflight::{CheckDocument, Target, TargetError, Verdict, check_text};
+use crate::diagnosis::preflight::{Answers, CheckDocument, Target, TargetError, Verdict, check_text};
 use crate::models::{ModelFormat, identify};
 use crate::run::Preflight;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,6 +42,9 @@ pub struct CheckArgs {
     /// Print the document as JSON on stdout
     #[arg(long)]
     json: bool,
+    /// Longest time for all questions together, such as 30, 30s or 5m [default: none]
+    #[arg(long, value_name = "TIME", value_parser = options::seconds)]
+    timeout: Option<f64>,
     /// Longest time without progress before a question is given up, seconds
     #[arg(long, value_name = "S", default_value = "300", value_parser = options::seconds)]
     stage_timeout: f64,
@@ -64,17 +69,27 @@ pub fn check(args: &CheckArgs, global: &Global) -> Result<u8, CliError> {
         }
     }
     let format = identify(&args.model)?;
-    setup::block_on(async {
-        let work = async {
-            let targets = targets(args, global).await?;
-            run(args, global, format, targets).await
-        };
-        tokio::select! {
-            status = work => status,
-            // Dropping the work ends the runner and all that it started.
-            Ok(()) = setup::termination() => Ok(INTERRUPTED),
-        }
-    })?
+    let bar = bar();
+    let asked = RefCell::new("the devices and libraries".to_owned());
+    // On a terminal the bar shows it.
+    let waited_for = || if bar.is_none() { asked.borrow().clone() } else { String::new() };
+    let work = async {
+        let targets = targets(args, global).await?;
+        run(args, global, format, targets, |question, number, of| {
+            question.clone_into(&mut asked.borrow_mut());
+            if let Some(bar) = &bar {
+                bar.set_length(of as u64);
+                bar.set_position(number as u64);
+                bar.set_message(question.to_owned());
+            }
+        })
+        .await
+    };
+    let answers = Patience::of(args.timeout).wait(waited_for, work);
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    report(args, &answers?)
 }
 
 /// The hardware to answer for, each once.
@@ -105,7 +120,13 @@ async fn targets(args: &CheckArgs, global: &Global) -> Result<Vec<Target>, CliEr
     Ok(targets)
 }
 
-async fn run(args: &CheckArgs, global: &Global, format: ModelFormat, targets: Vec<Target>) -> Result<u8, CliError> {
+async fn run(
+    args: &CheckArgs,
+    global: &Global,
+    format: ModelFormat,
+    targets: Vec<Target>,
+    tell: impl Fn(&str, usize, usize),
+) -> Result<Answers, CliError> {
     let binary = format == ModelFormat::ContextBinary;
     let backends: Vec<(Backend, bool)> = match (args.backend.as_slice(), binary) {
         ([], true) => vec![(Backend::Htp, false)],
@@ -127,20 +148,11 @@ async fn run(args: &CheckArgs, global: &Global, format: ModelFormat, targets: Ve
         allow_unknown_runtime: global.allow_unknown_runtime,
         limits: Limits { stage_timeout: Duration::from_secs_f64(args.stage_timeout), memory_bytes },
     };
-    let bar = bar();
-    let answers = preflight
-        .ask(|question, number, of| {
-            if let Some(bar) = &bar {
-                bar.set_length(of as u64);
-                bar.set_position(number as u64);
-                bar.set_message(question.to_owned());
-            }
-        })
-        .await;
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
-    let document = CheckDocument::new(&answers?).map_err(CliError::Failure)?;
+    Ok(preflight.ask(tell).await?)
+}
+
+fn report(args: &CheckArgs, answers: &Answers) -> Result<u8, CliError> {
+    let document = CheckDocument::new(answers).map_err(CliError::Failure)?;
     if args.json {
         print_json(&document)?;
     } else {

@@ -1,6 +1,7 @@
 //! `qnnscope devices` and `qnnscope connect`.
 
 use super::headless::{print, print_json};
+use super::patience::Patience;
 use super::{CliError, Global, OK, say, setup};
 use crate::devices::{AdbServer, AdbTransport, Attached, Device, DeviceError};
 use crate::report::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
@@ -11,6 +12,8 @@ pub struct DevicesArgs {
     /// Print the document as JSON on stdout
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    patience: Patience,
 }
 
 /// Arguments of `qnnscope connect`.
@@ -24,7 +27,8 @@ pub struct ConnectArgs {
 /// Lists this machine and what is attached. Without adb the list is shorter, not an error.
 pub fn devices(args: &DevicesArgs, global: &Global) -> Result<u8, CliError> {
     let server = AdbServer::locate(global.adb_server.as_deref())?;
-    let document = setup::block_on(collect(server))?;
+    let work = async { Ok::<_, CliError>(collect(server).await) };
+    let document = args.patience.wait(|| format!("the adb server at {server} and its devices"), work)?;
     if args.json {
         print_json(&document)?;
     } else {

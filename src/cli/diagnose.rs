@@ -1,10 +1,11 @@
 //! `qnnscope diagnose`.
 
 use super::headless::{print, print_json};
-use super::{CliError, Global, OK, setup, target};
+use super::patience::Patience;
+use super::{CliError, Global, OK, target};
 use crate::checks::{About, confirm};
 use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, diagnosis_text};
-use crate::event::{CheckResult, DeviceKind};
+use crate::event::{CheckResult, DeviceKind, clean_text};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -39,6 +40,8 @@ pub struct DiagnoseArgs {
     /// Print the document as JSON on stdout
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    patience: Patience,
 }
 
 /// Reads the log once and prints what points to known failures. Finding some, or none, is both a success.
@@ -57,7 +60,8 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
     };
     let mut diagnosis = diagnosis.map_err(|source| unreadable(&args.log, &source))?;
     if args.check {
-        diagnosis.take_checks(&setup::block_on(checks(&diagnosis, args, global))??);
+        let waited_for = || format!("the checks on {}", clean_text(&target::named(global)));
+        diagnosis.take_checks(&args.patience.wait(waited_for, checks(&diagnosis, args, global))?);
     }
     if args.json {
         print_json(&DiagnosisDocument::new(&diagnosis))?;

@@ -2,12 +2,14 @@
 
 use super::diagnose::text_width;
 use super::headless::{print, print_json};
-use super::{CliError, FAILED, Global, OK, options, setup};
+use super::patience::Patience;
+use super::{CliError, FAILED, Global, OK, options};
 use crate::backends::runtime::Env;
 use crate::doctor::Doctor;
 use crate::report::{DoctorDocument, doctor_text};
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Arguments of `qnnscope doctor`.
@@ -16,6 +18,8 @@ pub struct DoctorArgs {
     /// Print the document as JSON on stdout
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    patience: Patience,
 }
 
 /// Looks at tools, libraries and devices. Fails where nothing can run.
@@ -34,12 +38,20 @@ pub fn doctor(args: &DoctorArgs, global: &Global) -> Result<u8, CliError> {
         bar.enable_steady_tick(Duration::from_millis(120));
         bar
     });
+    let looking_at = Mutex::new(String::new());
     let tell = |what: &str| {
+        what.clone_into(&mut looking_at.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(bar) = &bar {
             bar.set_message(format!("looking at {what}"));
         }
     };
-    let examination = setup::block_on(doctor.examine(&tell));
+    // On a terminal the bar shows it.
+    let waited_for = || match bar {
+        None => looking_at.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        Some(_) => String::new(),
+    };
+    let work = async { Ok::<_, CliError>(doctor.examine(&tell).await) };
+    let examination = args.patience.wait(waited_for, work);
     if let Some(bar) = &bar {
         bar.finish_and_clear();
     }

@@ -10,6 +10,7 @@ use crate::backends::runtime::RuntimeError;
 use crate::backends::settings::SettingError;
 use crate::devices::DeviceError;
 use crate::event::{Failure, clean_text};
+use crate::files::OutputError;
 use crate::models::FormatError;
 use crate::probes::CustomError;
 use crate::report::comparison::LoadError;
@@ -28,7 +29,11 @@ pub enum CliError {
     #[error(transparent)]
     Setting(#[from] SettingError),
     #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
     Record(#[from] RecordError),
+    #[error("{what} gave no answer within {seconds} s")]
+    TimedOut { what: String, seconds: f64 },
     #[error(transparent)]
     Runner(#[from] RunnerError),
     #[error(transparent)]
@@ -72,7 +77,7 @@ impl CliError {
                     ProfileLogError::NotALog { .. } | ProfileLogError::Damaged { .. } | ProfileLogError::TooManyNames { .. },
                 ..
             }
-            | Self::Record(_)
+            | Self::Output(_)
             | Self::Counters(_)
             | Self::Compare(_)
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
@@ -86,6 +91,8 @@ impl CliError {
             Self::Device(error) if error.is_link() || matches!(error, DeviceError::NoAdb) => MISSING,
             Self::Runtime(_) | Self::Missing { .. } => MISSING,
             Self::Runner(_)
+            | Self::Record(_)
+            | Self::TimedOut { .. }
             | Self::App(_)
             | Self::Device(_)
             | Self::NetRun(_)
@@ -102,13 +109,15 @@ impl CliError {
     }
 
     fn lines(&self) -> String {
-        let mut text = format!("error: {self}\n");
+        // A line that a file name brings along must not look like one of ours.
+        let one = |error: &dyn std::fmt::Display| error.to_string().replace(['\r', '\n'], "\n    ");
+        let mut text = format!("error: {}\n", one(self));
         let mut source = std::error::Error::source(self);
         let mut said = self.to_string();
         while let Some(error) = source {
             let cause = error.to_string();
             if !said.contains(&cause) {
-                let _ = writeln!(text, "  because: {cause}");
+                let _ = writeln!(text, "  because: {}", one(&cause));
             }
             said.push_str(&cause);
             source = error.source();
@@ -131,6 +140,9 @@ impl CliError {
             Self::Device(error) => error.advice(),
             Self::NetRun(error) => error.advice(),
             Self::DeviceRunner(error) => error.advice(),
+            Self::Output(error) => error.advice().map(ToOwned::to_owned),
+            Self::Record(_) => Some("the figures are whole; free some space and record again".to_owned()),
+            Self::TimedOut { .. } => Some("allow more time with --timeout".to_owned()),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Failure(failure) => failure.hint.clone(),
             _ => None,

@@ -3,16 +3,19 @@
 use super::options::OutputOptions;
 use super::{BAD_INPUT, CliError, FAILED, INTERRUPTED, MISSING, OK, say, setup};
 use crate::backends::local::Limits;
+use crate::diagnosis::Fault;
 use crate::event::{Budget, CheckOutcome, CoolDown, Event, LogLevel, LogSource, Phase, Record, RunId, SettingOutcome};
 use crate::probes::HostProbe;
 use crate::report::{ResultDocument, cool_down_text, text_report};
 use crate::run::{Conductor, RunRequest};
+use crate::session::RecordError;
 use crate::store::{Run, Store};
+use crate::text::Printable;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use serde_json::ser::PrettyFormatter;
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -25,17 +28,13 @@ pub fn run(requests: &[RunRequest], limits: Limits, output: &OutputOptions) -> R
 }
 
 async fn session(requests: &[RunRequest], limits: Limits, output: &OutputOptions) -> Result<u8, CliError> {
-    let Measured { store, interrupted, record_error } =
-        Box::pin(measure(requests, limits, output.record.as_deref(), None)).await?;
-    if output.json {
-        print_json(&ResultDocument::new(&store))?;
-    } else {
-        print(&text_report(&store))?;
-    }
+    let Measured { store, interrupted, record_error } = Box::pin(measure(requests, limits, output, None)).await?;
+    let printed = if output.json { print_json(&ResultDocument::new(&store)) } else { print(&text_report(&store)) };
     if let Some(error) = record_error {
-        say(&format!("error: {error}\n  next: the figures above are whole; free some space and record again"));
-        return Ok(FAILED);
+        say(CliError::from(error).render().trim_end());
+        return printed.and(Ok(FAILED));
     }
+    printed?;
     Ok(if interrupted { INTERRUPTED } else { exit_status(&store) })
 }
 
@@ -46,17 +45,17 @@ pub struct Measured {
     /// True if the user ended them.
     pub interrupted: bool,
     /// Why recording stopped, if it did.
-    pub record_error: Option<String>,
+    pub record_error: Option<RecordError>,
 }
 
 /// Makes the runs with progress on stderr; a signal ends them, and so does the end of the time `limit`.
 pub async fn measure(
     requests: &[RunRequest],
     limits: Limits,
-    record: Option<&Path>,
+    output: &OutputOptions,
     limit: Option<Duration>,
 ) -> Result<Measured, CliError> {
-    let (mut hub, source) = setup::open_session(record).await?;
+    let (mut hub, source) = setup::open_session(output).await?;
     let (stop, stopped) = watch::channel(false);
     let mut store = Store::new();
     let mut progress = Progress::new();
@@ -89,13 +88,20 @@ pub async fn measure(
         () = alarm => {}
     }
     progress.finish();
-    let record_error = hub.record_error().map(ToString::to_string);
-    Ok(Measured { store, interrupted: asked.get(), record_error })
+    for record in hub.close() {
+        store.apply(&record);
+    }
+    Ok(Measured { store, interrupted: asked.get(), record_error: hub.take_record_error() })
 }
 
 /// Prints to stdout; a reader that went away is no error.
 pub fn print(text: &str) -> Result<(), CliError> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
+    print_bytes(text.as_bytes())
+}
+
+fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(CliError::Io { action: "write to stdout".to_owned(), source })
         }
@@ -105,27 +111,32 @@ pub fn print(text: &str) -> Result<(), CliError> {
 
 /// Prints a document to stdout.
 pub fn print_json(document: &impl Serialize) -> Result<(), CliError> {
-    let json = serde_json::to_string_pretty(document);
-    print(&(json.map_err(|e| CliError::Io { action: "write the document".to_owned(), source: e.into() })? + "\n"))
+    let mut json = Vec::new();
+    let mut out = serde_json::Serializer::with_formatter(&mut json, Printable(PrettyFormatter::new()));
+    document
+        .serialize(&mut out)
+        .map_err(|error| CliError::Io { action: "write the document".to_owned(), source: error.into() })?;
+    json.push(b'\n');
+    print_bytes(&json)
 }
 
 /// The first signal asks the run to stop, with its figures kept; the second one ends at once.
 async fn interrupts(stop: &watch::Sender<bool>, asked: &Cell<bool>) {
-    signal().await;
+    caught(setup::termination()).await;
     asked.set(true);
     say("stopping; once more to end at once");
     let _ = stop.send(true);
-    signal().await;
+    caught(setup::insistence()).await;
 }
 
-async fn signal() {
-    if setup::termination().await.is_err() {
-        // Without handlers the signals end the process as usual; the runner notices and ends itself.
+/// Waits for a signal. Without handlers signals end the process as usual; the runner notices and ends itself.
+async fn caught(signal: impl Future<Output = std::io::Result<()>>) {
+    if signal.await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// 0 if every run is ok; else 1 if one failed, 2 if only bad input, 3 if only something missing was the reason.
+/// 0 if every run is ok and all that it was to write is written; else 1 if one failed, 2 if only bad input, 3 if only something missing was the reason.
 pub fn exit_status(store: &Store) -> u8 {
     let reasons: Vec<u8> = store.runs().iter().filter_map(run_status).collect();
     match reasons.as_slice() {
@@ -141,7 +152,7 @@ fn run_status(run: &Run) -> Option<u8> {
         Some(failure) if failure.bad_input => Some(BAD_INPUT),
         Some(failure) if failure.missing => Some(MISSING),
         Some(_) => Some(FAILED),
-        None => (!run.is_ended()).then_some(FAILED),
+        None => (!run.is_ended() || run.lost_output().is_some()).then_some(FAILED),
     }
 }
 
@@ -234,10 +245,11 @@ impl Progress {
                 self.line(&format!("{}: {}", line.level.short(), line.text));
             }
             Event::Failed(failure) => {
-                self.line(&format!(
-                    "{}{}: failed in stage {}: {}",
-                    self.backend, self.launch, failure.stage, failure.message
-                ));
+                let said = Fault::of(failure).map_or_else(
+                    || format!("failed in stage {}: {}", failure.stage, failure.message),
+                    |fault| format!("failed in stage {} at {}", failure.stage, fault.sentence()),
+                );
+                self.line(&format!("{}{}: {said}", self.backend, self.launch));
                 if let Some(hint) = &failure.hint {
                     self.line(&format!("  next: {hint}"));
                 }

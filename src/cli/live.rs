@@ -12,10 +12,15 @@ use crate::run::{Conductor, Order, RunRequest};
 use crate::session::Source;
 use crate::store::Store;
 use std::path::{Path, PathBuf};
-use tokio::sync::mpsc;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 /// Records that may wait for the view.
 const VIEW_CAPACITY: usize = 4096;
+
+/// Time to end without a word about it.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// Opens the live view: with runs that are asked for already, or on the start screen.
 pub fn live(
@@ -33,8 +38,8 @@ async fn session(
     output: &OutputOptions,
     global: &Global,
 ) -> Result<u8, CliError> {
-    let (mut hub, source) = setup::open_session(output.record.as_deref()).await?;
-    let (records, view) = mpsc::channel::<Record>(VIEW_CAPACITY);
+    let (mut hub, source) = setup::open_session(output).await?;
+    let (records, mut view) = mpsc::channel::<Record>(VIEW_CAPACITY);
     let (requests, mut asked) = mpsc::channel::<Request>(16);
     let (orders, ordered) = mpsc::channel::<Order>(16);
     let app_options = AppOptions {
@@ -62,15 +67,26 @@ async fn session(
     // A run on this machine needs no adb server; one that runs already is used all the same.
     let start_server = start.as_ref().is_none_or(|(choice, _)| choice.device != target::LOCAL);
     let watcher = tokio::spawn(watch(devices, source.clone(), start_server));
+    let (end, mut over) = oneshot::channel::<()>();
     let pump = tokio::spawn(async move {
-        while let Some(record) = hub.next().await {
-            if records.send(record).await.is_err() {
-                break;
+        // The session goes on where the view has ended, and is recorded to its end.
+        loop {
+            tokio::select! {
+                biased;
+                // Not left to the last source: one may sit in a thread that waits for a device.
+                _ = &mut over => break,
+                record = hub.next() => match record {
+                    Some(record) => { let _ = records.send(record).await; }
+                    None => break,
+                },
             }
+        }
+        for record in hub.close() {
+            let _ = records.send(record).await;
         }
         hub
     });
-    let conductor = tokio::spawn(Conductor::new(source, run_options.limits()).serve(ordered));
+    let mut conductor = tokio::spawn(Conductor::new(source, run_options.limits()).serve(ordered));
     if let Some((choice, runs)) = start {
         recent::remember(&choice.model);
         desk.order(runs, false).await;
@@ -83,26 +99,54 @@ async fn session(
         }
         desk
     };
-    let (store, desk) = tokio::join!(app::run(app_options, Store::new(), view, requests), serve);
-    // Closing the orders ends the conductor, and dropping its run kills the runner.
+    let (mut store, desk) = tokio::join!(app::run(app_options, Store::new(), &mut view, requests), serve);
+    // Closing the orders has the conductor stop the run that goes on, and then end.
     drop(desk);
-    conductor.abort();
-    let _ = conductor.await;
-    watcher.abort();
-    let _ = watcher.await;
-    drop(probe);
+    let leave = async {
+        watcher.abort();
+        let _ = watcher.await;
+        leave(&mut conductor).await;
+        drop(probe);
+        let _ = end.send(());
+    };
+    // Until then the view's place is taken here.
+    let rest = async {
+        while let Some(record) = view.recv().await {
+            if let Ok(store) = &mut store {
+                store.apply(&record);
+            }
+        }
+    };
+    tokio::join!(leave, rest);
     let hub = pump.await;
     let store = store?;
-    if !store.runs().is_empty() {
-        headless::print(&text_report(&store))?;
-    }
-    if let Ok(hub) = hub
-        && let Some(error) = hub.record_error()
+    let printed = if store.runs().is_empty() { Ok(()) } else { headless::print(&text_report(&store)) };
+    if let Ok(mut hub) = hub
+        && let Some(error) = hub.take_record_error()
     {
-        super::say(&format!("error: {error}"));
-        return Ok(FAILED);
+        super::say(CliError::from(error).render().trim_end());
+        return printed.and(Ok(FAILED));
     }
-    Ok(if store.runs().iter().all(|run| run.failure.is_none()) { super::OK } else { headless::exit_status(&store) })
+    printed?;
+    Ok(headless::exit_status(&store))
+}
+
+/// Waits until the run that goes on has stopped in order, unless the user does not want to.
+async fn leave(conductor: &mut JoinHandle<()>) {
+    let patience = async {
+        tokio::time::sleep(QUIET).await;
+        super::say("stopping the run; Ctrl-C ends it at once");
+        if setup::insistence().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        _ = &mut *conductor => return,
+        () = patience => {}
+    }
+    // Dropping the run kills the runner.
+    conductor.abort();
+    let _ = conductor.await;
 }
 
 /// Turns requests of the view into orders.

@@ -18,6 +18,8 @@ mod launches;
 mod live;
 mod modes;
 mod options;
+mod parse;
+mod patience;
 mod profile_log;
 mod recommend;
 mod run;
@@ -118,7 +120,10 @@ pub(crate) fn parses(arguments: &[String]) -> Result<(), clap::Error> {
 
 /// Parses the command line and carries it out.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match parse::parse() {
+        Ok(cli) => cli,
+        Err(status) => return ExitCode::from(status),
+    };
     let result = match &cli.command {
         None => start::start(&cli.global),
         Some(Command::Run(args)) => run::run(args, &cli.global),

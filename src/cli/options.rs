@@ -12,6 +12,7 @@ use crate::backends::runtime::{Env, RuntimeDir, choose};
 use crate::backends::settings::{self, SettingRequest};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{Budget, Driver, LogLevel, RunPlan};
+use crate::files::Kind;
 use crate::probes::CounterOptions;
 use crate::run::{Place, RunRequest};
 use std::io::IsTerminal;
@@ -49,7 +50,7 @@ pub struct RunOptions {
     /// Write the outputs here, as float32 .raw and .npy
     #[arg(long, value_name = "DIR")]
     pub save_outputs: Option<PathBuf>,
-    /// Write the compiled context here, as a context binary; with several backends the last one wins
+    /// Write the compiled context here, as a context binary; with several backends one each, named FILE-BACKEND
     #[arg(long, value_name = "FILE")]
     pub save_context: Option<PathBuf>,
     /// Write a QNN profile log here, as qnn-net-run does; with several backends one each, named FILE-BACKEND
@@ -118,6 +119,18 @@ pub struct RunOptions {
     pub memory_limit_mb: Option<u64>,
     #[command(flatten)]
     pub modes: ModeOptions,
+    /// What the command writes beside the results of runs.
+    #[arg(skip)]
+    pub beside: Beside,
+}
+
+/// What a command writes beside the results of its runs, and what it may overwrite.
+#[derive(Debug, Clone, Default)]
+pub struct Beside {
+    /// The session.
+    pub record: Option<PathBuf>,
+    /// Files that qnnscope did not make may be overwritten.
+    pub force: bool,
 }
 
 /// Where results go.
@@ -132,6 +145,9 @@ pub struct OutputOptions {
     /// Write the session, as it happens, to this file
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+    /// Overwrite files and output folders that qnnscope did not make; never those that the command reads
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// What a choice of backends is to go by.
@@ -170,6 +186,11 @@ impl OutputOptions {
     pub fn is_live(&self) -> bool {
         !self.json && !self.headless && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
     }
+
+    /// What runs have to know of it.
+    pub fn beside(&self) -> Beside {
+        Beside { record: self.record.clone(), force: self.force }
+    }
 }
 
 impl RunOptions {
@@ -191,9 +212,52 @@ impl RunOptions {
             let mut request = self.request(model, slot, site, &settings, global);
             request.task.save_outputs = self.save_outputs.as_ref().map(|dir| output_dir(dir, &slots, index));
             request.task.profile_log = self.save_profile_log.as_ref().map(|file| log_file(file, &slots, index));
+            request.task.save_context = self.save_context.as_ref().map(|file| context_file(file, &slots, index));
             requests.push(request);
         }
+        self.guard(&requests, global)?;
+        // From here on the session is a file that runners must leave alone.
+        let record = self.beside.record.as_ref().and_then(|path| std::path::absolute(path).ok());
+        for RunRequest { task, .. } in &mut requests {
+            task.protected.extend(record.iter().filter(|path| path.to_str().is_some()).cloned());
+        }
         Ok(requests)
+    }
+
+    /// Makes sure that the runs write nothing that they read, nothing twice, and no file of somebody else's.
+    fn guard(&self, requests: &[RunRequest], global: &Global) -> Result<(), CliError> {
+        let Some(RunRequest { task, .. }) = requests.first() else { return Ok(()) };
+        let mut guard = task.guard();
+        guard.prints();
+        if let Some(folder) = &global.runtime {
+            guard.reads_folder("the library", folder);
+        }
+        if let Some(record) = &self.beside.record {
+            guard.claim("--record", record, Kind::Session)?;
+        }
+        // Several runs of one backend write the same context.
+        let mut contexts: Vec<&Path> = Vec::new();
+        for RunRequest { task, .. } in requests {
+            if let Some(path) = task.save_context.as_deref().filter(|path| !contexts.contains(path)) {
+                contexts.push(path);
+                guard.claim("--save-context", path, Kind::Context)?;
+            }
+            if let Some(path) = &task.profile_log {
+                guard.claim("--save-profile-log", path, Kind::ProfileLog)?;
+            }
+            if let Some(folder) = &task.save_outputs {
+                guard.check_folder("--save-outputs", folder)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Files of the command that a runner does not read, as far as it can be told of them.
+    fn protected(&self, global: &Global) -> Vec<PathBuf> {
+        let files = [&self.config, &self.counter_file, &global.runner];
+        let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let own = std::env::current_exe().ok();
+        files.into_iter().flatten().map(absolute).chain(own).filter(|path| path.to_str().is_some()).collect()
     }
 
     fn request(
@@ -224,7 +288,7 @@ impl RunOptions {
             native_input: self.native_input,
             seed: self.seed,
             save_outputs: None,
-            save_context: self.save_context.clone(),
+            save_context: None,
             profile_log: None,
             straight: None,
             warmup: self.warmup,
@@ -237,6 +301,8 @@ impl RunOptions {
             allow_unknown_runtime: global.allow_unknown_runtime,
             slow_load: None,
             pin: self.pin.clone().map(|pin| pin.0).unwrap_or_default(),
+            overwrite: self.beside.force,
+            protected: self.protected(global),
         };
         let plan = RunPlan {
             device: match site {
@@ -348,11 +414,18 @@ fn output_dir(dir: &Path, slots: &[Slot], index: usize) -> PathBuf {
 
 /// The same for a file: `out.log` becomes `out-cpu.log`, `out-htp.log`, `out-cpu-2.log`.
 fn log_file(file: &Path, slots: &[Slot], index: usize) -> PathBuf {
-    if slots.len() == 1 {
-        return file.to_owned();
-    }
+    if slots.len() == 1 { file.to_owned() } else { named_after(file, &run_name(slots, index)) }
+}
+
+/// A context for each backend where there are several: `out.bin` becomes `out-cpu.bin`, `out-htp.bin`.
+fn context_file(file: &Path, slots: &[Slot], index: usize) -> PathBuf {
+    let backend = slots[index].backend;
+    if slots.iter().all(|slot| slot.backend == backend) { file.to_owned() } else { named_after(file, backend.name()) }
+}
+
+fn named_after(file: &Path, word: &str) -> PathBuf {
     let mut name = file.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("-{}", run_name(slots, index)));
+    name.push(format!("-{word}"));
     if let Some(extension) = file.extension() {
         name.push(".");
         name.push(extension);

@@ -3,17 +3,18 @@
 use super::headless::{print, print_json};
 use super::options;
 use super::options::Wishes;
-use super::{CliError, Global, OK, inspect, setup};
+use super::patience::Patience;
+use super::{CliError, Global, OK, inspect};
 use crate::analysis::compare::graph_facts;
 use crate::analysis::recommend::{Support, Target, expected};
 use crate::backends::Backend;
-use crate::backends::local::Limits;
 use crate::backends::qnn::runner::Asked;
 use crate::devices::{Soc, soc_by_part, socs_by_model};
 use crate::diagnosis::preflight;
 use crate::models::ModelFormat;
 use crate::report::{RecommendDocument, recommend_text};
 use crate::run::Preflight;
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 /// Arguments of `qnnscope recommend`.
@@ -33,11 +34,13 @@ pub struct RecommendArgs {
     /// Print the document as JSON on stdout
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    patience: Patience,
 }
 
 /// Says which backend the graph and the SoC speak for. Nothing is run.
 pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> {
-    let (model, graphs) = inspect::read(&args.model, global)?;
+    let (model, graphs) = inspect::read(&args.model, args.patience, global)?;
     let graph = match &args.graph {
         Some(name) => graphs.iter().find(|graph| graph.name == *name),
         None => graphs.first(),
@@ -90,9 +93,11 @@ fn support(args: &RecommendArgs, global: &Global) -> Result<Vec<Support>, CliErr
         compile: false,
         binary: false,
         allow_unknown_runtime: global.allow_unknown_runtime,
-        limits: Limits { memory_bytes: options::free_memory_share(), ..Limits::default() },
+        limits: args.patience.limits(),
     };
-    let answers = setup::block_on_until_stopped(preflight.ask(|_, _, _| {}))?;
+    let asked = RefCell::new("the backends".to_owned());
+    let ask = preflight.ask(|question, _, _| question.clone_into(&mut asked.borrow_mut()));
+    let answers = args.patience.wait(|| asked.borrow().clone(), ask)?;
     let said = answers.backends.iter().filter_map(|answer| Some((answer, answer.answer.as_ref().ok()?)));
     Ok(said
         .map(|(answer, asked)| Support {

@@ -28,14 +28,15 @@ pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
         identify(&args.model)?;
     }
     let site = site??;
-    let requests = args.options.requests(&args.model, &site, global)?;
+    let options = RunOptions { beside: args.output.beside(), ..args.options.clone() };
+    let requests = options.requests(&args.model, &site, global)?;
     if args.output.is_live() {
         let start = StartChoice {
             device: requests.first().map_or(device, |request| request.plan.device.clone()),
             model: args.model.clone(),
             backends: args.options.backend.clone(),
         };
-        return live::live(Some((start, requests)), &args.options, &args.output, global);
+        return live::live(Some((start, requests)), &options, &args.output, global);
     }
     headless::run(&requests, args.options.limits(), &args.output)
 }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::setup::termination;
+use super::headless::print_json;
+use super::patience::Patience;
+use super::setup::{check_descriptors, termination};
 use super::{CliError, Global, runtime_list};
-use crate::backends::runtime::{
-    self, DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed, RuntimeError,
-};
+use crate::backends::runtime::{self, DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed};
 
 /// Arguments of `qnnscope runtime`.
 #[derive(Debug, Args)]
@@ -56,6 +56,8 @@ pub struct ListArgs {
     /// Print the list as JSON on stdout
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    patience: Patience,
 }
 
 /// Carries `qnnscope runtime` out.
@@ -65,16 +67,17 @@ pub fn runtime(args: &RuntimeArgs, global: &Global) -> Result<u8, CliError> {
             install(args)?;
             Ok(super::OK)
         }
-        RuntimeCommand::List(args) => runtime_list::list(args.json, global),
+        RuntimeCommand::List(args) => runtime_list::list(args.json, args.patience, global),
     }
 }
 
 /// Installs a runtime, shows how far it is on stderr, and says where it is and under which licence.
-pub fn install(args: &InstallArgs) -> Result<(), RuntimeError> {
+pub fn install(args: &InstallArgs) -> Result<(), CliError> {
     let mut request = InstallRequest::new(Env::from_process());
     request.version.clone_from(&args.version);
     request.wheel_file.clone_from(&args.wheel);
     request.force = args.force;
+    check_descriptors()?;
     stop_on_signal(Arc::clone(&request.cancel));
 
     let mut steps = Steps::new(io::stderr().is_terminal());
@@ -84,7 +87,7 @@ pub fn install(args: &InstallArgs) -> Result<(), RuntimeError> {
 }
 
 /// Says what is installed. Text is for people; JSON on stdout is for programs.
-fn report(installed: &Installed, json: bool) -> Result<(), RuntimeError> {
+fn report(installed: &Installed, json: bool) -> Result<(), CliError> {
     let mib = installed.bytes.div_ceil(1 << 20);
     let dir = installed.dir.display();
     let verb = if installed.already_installed { "is already installed" } else { "installed" };
@@ -98,11 +101,7 @@ fn report(installed: &Installed, json: bool) -> Result<(), RuntimeError> {
     // The install is done; a closed terminal does not undo it.
     let _ = io::stderr().write_all(text.as_bytes());
     if json {
-        let failed =
-            |source| RuntimeError::Io { operation: "write the result to", path: PathBuf::from("stdout"), source };
-        let mut line = serde_json::to_vec(installed).map_err(|error| failed(error.into()))?;
-        line.push(b'\n');
-        io::stdout().write_all(&line).map_err(failed)?;
+        print_json(installed)?;
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! `qnnscope runtime list`: every runtime, and which of its backends load.
 
 use super::headless::{print, print_json};
-use super::{CliError, Global, MISSING, OK, say, setup};
+use super::patience::Patience;
+use super::{CliError, Global, MISSING, OK, say};
 use crate::backends::local::probe_library;
 use crate::backends::runtime::{Env, RuntimeDir, RuntimeError, RuntimeSource, survey};
 use crate::event::clean_text;
@@ -44,9 +45,9 @@ struct Problem {
 }
 
 /// Tries every library of every runtime in a child of its own and prints what came back.
-pub fn list(json: bool, global: &Global) -> Result<u8, CliError> {
+pub fn list(json: bool, patience: Patience, global: &Global) -> Result<u8, CliError> {
     let found = survey(global.runtime.as_deref(), &Env::from_process());
-    let rows = setup::block_on(probe_all(&found.runtimes))??;
+    let rows = patience.wait(|| "the libraries, which are tried one by one".to_owned(), probe_all(&found.runtimes))?;
     let document = Document {
         schema: "qnnscope.runtimes/1",
         runtimes: rows,
@@ -72,8 +73,8 @@ pub fn list(json: bool, global: &Global) -> Result<u8, CliError> {
 }
 
 async fn probe_all(runtimes: &[RuntimeDir]) -> Result<Vec<Row>, CliError> {
-    let scratch =
-        tempfile::tempdir().map_err(|source| CliError::Io { action: "make a temporary folder".to_owned(), source })?;
+    let scratch = crate::files::private_folder()
+        .map_err(|source| CliError::Io { action: "make a temporary folder".to_owned(), source })?;
     let mut rows = Vec::new();
     for (index, runtime) in runtimes.iter().enumerate() {
         let mut row = Row {

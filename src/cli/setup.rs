@@ -1,15 +1,17 @@
 //! What every session begins with.
 
 use super::CliError;
+use super::options::OutputOptions;
 use crate::devices::local_device;
 use crate::event::{Event, SESSION_SCHEMA, SessionStarted, epoch_us, now_us};
+use crate::files::Guard;
 use crate::session::{Hub, Recorder, Source};
 use std::io;
-use std::path::Path;
 
 /// An async runtime on this thread. Runners are children of the main thread: the kernel ends them with the thread that
 /// started them, so it must be the one that lives longest.
 pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
+    check_descriptors()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -18,6 +20,26 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
     // Blocking helpers (signal listeners) must not hold the end up.
     runtime.shutdown_background();
     Ok(value)
+}
+
+/// Files that an event loop, its signals, a runner's pipes and what is looked at meanwhile keep open.
+const DESCRIPTORS: usize = 40;
+
+/// Makes sure that enough files can be opened. Without them libraries and devices would seem not to be there.
+pub fn check_descriptors() -> Result<(), CliError> {
+    #[cfg(unix)]
+    {
+        let taken: Result<Vec<_>, _> = (0..DESCRIPTORS).map(|_| rustix::io::dup(rustix::stdio::stderr())).collect();
+        if matches!(taken, Err(rustix::io::Errno::MFILE)) {
+            let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+            let limit = limit.map_or_else(String::new, |limit| format!(" (the limit of open files is {limit})"));
+            return Err(CliError::Missing {
+                message: format!("{DESCRIPTORS} more files cannot be opened{limit}"),
+                hint: "raise the limit: ulimit -n 1024".to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// As [`block_on`], but a signal that asks the process to end drops the work, with the runner and all that it started, even
@@ -31,24 +53,55 @@ pub fn block_on_until_stopped<T, E: Into<CliError>>(work: impl Future<Output = R
     })?
 }
 
-/// Waits for a signal that asks the process to end: SIGINT, SIGTERM or SIGHUP.
+/// Waits for a signal that asks the process to end: SIGINT, SIGTERM, or SIGHUP unless `nohup` says to live on.
 #[cfg(unix)]
 pub async fn termination() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
+    // Looked at before the handler is there, which shows as not ignored.
+    let mut hangup = if is_ignored(SignalKind::hangup()) { None } else { Some(signal(SignalKind::hangup())?) };
+    let hung_up = async {
+        match &mut hangup {
+            Some(hangup) => hangup.recv().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        insisted = insistence() => insisted,
+        _ = hung_up => Ok(()),
+    }
+}
+
+/// Waits for SIGINT or SIGTERM. A terminal that closes may send SIGHUP twice, which is nobody's second request.
+#[cfg(unix)]
+pub async fn insistence() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
-        _ = hangup.recv() => {}
     }
     Ok(())
+}
+
+/// True if whoever started this process had it ignore the signal.
+#[cfg(unix)]
+fn is_ignored(signal: tokio::signal::unix::SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    u32::try_from(signal.as_raw_value() - 1).is_ok_and(|bit| mask >> bit & 1 == 1)
 }
 
 /// Waits for Ctrl-C.
 #[cfg(not(unix))]
 pub async fn termination() -> io::Result<()> {
+    tokio::signal::ctrl_c().await
+}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+pub async fn insistence() -> io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
@@ -63,8 +116,9 @@ fn catch_file_size_limit() {
 }
 
 /// A hub with its header and this machine on the stream.
-pub async fn open_session(record: Option<&Path>) -> Result<(Hub, Source), CliError> {
-    let recorder = record.map(Recorder::create).transpose()?;
+pub async fn open_session(output: &OutputOptions) -> Result<(Hub, Source), CliError> {
+    let guard = Guard::new(output.force);
+    let recorder = output.record.as_deref().map(|path| Recorder::create_with(path, &guard)).transpose()?;
     catch_file_size_limit();
     let (hub, source) = Hub::new(recorder);
     let device = local_device();

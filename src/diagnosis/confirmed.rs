@@ -27,6 +27,7 @@ impl Diagnosis {
                         results: Vec::new(),
                         evidence: vec![Evidence { line: 0, text: result.detail.clone() }],
                         codes: Vec::new(),
+                        remedy: None,
                         cause: known,
                     });
                     self.causes.len() - 1

@@ -309,7 +309,8 @@ impl Diagnoser {
                 self.flags[flag] = Some(text.map_or_else(|| last.clone(), |text| Evidence { line: 0, text }));
             }
         }
-        Diagnosis { causes: score(self.rules, &self.flags, &self.signals), lines: self.lines, bytes: self.bytes }
+        let causes = score(self.rules, &self.flags, &self.signals);
+        Diagnosis { causes, fault: None, lines: self.lines, bytes: self.bytes }
     }
 }
 

@@ -29,6 +29,7 @@ pub struct CauseRow {
     evidence: Vec<Evidence>,
     why: &'static str,
     fix: &'static str,
+    remedy: Option<String>,
     confirm: Vec<ConfirmRow>,
 }
 
@@ -76,6 +77,7 @@ impl CauseRow {
             evidence: finding.evidence.clone(),
             why: &cause.why,
             fix: &cause.fix,
+            remedy: finding.remedy.clone(),
             confirm: cause.confirm.iter().map(|check| ConfirmRow::new(check, finding)).collect(),
         }
     }

@@ -1,6 +1,7 @@
 //! What a diagnosis consists of.
 
 use super::catalogue::{Cause, Check};
+use super::fault::Fault;
 use crate::event::{CheckResult, clean_text};
 use serde::Serialize;
 
@@ -12,6 +13,8 @@ const EXCERPT_BYTES: usize = 600;
 pub struct Diagnosis {
     /// Causes, best first. None is the answer for a healthy log.
     pub causes: Vec<Finding>,
+    /// The op at which a run of ours stopped.
+    pub fault: Option<Fault>,
     /// Lines read.
     pub lines: u64,
     /// Bytes read.
@@ -33,6 +36,8 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// Codes of the cause that the evidence names, as in the catalogue.
     pub codes: Vec<&'static str>,
+    /// What to do in this very case, where that is known.
+    pub remedy: Option<String>,
     pub(super) cause: &'static Cause,
 }
 
@@ -40,6 +45,11 @@ impl Finding {
     /// The catalogue's entry: title, stage, reason, fix.
     pub fn cause(&self) -> &'static Cause {
         self.cause
+    }
+
+    /// What to do: in this very case, else what the catalogue says of the cause.
+    pub fn fix(&self) -> &str {
+        self.remedy.as_deref().unwrap_or(&self.cause.fix)
     }
 
     /// Checks that confirm it, in the order in which to try.

@@ -106,6 +106,7 @@ fn weigh<'f>(
         results: Vec::new(),
         evidence,
         codes,
+        remedy: None,
         cause,
     })
 }

@@ -48,7 +48,7 @@ pub fn causes_text(diagnosis: &Diagnosis, most: usize, indent: usize, width: usi
         titled(&mut out, &format!("{one}cause, {sure}: "), &format!("{} ({})", cause.title, cause.id), width);
         results(&mut out, finding, &two, width);
         if finding.confirmed != Some(false) {
-            titled(&mut out, &format!("{two}fix: "), &cause.fix, width);
+            titled(&mut out, &format!("{two}fix: "), finding.fix(), width);
         }
     }
     out

@@ -10,10 +10,11 @@ mod runtimes;
 mod sdk;
 mod start;
 mod tools;
+mod versions;
 
 pub use item::{Examination, Item, Section, Status};
 
-use crate::backends::runtime::Env;
+use crate::backends::runtime::{Env, choose};
 use crate::devices::AdbServer;
 use std::path::{Path, PathBuf};
 
@@ -43,12 +44,14 @@ impl Doctor {
         tell("tools, libraries and devices");
         let sdk = sdk::find(self.runtime.as_deref(), &self.env);
         let root = sdk.root.as_deref();
-        let (tools, runtimes, build, devices) = tokio::join!(
+        let used = choose(self.runtime.as_deref(), &self.env).ok();
+        let (tools, versions, runtimes, build, devices) = tokio::join!(
             async {
                 let tools = tools::examine(root).await;
                 tell("libraries and devices");
                 tools
             },
+            versions::examine(root, used),
             runtimes::examine(self),
             build::examine(root, &self.env),
             self.devices(root),
@@ -56,7 +59,7 @@ impl Doctor {
         let (runtime_items, here) = runtimes;
         let (device_sections, able) = devices;
         let mut sections = vec![
-            Section::new("sdk", "SDK and tools", None, [sdk.items, tools].concat()),
+            Section::new("sdk", "SDK and tools", None, [sdk.items, tools, versions].concat()),
             Section::new("environment", "environment variables", None, environment::examine(root)),
             Section::new("build", "Python and compilers, for the SDK's converters", None, build),
             Section::new("runtime", "libraries for this machine", None, runtime_items),

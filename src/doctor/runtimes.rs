@@ -35,7 +35,7 @@ pub async fn examine(doctor: &Doctor) -> (Vec<Item>, Vec<&'static str>) {
             return (items, Vec::new());
         }
     };
-    let scratch = match tempfile::tempdir() {
+    let scratch = match crate::files::private_folder() {
         Ok(scratch) => scratch,
         Err(error) => {
             let detail = format!("there is no temporary folder to try libraries in: {error}");

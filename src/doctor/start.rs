@@ -28,7 +28,9 @@ pub enum Started {
 
 /// Starts a program and waits for its end. Its input is empty; `variables` are set for it.
 pub async fn start(program: &Path, arguments: &[&str], variables: &[(&str, &OsStr)], limit: Duration) -> Started {
-    let Ok(scratch) = tempfile::tempdir() else { return Started::Refused("there is no temporary folder".to_owned()) };
+    let Ok(scratch) = crate::files::private_folder() else {
+        return Started::Refused("there is no temporary folder".to_owned());
+    };
     let mut command = tokio::process::Command::new(program);
     command.args(arguments).envs(variables.iter().copied()).current_dir(scratch.path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);

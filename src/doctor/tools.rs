@@ -62,13 +62,13 @@ fn find(names: &[&str], folder: Option<&Path>) -> Option<PathBuf> {
 }
 
 fn absent(id: &str, names: &[&str], sdk: bool) -> Item {
-    let detail = format!("no {} for this machine, neither in an SDK nor on PATH", names.join(" or "));
-    let fix = if sdk {
-        "take an SDK with tools for this machine, or add their folder to PATH"
-    } else {
-        "it is part of Qualcomm's SDK; see QNN SDK above"
-    };
-    Item::warning(id, names[0], detail, fix)
+    let names_text = names.join(" or ");
+    if !sdk {
+        // That there is no SDK is one warning, which says what to do; each of its tools need not say it again.
+        return Item::ok(id, names[0], format!("part of the SDK, which is not here; no {names_text} on PATH either"));
+    }
+    let detail = format!("no {names_text} for this machine, neither in the SDK nor on PATH");
+    Item::warning(id, names[0], detail, "take an SDK with tools for this machine, or add their folder to PATH")
 }
 
 async fn tool(id: &str, path: &Path, argument: &str, libraries: Option<&Path>) -> Item {

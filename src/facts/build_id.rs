@@ -68,6 +68,12 @@ pub fn build_id_of(path: &Path) -> io::Result<Option<BuildId>> {
     }
 }
 
+/// Release of a version as SDKs write it: `2.47.0.260601114230`, with or without a `v` before it.
+pub fn release(version: &str) -> Option<[u32; 3]> {
+    let mut parts = version.trim().trim_start_matches('v').split('.').map(str::parse);
+    Some([parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

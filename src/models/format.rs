@@ -81,7 +81,7 @@ pub fn identify_for(path: &Path, needed: &str) -> Result<ModelFormat, FormatErro
     if start.starts_with(b"\x7fELF") {
         return check_library(path, needed);
     }
-    if looks_like_context_binary(start) {
+    if starts_context_binary(start) {
         return Ok(ModelFormat::ContextBinary);
     }
     Err(FormatError::NotAModel { path: path.to_owned(), start: describe_start(start) })
@@ -97,7 +97,7 @@ fn describe_start(start: &[u8]) -> String {
 }
 /// Context binaries begin with two small big-endian numbers (2 and 3 in QAIRT 2.47 and 2.51, for CPU and HTP alike) and
 /// hold no text. This only chooses who reads the file: the system library has the last word.
-fn looks_like_context_binary(start: &[u8]) -> bool {
+pub fn starts_context_binary(start: &[u8]) -> bool {
     match start {
         [0, 0, 0, first, 0, 0, 0, second, ..] => (1..16).contains(first) && (1..16).contains(second),
         _ => false,

@@ -2,7 +2,7 @@
 
 mod format;
 
-pub use format::{FormatError, dlc_sdk_version, identify, identify_for};
+pub use format::{FormatError, dlc_sdk_version, identify, identify_for, starts_context_binary};
 pub use qnnscope_core::models::{
     ContextBinaryInfo, ContextGraphInfo, DataType, Graph, ModelFormat, Op, OpTypeTotal, Quantization, Tensor,
     TensorKind, macs, op_type_totals,

@@ -10,7 +10,7 @@ use crate::analysis::{
     Cadence, Finding, LikeReport, Rounds, Sustained, cadence, energy, findings, interleaved, like, summary, sustained,
     verdicts,
 };
-use crate::diagnosis::{CauseRow, diagnose_run};
+use crate::diagnosis::{CauseRow, Fault, diagnose_run};
 use crate::event::{
     Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage,
     SubStage, TensorData,
@@ -150,6 +150,7 @@ struct ErrorResult {
     symbol: Option<String>,
     message: String,
     hint: Option<String>,
+    op: Option<Fault>,
     log_tail: Vec<String>,
 }
 
@@ -394,6 +395,7 @@ fn error(run: &Run) -> Option<ErrorResult> {
             symbol: failure.symbol.clone(),
             message: failure.message.clone(),
             hint: failure.hint.clone(),
+            op: Fault::of(failure),
             log_tail: failure.log_tail.clone(),
         });
     }
@@ -408,6 +410,7 @@ fn error(run: &Run) -> Option<ErrorResult> {
         symbol: None,
         message: "the session ended before the run did".to_owned(),
         hint: None,
+        op: None,
         log_tail: Vec::new(),
     })
 }

@@ -5,7 +5,7 @@ use super::layout::{list, shortened};
 use super::modes;
 use super::verdicts::findings_text;
 use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
-use crate::diagnosis::{causes_text, diagnose_run};
+use crate::diagnosis::{Fault, causes_text, diagnose_run};
 use crate::event::{RunStatus, SettingOutcome};
 use crate::store::{CounterSeries, PERCENTILES, Run, Store};
 use crate::text::paragraph;
@@ -286,15 +286,23 @@ const WIDTH: usize = 80;
 
 fn failure(out: &mut String, store: &Store, run: &Run) {
     let Some(failure) = &run.failure else { return };
-    let _ = writeln!(out, "\nfailed in stage {}{}: {}", failure.stage, launches::which(run), failure.message);
-    if let Some(hint) = &failure.hint {
+    let fault = Fault::of(failure);
+    let place = format!("{}{}", failure.stage, launches::which(run));
+    if let Some(fault) = &fault {
+        let _ = writeln!(out, "\nfailed in stage {place} at {}", fault.sentence());
+        let _ = writeln!(out, "  {}", failure.message);
+    } else {
+        let _ = writeln!(out, "\nfailed in stage {place}: {}", failure.message);
+    }
+    // A remedy for the op stands with its cause.
+    if let Some(hint) = failure.hint.as_ref().filter(|_| fault.is_none_or(|fault| fault.remedy.is_none())) {
         let _ = writeln!(out, "  next: {hint}");
     }
     if let Some(diagnosis) = diagnose_run(store, run) {
         out.push_str(&causes_text(&diagnosis, CAUSES, 2, WIDTH));
     }
     if !failure.log_tail.is_empty() {
-        let _ = writeln!(out, "  last log lines:");
+        let _ = writeln!(out, "  log lines that count:");
         for line in &failure.log_tail {
             let _ = writeln!(out, "    {line}");
         }

@@ -16,6 +16,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
+/// Time for a run to stop when the session ends: more than a runner gets to stop between inferences.
+const LEAVE: Duration = Duration::from_secs(20);
+
 /// A run to be made: what is told on the stream, what is to be done, and where.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
@@ -255,7 +258,7 @@ impl Conductor {
         }
     }
 
-    /// Carries out orders until their channel closes; then ends the run that goes on.
+    /// Carries out orders until their channel closes; then stops the run that goes on, in order where that does not take long.
     pub async fn serve(mut self, mut orders: mpsc::Receiver<Order>) {
         let mut waiting: VecDeque<Vec<RunRequest>> = VecDeque::new();
         loop {
@@ -280,8 +283,13 @@ impl Conductor {
                                 let _ = stop.send(true);
                             }
                         }
-                        // Dropping the run kills the runner at once; nobody waits for its figures any more.
-                        None => return,
+                        // What the run has to write, and what it has on a device, is brought to its end first. Then
+                        // dropping the run kills the runner.
+                        None => {
+                            let _ = stop.send(true);
+                            let _ = tokio::time::timeout(LEAVE, &mut run).await;
+                            return;
+                        }
                     }
                 }
             }

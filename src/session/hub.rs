@@ -2,8 +2,8 @@
 
 use super::recorder::{RecordError, Recorder};
 use super::tape::Tape;
-use crate::event::{Event, LogLevel, LogLine, LogSource, Record, RunId, now_us};
-use std::collections::VecDeque;
+use crate::event::{Event, LogLevel, LogLine, LogSource, Record, RunId, RunStatus, now_us};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
@@ -115,6 +115,8 @@ pub struct Hub {
     recorder: Option<Recorder>,
     record_error: Option<RecordError>,
     pending: VecDeque<Incoming>,
+    /// Runs that have begun and not ended.
+    going: BTreeSet<RunId>,
 }
 
 impl Hub {
@@ -129,6 +131,7 @@ impl Hub {
             recorder,
             record_error: None,
             pending: VecDeque::new(),
+            going: BTreeSet::new(),
         };
         (hub, Source { sender, dropped, observer: None, gate: None, tape: None })
     }
@@ -139,8 +142,40 @@ impl Hub {
             Some(incoming) => incoming,
             None => self.receiver.recv().await?,
         };
+        Some(self.take(incoming))
+    }
+
+    /// Ends the session, however it came to its end: takes what still waits, reports runs without an end as stopped, and has
+    /// the recording on the disk. Nothing comes after these records.
+    pub fn close(&mut self) -> Vec<Record> {
+        self.receiver.close();
+        let mut last = Vec::new();
+        while let Some(incoming) = self.pending.pop_front().or_else(|| self.receiver.try_recv().ok()) {
+            last.push(self.take(incoming));
+        }
+        for run in std::mem::take(&mut self.going) {
+            let event = Event::RunFinished { status: RunStatus::Stopped };
+            last.push(self.take(Incoming { t_us: now_us(), run: Some(run), event }));
+        }
+        if let Some(Err(error)) = self.recorder.take().map(Recorder::finish) {
+            self.record_error = Some(error);
+        }
+        last
+    }
+
+    /// Gives an event its number, and records it.
+    fn take(&mut self, incoming: Incoming) -> Record {
         let record = Record { seq: self.next_seq, t_us: incoming.t_us, run: incoming.run, event: incoming.event };
         self.next_seq += 1;
+        match (&record.event, record.run) {
+            (Event::RunStarted(_), Some(run)) => {
+                self.going.insert(run);
+            }
+            (Event::RunFinished { .. }, Some(run)) => {
+                self.going.remove(&run);
+            }
+            _ => {}
+        }
         self.note_drops();
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.write(&record)
@@ -151,12 +186,17 @@ impl Hub {
             self.report(Event::Lost { source: "recorder".to_owned(), reason: error.to_string(), count: 1 });
             self.record_error = Some(error);
         }
-        Some(record)
+        record
     }
 
     /// Why recording stopped, if it did.
     pub fn record_error(&self) -> Option<&RecordError> {
         self.record_error.as_ref()
+    }
+
+    /// The same, handed out.
+    pub fn take_record_error(&mut self) -> Option<RecordError> {
+        self.record_error.take()
     }
 
     fn note_drops(&mut self) {
@@ -168,5 +208,57 @@ impl Hub {
 
     fn report(&mut self, event: Event) {
         self.pending.push_back(Incoming { t_us: now_us(), run: None, event });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Budget, RunPlan};
+    use crate::session::SessionReader;
+
+    fn plan() -> RunPlan {
+        RunPlan {
+            device: "local".to_owned(),
+            backend: crate::backends::Backend::Cpu,
+            model: "m".to_owned(),
+            warmup: 0,
+            budget: Budget::Iterations(1),
+            profiling: crate::backends::ProfilingLevel::Off,
+            profiling_budget: None,
+            simulated: false,
+            driver: crate::event::Driver::default(),
+            energy_while_charging: false,
+            mode: crate::event::Mode::default(),
+            constraints: crate::event::Constraints::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_that_is_closed_has_the_end_of_every_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let (mut hub, source) = Hub::new(Some(Recorder::create(&path).unwrap()));
+        let header = crate::event::SessionStarted {
+            schema: crate::event::SESSION_SCHEMA.to_owned(),
+            tool_version: String::new(),
+            epoch_us: 0,
+            monotonic_us: 0,
+            host: String::new(),
+        };
+        source.send(None, Event::SessionStarted(header)).await;
+        for (run, ended) in [(0, true), (1, false)] {
+            source.send(Some(RunId(run)), Event::RunStarted(Box::new(plan()))).await;
+            if ended {
+                source.send(Some(RunId(run)), Event::RunFinished { status: RunStatus::Ok }).await;
+            }
+        }
+        assert_eq!(hub.next().await.unwrap().seq, 0);
+        let last = hub.close();
+        assert_eq!(last.last().unwrap().run, Some(RunId(1)));
+        assert_eq!(last.last().unwrap().event, Event::RunFinished { status: RunStatus::Stopped });
+        assert!(hub.close().is_empty() && hub.record_error().is_none());
+        let read: Vec<Record> = SessionReader::open(&path).unwrap().map(|record| record.unwrap()).collect();
+        assert_eq!(read[1..], last[..]);
     }
 }

@@ -5,6 +5,7 @@ mod reader;
 mod recorder;
 mod tape;
 
+pub use crate::files::OutputError;
 pub use hub::{Gate, Hub, Incoming, Observer, Source};
 pub use reader::{ReadError, SessionReader};
 pub use recorder::{RecordError, Recorder};

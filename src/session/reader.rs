@@ -1,6 +1,7 @@
 //! Reading a session file back: replay is just another source of records.
 
 use crate::event::{Event, Record, SESSION_SCHEMA};
+use crate::text::clean_json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ impl SessionReader {
         }
         self.line += 1;
         let whole = self.text.last() == Some(&b'\n');
-        match Record::read(&self.text) {
+        match Record::read(&clean_json(&self.text)) {
             Ok(record) => {
                 if self.line == 1 {
                     self.check_header(&record)?;

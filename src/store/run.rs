@@ -3,7 +3,8 @@
 use super::{LatencyStats, LaunchFacts, OpTable, PaceStats};
 use crate::event::{
     Budget, CheckResult, Confound, CoolDown, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo,
-    OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Setting, Stage, SubStage, TensorData, Transfer,
+    OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
+    TensorData, Transfer,
 };
 use crate::models::{Graph, Op};
 
@@ -169,6 +170,8 @@ pub struct Run {
     /// What the checks after a failure found, in the order in which they were made.
     pub checks: Vec<CheckResult>,
     stage_rss: Option<u64>,
+    /// The stage that began last.
+    last_stage: Option<Stage>,
 }
 
 impl Run {
@@ -213,7 +216,21 @@ impl Run {
             placement: None,
             checks: Vec::new(),
             stage_rss: None,
+            last_stage: None,
         }
+    }
+
+    /// The stage that it is in, or that it was in when it ended.
+    pub fn last_stage(&self) -> Stage {
+        self.last_stage.unwrap_or(Stage::Prepare)
+    }
+
+    /// The first option whose result could not be written, with the reason.
+    pub fn lost_output(&self) -> Option<(&str, &str)> {
+        self.settings.iter().find_map(|setting| match &setting.outcome {
+            SettingOutcome::Refused(reason) if setting.key.starts_with("--save-") => Some((&*setting.key, &**reason)),
+            _ => None,
+        })
     }
 
     /// Folds one event of this run in.
@@ -227,6 +244,7 @@ impl Run {
             Event::SettingApplied(setting) => self.settings.push(setting.clone()),
             Event::StageStarted { stage } => {
                 self.state = RunState::In(*stage);
+                self.last_stage = Some(*stage);
                 self.stage_started_us = t_us;
             }
             Event::StageFinished { stage, duration_us } => {

@@ -1,8 +1,10 @@
 //! Text for people, whoever shows it: figures with their units, and lines wrapped to a width.
 
+mod json;
 mod numbers;
 mod wrap;
 
+pub use json::{Printable, clean_json};
 pub use numbers::{
     bytes as bytes_text, count as count_text, duration as duration_text, duration_with_micro, rate as rate_text,
     three_digits,

@@ -10,9 +10,12 @@
  * -DWIDE      a Conv2d of 16-bit activations and 16-bit weights, which older architectures do not have
  * -DEMPTY     a Relu on a tensor with a dimension of 0
  * -DENCODINGS ops on tensors whose encodings are wrong in every way that is looked for
+ * -DASKS      the backend is asked about each op before it is added, and a refusal ends composing, as converters have it
  * -DFAILS     the library gives up after its ops, as a converter's would on an error of its own
  * -DCRASHES   the library crashes after its ops, but not where its caller has no backend and only reads
  * -DFLOATS    a chain of float ops (div, mul, softmax) in place of the quantised Relu
+ * -DRESIZE    a resize with a parameter that its op does not have
+ * -DHARD      a float HardSigmoid behind an addition, for which HTP without fp16 has no variant
  *
  * The records are declared here by their place in memory and only as far as they are used.
  */
@@ -21,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOT_CREATE_GRAPH = 15, SLOT_ADD_NODE = 18, SLOT_CREATE_TENSOR = 24, SLOTS = 62 };
+enum { SLOT_VALIDATE = 7, SLOT_CREATE_GRAPH = 15, SLOT_ADD_NODE = 18, SLOT_CREATE_TENSOR = 24, SLOTS = 62 };
 enum { INT_32 = 0x0032, INT_64 = 0x0064, UINT_32 = 0x0132, FLOAT_32 = 0x0232 };
 enum { SFIXED_8 = 0x0308, SFIXED_16 = 0x0316, SFIXED_32 = 0x0332, UFIXED_8 = 0x0408, UFIXED_16 = 0x0416, UNDEFINED = 0x7fffffff };
 enum use { APP_WRITES = 0, APP_READS = 1, BETWEEN = 3, CONSTANT = 4 };
@@ -96,10 +99,12 @@ typedef struct {
 typedef uint64_t (*create_graph_fn)(void *context, const char *label, const void **settings, void **graph);
 typedef uint64_t (*create_tensor_fn)(void *graph, tensor_rec *tensor);
 typedef uint64_t (*add_node_fn)(void *graph, node_rec node);
+typedef uint64_t (*validate_fn)(void *backend, node_rec node);
 
 static create_tensor_fn create_tensor;
 static add_node_fn add_node;
-static void *graph;
+static validate_fn validate;
+static void *graph, *backend_handle;
 static uint64_t trouble;
 
 /* A tensor of the graph. Constants hold zeros. */
@@ -175,6 +180,14 @@ static void op(const char *label, const char *type, uint32_t in_count, const ten
   n.out_count = 1;
   n.outs = malloc(sizeof out);
   *n.outs = out;
+#ifdef ASKS
+  if (trouble == 0) {
+    trouble = validate(backend_handle, n);
+  }
+  if (trouble != 0) {
+    return;
+  }
+#endif
   trouble |= add_node(graph, n);
 }
 
@@ -257,6 +270,24 @@ static void compose(tensor_rec *x, tensor_rec *y) {
   tensor_rec strange = quantised("strange", APP_READS, UFIXED_8, DIMS(1, 8, 8, 16), 0.05f, -128);
   op("unknown", "Frobnicate", 1, x, strange, 0, NULL);
 #endif
+#ifdef RESIZE
+  tensor_rec small = plain("small", APP_WRITES, FLOAT_32, DIMS(1, 4, 4, 2));
+  tensor_rec large = plain("large", APP_READS, FLOAT_32, DIMS(1, 8, 8, 2));
+  option_rec twice[] = {number("transformation_mode", 1), number("interpolation_mode", 0), number("nearest_mode", 0),
+                        number("cubic_coeff", 0)};
+  op("enlarge", "ResizeNearestNeighbor", 1, &small, large, 4, twice);
+#endif
+#ifdef HARD
+  tensor_rec hard_in = plain("hard_in", APP_WRITES, FLOAT_32, DIMS(1, 24, 100, 48));
+  tensor_rec hard_sum = plain("hard_sum", BETWEEN, FLOAT_32, DIMS(1, 24, 100, 48));
+  tensor_rec hard_gate = plain("hard_gate", BETWEEN, FLOAT_32, DIMS(1, 24, 100, 48));
+  tensor_rec hard_out = plain("hard_out", APP_READS, FLOAT_32, DIMS(1, 24, 100, 48));
+  option_rec hard_add = number("operation", 0), hard_mul = number("operation", 3);
+  option_rec gate = number("operation", 2);
+  op("before", "ElementWiseBinary", 2, (tensor_rec[]){hard_in, hard_in}, hard_sum, 1, &hard_add);
+  op("gate", "ElementWiseNeuron", 1, &hard_sum, hard_gate, 1, &gate);
+  op("gated", "ElementWiseBinary", 2, (tensor_rec[]){hard_sum, hard_gate}, hard_out, 1, &hard_mul);
+#endif
 #ifdef WIDE
   tensor_rec wide = quantised("wide", APP_WRITES, UFIXED_16, DIMS(1, 8, 8, 32), 0.001f, -32768);
   tensor_rec wide_weights = quantised("wide_weights", CONSTANT, SFIXED_16, DIMS(1, 1, 32, 32), 0.001f, 0);
@@ -305,6 +336,8 @@ uint32_t QnnModel_composeGraphs(void *backend, table_rec table, void *context, c
   (void)backend, (void)settings, (void)settings_count, (void)debug, (void)callback, (void)level;
   create_tensor = (create_tensor_fn)table.entry[SLOT_CREATE_TENSOR];
   add_node = (add_node_fn)table.entry[SLOT_ADD_NODE];
+  validate = (validate_fn)table.entry[SLOT_VALIDATE];
+  backend_handle = backend;
   if (((create_graph_fn)table.entry[SLOT_CREATE_GRAPH])(context, "odd", NULL, &graph) != 0) {
     return 1;
   }

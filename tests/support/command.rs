@@ -70,6 +70,12 @@ impl Qnnscope {
         self
     }
 
+    /// In another working directory, of the test's own.
+    pub fn within_folder(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
     pub fn within(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self

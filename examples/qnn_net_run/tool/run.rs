@@ -116,6 +116,9 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
         allow_unknown_runtime: false,
         slow_load: None,
         pin: Vec::new(),
+        // As the vendor's tool, which asks nobody.
+        overwrite: true,
+        protected: Vec::new(),
     };
     Ok(Prepared { task, lines })
 }

@@ -194,7 +194,7 @@ impl Side {
         let mut side = Self::of(store, run);
         if !run.is_ended() && side.failure.is_none() {
             side.failure = Some(SideFailure {
-                stage: last_stage(run),
+                stage: run.last_stage(),
                 call: "session".to_owned(),
                 code: None,
                 message: "the session ended before the run did".to_owned(),
@@ -233,7 +233,7 @@ fn failure(run: &Run) -> Option<SideFailure> {
             op: refused_op(&failure.message),
         }),
         (None, Some(RunStatus::Failed)) => Some(SideFailure {
-            stage: last_stage(run),
+            stage: run.last_stage(),
             call: "run".to_owned(),
             code: None,
             message: "it failed without saying why".to_owned(),
@@ -241,10 +241,6 @@ fn failure(run: &Run) -> Option<SideFailure> {
         }),
         _ => None,
     }
-}
-
-fn last_stage(run: &Run) -> Stage {
-    run.stages.last().map_or(Stage::Prepare, |time| time.stage)
 }
 
 /// The op that a failure's message names: the runner words it so when a backend refuses an op.

@@ -52,7 +52,7 @@ fn entry(finding: &Finding) -> Entry {
         Item::new("cause", &cause.title).meaning(Meaning::Title),
         Item::new("", format!("{}, {confirmed} ({})", confidence_text(finding), cause.id)).meaning(note.1),
         Item::new("why", &cause.why),
-        Item::new(FIX, &cause.fix).meaning(Meaning::Accent),
+        Item::new(FIX, finding.fix()).meaning(Meaning::Accent),
     ];
     for (index, evidence) in finding.evidence.iter().enumerate() {
         let label = if index == 0 { "seen" } else { "" };

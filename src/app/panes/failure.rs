@@ -4,7 +4,7 @@ use super::Context;
 use crate::app::pages::what_failed;
 use crate::app::theme::Meaning;
 use crate::app::widgets::{put, width, wrap};
-use crate::diagnosis::cause;
+use crate::diagnosis::{Fault, cause};
 use crate::event::{CheckOutcome, CheckResult, Failure, clean_text};
 use crate::store::Run;
 use ratatui::buffer::Buffer;
@@ -55,7 +55,11 @@ fn lines(failure: &Failure, checks: &[CheckResult], columns: u16) -> Vec<Line> {
     };
     add("failed", &format!("failed in {}", failure.stage), Meaning::Alert);
     add("what", &what_failed(failure), Meaning::Title);
-    add("why", &failure.message, Meaning::Text);
+    let fault = Fault::of(failure);
+    match &fault {
+        Some(fault) => add("why", &fault.sentence(), Meaning::Alert),
+        None => add("why", &failure.message, Meaning::Text),
+    }
     // What was confirmed outweighs advice that only knows the failure.
     let mut confirmed: Vec<&CheckResult> = checks.iter().filter(|r| r.outcome == CheckOutcome::Confirms).collect();
     confirmed.dedup_by_key(|result| result.cause.as_str());
@@ -71,8 +75,9 @@ fn lines(failure: &Failure, checks: &[CheckResult], columns: u16) -> Vec<Line> {
         Some(hint) => add("next", hint, Meaning::Accent),
         None => add("next", "no advice is known for this; the log has the backend's own words", Meaning::Muted),
     }
-    let skip = failure.log_tail.len().saturating_sub(LOG_LINES);
-    for (i, line) in failure.log_tail[skip..].iter().enumerate() {
+    // Of an op that was not taken the first errors say why; of all else the last lines how it ended.
+    let skip = if fault.is_some() { 0 } else { failure.log_tail.len().saturating_sub(LOG_LINES) };
+    for (i, line) in failure.log_tail[skip..].iter().take(LOG_LINES).enumerate() {
         let text = clean_text(line);
         let text = if width(&text) > room { crate::app::widgets::fit(&text, room, "…").into_owned() } else { text };
         lines.push(Line { label: if i == 0 { "log" } else { "" }, text, meaning: Meaning::Muted });

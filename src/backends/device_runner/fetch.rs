@@ -6,14 +6,20 @@ use crate::backends::net_run::outputs;
 use crate::backends::qnn::runner::RunTask;
 use crate::devices::{Device, quote};
 use crate::event::clean_text;
-use crate::files::is_special;
+use crate::files::{Kind, Replacement, is_special};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Fetches what is there; returns the files of the outputs. A run that failed may have written nothing.
 pub async fn fetch(device: &Device, folder: &str, task: &RunTask) -> Result<Vec<String>, DeviceRunnerError> {
-    for (name, to) in [(CONTEXT, &task.save_context), (PROFILE_LOG, &task.profile_log)] {
+    let mut guard = task.guard();
+    for (name, to, option, kind) in [
+        (CONTEXT, &task.save_context, "--save-context", Kind::Context),
+        (PROFILE_LOG, &task.profile_log, "--save-profile-log", Kind::ProfileLog),
+    ] {
         let Some(to) = to else { continue };
+        // The run took a while: what may be written is looked at again.
+        guard.claim(option, to, kind).map_err(|error| DeviceRunnerError::Input(error.to_string()))?;
         let remote = format!("{folder}/{name}");
         if device.run(&format!("[ -f {} ]", quote(&remote)), "looking for results").await?.status == 0 {
             fetch_whole(device, &remote, to).await?;
@@ -24,7 +30,7 @@ pub async fn fetch(device: &Device, folder: &str, task: &RunTask) -> Result<Vec<
     if device.run(&format!("[ -d {} ]", quote(&remote)), "looking for outputs").await?.status != 0 {
         return Ok(Vec::new());
     }
-    Ok(outputs::fetch(device, &remote, to).await?)
+    Ok(outputs::fetch(device, &remote, to, &guard).await?)
 }
 
 /// Fetches a file whole or not at all: an old one stays until the new one is complete.
@@ -34,8 +40,7 @@ async fn fetch_whole(device: &Device, remote: &str, to: &Path) -> Result<(), Dev
     if is_special(to) {
         return Ok(device.pull(remote, to.to_owned(), Arc::new(|_| ())).await?);
     }
-    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let part = tempfile::NamedTempFile::new_in(folder).map_err(failed)?.into_temp_path();
-    device.pull(remote, part.to_path_buf(), Arc::new(|_| ())).await?;
-    part.persist(to).map_err(|error| failed(error.error))
+    let replacement = Replacement::begin(to).map_err(failed)?;
+    device.pull(remote, replacement.path().to_owned(), Arc::new(|_| ())).await?;
+    replacement.commit().map_err(failed)
 }

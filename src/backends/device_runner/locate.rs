@@ -5,16 +5,11 @@ use crate::backends::net_run::prepare::machine;
 use crate::backends::runtime::{elf_machine, machine_name};
 use crate::devices::{Device, quote};
 use crate::event::{DeviceFacts, clean_text};
-use object::Endianness;
-use object::elf::FileHeader64;
-use object::read::elf::{FileHeader, ProgramHeader};
-use std::io::Read;
+use crate::facts::loader;
 use std::path::{Path, PathBuf};
 
 /// Name of the runner in a folder of runners.
 const NAME: &str = "qnnscope";
-/// The program headers, and the loader's name behind them, are at the beginning of a file.
-const HEAD_BYTES: u64 = 64 << 10;
 
 /// Where runners are looked for.
 #[derive(Debug, Clone, Copy)]
@@ -78,31 +73,4 @@ fn targets(facts: &DeviceFacts) -> impl Iterator<Item = String> {
     let systems: &[&str] =
         if facts.os.starts_with("Android") { &["linux-android"] } else { &["unknown-linux-gnu", "unknown-linux-musl"] };
     systems.iter().map(move |system| format!("{machine}-{system}"))
-}
-
-/// The program that loads this one, as it names it; `None` for one that needs no other.
-fn loader(path: &Path) -> std::io::Result<Option<String>> {
-    let mut head = Vec::new();
-    std::fs::File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
-    Ok(interpreter(&head).map(|name| String::from_utf8_lossy(name).into_owned()))
-}
-
-fn interpreter(head: &[u8]) -> Option<&[u8]> {
-    let header = FileHeader64::<Endianness>::parse(head).ok()?;
-    let endian = header.endian().ok()?;
-    let segments = header.program_headers(endian, head).ok()?;
-    segments.iter().find_map(|segment| segment.interpreter(endian, head).ok().flatten())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    fn the_loader_of_this_program_is_known() {
-        let name = loader(&std::env::current_exe().unwrap()).unwrap().unwrap();
-        assert!(Path::new(&name).is_file(), "{name}");
-        assert_eq!(interpreter(b"#!/bin/sh\n"), None);
-    }
 }

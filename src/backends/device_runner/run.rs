@@ -11,11 +11,12 @@ use crate::backends::net_run::clock::WallClock;
 use crate::backends::net_run::environment::priority_outcome;
 use crate::backends::net_run::kit::{Needs, hexagon_arch, runner_libraries};
 use crate::backends::net_run::prepare::machine;
+use crate::backends::net_run::versions::doubts;
 use crate::backends::net_run::{Target, around, deploy, logcat};
 use crate::backends::qnn::runner::{RunTask, Task};
 use crate::backends::{AfterFailure, settings};
 use crate::devices::{Device, Root};
-use crate::event::{Event, Failure, RunId, RunStatus, Stage};
+use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, RunId, RunStatus, Stage};
 use crate::models::identify_for;
 use crate::probes::{CounterOptions, DeviceProbe};
 use crate::session::Source;
@@ -95,6 +96,9 @@ impl DeviceRun<'_> {
         let arch = if has_dsp { hexagon_arch(task.backend, &resolved, &facts)? } else { None };
         let needs = Needs { backend: task.backend, format, arch, configured: false, has_dsp };
         let mut files = runner_libraries(libraries, needs)?;
+        for doubt in doubts(&files, task.backend, &task.model, format, None).await {
+            self.send(Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &doubt))).await;
+        }
         files.extend(shipment.files.clone());
         let sent =
             around::send_files(self.device, &files, self.options.vendor_libraries, self.source, self.run).await?;

@@ -122,6 +122,8 @@ impl Shipment {
         sent.save_outputs = task.save_outputs.as_ref().map(|_| there(OUTPUTS));
         sent.save_context = task.save_context.as_ref().map(|_| there(CONTEXT));
         sent.profile_log = task.profile_log.as_ref().map(|_| there(PROFILE_LOG));
+        // Files of this machine.
+        sent.protected.clear();
         sent
     }
 
@@ -188,6 +190,8 @@ mod tests {
             allow_unknown_runtime: false,
             slow_load: None,
             pin: Vec::new(),
+            overwrite: false,
+            protected: Vec::new(),
         }
     }
 

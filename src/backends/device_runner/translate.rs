@@ -36,6 +36,8 @@ impl Names {
     fn translate_failure(&self, failure: &mut Failure) {
         self.translate(&mut failure.message);
         failure.log_tail.iter_mut().for_each(|line| self.translate(line));
+        let said = failure.refusal.iter_mut().flat_map(|refusal| &mut refusal.log);
+        said.for_each(|line| self.translate(line));
     }
 
     fn translate_result(&self, text: &mut String) {

@@ -5,9 +5,10 @@ use super::frames::{Line, LineReader, MAX_CONSOLE_LINE, MAX_FRAME};
 use super::link::{Exit, Process, Running, Translate};
 use super::process::{RunnerError, signal_name, spawn};
 use crate::backends::qnn::runner::{Command, Frame, PROTOCOL, Task};
-use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, RunId, RunStatus, Stage};
+use crate::event::{
+    Event, Failure, LogLevel, LogLine, LogSource, LogTail, MemoryMark, MemorySample, RunId, RunStatus, Stage,
+};
 use crate::session::Source;
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncBufRead;
 use tokio::sync::watch;
@@ -22,8 +23,6 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 pub(super) const GRACE: Duration = Duration::from_secs(10);
 /// Time to read what an ended runner left in its pipes.
 const DRAIN: Duration = Duration::from_secs(2);
-/// Log lines that a failure quotes.
-const TAIL: usize = 20;
 
 /// Bounds of a runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +56,7 @@ pub struct Supervisor {
     translate: Option<Box<dyn Translate>>,
     stage: Stage,
     last_sign: Instant,
-    tail: VecDeque<String>,
+    tail: LogTail,
     failure: Option<Box<Failure>>,
     status: Option<RunStatus>,
     answer: Option<Frame>,
@@ -84,7 +83,7 @@ impl Supervisor {
             translate: None,
             stage: Stage::Prepare,
             last_sign: Instant::now(),
-            tail: VecDeque::new(),
+            tail: LogTail::default(),
             failure: None,
             status: None,
             answer: None,
@@ -221,8 +220,11 @@ impl Supervisor {
                 };
                 let Some((t_us, event)) = translated else { return };
                 match &event {
-                    Event::StageStarted { stage } => self.stage = *stage,
-                    Event::Log(line) => self.remember(&line.text),
+                    Event::StageStarted { stage } => {
+                        self.stage = *stage;
+                        self.tail.next_stage();
+                    }
+                    Event::Log(line) => self.tail.take(line.level, &line.text),
                     _ => {}
                 }
                 match event {
@@ -255,7 +257,7 @@ impl Supervisor {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         for event in console::events(&text) {
             if let Event::Log(line) = &event {
-                self.remember(&line.text);
+                self.tail.take(line.level, &line.text);
             }
             self.send(crate::event::now_us(), event).await;
         }
@@ -278,15 +280,8 @@ impl Supervisor {
 
     async fn note(&mut self, level: LogLevel, text: &str) {
         let line = LogLine::new(level, LogSource::Qnnscope, text);
-        self.remember(&line.text);
+        self.tail.take(level, &line.text);
         self.send(crate::event::now_us(), Event::Log(line)).await;
-    }
-
-    fn remember(&mut self, text: &str) {
-        if self.tail.len() == TAIL {
-            self.tail.pop_front();
-        }
-        self.tail.push_back(text.to_owned());
     }
 
     async fn watch_memory(&mut self, process: &impl Process, ticks: u32) {
@@ -350,7 +345,7 @@ impl Supervisor {
         if (unfinished || self.killed_for.is_some()) && self.failure.is_none() && self.status.is_none() {
             let (call, message, advice) = self.describe_end(exit);
             let mut failure = Failure::new(self.stage, &call, &message);
-            failure.log_tail = self.tail.iter().cloned().collect();
+            failure.log_tail = self.tail.lines();
             failure.hint = advice.or_else(|| crate::hints::for_failure(&failure));
             self.fail(failure).await;
         }

@@ -2,11 +2,13 @@
 
 use crate::backends::errors;
 use crate::backends::local::signal_name;
-use crate::event::{Failure, LogLevel, LogLine, LogSource, Stage};
-use std::collections::VecDeque;
+use crate::backends::qnn::api::without_level;
+use crate::backends::{Backend, stopped};
+use crate::event::{Failure, LogLevel, LogLine, LogSource, LogTail, Stage};
+use crate::models::Graph;
 
-/// Lines that a failure quotes.
-const TAIL: usize = 20;
+/// Lines with errors that are kept: what an op was asked for and all sets that it takes are about 140.
+const MOST_ERRORS: usize = 400;
 
 /// A line of the tool: `   12.3ms [ ERROR ] text`, or bare text.
 pub fn log_line(text: &str) -> LogLine {
@@ -47,10 +49,24 @@ const ENDINGS: [(&str, Stage, &str); 8] = [
     ("Initialization failure", Stage::LibraryLoad, "initialize"),
 ];
 
+/// What the tool was asked to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Backend.
+    pub backend: Backend,
+    /// Hexagon architecture of the device, such as `v75`, where it is known.
+    pub arch: Option<&'a str>,
+    /// Graphs of the model, where they could be read.
+    pub graphs: &'a [Graph],
+}
+
 /// What was printed so far, as far as a failure needs it.
 #[derive(Debug, Default)]
 pub struct Heard {
-    tail: VecDeque<String>,
+    tail: LogTail,
+    last: Option<String>,
+    /// From the first error on.
+    chain: Vec<String>,
     first_error: Option<String>,
     code: Option<u64>,
     ending: Option<(Stage, &'static str)>,
@@ -63,10 +79,11 @@ impl Heard {
         if line.text.trim().is_empty() {
             return;
         }
-        if self.tail.len() == TAIL {
-            self.tail.pop_front();
+        self.tail.take(line.level, &line.text);
+        self.last = Some(line.text.clone());
+        if (line.level == LogLevel::Error || !self.chain.is_empty()) && self.chain.len() < MOST_ERRORS {
+            self.chain.push(without_level(&line.text).to_owned());
         }
-        self.tail.push_back(line.text.clone());
         if line.level == LogLevel::Error {
             // The first error of the chain tells the cause; the later ones only that it reached them.
             self.first_error.get_or_insert_with(|| line.text.clone());
@@ -79,7 +96,7 @@ impl Heard {
     }
 
     /// The failure behind an exit status other than 0.
-    pub fn failure(&self, status: i32, reached: Stage) -> Failure {
+    pub fn failure(&self, status: i32, reached: Stage, asked: &Asked<'_>) -> Failure {
         let signal = (status > 128).then(|| status - 128).and_then(signal_name);
         let (stage, call) = match (self.ending, signal) {
             (Some((Stage::Compose, _)), _) if self.finalizing => (Stage::Finalize, "graphFinalize"),
@@ -87,7 +104,7 @@ impl Heard {
             (None, Some(name)) => (reached, name),
             (None, None) => (reached, "qnn-net-run"),
         };
-        let said = self.first_error.clone().or_else(|| self.tail.back().cloned());
+        let said = self.first_error.clone().or_else(|| self.last.clone());
         let end = match signal {
             Some(name) => format!("qnn-net-run was ended by signal {} ({name})", status - 128),
             None => format!("qnn-net-run ended with status {status}"),
@@ -97,16 +114,21 @@ impl Heard {
         let mut failure = Failure {
             code,
             symbol: code.and_then(|code| errors::lookup(code, call)).map(|row| row.symbol.to_owned()),
-            log_tail: self.tail.iter().cloned().collect(),
+            log_tail: self.tail.lines(),
             ..Failure::new(stage, call, &message)
         };
+        if matches!(failure.stage, Stage::Compose | Stage::Finalize) {
+            let (arch, finalizing) = (asked.arch.map(ToOwned::to_owned), failure.stage == Stage::Finalize);
+            let refusal = stopped::from_log(asked.backend, arch, asked.graphs, self.chain.clone(), finalizing);
+            failure.refusal = refusal.map(Box::new);
+        }
         failure.hint = crate::hints::for_failure(&failure);
         failure
     }
 
-    /// The last lines, oldest first.
+    /// The lines that count, oldest first.
     pub fn tail(&self) -> Vec<String> {
-        self.tail.iter().cloned().collect()
+        self.tail.lines()
     }
 }
 
@@ -140,7 +162,7 @@ mod tests {
         for line in text.lines() {
             heard.take(&log_line(line));
         }
-        heard.failure(status, Stage::Prepare)
+        heard.failure(status, Stage::Prepare, &Asked { backend: Backend::Htp, arch: Some("v75"), graphs: &[] })
     }
 
     #[test]

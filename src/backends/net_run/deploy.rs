@@ -97,7 +97,8 @@ pub async fn deploy(device: &Device, files: &BTreeMap<String, PathBuf>, tell: &T
         done_bytes += file.bytes;
     }
     let folder = format!("{root}/run-{:x}", epoch_us());
-    let mut script = format!("umask 022 && mkdir -p {folder} && cd {folder}");
+    // Links to the user's models and inputs, and then their results: nobody else's business.
+    let mut script = format!("umask 077 && mkdir -p {folder} && chmod 700 {folder} && cd {folder} && umask 022");
     for (name, file) in &hashed {
         let object = quote(&format!("{root}/objects/{}", file.sha256));
         let name = quote(name);
@@ -111,7 +112,7 @@ pub async fn deploy(device: &Device, files: &BTreeMap<String, PathBuf>, tell: &T
 /// Objects that are on the device: sizes by hash.
 async fn objects(device: &Device, root: &str) -> Result<BTreeMap<String, u64>, DeviceError> {
     let script = format!(
-        "umask 022; mkdir -p {root}/objects && cd {root}/objects && rm -f .part-* && for f in *; do [ -f \"$f\" ] && \
+        "umask 022; mkdir -p {root}/objects && chmod 700 {root} && cd {root}/objects && rm -f .part-* && for f in *; do [ -f \"$f\" ] && \
          echo \"$f $(stat -c %s \"$f\" 2>/dev/null || wc -c <\"$f\")\"; done; true"
     );
     let output = device.run_ok(&script, "looking what is on it already").await?;

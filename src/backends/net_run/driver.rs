@@ -8,7 +8,8 @@ use super::kit::{Needs, hexagon_arch, kit};
 use super::pace::Pace;
 use super::prepare::{Prepared, prepare};
 use super::rounds::Rounds;
-use super::{NetRunError, Sdk, around, config};
+use super::sdk::TOOL;
+use super::{NetRunError, Sdk, around, config, fits, versions};
 use crate::backends::AfterFailure;
 use crate::backends::Backend;
 use crate::backends::local::Limits;
@@ -26,6 +27,9 @@ use tokio::sync::watch;
 
 /// Time that a device gets to log a crash.
 const TOMBSTONE: Duration = Duration::from_millis(800);
+/// The system's folders on the path of a run.
+const VENDOR_FOLDERS: [&str; 2] = ["/vendor/dsp/cdsp", "/vendor/lib64"];
+
 /// How a run on a device differs from one here.
 #[derive(Debug, Clone)]
 pub struct NetRunOptions {
@@ -163,6 +167,14 @@ impl NetRun<'_> {
         let needs =
             Needs { backend: self.task.backend, format: prepared.model.format, arch, configured, has_dsp: true };
         let mut files = kit(&target, needs)?;
+        let searched = if self.options.vendor_libraries { &VENDOR_FOLDERS[..] } else { &[] };
+        let searched: Vec<String> = searched.iter().map(|&folder| folder.to_owned()).collect();
+        let opened = [self.task.backend.library()];
+        fits::check(self.device, &files, TOOL, &opened, &searched).await?;
+        let (format, info) = (prepared.model.format, prepared.model.context_binary.as_ref());
+        for doubt in versions::doubts(&files, self.task.backend, &self.task.model, format, info).await {
+            self.note(LogLevel::Warning, &doubt).await;
+        }
         files.insert(model_name(prepared.model.format).to_owned(), self.task.model.clone());
         files.extend(prepared.inputs.files.iter().cloned());
         // The configuration names the run's folder, which is not known before; it is written on the device.

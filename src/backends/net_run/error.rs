@@ -19,6 +19,12 @@ pub enum NetRunError {
     NoArch { device: String, soc: String },
     #[error("{device} has no HTP: its Hexagon is {arch}")]
     NoHtp { device: String, arch: String },
+    #[error("{file} cannot be used on {device}: it is {found}, and the device's own programs are {needed}")]
+    WrongMachine { file: PathBuf, device: String, found: String, needed: String },
+    #[error("{file} cannot be started on {device}: it needs the loader {loader}, which is not there")]
+    NoLoader { file: PathBuf, device: String, loader: String },
+    #[error("{file} cannot be started on {device}: it needs {}, neither in the SDK nor on the device", names.join(", "))]
+    NoNeeded { file: PathBuf, device: String, names: Vec<String> },
     #[error("the inputs of {model} are not known: {reason}")]
     NoInputs { model: PathBuf, reason: String },
     #[error(transparent)]
@@ -47,6 +53,13 @@ impl NetRunError {
                 "name it with --htp-arch, such as v75; `qnnscope devices` shows what is known of the SoC"
             }
             Self::NoHtp { .. } => "run on cpu or gpu",
+            Self::WrongMachine { .. } | Self::NoLoader { .. } => {
+                "the SDK has other files in this folder than its name says, or they are for another system: install the SDK \
+                 again, or name the right one with --runtime DIR"
+            }
+            Self::NoNeeded { .. } => {
+                "put the missing libraries into the SDK's folder of libraries for this target: they are sent with the tool"
+            }
             Self::NoInputs { .. } => {
                 "give them with --input NAME=FILE or --input-list FILE; for DLCs and context binaries a runtime on this \
                  machine tells them: `qnnscope runtime install`"
@@ -60,7 +73,11 @@ impl NetRunError {
     /// True if something needed is missing, so that the exit status is 3.
     pub fn is_missing(&self) -> bool {
         match self {
-            Self::NoSdk { .. } | Self::NoTarget { .. } | Self::NoFile { .. } | Self::NoHtp { .. } => true,
+            Self::NoSdk { .. }
+            | Self::NoTarget { .. }
+            | Self::NoFile { .. }
+            | Self::NoHtp { .. }
+            | Self::NoNeeded { .. } => true,
             Self::Device(error) => error.is_link(),
             _ => false,
         }
@@ -68,6 +85,14 @@ impl NetRunError {
 
     /// True if the request itself was wrong, so that the exit status is 2.
     pub fn is_bad_input(&self) -> bool {
-        matches!(self, Self::Format(_) | Self::Input(_) | Self::NoInputs { .. } | Self::NoArch { .. })
+        matches!(
+            self,
+            Self::Format(_)
+                | Self::Input(_)
+                | Self::NoInputs { .. }
+                | Self::NoArch { .. }
+                | Self::WrongMachine { .. }
+                | Self::NoLoader { .. }
+        )
     }
 }

@@ -20,23 +20,62 @@ impl Drop for Logcat {
 
 /// Puts new lines on the stream. A device without logcat gives none.
 pub fn follow(device: &Device, source: Source, run: RunId) -> Logcat {
-    // The loop keeps on after a lost link; `-T 1` gives the newest line and what follows.
+    // The loop keeps on after a lost link; `-T 1` gives the newest line, which may be of any age, and what follows.
     let device = device.clone();
     Logcat(tokio::spawn(async move {
-        let script = format!("command -v logcat >/dev/null && exec logcat -v threadtime -T 1 -s {FILTER}");
+        let script = format!(
+            "command -v logcat >/dev/null && echo {SINCE}$(date '+%m-%d_%H:%M:%S') && exec logcat -v threadtime -T 1 -s {FILTER}"
+        );
+        let mut fresh = Fresh::default();
         let mut stream = device.stream(&script);
         let mut pending = Vec::new();
         while let Some(Piece::Output(bytes)) = stream.next().await {
             pending.extend_from_slice(&bytes);
             let Some(end) = pending.iter().rposition(|byte| *byte == b'\n') else { continue };
             for line in pending[..end].split(|byte| *byte == b'\n') {
-                if let Some(line) = parse(&String::from_utf8_lossy(line)) {
+                let line = String::from_utf8_lossy(line);
+                if fresh.takes(&line) {
+                    continue;
+                }
+                if let Some(line) = parse(&line).filter(|_| fresh.passes(&line)) {
                     source.send(Some(run), Event::Log(line)).await;
                 }
             }
             pending.drain(..=end);
         }
     }))
+}
+
+/// Word before the device's own moment, which comes before its log.
+const SINCE: &str = "__qnnscope_since:";
+
+/// Holds back lines that are older than the moment at which the log was opened: what was logged before a run explains
+/// nothing of it.
+#[derive(Debug, Default)]
+struct Fresh {
+    /// Month, day and time of day, as the log has them.
+    since: Option<String>,
+    /// A line of the run came: what follows is newer, even if the device's clock is set back.
+    passed: bool,
+}
+
+impl Fresh {
+    fn passes(&mut self, line: &str) -> bool {
+        let stamp: String = line.trim_start().chars().take(14).collect();
+        let Some(since) = &self.since else { return true };
+        let new_year = since.starts_with("12-31") && stamp.starts_with("01-01");
+        self.passed |= new_year || stamp.as_str() >= since.as_str();
+        self.passed
+    }
+
+    /// Takes the device's moment in, if the line has it; then it is no line of the log.
+    fn takes(&mut self, line: &str) -> bool {
+        let Some((_, moment)) = line.split_once(SINCE) else { return false };
+        // A device without `date` shows none, and then all lines count.
+        let moment = moment.trim().replace('_', " ");
+        *self = Self { since: Some(moment).filter(|moment| moment.len() == 14), passed: false };
+        true
+    }
 }
 
 /// `MM-DD hh:mm:ss.mmm  PID  TID L TAG : text`.
@@ -65,6 +104,18 @@ fn parse(line: &str) -> Option<LogLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_from_before_the_run_do_not_count() {
+        let mut fresh = Fresh::default();
+        assert!(fresh.passes("11-21 06:40:05.344 1 1 W x: y"), "the device did not tell its time");
+        assert!(fresh.takes("__qnnscope_since:11-21_06:45:00") && !fresh.takes("11-21 06:45:00.100 1 1 W x: y"));
+        assert!(!fresh.passes("11-21 06:40:05.344 1 1 W thermal-engine: throttling"));
+        assert!(fresh.passes("11-21 06:45:00.001 1 1 W x: y"));
+        assert!(fresh.passes("11-21 06:44:59.000 1 1 W x: y"), "the clock was set back in the run");
+        assert!(fresh.takes("__qnnscope_since:12-31_23:59:59") && fresh.passes("01-01 00:00:00.000 1 1 W x: y"));
+        assert!(fresh.takes("__qnnscope_since:") && fresh.passes("01-01 00:00:00.000 1 1 W x: y"));
+    }
 
     #[test]
     fn lines_lose_what_the_stream_knows_already() {

@@ -13,6 +13,7 @@ pub(super) mod deploy;
 mod driver;
 pub(super) mod environment;
 mod error;
+mod fits;
 mod fold;
 pub(super) mod kit;
 pub(super) mod logcat;
@@ -24,6 +25,7 @@ pub(super) mod prepare;
 mod round;
 mod rounds;
 mod sdk;
+pub(super) mod versions;
 
 pub use deploy::{clean, remote_root};
 pub use driver::{NetRun, NetRunOptions};

@@ -3,17 +3,26 @@
 use super::NetRunError;
 use crate::devices::{Device, quote};
 use crate::event::clean_text;
+use crate::files::{Guard, OutputError, Replacement, make_output_folder};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Fetches `Result_*/*.raw` of a folder on the device, and the `.npy` files beside them, into `folder`; returns the files.
 /// qnn-net-run writes float32 and no .npy.
-pub async fn fetch(device: &Device, remote: &str, folder: &Path) -> Result<Vec<String>, NetRunError> {
+pub async fn fetch(device: &Device, remote: &str, folder: &Path, guard: &Guard) -> Result<Vec<String>, NetRunError> {
+    let option = "--save-outputs";
+    let refused = |error: OutputError| NetRunError::Input(error.to_string());
+    guard.check_folder(option, folder).map_err(refused)?;
     let script = format!(
         "cd {} && for f in Result_*/*.raw Result_*/*.npy; do [ -f \"$f\" ] && echo \"$f\"; done",
         quote(remote)
     );
     let listed = device.run(&script, "looking for outputs").await?;
+    let failed = |path: &Path| {
+        let action = format!("write {}", clean_text(&path.to_string_lossy()));
+        |source| NetRunError::Io { action, source }
+    };
+    make_output_folder(folder).map_err(failed(folder))?;
     let mut files = Vec::new();
     for name in String::from_utf8_lossy(&listed.bytes).lines() {
         let Some(to) = local_path(folder, name) else { continue };
@@ -21,7 +30,10 @@ pub async fn fetch(device: &Device, remote: &str, folder: &Path) -> Result<Vec<S
             std::fs::create_dir_all(parent)
                 .map_err(|source| NetRunError::Io { action: format!("make {}", parent.display()), source })?;
         }
-        device.pull(&format!("{remote}/{name}"), to.clone(), Arc::new(|_| ())).await?;
+        guard.clear(option, &to).map_err(refused)?;
+        let replacement = Replacement::begin(&to).map_err(failed(&to))?;
+        device.pull(&format!("{remote}/{name}"), replacement.path().to_owned(), Arc::new(|_| ())).await?;
+        replacement.commit().map_err(failed(&to))?;
         files.push(clean_text(&to.to_string_lossy()));
     }
     Ok(files)

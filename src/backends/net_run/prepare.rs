@@ -203,5 +203,6 @@ fn add_list(files: &mut Vec<(String, PathBuf)>, list: &str, folder: &TempDir) ->
 }
 
 fn temporary() -> Result<TempDir, NetRunError> {
-    tempfile::tempdir().map_err(|source| NetRunError::Io { action: "make a temporary folder".to_owned(), source })
+    crate::files::private_folder()
+        .map_err(|source| NetRunError::Io { action: "make a temporary folder".to_owned(), source })
 }

@@ -2,7 +2,7 @@
 
 use super::clock::WallClock;
 use super::command::{INPUT_LIST, Level, Round};
-use super::console::Heard;
+use super::console::{Asked, Heard};
 use super::driver::{Broken, NetRun, Setup};
 use super::fold::{RoundPlan, RunFold};
 use super::memory::MemoryLook;
@@ -376,7 +376,13 @@ impl Rounds<'_> {
             return Ok(());
         }
         if end.status != 0 {
-            let failure = end.heard.failure(end.status, self.reached);
+            let prepared = &self.setup.prepared;
+            let asked = Asked {
+                backend: self.net.task.backend,
+                arch: self.setup.facts.soc.hexagon_arch.as_deref(),
+                graphs: &prepared.graphs,
+            };
+            let failure = end.heard.failure(end.status, self.reached, &asked);
             return Err(Broken::Failed(Box::new(failure)));
         }
         // A full disk leaves an empty log and exit status 0.
@@ -453,7 +459,7 @@ impl Rounds<'_> {
     async fn save_outputs(&self) -> Result<(), Broken> {
         let Some(folder) = &self.net.task.save_outputs else { return Ok(()) };
         let remote = format!("{}/{}-0", self.setup.folder, super::command::OUTPUT);
-        let files = super::outputs::fetch(self.net.device, &remote, folder).await?;
+        let files = super::outputs::fetch(self.net.device, &remote, folder, &self.net.task.guard()).await?;
         self.net.send(Event::OutputsSaved { files }).await;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Getting a runtime: a wheel from pip or from a file, its libraries unpacked, checked, and put in place by one rename.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -152,19 +152,26 @@ pub fn install(request: &InstallRequest, progress: &mut dyn FnMut(InstallProgres
 }
 
 /// The runtimes in a folder that have a manifest, whole or damaged.
-pub fn installed_in(runtimes: &Path) -> Vec<(PathBuf, RuntimeManifest)> {
-    let Ok(entries) = fs::read_dir(runtimes) else {
-        return Vec::new();
+///
+/// # Errors
+/// The folder is there but cannot be read.
+pub fn installed_in(runtimes: &Path) -> Result<Vec<(PathBuf, RuntimeManifest)>, RuntimeError> {
+    let installed = |entry: fs::DirEntry| {
+        let hidden = entry.file_name().to_string_lossy().starts_with('.');
+        let dir = entry.path();
+        let manifest = RuntimeManifest::read(&dir)?;
+        (!hidden).then_some((dir, manifest))
     };
-    entries
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            let hidden = entry.file_name().to_string_lossy().starts_with('.');
-            let dir = entry.path();
-            let manifest = RuntimeManifest::read(&dir)?;
-            (!hidden).then_some((dir, manifest))
-        })
-        .collect()
+    Ok(entries(runtimes)?.into_iter().filter_map(installed).collect())
+}
+
+/// What is in a folder; nothing where there is none.
+pub fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, RuntimeError> {
+    let listed = fs::read_dir(folder).and_then(Iterator::collect);
+    match listed {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
+        listed => listed.map_err(|source| RuntimeError::file("read", folder, source)),
+    }
 }
 
 /// The whole runtime of the wanted version, if there is one. A wheel file is compared later, by its content.
@@ -174,6 +181,8 @@ fn already_installed(request: &InstallRequest, runtimes: &Path) -> Option<Instal
     }
     let wanted = release(&request.version);
     installed_in(runtimes)
+        // What cannot be read is installed anew, which reports why that does not work either.
+        .unwrap_or_default()
         .into_iter()
         .find(|(dir, manifest)| {
             release(&manifest.version) == wanted

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::install::installed_in;
+use super::install::{entries, installed_in};
 use super::platform::{elf_machine, machine_name, version_key};
 use super::wheel::SYSTEM_LIBRARY;
 use super::{DEFAULT_WHEEL_VERSION, Env, Platform, RuntimeError, RuntimeManifest};
@@ -120,7 +120,11 @@ pub fn survey(explicit: Option<&Path>, env: &Env) -> Survey {
             Err(problem) => survey.problems.push(problem),
         }
     }
-    for (path, manifest) in installed(env) {
+    let installed = installed(env).unwrap_or_else(|problem| {
+        survey.problems.push(problem);
+        Vec::new()
+    });
+    for (path, manifest) in installed {
         let missing = manifest.damaged_files(&path);
         let complete = missing.is_empty();
         if !complete {
@@ -133,8 +137,15 @@ pub fn survey(explicit: Option<&Path>, env: &Env) -> Survey {
         if survey.runtimes.iter().any(|one| one.path == path) {
             continue;
         }
+        let libraries = match libraries_in(&path) {
+            Ok(libraries) => libraries,
+            Err(problem) => {
+                survey.problems.push(problem);
+                continue;
+            }
+        };
         survey.runtimes.push(RuntimeDir {
-            libraries: libraries_in(&path),
+            libraries,
             path,
             source: RuntimeSource::Installed,
             version: Some(manifest.version),
@@ -172,8 +183,11 @@ pub fn choose(explicit: Option<&Path>, env: &Env) -> Result<RuntimeDir, RuntimeE
     if let Ok(dir) = env.runtimes_dir() {
         looked.push(format!("{} (nothing installed)", dir.display()));
     }
-    let damaged = problems.into_iter().find(|problem| matches!(problem, RuntimeError::Incomplete { .. }));
-    Err(damaged.unwrap_or(RuntimeError::NotFound { looked }))
+    // What cannot be read may be there.
+    let is_reason = |problem: &RuntimeError| {
+        matches!(problem, RuntimeError::Incomplete { .. } | RuntimeError::Io { .. } | RuntimeError::Denied { .. })
+    };
+    Err(problems.into_iter().find(is_reason).unwrap_or(RuntimeError::NotFound { looked }))
 }
 
 fn named_places<'a>(explicit: Option<&'a Path>, env: &'a Env) -> Vec<(&'a Path, RuntimeSource)> {
@@ -189,13 +203,14 @@ fn named_places<'a>(explicit: Option<&'a Path>, env: &'a Env) -> Vec<(&'a Path, 
 }
 
 /// The installed runtimes for this machine; a home folder may be shared with other machines.
-fn installed(env: &Env) -> Vec<(PathBuf, RuntimeManifest)> {
-    let mut found = env.runtimes_dir().map(|dir| installed_in(&dir)).unwrap_or_default();
+fn installed(env: &Env) -> Result<Vec<(PathBuf, RuntimeManifest)>, RuntimeError> {
+    // Without a data folder nothing is installed.
+    let mut found = env.runtimes_dir().map_or_else(|_| Ok(Vec::new()), |dir| installed_in(&dir))?;
     found.retain(|(_, manifest)| env.platform.fits_wheel_tag(&manifest.platform));
     found.sort_by_cached_key(|(path, manifest)| {
         (manifest.version != DEFAULT_WHEEL_VERSION, Reverse(version_key(&manifest.version)), path.clone())
     });
-    found
+    Ok(found)
 }
 
 /// What a named place holds for this machine.
@@ -206,18 +221,20 @@ fn inspect(path: &Path, source: RuntimeSource, platform: Platform) -> Result<Run
         Ok(meta) if !meta.is_dir() => return Err(nothing("it is not a folder".to_owned())),
         Ok(_) => {}
     }
-    let targets = sdk_targets(path);
+    let targets = sdk_targets(path)?;
     let fitting = fitting_targets(&targets, platform);
     let places = std::iter::once(path.to_path_buf())
         .chain(fitting.iter().map(|name| path.join("lib").join(name)))
         .chain([path.join("onnxruntime_qnn")]);
-    let Some((dir, libraries)) = places
-        .map(|dir| {
-            let libraries = libraries_in(&dir);
-            (dir, libraries)
-        })
-        .find(|(_, libraries)| !libraries.is_empty())
-    else {
+    let mut first = None;
+    for dir in places {
+        let libraries = libraries_in(&dir)?;
+        if !libraries.is_empty() {
+            first = Some((dir, libraries));
+            break;
+        }
+    }
+    let Some((dir, libraries)) = first else {
         let wanted: Vec<String> =
             platform.sdk_targets().iter().map(|name| format!(", lib/{name}*/libQnn*.so")).collect();
         let mut detail = format!("looked for libQnn*.so{}, onnxruntime_qnn/libQnn*.so", wanted.concat());
@@ -263,29 +280,24 @@ fn inspect(path: &Path, source: RuntimeSource, platform: Platform) -> Result<Run
 }
 
 /// The QNN libraries in a folder, by name.
-fn libraries_in(dir: &Path) -> Vec<LibraryFile> {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return Vec::new();
-    };
-    let mut libraries: Vec<LibraryFile> = entries.filter_map(|entry| LibraryFile::new(entry.ok()?.path())).collect();
+fn libraries_in(dir: &Path) -> Result<Vec<LibraryFile>, RuntimeError> {
+    let mut libraries: Vec<LibraryFile> =
+        entries(dir)?.into_iter().filter_map(|entry| LibraryFile::new(entry.path())).collect();
     libraries.sort_by(|a, b| a.name.cmp(&b.name));
-    libraries
+    Ok(libraries)
 }
 
 /// The folders below `lib/` of an SDK that hold QNN libraries, for whichever machine.
-fn sdk_targets(root: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(root.join("lib")) else {
-        return Vec::new();
-    };
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            let name = entry.file_name().into_string().ok()?;
-            (!libraries_in(&entry.path()).is_empty()).then_some(name)
-        })
-        .collect();
+fn sdk_targets(root: &Path) -> Result<Vec<String>, RuntimeError> {
+    let mut names = Vec::new();
+    for entry in entries(&root.join("lib"))? {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if !libraries_in(&entry.path())?.is_empty() {
+            names.push(name);
+        }
+    }
     names.sort();
-    names
+    Ok(names)
 }
 
 /// Those of this machine: the better family first, then the newest compiler.

@@ -1,5 +1,8 @@
 //! What HTP's compiler tells in its log: how much it moves to and from DDR, and where it stopped.
 
+use crate::backends::stopped::finalized_op;
+use crate::diagnosis::fault::Why;
+use crate::models::Op;
 use regex::Regex;
 use std::sync::LazyLock;
 
@@ -53,13 +56,49 @@ pub fn matters(line: &str) -> bool {
     line.contains("_bytes=") || line.contains(SUMMARY) || line.contains("generated:")
 }
 
-static GENERATED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"^"(.+)" generated: "#).ok());
 static REFUSED: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"op `(.+?)` \(\S*\) was refused by ").ok());
 
 /// The op at which the compiler stopped: it names the ops from which the ones that failed were made.
 pub fn stopped_at<'a>(mut lines: impl Iterator<Item = &'a str>) -> Option<String> {
-    let pattern = GENERATED.as_ref()?;
-    lines.find_map(|line| Some(pattern.captures(line.trim())?[1].to_owned()))
+    lines.find_map(|line| finalized_op(line).map(ToOwned::to_owned))
+}
+
+static NOT_BUILT: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?:no properties registered for|could not create op:) q::(?:QNN_(\w+))?").ok());
+
+/// Why the compiler could not build an op, by its errors; `hardware` is the architecture it compiled for.
+pub fn why_not_built(op: &Op, log: &[String], hardware: Option<&str>) -> Why {
+    let on = hardware.unwrap_or("this hardware");
+    let told = errors(log.iter().map(String::as_str));
+    let found = |words: &[&str]| told.iter().find(|line| words.iter().any(|word| line.contains(word))).copied();
+    if let Some(line) = found(&["bytes of TCM", "to fit in TCM"]) {
+        return Why { text: line.to_owned(), tensor: None, remedy: None, cause: Some("finalize-vtcm-overflow") };
+    }
+    if let Some(line) = found(&["estimated allocation"]) {
+        return Why { text: line.to_owned(), tensor: None, remedy: None, cause: Some("finalize-memory-limit") };
+    }
+    // The compiler names what it made of the op; of its own internal ops it has other names.
+    let built =
+        NOT_BUILT.as_ref().map(|pattern| log.iter().filter_map(|line| pattern.captures(line)).collect::<Vec<_>>());
+    let built = built.unwrap_or_default();
+    let made = built.iter().find_map(|found| found.get(1)).map(|name| name.as_str());
+    if !built.is_empty() && log.iter().any(|line| line.contains("PlainFloat")) {
+        let op_type = made.or(Some(op.op_type.as_str()).filter(|name| !name.is_empty())).unwrap_or("the op");
+        let remedy = "quantise the model, or compile for a part with fp16 (on a PC such as --soc-model 57), or run it on the \
+                      GPU or CPU";
+        return Why {
+            text: format!("{op_type} has no float variant on {on}"),
+            tensor: op.inputs.iter().chain(&op.outputs).position(|tensor| tensor.dtype.is_float()),
+            remedy: Some(remedy.to_owned()),
+            cause: Some("float-unsupported-on-arch"),
+        };
+    }
+    let text = match (made, told.first()) {
+        (Some(made), _) => format!("HTP's compiler could not build {made} for {on}"),
+        (None, Some(line)) => format!("HTP's compiler says: {line}"),
+        (None, None) => "HTP's compiler does not say why".to_owned(),
+    };
+    Why { text, tensor: None, remedy: None, cause: None }
 }
 
 /// The op that a failed composition names.

@@ -103,7 +103,7 @@ impl CompileRow {
 /// The rows of one SoC.
 pub fn rows(answer: &CompileAnswer, graphs: &[Graph], binary: Option<&ContextBinaryInfo>) -> Vec<CompileRow> {
     let mut rows = match (&answer.answer, binary) {
-        (Ok(compiled), None) => compiled_rows(answer, compiled),
+        (Ok(compiled), None) => compiled_rows(answer, compiled, graphs),
         (Ok(_), Some(_)) => vec![CompileRow { ok: Some(true), code: Some(0), ..CompileRow::new(&answer.target) }],
         (Err(failure), _) => vec![failed_row(answer, failure)],
     };
@@ -119,7 +119,7 @@ pub fn rows(answer: &CompileAnswer, graphs: &[Graph], binary: Option<&ContextBin
     rows
 }
 
-fn compiled_rows(answer: &CompileAnswer, compiled: &Compiled) -> Vec<CompileRow> {
+fn compiled_rows(answer: &CompileAnswer, compiled: &Compiled, graphs: &[Graph]) -> Vec<CompileRow> {
     let texts = || answer.lines.iter().map(|(_, text)| text.as_str());
     let traffic = compile_log::traffic(texts());
     let done = compiled.graphs.iter().filter(|graph| graph.code == 0).count();
@@ -137,7 +137,7 @@ fn compiled_rows(answer: &CompileAnswer, compiled: &Compiled) -> Vec<CompileRow>
                 ..CompileRow::new(&answer.target)
             };
             if graph.code != 0 {
-                return stopped_row(row, answer, graph);
+                return stopped_row(row, answer, graph, graphs);
             }
             let Traffic { spill, fill, read, write } = traffic.next().unwrap_or_default();
             let mut notes = Vec::new();
@@ -170,17 +170,25 @@ fn kept(errors: &[&str]) -> Vec<String> {
 }
 
 /// A graph that the compiler gave up.
-fn stopped_row(row: CompileRow, answer: &CompileAnswer, graph: &CompiledGraph) -> CompileRow {
+fn stopped_row(row: CompileRow, answer: &CompileAnswer, graph: &CompiledGraph, graphs: &[Graph]) -> CompileRow {
     let errors = errors_of(answer);
     let symbol = errors::lookup(graph.code, "graphFinalize").map(|row| row.symbol.to_owned());
     let failure =
         Failure { code: Some(graph.code), ..Failure::new(Stage::Finalize, "graphFinalize", "graphFinalize failed") };
-    let said = errors.first().map(|line| (*line).to_owned());
+    let texts = || answer.lines.iter().map(|(_, text)| text.as_str());
+    let stopped_at = compile_log::stopped_at(texts());
+    let op = graphs.iter().filter(|known| known.name == graph.name).flat_map(|graph| &graph.ops);
+    let op = op.into_iter().find(|op| stopped_at.as_ref() == Some(&op.name));
+    let why = op.map(|op| {
+        let log: Vec<String> = texts().map(ToOwned::to_owned).collect();
+        compile_log::why_not_built(op, &log, answer.target.arch_name().as_deref()).text
+    });
+    let said = why.or_else(|| errors.first().map(|line| (*line).to_owned()));
     CompileRow {
         ok: Some(false),
         symbol,
         reason: said.or_else(|| Some("the compiler does not say why".to_owned())),
-        stopped_at: compile_log::stopped_at(answer.lines.iter().map(|(_, text)| text.as_str())),
+        stopped_at,
         cause: cause(&failure, answer),
         log: kept(&errors),
         ..row

@@ -15,7 +15,11 @@ mod target;
 mod text;
 
 pub use compile_log::matters;
+pub(super) use compile_log::why_not_built;
 pub use document::{BackendRow, CheckDocument, State, Verdict};
+pub use ops::TensorRow;
+pub(super) use reason::{Kind, Reason, reason};
+pub(super) use remedies::remedy;
 pub use target::{DEFAULT_SOC, Origin, Target, TargetError};
 pub use text::check_text;
 

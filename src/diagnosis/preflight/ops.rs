@@ -63,7 +63,7 @@ pub struct TensorRow {
 
 impl TensorRow {
     /// The tensor at this place among an op's inputs and outputs.
-    fn at(op: &Op, place: usize) -> Option<Self> {
+    pub(in crate::diagnosis) fn at(op: &Op, place: usize) -> Option<Self> {
         let inputs = op.inputs.len();
         let (role, slot, tensor) = match op.inputs.get(place) {
             Some(tensor) => ("input", place, tensor),

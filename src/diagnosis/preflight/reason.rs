@@ -47,6 +47,8 @@ pub enum Kind {
     UnknownOp,
     /// A dimension or a value is outside of what is taken.
     Value,
+    /// It has more or fewer inputs, outputs or parameters than the backend's definition of the op.
+    Count,
     /// A reason in the backend's own words.
     Other,
     /// The backend gives none.
@@ -61,6 +63,8 @@ fn line(expression: &str) -> Option<Regex> {
 static RANK: LazyLock<Option<Regex>> = LazyLock::new(|| line(r"^\[(\d+)\] has incorrect Rank (\d+)"));
 static VALUE: LazyLock<Option<Regex>> =
     LazyLock::new(|| line(r"^\[(\d+)\] has incorrect (\w+) (-?[\w.]+), expected (.+?)\.?$"));
+static COUNT: LazyLock<Option<Regex>> =
+    LazyLock::new(|| line(r"(?i)^wrong number of (param|input|output)\w*\D{0,20}(\d+)"));
 static MISMATCH: LazyLock<Option<Regex>> = LazyLock::new(|| {
     line(r"^Tensor (\d+) and (\d+) have mismatching datatypes\. (0x[0-9a-fA-F]+) != (0x[0-9a-fA-F]+)")
 });
@@ -103,6 +107,12 @@ pub fn reason(op: &Op, code: u64, log: &[String], ids: &[u32]) -> Reason {
         }
         let text = format!("{} {value} is not taken, expected {expected}", what.to_lowercase());
         return Reason { text, kind: Kind::Value, tensor: by_id(&found[1]) };
+    }
+    if let Some(found) = find(&COUNT, &lines) {
+        let what = if found[1].eq_ignore_ascii_case("param") { "parameter" } else { &found[1].to_ascii_lowercase() };
+        let plural = if &found[2] == "1" { "" } else { "s" };
+        let text = format!("it has {} {what}{plural}, which is not what this backend's {} has", &found[2], op.op_type);
+        return Reason { text, kind: Kind::Count, tensor: None };
     }
     let tensor = suspect(op);
     if code == 4005 || code == 3003 {
@@ -219,6 +229,8 @@ mod tests {
                 Some(1),
             ),
             ("BQ is not supported", Kind::Other, "BQ is not supported", Some(1)),
+            ("Wrong number of Parameters 4.", Kind::Count, "it has 4 parameters, which", None),
+            ("Wrong number of Inputs 1", Kind::Count, "it has 1 input, which", None),
         ] {
             let found = said(
                 &op,

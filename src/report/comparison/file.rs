@@ -6,6 +6,7 @@ use crate::analysis::compare::{
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{DeviceInfo, Driver, Mode, RuntimeInfo, Stage, TensorData, clean_text};
 use crate::report::RESULT_SCHEMA;
+use crate::text::clean_json;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -210,8 +211,8 @@ pub fn sides(bytes: &[u8]) -> Result<Vec<Side>, String> {
         }
         None => return Err(format!("has no `schema`: it is neither a `{RESULT_SCHEMA}` document nor a session")),
     }
-    let document: Document =
-        serde_json::from_slice(bytes).map_err(|error| format!("is no whole `{RESULT_SCHEMA}` document: {error}"))?;
+    let document: Document = serde_json::from_slice(&clean_json(bytes))
+        .map_err(|error| format!("is no whole `{RESULT_SCHEMA}` document: {error}"))?;
     debug_assert_eq!(document.schema, RESULT_SCHEMA);
     let model = document.model.as_ref();
     Ok(document.runs.into_iter().map(|run| side(run, model, document.seed)).collect())

@@ -90,26 +90,30 @@ impl LogLine {
     }
 }
 
-/// Removes what could disturb a terminal or a table: control characters (tabs become a space), the two Unicode line
-/// separators and the bidirectional overrides. Text is cut at [`MAX_LINE_CHARS`].
+/// True for what could disturb a terminal or a table: control characters (C0, DEL and C1), the two Unicode line separators
+/// and the bidirectional controls.
+pub fn disturbs(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The text with a replacement character for everything that [`disturbs`]; tabs become a space.
+pub fn clean_whole(text: &str) -> String {
+    let clean = |c| match c {
+        '\t' => ' ',
+        c if disturbs(c) => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(clean).collect()
+}
+
+/// A clean line: [`clean_whole`] without the line's end, cut at [`MAX_LINE_CHARS`].
 pub fn clean_text(text: &str) -> String {
     let trimmed = text.trim_end_matches(['\n', '\r']);
-    let mut out = String::with_capacity(trimmed.len().min(MAX_LINE_CHARS));
-    for (count, c) in trimmed.chars().enumerate() {
-        if count >= MAX_LINE_CHARS {
-            out.push('…');
-            break;
-        }
-        match c {
-            '\t' => out.push(' '),
-            c if c.is_control() => out.push('\u{fffd}'),
-            '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                out.push('\u{fffd}');
-            }
-            c => out.push(c),
-        }
+    match trimmed.char_indices().nth(MAX_LINE_CHARS) {
+        Some((at, _)) => clean_whole(&trimmed[..at]) + "…",
+        None => clean_whole(trimmed),
     }
-    out
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ mod host;
 mod kinds;
 mod launches;
 mod log;
+mod log_tail;
 mod mode;
+mod refusal;
 mod run;
 mod sample;
 
@@ -22,8 +24,10 @@ pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFa
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
 pub use kinds::UnknownEvent;
 pub use launches::Launches;
-pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text};
+pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text, clean_whole, disturbs};
+pub use log_tail::LogTail;
 pub use mode::{Constraints, CoolDown, CoolDownEnd, Cooling, Like, Member, Mode, OutlierLimit, PaceReport};
+pub use refusal::Refusal;
 pub use run::{
     Budget, Driver, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
     TensorData,

@@ -1,6 +1,6 @@
 //! What a run is asked to do, what it loads, its stages and its end.
 
-use super::{Constraints, Mode};
+use super::{Constraints, Mode, Refusal};
 use crate::models::{ContextBinaryInfo, ModelFormat, Quantization};
 use crate::{Backend, ProfilingLevel};
 use serde::{Deserialize, Serialize};
@@ -265,13 +265,14 @@ impl Failure {
             hint: None,
             missing: false,
             bad_input: false,
+            refusal: None,
             log_tail: Vec::new(),
         }
     }
 }
 
 /// Why a run failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
     /// Stage it happened in.
     pub stage: Stage,
@@ -289,6 +290,9 @@ pub struct Failure {
     pub missing: bool,
     /// True if the request itself was wrong (bad input), so that the exit status is 2.
     pub bad_input: bool,
-    /// The last log lines before the failure.
+    /// The op at which the backend stopped, where it is known; `None` in sessions of versions that did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Box<Refusal>>,
+    /// The log lines before the failure that count.
     pub log_tail: Vec<String>,
 }

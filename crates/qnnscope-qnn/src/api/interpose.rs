@@ -194,8 +194,9 @@ unsafe extern "C" fn on_validate(backend: Handle, op: sys::OpConfig) -> u64 {
     }
     let Some(real) = real else { return NOT_SUPPORTED };
     // SAFETY: forwards what the composing model passed.
-    let code = unsafe { real(backend, op) };
-    note_refusal(&op, "backendValidateOpConfig", code);
+    let (code, log) = log::noted_during(|| unsafe { real(backend, op) });
+    // Only the next call tells the graph; models compose one after another.
+    note_refusal(None, &op, "backendValidateOpConfig", code, log);
     code
 }
 
@@ -213,12 +214,16 @@ fn ask(real: Option<sys::ValidateOpConfigFn>, backend: Handle, op: &sys::OpConfi
     }
 }
 
-fn note_refusal(op: &sys::OpConfig, call: &'static str, code: u64) {
+/// Writes down that an op was refused: of this graph, or of the one that was begun last.
+fn note_refusal(graph: Option<Handle>, op: &sys::OpConfig, call: &'static str, code: u64, log: Vec<String>) {
     if code == 0 {
         return;
     }
     if let Some(state) = &mut *state() {
-        state.refusals.push(Refusal { op: text(op.v1.name), op_type: text(op.v1.op_type), call, code: code & 0xffff });
+        let Some((graph, row)) = state.recorder.described(state.context, graph.map(GraphKey::of), op) else { return };
+        let tensors = records(op.v1.inputs, op.v1.input_count).into_iter();
+        let ids = tensors.chain(records(op.v1.outputs, op.v1.output_count)).map(|tensor| tensor.body.id).collect();
+        state.refusals.push(Refusal { graph, op: row, call, code: code & 0xffff, log, tensor_ids: ids });
     }
 }
 
@@ -237,8 +242,8 @@ unsafe extern "C" fn on_graph_create(
     }
     let code = match mode {
         Mode::RecordOnly | Mode::Ask => {
-            let made = |state: &State| state.recorder.graph_count(ContextKey::of(context));
-            let number = state().as_ref().map_or(1, |state| made(state) + 1);
+            let count = |state: &State| state.recorder.graph_count(ContextKey::of(context));
+            let number = state().as_ref().map_or(1, |state| count(state) + 1);
             // SAFETY: the caller's out pointer, checked above. The handle is only ever compared, never followed.
             unsafe { *out = std::ptr::without_provenance_mut(number) };
             0
@@ -371,9 +376,9 @@ unsafe extern "C" fn on_add_node(graph: Handle, op: sys::OpConfig) -> u64 {
     if mode == Mode::Forward {
         let Some(real) = real else { return NOT_SUPPORTED };
         // SAFETY: forwards what the composing model passed.
-        let code = unsafe { real(graph, op) };
+        let (code, log) = log::noted_during(|| unsafe { real(graph, op) });
         if code != 0 {
-            note_refusal(&op, "graphAddNode", code);
+            note_refusal(Some(graph), &op, "graphAddNode", code, log);
             return code;
         }
     }

@@ -22,9 +22,18 @@ const BUFFER: usize = 4096;
 /// Most lines that are kept of one call; the datatypes that an op takes are about 140 lines.
 const MOST_KEPT: usize = 400;
 
-static KEPT: Mutex<Option<Vec<String>>> = Mutex::new(None);
+/// Lines that are kept while something goes on.
+struct Kept {
+    lines: Vec<String>,
+    /// Whether they go to the sink as well.
+    pass_on: bool,
+    /// The least grave level that is kept.
+    level: LogLevel,
+}
 
-fn kept() -> MutexGuard<'static, Option<Vec<String>>> {
+static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+
+fn kept() -> MutexGuard<'static, Option<Kept>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -37,9 +46,23 @@ pub(super) fn say(text: &str) {
 
 /// Carries `work` out and returns what was logged meanwhile, which does not go to the sink then.
 pub(super) fn kept_during<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
-    *kept() = Some(Vec::new());
+    keep(false, LogLevel::Debug, work)
+}
+
+/// The same for lines that go to the sink as well.
+pub(super) fn noted_during<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
+    keep(true, LogLevel::Debug, work)
+}
+
+/// Carries `work` out and returns the errors that were logged meanwhile; everything goes to the sink.
+pub fn errors_during<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
+    keep(true, LogLevel::Error, work)
+}
+
+fn keep<T>(pass_on: bool, level: LogLevel, work: impl FnOnce() -> T) -> (T, Vec<String>) {
+    *kept() = Some(Kept { lines: Vec::new(), pass_on, level });
     let value = work();
-    (value, kept().take().unwrap_or_default())
+    (value, kept().take().map(|kept| kept.lines).unwrap_or_default())
 }
 
 /// The text without the level that HTP puts in front of it (` <E> `).
@@ -63,13 +86,17 @@ pub(super) unsafe extern "C" fn callback(format: *const c_char, level: u32, _sta
     let written = unsafe { sys::vsnprintf(buffer.as_mut_ptr().cast(), buffer.len(), format, arguments) };
     let Ok(written) = usize::try_from(written) else { return };
     let text = String::from_utf8_lossy(&buffer[..written.min(BUFFER - 1)]);
+    let level = LogLevel::from_qnn(level);
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
-        if let Some(lines) = &mut *kept() {
-            if lines.len() < MOST_KEPT {
-                lines.push(clean_text(without_level(line)));
+        let mut passes = true;
+        if let Some(kept) = &mut *kept() {
+            if level <= kept.level && kept.lines.len() < MOST_KEPT {
+                kept.lines.push(clean_text(without_level(line)));
             }
-            continue;
+            passes = kept.pass_on;
         }
-        sink(LogLevel::from_qnn(level), line);
+        if passes {
+            sink(level, line);
+        }
     }
 }

@@ -33,7 +33,7 @@ pub use handles::{Backend, Context, Device, Graph, Logger};
 pub use htp::{DeviceTarget, GraphOptions, HtpPlatform, PowerProfile, PowerVote};
 pub use interface::{Library, SystemLibrary, VersionPolicy};
 pub use interpose::Composition;
-pub use log::{set_sink, without_level};
+pub use log::{errors_during, set_sink, without_level};
 pub use model_library::ModelLibrary;
 pub use profile::Profile;
 pub use profile_log::{LogWriter, Message, Method, ProfileLog};

@@ -66,6 +66,14 @@ pub struct ProfileLog {
 const UNIT_OBJECT: u32 = 5;
 
 impl ProfileLog {
+    /// True if this system library has the serializer, which came with system API 1.11.
+    pub fn is_supported(library: &Rc<SystemLibrary>) -> bool {
+        use sys::slots::system::{PROFILE_CREATE_TARGET, PROFILE_FREE_TARGET, PROFILE_SERIALIZE};
+        library.function::<sys::ProfileCreateTargetFn>(PROFILE_CREATE_TARGET, "").is_ok()
+            && library.function::<sys::ProfileSerializeFn>(PROFILE_SERIALIZE, "").is_ok()
+            && library.function::<sys::FreeFn>(PROFILE_FREE_TARGET, "").is_ok()
+    }
+
     /// Opens a log. `path` must be an empty file: the serializer appends to what is there, and says nothing of a file
     /// that it cannot open.
     ///

@@ -15,16 +15,20 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An op that the backend refused while composing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
-    /// Op name.
-    pub op: String,
-    /// Op type.
-    pub op_type: String,
+    /// Its graph.
+    pub graph: String,
+    /// The op.
+    pub op: Op,
     /// The call that refused.
     pub call: &'static str,
     /// Returned code.
     pub code: u64,
+    /// What the backend logged meanwhile.
+    pub log: Vec<String>,
+    /// Numbers by which the log calls the op's tensors: its inputs, then its outputs.
+    pub tensor_ids: Vec<u32>,
 }
 
 /// What was written down of one composition.
@@ -158,8 +162,27 @@ impl Recorder {
         let mut known = self.known();
         let (position, open, shared) = known.graph(graph)?;
         let place = OpPlace { graph: position, op: open.graph.ops.len() };
-        open.add_op(op, &inputs, &outputs, params, shared);
+        let row = open.describe(op, &inputs, &outputs, params, shared);
+        open.graph.ops.push(row);
         Some(place)
+    }
+
+    /// An op that is not added: its graph's name and the op as it would be written down. Without a graph, that of the context
+    /// which was created last.
+    pub(crate) fn described(
+        &self,
+        context: ContextKey,
+        graph: Option<GraphKey>,
+        op: &sys::OpConfig,
+    ) -> Option<(String, Op)> {
+        let inputs = records(op.v1.inputs, op.v1.input_count);
+        let outputs = records(op.v1.outputs, op.v1.output_count);
+        let params = params(op);
+        let mut known = self.known();
+        let last = || known.contexts.get(&context)?.graphs.last().map(|open| open.key);
+        let graph = graph.or_else(last)?;
+        let (_, open, shared) = known.graph(graph)?;
+        Some((open.graph.name.clone(), open.describe(op, &inputs, &outputs, params, shared)))
     }
 
     /// Number of graphs of a context.
@@ -202,15 +225,15 @@ fn params(op: &sys::OpConfig) -> serde_json::Map<String, serde_json::Value> {
 }
 
 impl OpenGraph {
-    /// Writes an op down.
-    fn add_op(
-        &mut self,
+    /// An op as the model describes it, which would be the next one of this graph.
+    fn describe(
+        &self,
         op: &sys::OpConfig,
         inputs: &[sys::Tensor],
         outputs: &[sys::Tensor],
         params: serde_json::Map<String, serde_json::Value>,
         context_tensors: &HashMap<u32, KnownTensor>,
-    ) {
+    ) -> Op {
         // Ops may repeat a tensor as a bare id; what was said at its creation is complete.
         let find = |raw: &sys::Tensor| {
             let known = self.tensors.get(&raw.body.id).or_else(|| context_tensors.get(&raw.body.id));
@@ -240,7 +263,7 @@ impl OpenGraph {
             .chain(&row.outputs)
             .filter(|tensor| tensor.kind != TensorKind::Null)
             .try_fold(0u64, |sum, tensor| sum.checked_add(tensor.bytes()?));
-        self.graph.ops.push(row);
+        row
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::backends::settings::SettingRequest;
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{Budget, Event, LogLevel, ModelInfo, RuntimeInfo};
+use crate::files::Guard;
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -147,6 +148,12 @@ pub struct RunTask {
     /// Processor cores that the runner may use; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pin: Vec<usize>,
+    /// Results may replace files that qnnscope did not make.
+    #[serde(default)]
+    pub overwrite: bool,
+    /// More files, beside those of the task, that no result may replace.
+    #[serde(default)]
+    pub protected: Vec<PathBuf>,
 }
 
 /// All inferences of a run, for a launch that makes them alone because another would take long to load.
@@ -176,6 +183,23 @@ impl RunTask {
             "loading took {load_s:.0} s, more than {} s: all inferences are made in one launch; --launches N makes several",
             slow.seconds
         ))
+    }
+
+    /// Knows every file that the run reads.
+    pub fn guard(&self) -> Guard {
+        let mut guard = Guard::new(self.overwrite);
+        guard.reads("the model", &self.model);
+        for input in &self.inputs {
+            guard.reads("the input", &input.path);
+        }
+        if let Some(list) = &self.input_list {
+            guard.reads_list(list);
+        }
+        guard.reads_folder("the library", &self.runtime_dir);
+        for path in &self.protected {
+            guard.reads("the file", path);
+        }
+        guard
     }
 }
 

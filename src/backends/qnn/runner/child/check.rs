@@ -145,7 +145,7 @@ fn compile(task: &CheckTask, emitter: &Emitter) -> Result<Compiled, Failed> {
     let none = recording.graphs.is_empty() && recording.options_refused.is_none();
     let composed = composed.map_err(|error| {
         let failed = if none { refused(task, &model, error) } else { Failed::qnn(Stage::Compose, error) };
-        explain_compose(failed, &recording)
+        explain_compose(failed, &recording, task.backend, None)
     })?;
     let mut graphs = Vec::with_capacity(composed.len());
     for entry in &composed {

@@ -2,14 +2,10 @@
 
 use crate::backends::qnn::api::without_level;
 use crate::backends::qnn::runner::protocol::{Frame, Hello, PROTOCOL};
-use crate::event::{Event, LogLevel, LogLine, LogSource, epoch_us, now_us};
-use std::collections::VecDeque;
+use crate::event::{Event, LogLevel, LogLine, LogSource, LogTail, epoch_us, now_us};
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Log lines that a failure quotes.
-const TAIL: usize = 20;
 
 /// Writes frames to what was standard output.
 pub struct Emitter {
@@ -19,7 +15,7 @@ pub struct Emitter {
 struct Out {
     file: File,
     line: Vec<u8>,
-    tail: VecDeque<String>,
+    tail: LogTail,
 }
 
 impl Emitter {
@@ -34,7 +30,7 @@ impl Emitter {
 
     /// Writes frames to `file`.
     pub fn new(file: File) -> Self {
-        Self { out: Mutex::new(Out { file, line: Vec::new(), tail: VecDeque::new() }) }
+        Self { out: Mutex::new(Out { file, line: Vec::new(), tail: LogTail::default() }) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Out> {
@@ -67,11 +63,10 @@ impl Emitter {
     pub fn frame(&self, frame: &Frame) {
         let mut out = self.lock();
         let Out { file, line, tail } = &mut *out;
-        if let Frame::Event { event: Event::Log(log), .. } = frame {
-            if tail.len() == TAIL {
-                tail.pop_front();
-            }
-            tail.push_back(log.text.clone());
+        match frame {
+            Frame::Event { event: Event::Log(log), .. } => tail.take(log.level, &log.text),
+            Frame::Event { event: Event::StageStarted { .. }, .. } => tail.next_stage(),
+            _ => {}
         }
         line.clear();
         // Frames hold no maps with foreign key types, so this cannot fail; a failed write means that the parent is gone,
@@ -92,8 +87,8 @@ impl Emitter {
         self.event(Event::Log(LogLine::new(level, LogSource::Runner, text)));
     }
 
-    /// The last log lines, oldest first.
+    /// The log lines that count, oldest first.
     pub fn log_tail(&self) -> Vec<String> {
-        self.lock().tail.iter().cloned().collect()
+        self.lock().tail.lines()
     }
 }

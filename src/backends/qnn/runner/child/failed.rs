@@ -2,11 +2,13 @@
 
 use super::emit::Emitter;
 use super::inputs::InputError;
-use crate::backends::errors;
 use crate::backends::qnn::api::{QnnError, Recording};
 use crate::backends::settings::SettingError;
-use crate::event::{Event, Failure, Stage, clean_text};
+use crate::backends::{Backend, errors};
+use crate::event::{Event, Failure, Refusal, Stage, clean_text};
+use crate::files::OutputError;
 use crate::models::{FormatError, dlc_sdk_version};
+use std::io;
 use std::path::Path;
 
 /// A stage that failed, on its way to becoming an event.
@@ -18,6 +20,7 @@ pub struct Failed {
     message: String,
     missing: bool,
     bad_input: bool,
+    refusal: Option<Box<Refusal>>,
 }
 
 impl Failed {
@@ -32,17 +35,41 @@ impl Failed {
             message: error.to_string(),
             missing: false,
             bad_input: false,
+            refusal: None,
         }
     }
 
     /// The request was wrong.
     pub fn bad_input(stage: Stage, call: &str, message: String) -> Self {
-        Self { stage, call: call.to_owned(), code: None, symbol: None, message, missing: false, bad_input: true }
+        Self { bad_input: true, ..Self::other(stage, call, message) }
+    }
+
+    /// What was asked for could not be written.
+    pub fn lost(stage: Stage, call: &str, message: String) -> Self {
+        Self { bad_input: false, ..Self::bad_input(stage, call, message) }
     }
 
     /// Something needed is not there.
     pub fn missing(stage: Stage, call: &str, message: String) -> Self {
-        Self { stage, call: call.to_owned(), code: None, symbol: None, message, missing: true, bad_input: false }
+        Self { missing: true, ..Self::other(stage, call, message) }
+    }
+
+    fn other(stage: Stage, call: &str, message: String) -> Self {
+        Self {
+            stage,
+            call: call.to_owned(),
+            code: None,
+            symbol: None,
+            message,
+            missing: false,
+            bad_input: false,
+            refusal: None,
+        }
+    }
+
+    /// The same with the op at which the backend stopped, where that is known.
+    pub fn stopped_at(self, refusal: Option<Refusal>) -> Self {
+        Self { refusal: refusal.map(Box::new), ..self }
     }
 
     /// The file that was taken for a context binary is none.
@@ -92,6 +119,20 @@ impl From<SettingError> for Failed {
     }
 }
 
+impl From<OutputError> for Failed {
+    fn from(error: OutputError) -> Self {
+        let advice = error.advice().map_or_else(String::new, |advice| format!("; {advice}"));
+        let message = format!("{error}{advice}");
+        let failed = Self::bad_input(Stage::Prepare, "output", clean_text(&message));
+        let is_full =
+            |source: &io::Error| matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        match &error {
+            OutputError::Io { source, .. } if is_full(source) => Self { bad_input: false, ..failed },
+            _ => failed,
+        }
+    }
+}
+
 /// Sends the failure as an event, with the last log lines.
 pub fn report_failure(failed: &Failed, emitter: &Emitter) {
     emitter.event(Event::Failed(Box::new(Failure {
@@ -103,6 +144,7 @@ pub fn report_failure(failed: &Failed, emitter: &Emitter) {
         hint: None,
         missing: failed.missing,
         bad_input: failed.bad_input,
+        refusal: failed.refusal.clone(),
         log_tail: emitter.log_tail(),
     })));
 }
@@ -116,8 +158,8 @@ pub fn unreadable_dlc(path: &Path, error: QnnError) -> Failed {
     Failed::bad_input(Stage::Compose, call, message)
 }
 
-/// Names the op that the backend refused, which the composer's own code hides.
-pub fn explain_compose(failed: Failed, noted: &Recording) -> Failed {
+/// Names the op that the backend refused, which the composer's own code hides; `hardware` is what it was composed for.
+pub fn explain_compose(failed: Failed, noted: &Recording, backend: Backend, hardware: Option<String>) -> Failed {
     let Some(refusal) = noted.refusals.first() else {
         let Some(code) = noted.options_refused else { return failed };
         let message = format!("graphCreate refused the graph's options with {code}; then {}", failed.message);
@@ -128,8 +170,16 @@ pub fn explain_compose(failed: Failed, noted: &Recording) -> Failed {
     let meaning = row.map_or_else(String::new, |row| format!(" ({}: {})", row.symbol, row.meaning));
     let message = format!(
         "op `{}` ({}) was refused by {} with {}{meaning}; then {}",
-        refusal.op, refusal.op_type, refusal.call, refusal.code, failed.message
+        refusal.op.name, refusal.op.op_type, refusal.call, refusal.code, failed.message
     );
+    let stopped = Refusal {
+        backend,
+        hardware,
+        graph: refusal.graph.clone(),
+        op: refusal.op.clone(),
+        log: refusal.log.clone(),
+        tensor_ids: refusal.tensor_ids.clone(),
+    };
     Failed {
         call: refusal.call.to_owned(),
         code: Some(refusal.code),
@@ -137,4 +187,5 @@ pub fn explain_compose(failed: Failed, noted: &Recording) -> Failed {
         message,
         ..failed
     }
+    .stopped_at(Some(stopped))
 }

@@ -1,11 +1,27 @@
 //! Writing outputs: dequantised float32 as `.raw` and `.npy`.
 
 use super::inputs::dequantize;
+use crate::files::{Guard, OutputError, make_output_folder, write_whole};
 use crate::models::Tensor;
 use npyz::WriterBuilder;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
+
+/// What asks for outputs.
+pub const OPTION: &str = "--save-outputs";
+
+/// Makes the folder, and makes sure that the outputs of so many inferences overwrite nothing that they must not.
+pub fn check(guard: &Guard, dir: &Path, inferences: usize, tensors: &[Tensor]) -> Result<(), OutputError> {
+    guard.check_folder(OPTION, dir)?;
+    make_output_folder(dir).map_err(|source| OutputError::Io { option: OPTION, path: dir.to_owned(), source })?;
+    for folder in (0..inferences).map(|index| dir.join(format!("Result_{index}"))).filter(|folder| folder.exists()) {
+        for stem in (0..tensors.len()).map(|position| stem(tensors, position)) {
+            guard.clear(OPTION, &folder.join(format!("{stem}.raw")))?;
+            guard.clear(OPTION, &folder.join(format!("{stem}.npy")))?;
+        }
+    }
+    Ok(())
+}
 
 /// Writes the outputs of one inference into `dir/Result_<index>/`; returns the files.
 pub fn save(dir: &Path, index: usize, outputs: &[(Tensor, Vec<u8>)]) -> io::Result<Vec<PathBuf>> {
@@ -16,15 +32,14 @@ pub fn save(dir: &Path, index: usize, outputs: &[(Tensor, Vec<u8>)]) -> io::Resu
     for (position, (tensor, bytes)) in outputs.iter().enumerate() {
         let stem = stem(&tensors, position);
         let raw = save_raw(&folder, &stem, tensor, bytes, false)?;
-        File::open(&raw)?.sync_data()?;
         let values = real_values(tensor, bytes)?;
         let npy = folder.join(format!("{stem}.npy"));
         let shape: Vec<u64> = tensor.shape.iter().map(|&d| u64::from(d)).collect();
-        let mut file = BufWriter::new(File::create(&npy)?);
-        let mut writer = npyz::WriteOptions::new().default_dtype().shape(&shape).writer(&mut file).begin_nd()?;
+        let mut array = Vec::new();
+        let mut writer = npyz::WriteOptions::new().default_dtype().shape(&shape).writer(&mut array).begin_nd()?;
         writer.extend(values)?;
         writer.finish()?;
-        file.flush()?;
+        write_whole(&npy, &array)?;
         files.extend([raw, npy]);
     }
     Ok(files)
@@ -35,10 +50,10 @@ pub fn save_raw(folder: &Path, stem: &str, tensor: &Tensor, bytes: &[u8], native
     std::fs::create_dir_all(folder)?;
     let path = folder.join(format!("{stem}.raw"));
     if native {
-        std::fs::write(&path, bytes)?;
+        write_whole(&path, bytes)?;
     } else {
         let values = real_values(tensor, bytes)?;
-        std::fs::write(&path, values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>())?;
+        write_whole(&path, &values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>())?;
     }
     Ok(path)
 }

@@ -50,7 +50,7 @@ impl Stages<'_> {
             pin::pin(&task.pin);
         }
         if let Some(dir) = &task.save_outputs {
-            self.save_outputs(dir, measuring)?;
+            self.save_outputs(task, dir, measuring)?;
         }
         emitter.event(Event::StageStarted { stage: Stage::Execute });
         let begun = Instant::now();
@@ -106,8 +106,10 @@ impl Stages<'_> {
     }
 
     /// Runs every input set once and writes its outputs, outside of all measuring.
-    fn save_outputs(&self, dir: &Path, measuring: &mut Loop<'_>) -> Result<(), Failed> {
+    fn save_outputs(&self, task: &RunTask, dir: &Path, measuring: &mut Loop<'_>) -> Result<(), Failed> {
         let tensors = measuring.execution.outputs();
+        let checked = outputs::check(&task.guard(), dir, measuring.sets.len(), &tensors);
+        checked.map_err(|error| Failed::from(error).at(Stage::Execute))?;
         let mut files = Vec::new();
         for (index, set) in measuring.sets.iter().enumerate() {
             measure::load(measuring.execution, set);
@@ -119,7 +121,7 @@ impl Stages<'_> {
                 .collect();
             let written = outputs::save(dir, index, &data).map_err(|e| {
                 let message = format!("cannot write outputs to {}: {e}", dir.display());
-                Failed::bad_input(Stage::Execute, "save outputs", message)
+                Failed::lost(Stage::Execute, "save outputs", message)
             })?;
             files.extend(written.iter().map(|path| clean_text(&path.to_string_lossy())));
         }

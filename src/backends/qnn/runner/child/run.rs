@@ -11,15 +11,16 @@ use super::run_log::{RunLog, timed};
 use crate::backends::qnn::api::{
     Backend as QnnBackend, ComposedGraph, Composition, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions,
     Logger, Method, ModelLibrary, PowerProfile, PowerVote, Profile, ProfileEvent, Recording, SystemLibrary,
-    VersionPolicy, read_binary_info,
+    VersionPolicy, errors_during, read_binary_info,
 };
 use crate::backends::qnn::runner::protocol::RunTask;
 use crate::backends::settings::{self, Resolved};
+use crate::backends::stopped::{self, target_arch};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{
     Event, MemoryMark, MemorySample, ModelInfo, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
 };
-use crate::files::write_whole;
+use crate::files::{Kind, OutputFile, write_whole};
 use crate::models::{Graph, ModelFormat};
 use crate::probes::process;
 use std::path::Path;
@@ -76,10 +77,8 @@ impl Stages<'_> {
         for setting in &resolved.settled {
             self.emitter.event(Event::SettingApplied(setting.clone()));
         }
-        if let Some(path) = &task.profile_log {
-            RunLog::prepare(path)?;
-        }
-        let ready = self.load(task, model, &bytes, &resolved)?;
+        let log_file = RunLog::prepare(task)?;
+        let ready = self.load(task, model, &bytes, &resolved, log_file)?;
         drop(bytes);
         let Ready { mut execution, context, graph, backend, device } = ready;
         let vote = self.vote(&device, &resolved);
@@ -114,6 +113,7 @@ impl Stages<'_> {
         mut model: ModelInfo,
         bytes: &[u8],
         resolved: &Resolved,
+        log_file: Option<OutputFile>,
     ) -> Result<Ready, Failed> {
         let policy = if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
         let (library, system) = self.stage(Stage::LibraryLoad, || {
@@ -125,7 +125,7 @@ impl Stages<'_> {
             };
             Ok((library, system))
         })?;
-        self.log = RunLog::open(task, &library, system.as_ref(), self.emitter);
+        self.log = RunLog::open(task, log_file, &library, system.as_ref(), self.emitter);
         self.emitter.event(Event::RuntimeLoaded(RuntimeInfo {
             path: library.path().display().to_string(),
             build_id: library.table().build_id(),
@@ -175,14 +175,20 @@ impl Stages<'_> {
             let level = if task.profiling == ProfilingLevel::Off { ProfilingLevel::Basic } else { task.profiling };
             let profile = Profile::create(&backend, level).map_err(at_finalize)?;
             let mut span = (0, 0);
-            self.stage(Stage::Finalize, || {
-                timed(&mut span, || handle.finalize(profile.as_ref())).map_err(at_finalize)
+            let (finalized, errors) = errors_during(|| {
+                self.stage(Stage::Finalize, || {
+                    timed(&mut span, || handle.finalize(profile.as_ref())).map_err(at_finalize)
+                })
+            });
+            finalized.map_err(|failed| {
+                let arch = target_arch(task.backend, resolved);
+                failed.stopped_at(stopped::from_log(task.backend, arch, std::slice::from_ref(&graph), errors, true))
             })?;
             let events = self.sub_stages(Stage::Finalize, profile.as_ref());
             self.log.stage(Method::Finalize, span, Some(&entry.name), &events);
         }
         if let Some(path) = &task.save_context {
-            save_context(&context, path)?;
+            save_context(&context, task, path)?;
         }
         let execution = Execution::new(handle, entry.inputs, entry.outputs).map_err(at_finalize)?;
         Ok(Ready { execution, context, graph, backend, device })
@@ -278,7 +284,8 @@ impl Stages<'_> {
             };
             self.settled(setting, outcome);
         }
-        let composed = result.map_err(|failed| explain_compose(failed, &noted))?;
+        let arch = target_arch(task.backend, resolved);
+        let composed = result.map_err(|failed| explain_compose(failed, &noted, task.backend, arch))?;
         self.log.stage(Method::ComposeGraphs, span, None, &[]);
         let described = with_order(&composed, noted);
         Ok(((composed, described), context))
@@ -382,10 +389,11 @@ impl Stages<'_> {
 }
 
 /// Writes the serialised context, whole or not at all.
-fn save_context(context: &Context, path: &Path) -> Result<(), Failed> {
+fn save_context(context: &Context, task: &RunTask, path: &Path) -> Result<(), Failed> {
     let bytes = context.binary().map_err(|e| Failed::qnn(Stage::Finalize, e))?;
+    task.guard().claim("--save-context", path, Kind::Context).map_err(|e| Failed::from(e).at(Stage::Finalize))?;
     write_whole(path, &bytes).map_err(|error| {
         let message = format!("cannot write the context binary to {}: {error}", path.display());
-        Failed::bad_input(Stage::Finalize, "save context", message)
+        Failed::lost(Stage::Finalize, "save context", message)
     })
 }

@@ -9,7 +9,8 @@ use crate::backends::qnn::api::{
     Library, LogWriter, Message, Method, ProfileEvent, ProfileLog, QnnError, SystemLibrary,
 };
 use crate::backends::qnn::runner::protocol::RunTask;
-use crate::event::{Event, Setting, SettingOutcome, Stage, clean_text, now_us};
+use crate::event::{Event, Setting, SettingOutcome, clean_text, now_us};
+use crate::files::{Kind, OutputFile};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -38,6 +39,8 @@ pub struct RunLog {
 
 struct OpenLog {
     path: PathBuf,
+    /// Holds the lock; the serializer opens the file for itself.
+    file: OutputFile,
     log: ProfileLog,
     /// False at profiling level `off`: then messages come without the backend's events.
     with_events: bool,
@@ -48,25 +51,28 @@ struct OpenLog {
 }
 
 impl RunLog {
-    /// Makes the file, empty, so that a path that cannot be written is known before anything is loaded.
-    pub fn prepare(path: &Path) -> Result<(), Failed> {
-        File::create(path).map(drop).map_err(|error| {
-            let message = format!("cannot write the profile log to {}: {error}", path.display());
-            Failed::bad_input(Stage::Prepare, "profile log", message)
-        })
+    /// Opens the file that the task asks for, so that one that cannot be written is known before anything is loaded. An
+    /// older log stays in it until the new one begins.
+    pub fn prepare(task: &RunTask) -> Result<Option<OutputFile>, Failed> {
+        let Some(path) = &task.profile_log else { return Ok(None) };
+        Ok(Some(task.guard().open("--save-profile-log", path, Kind::ProfileLog)?))
     }
 
-    /// Opens the log that the task asks for. A runtime without the serializer is told as a setting without effect.
-    pub fn open(task: &RunTask, library: &Library, system: Option<&Rc<SystemLibrary>>, emitter: &Emitter) -> Self {
-        let Some(path) = &task.profile_log else { return Self::default() };
-        match Self::create(task, path, library, system) {
-            Ok(open) => Self { open: Some(open) },
-            Err(reason) => {
-                // The empty file would look like a log of nothing. What is no file (`/dev/null`) stays.
-                if path.metadata().is_ok_and(|data| data.is_file() && data.len() == 0) {
-                    let _ = std::fs::remove_file(path);
-                }
-                report(emitter, path, SettingOutcome::NoEffect(reason));
+    /// Begins the log that the task asks for. A runtime without the serializer is reported as a setting without effect.
+    pub fn open(
+        task: &RunTask,
+        file: Option<OutputFile>,
+        library: &Library,
+        system: Option<&Rc<SystemLibrary>>,
+        emitter: &Emitter,
+    ) -> Self {
+        let (Some(path), Some(mut file)) = (&task.profile_log, file) else { return Self::default() };
+        match Self::create(task, path, &mut file, library, system) {
+            Ok((log, with_events)) => Self { open: Some(OpenLog::new(path, file, log, with_events)) },
+            Err(outcome) => {
+                // An empty file would look like a log of nothing.
+                file.take_back();
+                report(emitter, path, outcome);
                 Self::default()
             }
         }
@@ -75,36 +81,32 @@ impl RunLog {
     fn create(
         task: &RunTask,
         path: &Path,
+        file: &mut OutputFile,
         library: &Library,
         system: Option<&Rc<SystemLibrary>>,
-    ) -> Result<OpenLog, String> {
+    ) -> Result<(ProfileLog, bool), SettingOutcome> {
+        let refused = |error: &dyn std::fmt::Display| SettingOutcome::Refused(error.to_string());
         let system = match system {
             Some(system) => system.clone(),
             // A model library runs without it.
-            None => open_system(&task.runtime_dir).map_err(|failed| failed.message().to_owned())?,
+            None => open_system(&task.runtime_dir)
+                .map_err(|failed| SettingOutcome::NoEffect(failed.message().to_owned()))?,
         };
+        if !ProfileLog::is_supported(&system) {
+            return Err(SettingOutcome::NoEffect(format!(
+                "the runtime's system library (system API {}) has no profile serializer, which came with 1.11",
+                system.api()
+            )));
+        }
+        file.empty().map_err(|error| refused(&error))?;
         let backend_version = library.table().build_id().unwrap_or_else(|| library.table().backend_api());
         let writer = LogWriter {
             name: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),
             backend_version: &backend_version,
         };
-        let log = ProfileLog::create(&system, path, writer).map_err(|error| match error {
-            QnnError::MissingFunction { .. } => format!(
-                "the runtime's system library (system API {}) has no profile serializer, which came with 1.11",
-                system.api()
-            ),
-            error => error.to_string(),
-        })?;
-        Ok(OpenLog {
-            path: path.to_owned(),
-            log,
-            with_events: task.profiling != ProfilingLevel::Off,
-            graph: RefCell::default(),
-            inferences: Cell::new(0),
-            begun: Cell::new(None),
-            refused: RefCell::default(),
-        })
+        let log = ProfileLog::create(&system, path, writer).map_err(|error| refused(&error))?;
+        Ok((log, task.profiling != ProfilingLevel::Off))
     }
 
     /// True if a log is being written with the backend's events in it.
@@ -167,9 +169,10 @@ impl RunLog {
 
     /// Writes the rest, and reports whether the whole log is in the file.
     pub fn finish(self, emitter: &Emitter) {
-        let Some(OpenLog { path, log, refused, .. }) = self.open else { return };
+        let Some(OpenLog { path, file, log, refused, .. }) = self.open else { return };
         let closed = log.finish().map_err(|error| error.to_string());
-        let reason = refused.into_inner().or_else(|| closed.and_then(|()| check_whole(&path)).err());
+        let kept = || check_whole(&path).and_then(|()| file.sync().map_err(|error| error.to_string()));
+        let reason = refused.into_inner().or_else(|| closed.and_then(|()| kept()).err());
         let outcome = reason.map_or(SettingOutcome::Applied, SettingOutcome::Refused);
         report(emitter, &path, outcome);
     }
@@ -183,6 +186,19 @@ impl RunLog {
 }
 
 impl OpenLog {
+    fn new(path: &Path, file: OutputFile, log: ProfileLog, with_events: bool) -> Self {
+        Self {
+            path: path.to_owned(),
+            file,
+            log,
+            with_events,
+            graph: RefCell::default(),
+            inferences: Cell::new(0),
+            begun: Cell::new(None),
+            refused: RefCell::default(),
+        }
+    }
+
     fn allowed<'a>(&self, events: &'a [ProfileEvent]) -> &'a [ProfileEvent] {
         if self.with_events { events } else { &[] }
     }

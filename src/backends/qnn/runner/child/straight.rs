@@ -9,7 +9,7 @@ use super::run_log::RunLog;
 use crate::backends::ProfilingLevel;
 use crate::backends::qnn::api::{Backend, Profile};
 use crate::backends::qnn::runner::protocol::{RunTask, Straight};
-use crate::event::{Event, LogLevel, Phase, Stage, clean_text};
+use crate::event::{Event, LogLevel, Phase, Setting, SettingOutcome, Stage, clean_text};
 use crate::models::Graph;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -49,7 +49,8 @@ pub fn run(
             }
         })
         .map_err(at)?;
-    kept.tell(emitter);
+    let dir = task.save_outputs.as_ref().map_or_else(String::new, |dir| clean_text(&dir.to_string_lossy()));
+    kept.tell(emitter, dir);
     Ok(count)
 }
 
@@ -73,9 +74,12 @@ impl Kept {
         }
     }
 
-    fn tell(self, emitter: &Emitter) {
+    fn tell(self, emitter: &Emitter, dir: String) {
         if let Some((count, first)) = self.lost {
-            emitter.runner_log(LogLevel::Warning, &format!("{count} output files could not be written, first {first}"));
+            let reason = format!("{count} output files could not be written, first {first}");
+            emitter.runner_log(LogLevel::Warning, &reason);
+            let outcome = SettingOutcome::Refused(reason);
+            emitter.event(Event::SettingApplied(Setting { key: outputs::OPTION.to_owned(), value: dir, outcome }));
         }
         if !self.files.is_empty() {
             let files = self.files.iter().map(|path| clean_text(&path.to_string_lossy())).collect();

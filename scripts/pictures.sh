@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Makes the pictures of the documentation from real runs: `just pictures`. Needs the QNN runtime (`qnnscope runtime install`).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cargo build --release --bins --example picture
+bin=target/release/qnnscope
+picture=target/release/examples/picture
+
+"$bin" run demo/qnnscope-demo-float.dlc -b cpu,htp -n 400 --record "$work/live.jsonl" >/dev/null
+"$picture" screen "$work/live.jsonl" 120x36 docs/pictures/live.svg
+
+# A graph that the HTP's compiler refuses is as real a failure here as on a phone.
+if "$bin" run "${FAILING_MODEL:-demo/qnnscope-demo-float.dlc}" -b gpu -n 10 --record "$work/failed.jsonl" >/dev/null 2>&1; then
+    echo "the run that was to fail did not" >&2
+    exit 1
+fi
+"$picture" screen "$work/failed.jsonl" 120x36 docs/pictures/diagnosis.svg diagnosis

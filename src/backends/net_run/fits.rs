@@ -1,0 +1,115 @@
+//! Whether a device can start what is to be sent: machine, loader and needed libraries, looked at before anything is sent.
+
+use super::NetRunError;
+use super::kit::Kit;
+use crate::devices::{Device, quote};
+use crate::event::clean_text;
+use crate::facts::{ElfFacts, Wanted, absent, is_glibc, loader, own_folders, parse_header, read_elf};
+use object::elf;
+use std::path::Path;
+
+/// The device's own programs are what its processor and its kernel execute, whatever its properties say.
+const OWN_PROGRAM: &str = "head -c 64 /proc/self/exe 2>/dev/null | od -An -v -tx1";
+
+/// Checks a program that is to be started on the device, and the libraries of the kit in `libraries`, which it opens. Files
+/// that are no ELF files (scripts) pass.
+///
+/// # Errors
+/// What the device cannot start, with why; or the device does not answer.
+pub async fn check(
+    device: &Device,
+    kit: &Kit,
+    program: &str,
+    libraries: &[&str],
+    searched: &[String],
+) -> Result<(), NetRunError> {
+    let Some(path) = kit.get(program) else { return Ok(()) };
+    let own = own_program(device).await?;
+    let files = std::iter::once(path).chain(libraries.iter().filter_map(|name| kit.get(*name)));
+    for file in files {
+        if let (Some(own), Some(found)) = (&own, facts_of(file).await)
+            && !runs(own, &found)
+        {
+            return Err(NetRunError::WrongMachine {
+                file: file.clone(),
+                device: device.id().to_owned(),
+                found: found.label(),
+                needed: own.label(),
+            });
+        }
+    }
+    let Some(program) = facts_of(path).await else { return Ok(()) };
+    let unreadable = |source| NetRunError::Io { action: format!("read {}", path.display()), source };
+    if let Some(loader) = loader(path).map_err(unreadable)?
+        && device.run(&format!("[ -e {} ]", quote(&loader)), "looking for the loader of programs").await?.status != 0
+    {
+        let (device, loader) = (device.id().to_owned(), clean_text(&loader));
+        return Err(NetRunError::NoLoader { file: path.clone(), device, loader });
+    }
+    let needed = program.needed.clone().unwrap_or_default();
+    let glibc = is_glibc(&needed);
+    let wanted: Vec<Wanted> = needed
+        .into_iter()
+        .filter(|name| !kit.contains_key(name) && !name.starts_with("ld-linux"))
+        .map(|name| Wanted {
+            name,
+            by: path.display().to_string(),
+            own_folders: own_folders(&program.runpath, "./program"),
+            glibc,
+            is_64: program.is_64,
+        })
+        .collect();
+    let gone = absent(device, &wanted, searched).await?.unwrap_or_default();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let names = gone.into_iter().map(|(name, _)| clean_text(&name)).collect();
+    Err(NetRunError::NoNeeded { file: path.clone(), device: device.id().to_owned(), names })
+}
+
+/// Header of a program of the device itself; `None` where it does not show it.
+async fn own_program(device: &Device) -> Result<Option<ElfFacts>, NetRunError> {
+    let output = device.run(OWN_PROGRAM, "looking at its programs").await?;
+    let bytes: Vec<u8> =
+        output.text().split_whitespace().filter_map(|word| u8::from_str_radix(word, 16).ok()).collect();
+    Ok(parse_header(&bytes))
+}
+
+async fn facts_of(path: &Path) -> Option<ElfFacts> {
+    let path = path.to_owned();
+    tokio::task::spawn_blocking(move || read_elf(&path).ok().flatten()).await.ok().flatten()
+}
+
+/// Whether a device whose own programs are `own` executes `found`. One whose system is of 32 bits may still execute 64-bit
+/// programs of its architecture; their loader is looked for apart.
+fn runs(own: &ElfFacts, found: &ElfFacts) -> bool {
+    own.machine == found.machine || matches!((own.machine, found.machine), (elf::EM_ARM, elf::EM_AARCH64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kit(name: &str, path: &Path) -> Kit {
+        Kit::from([(name.to_owned(), path.to_owned())])
+    }
+
+    #[tokio::test]
+    async fn this_program_runs_here_and_one_for_another_processor_does_not() {
+        let device = Device::local();
+        let own = std::env::current_exe().unwrap();
+        check(&device, &kit("tool", &own), "tool", &[], &[]).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut bytes = std::fs::read(&own).unwrap();
+        // The machine of the ELF header: 243 is RISC-V.
+        (bytes[18], bytes[19]) = (243, 0);
+        bytes.truncate(1 << 20);
+        let other = folder.path().join("other");
+        std::fs::write(&other, bytes).unwrap();
+        let refused = check(&device, &kit("tool", &other), "tool", &[], &[]).await.unwrap_err();
+        assert!(matches!(refused, NetRunError::WrongMachine { .. }), "{refused}");
+        let script = folder.path().join("script");
+        std::fs::write(&script, "#!/bin/sh\n").unwrap();
+        check(&device, &kit("tool", &script), "tool", &[], &[]).await.unwrap();
+    }
+}

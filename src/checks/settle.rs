@@ -1,0 +1,58 @@
+//! What checks come to together: one cause can leave nothing for another to explain.
+
+use crate::diagnosis::cause;
+use crate::event::{CheckOutcome, CheckResult, Stage};
+
+/// A library that is built for another processor: the loader's failure is explained.
+const UNLIKE: &str = "wrong-elf-class";
+/// Causes that nothing of the libraries shows: they stand beside it.
+const APART: [&str; 2] = ["model-missing", "disk-full"];
+
+/// Whether a cause lies where the loader works, or where a run only comes once the loader is done.
+fn needs_the_library(id: &str) -> bool {
+    let stage = cause(id).and_then(|known| Stage::ALL.into_iter().find(|stage| stage.name() == known.stage));
+    id != UNLIKE && !APART.contains(&id) && stage.is_some_and(|stage| stage >= Stage::LibraryLoad)
+}
+
+/// Takes back what is confirmed beside a library for another processor.
+pub fn settle(results: &mut [CheckResult]) {
+    let confirmed = |result: &CheckResult| result.outcome == CheckOutcome::Confirms;
+    if !results.iter().any(|result| result.cause == UNLIKE && confirmed(result)) {
+        return;
+    }
+    for result in results.iter_mut().filter(|result| needs_the_library(&result.cause)) {
+        if confirmed(result) {
+            result.outcome = CheckOutcome::Neutral;
+            result.detail += "; a library for another processor explains the failure already";
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(cause: &str, outcome: CheckOutcome) -> CheckResult {
+        CheckResult { cause: cause.into(), check: "check".into(), outcome, detail: "seen".into() }
+    }
+
+    #[test]
+    fn beside_a_library_for_another_processor_nothing_of_the_loader_is_confirmed() {
+        use CheckOutcome::{Confirms, Neutral, Refutes};
+        let given = [
+            ("libcxx-missing", Confirms),
+            ("model-missing", Confirms),
+            ("dependency-missing", Refutes),
+            ("skel-not-found", Confirms),
+        ];
+        let mut results: Vec<CheckResult> = given.iter().map(|(cause, outcome)| result(cause, *outcome)).collect();
+        let before = results.clone();
+        settle(&mut results);
+        assert_eq!(results, before, "nobody has shown another processor");
+        results.push(result(UNLIKE, Confirms));
+        settle(&mut results);
+        let outcomes: Vec<CheckOutcome> = results.iter().map(|result| result.outcome).collect();
+        assert_eq!(outcomes, [Neutral, Confirms, Refutes, Neutral, Confirms]);
+        assert!(results[0].detail.contains("another processor"));
+    }
+}

@@ -1,0 +1,50 @@
+//! Reading the command line. What cannot be understood is echoed, so it is made safe to show first.
+
+use super::{BAD_INPUT, Cli, FAILED, OK, say};
+use crate::event::{clean_text, disturbs};
+use clap::Parser;
+use std::ffi::OsString;
+use std::io::{self, Write};
+
+/// The command line, or the exit status where help was asked for or something is wrong with it.
+pub fn parse() -> Result<Cli, u8> {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match Cli::try_parse_from(&arguments) {
+        Ok(cli) => Ok(cli),
+        Err(text) if !text.use_stderr() => Err(print(&text)),
+        Err(error) => {
+            complain(&error, &arguments);
+            Err(BAD_INPUT)
+        }
+    }
+}
+
+/// Help and version are output like any other: lost, they are a failure.
+fn print(text: &clap::Error) -> u8 {
+    match text.print().and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            say(&format!("error: cannot write to stdout: {error}"));
+            FAILED
+        }
+        _ => OK,
+    }
+}
+
+/// The error names the arguments; escape sequences in them must not reach the terminal.
+fn complain(error: &clap::Error, arguments: &[OsString]) {
+    let texts = || arguments.iter().map(|argument| argument.to_string_lossy());
+    if !texts().any(|text| text.contains(disturbs)) {
+        let _ = error.print();
+        return;
+    }
+    match Cli::try_parse_from(texts().map(|text| clean_text(&text))) {
+        Err(error) => {
+            let _ = error.print();
+        }
+        // Only what was replaced was wrong.
+        Ok(_) => {
+            let lines: Vec<String> = error.to_string().lines().map(clean_text).collect();
+            say(lines.join("\n").trim_end());
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Waiting for an answer that has no progress to show: what is waited for is said, and not for ever.
+
+use super::{CliError, options, say, setup};
+use crate::backends::local::Limits;
+use std::time::{Duration, Instant};
+
+/// Time without a word about what is waited for.
+const SILENT: Duration = Duration::from_secs(2);
+/// How often it is said again.
+const AGAIN: Duration = Duration::from_secs(30);
+/// A runner's own limit comes after ours, whose message names the right option.
+const LATER: Duration = Duration::from_secs(5);
+
+/// How long an answer may take.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Patience {
+    /// Longest wait for an answer, such as 30, 30s or 5m
+    #[arg(long, value_name = "TIME", default_value = "300", value_parser = options::seconds)]
+    timeout: f64,
+}
+
+impl Patience {
+    /// So many seconds; as long as it takes if `None`.
+    pub fn of(timeout: Option<f64>) -> Self {
+        Self { timeout: timeout.unwrap_or(f64::INFINITY) }
+    }
+
+    /// Bounds of a runner that is asked.
+    pub fn limits(self) -> Limits {
+        let stage_timeout = self.limit().map_or(Limits::default().stage_timeout, |limit| limit + LATER);
+        Limits { stage_timeout, memory_bytes: options::free_memory_share() }
+    }
+
+    /// Nothing without a limit.
+    fn limit(self) -> Option<Duration> {
+        Duration::try_from_secs_f64(self.timeout).ok()
+    }
+
+    /// Waits for `work`, on a runtime of its own. `what` is said on stderr when it takes long, unless it is empty (where a
+    /// terminal shows it already). A signal or the limit drops the work, with the runner and all that it started.
+    ///
+    /// # Errors
+    /// [`CliError::TimedOut`], [`CliError::Interrupted`], or what the work ends with.
+    pub fn wait<T, E: Into<CliError>>(
+        self,
+        what: impl Fn() -> String,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, CliError> {
+        setup::block_on_until_stopped(async {
+            let begun = Instant::now();
+            let notes = async {
+                tokio::time::sleep(SILENT).await;
+                loop {
+                    let (what, waited) = (what(), begun.elapsed().as_secs());
+                    let limit = self.limit().map_or_else(String::new, |_| format!(" of at most {} s", self.timeout));
+                    if !what.is_empty() {
+                        say(&format!("waiting for {what}: {waited} s{limit} (--timeout)"));
+                    }
+                    tokio::time::sleep(AGAIN).await;
+                }
+            };
+            let over = async {
+                match self.limit() {
+                    Some(limit) => tokio::time::sleep(limit).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                result = work => result.map_err(Into::into),
+                () = over => {
+                    let what = Some(what()).filter(|what| !what.is_empty());
+                    let what = what.unwrap_or_else(|| "what was asked".to_owned());
+                    Err(CliError::TimedOut { what, seconds: self.timeout })
+                }
+                () = notes => Err(CliError::Interrupted),
+            }
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! Whether qnnscope made a file, as far as its content says.
+
+use crate::backends::profile_log::Decoder;
+use crate::event::SESSION_SCHEMA;
+use crate::models::starts_context_binary;
+use std::io::{self, BufRead, BufReader, Read};
+
+/// Longest first line of a session that is looked at, bytes.
+const HEAD_BYTES: u64 = 256 << 10;
+/// Longest first chunk of a profile log; it holds the header and about a thousand messages.
+const CHUNK_BYTES: u32 = 256 << 20;
+
+/// What an output is. An older file of the same kind may be replaced without being asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A session: its header names the schema.
+    Session,
+    /// A context binary. It does not tell its maker, so every context binary counts.
+    Context,
+    /// A QNN profile log: its header names qnnscope as the writer.
+    ProfileLog,
+}
+
+impl Kind {
+    /// What a file has to be to be replaced, for people.
+    pub fn expected(self) -> &'static str {
+        match self {
+            Self::Session => "it is not a session of qnnscope",
+            Self::Context => "it is not a context binary",
+            Self::ProfileLog => "it is not a profile log that qnnscope wrote",
+        }
+    }
+
+    /// True if `file`, read from its beginning, is an older file of this kind.
+    pub fn is_ours(self, mut file: impl Read) -> io::Result<bool> {
+        match self {
+            Self::Session => {
+                let mut line = Vec::new();
+                BufReader::new(file.take(HEAD_BYTES)).read_until(b'\n', &mut line)?;
+                let header: Option<serde_json::Value> = serde_json::from_slice(&line).ok();
+                let schema =
+                    header.as_ref().and_then(|header| header.pointer("/event/session_started/schema")?.as_str());
+                // Any version: a newer one is as much ours.
+                let name = |schema: &str| schema.split_once('/').map(|(name, _)| name.to_owned());
+                Ok(schema.is_some_and(|schema| name(schema) == name(SESSION_SCHEMA)))
+            }
+            Self::Context => {
+                let mut start = Vec::new();
+                file.take(64).read_to_end(&mut start)?;
+                Ok(starts_context_binary(&start))
+            }
+            Self::ProfileLog => {
+                let mut bytes = Vec::new();
+                file.by_ref().take(4).read_to_end(&mut bytes)?;
+                let length = bytes.as_slice().try_into().map_or(0, u32::from_le_bytes);
+                if length > CHUNK_BYTES {
+                    return Ok(false);
+                }
+                file.take(length.into()).read_to_end(&mut bytes)?;
+                let mut decoder = Decoder::new();
+                decoder.push(&bytes);
+                let chunk = decoder.next_chunk().ok().flatten();
+                let writer = chunk.and_then(|chunk| chunk.header()?.writer_name());
+                Ok(writer == Some(env!("CARGO_PKG_NAME").as_bytes()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_content_tells() {
+        let session = br#"{"seq":0,"t_us":1,"event":{"session_started":{"schema":"qnnscope.session/1"}}}"#;
+        let binary = [0, 0, 0, 2, 0, 0, 0, 3, 0, 0];
+        for (kind, content, ours) in [
+            (Kind::Session, &session[..], true),
+            (Kind::Session, b"{\"event\":{\"session_started\":{\"schema\":\"other.session/1\"}}}", false),
+            (Kind::Session, b"my notes\n", false),
+            (Kind::Context, &binary, true),
+            (Kind::Context, b"PK\x03\x04", false),
+            (Kind::ProfileLog, b"PK\x03\x04", false),
+            (Kind::ProfileLog, &binary, false),
+        ] {
+            assert_eq!(kind.is_ours(content).unwrap(), ours, "{kind:?} {content:?}");
+        }
+    }
+}
