@@ -138,7 +138,7 @@ fn float_against_quantised_by_sessions_and_by_results() {
     assert_eq!(twice.len(), 3);
     if three["recommendation"]["column"] == 1 {
         let summary = three["recommendation"]["summary"].as_str().unwrap();
-        assert!(summary.contains("column 3 is within the noise"), "{summary}");
+        assert!(summary.contains("column 3 is not told apart"), "{summary}");
     }
     assert_eq!(row(&mixed, "p50_us")["cells"][1]["difference"]["verdict"], "within_noise");
     assert_eq!(row(&mixed, "p50_us")["cells"][1]["best"], false);

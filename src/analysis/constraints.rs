@@ -1,5 +1,6 @@
 //! Whether a run keeps what the user wants it to keep.
 
+use super::launches::percentile;
 use super::{Evidence, Finding, FindingKind, Severity};
 use crate::event::RunStatus;
 use crate::store::{LatencyStats, Percentile, Run, Store};
@@ -79,11 +80,11 @@ fn latency(run: &Run, budget_us: f64, percent: Option<f64>) -> Finding {
     if let Some(reason) = disqualified(run) {
         return finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(reason)]);
     }
-    let measured = clean.percentile(chosen);
+    let measured = percentile(clean, chosen);
     let Some(value_us) = measured.value_us else {
         return finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(too_few(chosen, clean.count()))]);
     };
-    let mut evidence = vec![Evidence::new(interval_text(&measured, value_us))];
+    let mut evidence = vec![Evidence::new(interval_text(&measured, value_us, clean.launch_count()))];
     if percent.is_none() && chosen < PERCENTS[0] {
         evidence.push(Evidence::new(format!(
             "p{chosen} is the highest percentile that {} inferences support; p99 needs 100",
@@ -107,15 +108,16 @@ fn latency(run: &Run, budget_us: f64, percent: Option<f64>) -> Finding {
     finding(ID, &what, verdict, evidence)
 }
 
-fn interval_text(measured: &Percentile, value_us: f64) -> String {
+fn interval_text(measured: &Percentile, value_us: f64, launches: usize) -> String {
     let bound = |us: Option<f64>| us.map_or_else(|| "unknown".to_owned(), duration_text);
     format!(
-        "p{} is {} over {} inferences, 95 % interval {} to {}",
+        "p{} is {} over {} inferences, 95 % interval {} to {}{}",
         measured.percent,
         duration_text(value_us),
         measured.samples,
         bound(measured.ci95_us.0),
-        bound(measured.ci95_us.1)
+        bound(measured.ci95_us.1),
+        if launches > 1 { format!(" from {launches} launches") } else { " within one launch".to_owned() }
     )
 }
 

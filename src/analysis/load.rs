@@ -4,7 +4,7 @@ use super::window::{Watched, counter};
 use crate::store::{Run, Store};
 
 /// A reading of processor use tells about the time since the one before, at most this long, microseconds.
-const READING_US: u64 = 250_000;
+pub(super) const READING_US: u64 = 250_000;
 /// Readings that a figure rests on, at least.
 const MIN_READINGS: usize = 3;
 

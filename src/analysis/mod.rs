@@ -24,6 +24,7 @@ mod sustained;
 pub(crate) mod testing;
 mod trust;
 mod verdicts;
+mod visible;
 mod window;
 
 pub use bounds::{Bound, Bounds, Share};
@@ -49,6 +50,7 @@ pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     findings.extend(constraints::findings(store, run));
     findings.extend(verdicts(store, run).findings());
     findings.extend(rules::findings(store, run));
+    visible::say(run, &mut findings);
     told_once(&mut findings);
     slowdown::tell(run, sustained(store, run).as_ref(), &mut findings);
     finding::rank(&mut findings);

@@ -91,8 +91,9 @@ fn trust(text: &mut String, run: &Run, verdicts: &Verdicts) {
         text.push_str(" It is simulated: the times are none of a device.");
         return;
     }
-    let first = trust.reasons.first().filter(|reason| reason.weight > Verdict::Trusted);
-    let others = trust.reasons.iter().filter(|reason| reason.weight > Verdict::Trusted).count().saturating_sub(1);
+    let weighs = |reason: &&super::trust::Reason| reason.weight > Verdict::WithinLaunch;
+    let first = trust.reasons.first().filter(weighs);
+    let others = trust.reasons.iter().filter(weighs).count().saturating_sub(1);
     let more = match others {
         0 => String::new(),
         1 => " (and one more reason)".to_owned(),
@@ -101,6 +102,10 @@ fn trust(text: &mut String, run: &Run, verdicts: &Verdicts) {
     match (trust.verdict, first) {
         (Verdict::Trusted, _) if trust.not_judged.is_empty() => text.push_str(" Nothing speaks against these figures."),
         (Verdict::Trusted, _) => text.push_str(" Nothing that could be judged speaks against these figures."),
+        (Verdict::WithinLaunch, _) => text.push_str(
+            " Nothing that could be judged speaks against these figures within this launch; the next one may be faster or slower \
+             (--launches 3).",
+        ),
         (Verdict::WithCare, Some(reason)) => {
             let _ = write!(text, " Use the figures with care: {}{more}.", reason.finding.title);
         }
@@ -178,6 +183,10 @@ mod tests {
         {
             assert!(text.contains(part), "{part}: {text}");
         }
+        assert!(text.ends_with("the next one may be faster or slower (--launches 3)."), "{text}");
+        let several = made().launches(vec![steady(1000.0, 5.0, 500); 3]).store();
+        let text = words(&several, Vec::new()).unwrap();
+        assert!(text.contains("(median of 1500; p99"), "{text}");
         assert!(text.ends_with("Nothing that could be judged speaks against these figures."), "{text}");
     }
 

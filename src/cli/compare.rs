@@ -4,7 +4,7 @@ use super::headless::{print, print_json};
 use super::modes::percent;
 use super::options::Wishes;
 use super::{CliError, OK};
-use crate::analysis::compare::LayerSort;
+use crate::analysis::compare::{LayerSort, pool_rounds, pool_same};
 use crate::analysis::recommend::Constraints;
 use crate::report::comparison::{Asked, CompareDocument, ComparisonReport, comparison_text, load};
 use std::path::PathBuf;
@@ -30,6 +30,9 @@ pub struct CompareArgs {
     /// Layers to list [default: 15, and all with --json]
     #[arg(long, value_name = "N")]
     layers: Option<usize>,
+    /// Count runs of the same thing (model, backend, device, build, settings, inputs) as launches of one run
+    #[arg(long)]
+    pool: bool,
     #[command(flatten)]
     wishes: Wishes,
     /// The percentile that has to keep the budget [default: the highest up to p99 that the samples support]
@@ -52,9 +55,15 @@ pub fn compare(args: &CompareArgs) -> Result<u8, CliError> {
     for file in &args.files {
         sides.extend(load(file)?);
     }
+    sides = pool_rounds(&sides);
+    if args.pool {
+        sides = pool_same(&sides);
+    }
     if sides.len() < 2 {
         return Err(CliError::Usage(
-            "one run alone cannot be compared: name another file, or one with several runs".to_owned(),
+            "one run alone cannot be compared: name another file, or one with several runs (rounds of --interleave, and with \
+             --pool all runs of the same thing, count as launches of one)"
+                .to_owned(),
         ));
     }
     let column = |flag: &str, number: Option<u16>| match number.map(usize::from) {

@@ -28,7 +28,7 @@ pub fn run(requests: &[RunRequest], limits: Limits, output: &OutputOptions) -> R
 }
 
 async fn session(requests: &[RunRequest], limits: Limits, output: &OutputOptions) -> Result<u8, CliError> {
-    let Measured { store, interrupted, record_error } = measure(requests, limits, output, None).await?;
+    let Measured { store, interrupted, record_error } = Box::pin(measure(requests, limits, output, None)).await?;
     let printed = if output.json { print_json(&ResultDocument::new(&store)) } else { print(&text_report(&store)) };
     if let Some(error) = record_error {
         say(CliError::from(error).render().trim_end());

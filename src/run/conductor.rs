@@ -149,13 +149,13 @@ impl Conductor {
         &mut self,
         id: RunId,
         source: &Source,
-        place: &Place,
+        at: &Place,
         task: &RunTask,
         pace: &mut Pace,
         stop: &watch::Receiver<bool>,
     ) {
         let (limits, stop) = (self.limits, stop.clone());
-        match place {
+        match at {
             Place::Here { counters } => {
                 if let Some(counters) = counters {
                     self.sample_here(counters).await;

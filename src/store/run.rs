@@ -247,11 +247,9 @@ impl Run {
             Event::LaunchStarted { index, of, reason } => self.begin_launch(t_us, *index, *of, reason.as_ref()),
             Event::Sandboxed(sandbox) => self.sandbox = Some((**sandbox).clone()),
             Event::RuntimeChanged { files, .. } => self.changed_files.clone_from(files),
-            Event::SettingApplied(setting) => {
-                if self.is_first_launch() || !self.settings.contains(setting) {
-                    self.settings.push(setting.clone());
-                }
-            }
+            // What a later launch settles in the same way was told already.
+            Event::SettingApplied(setting) if !self.is_first_launch() && self.settings.contains(setting) => {}
+            Event::SettingApplied(setting) => self.settings.push(setting.clone()),
             Event::StageStarted { stage } => {
                 self.state = RunState::In(*stage);
                 self.last_stage = Some(*stage);

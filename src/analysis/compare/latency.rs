@@ -1,6 +1,7 @@
 //! Latencies of a run as a comparison needs them, whether they come from the store or from a file.
 
-use crate::store::LatencyStats;
+use super::Statistic;
+use crate::store::{LatencyStats, Launch};
 use serde::{Deserialize, Serialize};
 
 /// Latencies that are kept for a bootstrap; longer runs are thinned evenly.
@@ -29,6 +30,53 @@ pub struct SideLatency {
     pub max: Option<f64>,
     /// The latencies themselves; `None` for result files of versions that did not keep them.
     pub series: Option<Series>,
+    /// Figures of each launch; of a run that was made before there were launches, of the whole run.
+    pub launches: Vec<SideLaunch>,
+}
+
+/// Figures of one launch, microseconds. What its inferences do not support is absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SideLaunch {
+    /// Inferences.
+    pub samples: u64,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Standard deviation.
+    pub stddev: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+}
+
+impl SideLaunch {
+    /// Of a launch in the store.
+    fn of(launch: &Launch<'_>) -> Self {
+        let figures = &launch.figures;
+        let percentile = |percent| figures.percentile_us(percent);
+        Self {
+            samples: figures.count,
+            mean: Some(figures.mean_us),
+            stddev: figures.stddev_us,
+            p50: percentile(50.0),
+            p95: percentile(95.0),
+            p99: percentile(99.0),
+        }
+    }
+
+    /// A figure of it.
+    pub fn value(&self, statistic: Statistic) -> Option<f64> {
+        match statistic {
+            Statistic::P50 => self.p50,
+            Statistic::P95 => self.p95,
+            Statistic::P99 => self.p99,
+            Statistic::Mean => self.mean,
+            Statistic::Stddev => self.stddev,
+        }
+    }
 }
 
 /// Latencies in order, every `stride`-th of them.
@@ -92,7 +140,17 @@ impl SideLatency {
             p99: stats.percentile_us(99.0),
             max: stats.max_us(),
             series: Some(Series::of(stats)),
+            launches: stats.launches().iter().map(SideLaunch::of).collect(),
         }
+    }
+
+    /// The launches; figures without any are those of one.
+    pub fn launches(&self) -> Vec<SideLaunch> {
+        let Self { mean, stddev, p50, p95, p99, .. } = *self;
+        if self.launches.is_empty() {
+            return vec![SideLaunch { samples: self.count, mean, stddev, p50, p95, p99 }];
+        }
+        self.launches.clone()
     }
 
     /// Any percentile; `None` where the inferences do not support it, or where only single latencies would tell it and none
@@ -136,6 +194,7 @@ impl SideLatency {
             p99: stats.percentile_us(99.0),
             max: parts.iter().filter_map(|part| part.max).reduce(f64::max),
             series: Some(series.bounded()),
+            launches: parts.iter().flat_map(|part| part.launches()).collect(),
         })
     }
 }

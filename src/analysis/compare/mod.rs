@@ -7,18 +7,21 @@ mod bootstrap;
 mod latency;
 mod layers;
 mod mismatch;
+mod pool;
 mod precision;
 mod rows;
 mod side;
 #[cfg(test)]
 pub(crate) mod tests;
+mod told;
 
 pub use accuracy::{Accuracy, OutputAccuracy, OutputValues, accuracy, same_inputs};
 pub use align::{Key, Matched, align, without_numbers};
 pub use bootstrap::{MIN_VALUES, RESAMPLES, Resampled, Statistic, relative_interval};
-pub use latency::{SERIES_POINTS, Series, SideLatency};
+pub use latency::{SERIES_POINTS, Series, SideLatency, SideLaunch};
 pub use layers::{LayerCell, LayerRow, LayerSort, TypeCell, TypeRow, layers, sort_layers, type_totals};
 pub use mismatch::{Mismatch, mismatches, same_settings};
+pub use pool::{families, pool_rounds, pool_same, same_thing, together};
 pub use precision::{Arithmetic, GraphFacts, graph_facts};
 pub use rows::{Better, Cell, Difference, Row, Verdict, differences, figure};
 pub use side::{Side, SideCounter, SideFailure, SideOp, SideSetting, counters, producers, refused_op};
@@ -86,8 +89,13 @@ pub fn schedules_differ(sides: &[Side]) -> bool {
     rates.next().is_some_and(|first| rates.any(|rate| rate != first))
 }
 
-/// Resamples of each run's latencies; streams follow the columns, so that the same columns give the same intervals.
+/// Resamples of each run's latencies; streams follow the columns, so that the same columns give the same intervals. Where all
+/// runs have several launches, these tell, and nothing is drawn.
 fn resampled(sides: &[Side]) -> Vec<Option<Resampled>> {
+    let one = |side: &Side| side.latency.as_ref().is_some_and(|latency| latency.launches.len() < 2);
+    if !sides.iter().any(one) {
+        return vec![None; sides.len()];
+    }
     let of = |(stream, side): (u64, &Side)| {
         let series = side.latency.as_ref()?.series.as_ref()?;
         Resampled::new(&series.values, RESAMPLES, stream)

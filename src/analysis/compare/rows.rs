@@ -1,15 +1,13 @@
 //! Figures of several runs side by side: the best of each row, and differences with their intervals.
 
 use super::accuracy::Accuracy;
-use super::bootstrap::{Resampled, Statistic, relative_interval};
+use super::bootstrap::{Resampled, Statistic};
+use super::told::Between;
 use super::{Side, resampled, schedules_differ};
 use crate::event::Stage;
 use serde::Serialize;
 
-/// Wall time that the inferences must fill for their mean to stand for the throughput.
-const BUSY_SHARE: f64 = 0.9;
-
-/// Values without an interval that differ by no more than this are not ranked.
+/// Values without a test that differ by no more than this are not ranked.
 const ALIKE: f64 = 0.01;
 
 /// Which direction is better.
@@ -28,13 +26,13 @@ pub enum Better {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Better than the baseline, beyond the noise.
+    /// Better than the baseline, beyond what launches vary.
     Better,
-    /// Worse than the baseline, beyond the noise.
+    /// Worse than the baseline, beyond what launches vary.
     Worse,
-    /// The interval holds no difference, too.
+    /// Launches vary as much: not told apart.
     WithinNoise,
-    /// No interval, so it is not known whether this is noise.
+    /// No test, so it is not known whether launches vary as much: there is one launch, or a figure that is measured once.
     Unknown,
     /// One of the two is simulated, so that the difference says nothing about hardware.
     NotComparable,
@@ -47,12 +45,20 @@ pub struct Difference {
     pub absolute: f64,
     /// The same as a part of the baseline's value; `None` where that is not above 0.
     pub relative: Option<f64>,
-    /// 95 % interval of the relative difference.
+    /// 95 % interval of the relative difference, from the launches of both.
     pub ci95: Option<[f64; 2]>,
     /// What it comes to.
     pub verdict: Verdict,
     /// Why there is no interval.
     pub no_interval: Option<String>,
+    /// Where one of the two has one launch: the interval within these launches, from resampled latencies. What differs between
+    /// launches is not in it.
+    pub within_ci95: Option<[f64; 2]>,
+    /// Where they are not told apart: the largest difference that the launches leave possible, as a part.
+    pub up_to: Option<f64>,
+    /// Where they are not told apart: launches of each that would find the difference that was seen nine times in ten; `None`
+    /// where that takes more than a hundred.
+    pub launches_to_tell: Option<usize>,
 }
 
 /// One figure of one run.
@@ -83,7 +89,7 @@ pub struct Row {
 
 /// How a row is tested.
 #[derive(Clone, Copy)]
-enum Test {
+pub(super) enum Test {
     /// By resampling latencies.
     Latency(Statistic),
     /// By resampling latencies where inferences follow each other at once.
@@ -268,71 +274,25 @@ impl Rows<'_> {
         column: usize,
     ) -> Option<Difference> {
         let (from, to) = (values[base]?, values[column]?);
-        let interval = self.interval(test, base, column, (from, to));
+        let tested = self.tested(test, base, column, (from, to));
         let simulated = self.sides[base].simulated != self.sides[column].simulated;
-        let verdict = match interval {
+        let verdict = match &tested.between {
             _ if simulated && !matches!(test, Test::Exact) => Verdict::NotComparable,
-            Ok([low, high]) if low <= 0.0 && high >= 0.0 => Verdict::WithinNoise,
-            Ok([low, _]) if (low > 0.0) == (better == Better::Higher) => Verdict::Better,
+            Ok(between) if !between.told => Verdict::WithinNoise,
+            Ok(between) if (between.interval[0] > 0.0) == (better == Better::Higher) => Verdict::Better,
             Ok(_) => Verdict::Worse,
             Err(_) => Verdict::Unknown,
         };
+        let alike = tested.between.as_ref().ok().filter(|_| verdict == Verdict::WithinNoise);
         Some(Difference {
             absolute: to - from,
             relative: (from > 0.0).then(|| to / from - 1.0),
-            ci95: interval.as_ref().ok().copied(),
+            ci95: tested.between.as_ref().ok().map(|between| between.interval),
             verdict,
-            no_interval: interval.err(),
+            up_to: alike.map(Between::up_to),
+            launches_to_tell: alike.and_then(|between| between.launches_to_tell),
+            no_interval: tested.between.as_ref().err().cloned(),
+            within_ci95: tested.within,
         })
-    }
-
-    fn interval(&self, test: Test, base: usize, column: usize, (from, to): (f64, f64)) -> Result<[f64; 2], String> {
-        let statistic = match test {
-            Test::None(reason) => return Err(reason.to_owned()),
-            Test::Exact => return Err("it is computed from saved outputs".to_owned()),
-            Test::Latency(statistic) => statistic,
-            Test::Throughput => Statistic::Mean,
-        };
-        let resampled = |column: usize| {
-            let resampled = self.resampled[column].as_ref().ok_or_else(|| self.no_values(column))?;
-            if resampled.supports(statistic) {
-                return Ok(resampled);
-            }
-            let (values, needed) = (resampled.values, statistic.values_needed());
-            Err(format!("{} has {values} latencies and an interval of this figure needs {needed}", column + 1))
-        };
-        let (one, two) = (resampled(base)?, resampled(column)?);
-        let none = || "the figures leave no ratio".to_owned();
-        if !matches!(test, Test::Throughput) {
-            return relative_interval(statistic, (one, from), (two, to)).ok_or_else(none);
-        }
-        let mean = |column: usize| {
-            let side = &self.sides[column];
-            // A queue that grows fills the time, too.
-            if side.mode.rate_hz.is_some() {
-                return None;
-            }
-            let mean = side.latency.as_ref()?.mean?;
-            (mean * side.throughput_ips? / 1e6 >= BUSY_SHARE).then_some(mean)
-        };
-        let waits = || "inferences did not follow each other at once, so latencies do not tell it".to_owned();
-        let means = mean(base).zip(mean(column)).ok_or_else(waits)?;
-        let [low, high] = relative_interval(statistic, (one, means.0), (two, means.1)).ok_or_else(none)?;
-        // Of one inference the time is told, of a second the number: the ratio is turned over, and moved to the figures'.
-        let scale = (to / from) * (means.1 / means.0);
-        Ok([scale / (1.0 + high) - 1.0, scale / (1.0 + low) - 1.0])
-    }
-
-    fn no_values(&self, column: usize) -> String {
-        match self.sides[column].latency.as_ref() {
-            Some(latency) if latency.series.is_none() => {
-                format!("the file of {} keeps no single latencies (it is of an older version)", column + 1)
-            }
-            Some(latency) => {
-                let needed = super::bootstrap::MIN_VALUES;
-                format!("{} has {} latencies and an interval needs {needed}", column + 1, latency.count)
-            }
-            None => format!("{} has no latencies", column + 1),
-        }
     }
 }

@@ -40,7 +40,28 @@ pub fn latencies(seed: u64, count: usize, mean_us: f64, correlation: f64) -> Vec
         .collect()
 }
 
-/// A run that measured these latencies.
+/// Figures of these latencies in one launch.
+fn launch(latencies_us: &[f64]) -> SideLaunch {
+    let (count, mut sorted) = (latencies_us.len(), latencies_us.to_vec());
+    sorted.sort_by(f64::total_cmp);
+    let at = |quantile: f64| {
+        let supported = count as f64 * (1.0 - quantile) >= 1.0 - 1e-9;
+        supported.then(|| sorted[(count as f64 * quantile - 1e-9).ceil() as usize - 1])
+    };
+    let mean = latencies_us.iter().sum::<f64>() / count as f64;
+    let variance = latencies_us.iter().map(|us| (us - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
+    let (mean, stddev) = (Some(mean), Some(variance.sqrt()));
+    SideLaunch { samples: count as u64, mean, stddev, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
+}
+
+/// A run that measured these latencies in one launch.
+pub fn one_launch(backend: Backend, latencies_us: &[f64]) -> Side {
+    let mut side = side(backend, latencies_us);
+    side.latency.as_mut().unwrap().launches = Vec::new();
+    side
+}
+
+/// A run that measured these latencies in five launches.
 pub fn side(backend: Backend, latencies_us: &[f64]) -> Side {
     let count = latencies_us.len();
     let mut sorted = latencies_us.to_vec();
@@ -88,6 +109,7 @@ pub fn side(backend: Backend, latencies_us: &[f64]) -> Side {
             p99: at(0.99),
             max: sorted.last().copied(),
             series: Some(Series { stride: 1, values: latencies_us.to_vec() }),
+            launches: latencies_us.chunks(count.div_ceil(5).max(2)).map(launch).collect(),
         }),
         service: None,
         throughput_ips: Some(1e6 / mean / 1.01),
@@ -169,7 +191,7 @@ fn a_clear_difference_is_told_and_its_interval_is_narrow() {
         assert!(row(&comparison, id).cells[0].best && !row(&comparison, id).cells[1].best);
     }
     let [low, high] = difference(&comparison, "p50_us", 1).ci95.unwrap();
-    assert!(0.08 < low && low < 0.1 && 0.1 < high && high < 0.12, "{low} {high}");
+    assert!(0.075 < low && low < 0.1 && 0.1 < high && high < 0.125, "{low} {high}");
     let [low, high] = difference(&comparison, "throughput_ips", 1).ci95.unwrap();
     let truth = 1000.0 / 1100.0 - 1.0;
     assert!(low < truth && truth < high && high < 0.0, "{low} {high}");
@@ -197,26 +219,110 @@ fn comparing_twice_gives_the_same() {
 
 #[test]
 fn figures_without_an_interval_say_why() {
-    let mut old = side(Backend::Cpu, &latencies(1, 200, 1000.0, 0.0));
+    let mut old = one_launch(Backend::Cpu, &latencies(1, 200, 1000.0, 0.0));
     old.latency.as_mut().unwrap().series = None;
-    let few = side(Backend::Cpu, &latencies(2, 10, 1000.0, 0.0));
+    let few = one_launch(Backend::Cpu, &latencies(2, 10, 1000.0, 0.0));
     let new = side(Backend::Cpu, &latencies(3, 200, 1000.0, 0.0));
-    let comparison = compare(&[new, old, few], &CompareOptions::default());
+    let short = side(Backend::Cpu, &latencies(4, 200, 1000.0, 0.0));
+    let comparison = compare(&[new, old, few, short], &CompareOptions::default());
     for (id, column, part) in [
-        ("p50_us", 1, "older version"),
-        ("p50_us", 2, "needs 20"),
+        ("p50_us", 1, "2 has one launch"),
+        ("p50_us", 2, "3 has one launch"),
         ("load_us", 1, "once a run"),
         ("max_us", 1, "grows"),
-        ("p99_us", 1, "needs 500"),
+        ("p99_us", 3, "launches of 1 have up to 40 inferences"),
     ] {
-        let difference = difference(&comparison, id, column);
+        let Some(difference) = row(&comparison, id).cells[column].difference.as_ref() else {
+            assert_eq!(id, "p99_us", "200 inferences support it");
+            continue;
+        };
         assert_eq!((difference.verdict, difference.ci95), (Verdict::Unknown, None));
         let reason = difference.no_interval.as_ref().unwrap();
         assert!(reason.contains(part), "{id}: {reason}");
+        assert_eq!(difference.within_ci95, None, "{id}: too few latencies, or none were kept");
     }
-    let comparison = two(&latencies(1, 200, 1000.0, 0.0), &latencies(2, 200, 1000.0, 0.0));
-    let reason = difference(&comparison, "p99_us", 1).no_interval.as_ref().unwrap();
-    assert!(reason.contains("needs 500"), "{reason}");
+}
+
+#[test]
+fn one_launch_is_not_known_however_many_inferences_it_has() {
+    let (a, b) = (latencies(1, 2000, 1000.0, 0.3), latencies(2, 2000, 1500.0, 0.3));
+    for sides in
+        [[one_launch(Backend::Cpu, &a), side(Backend::Cpu, &b)], [side(Backend::Cpu, &a), one_launch(Backend::Cpu, &b)]]
+    {
+        let comparison = compare(&sides, &CompareOptions::default());
+        for id in ["p50_us", "p95_us", "throughput_ips"] {
+            let difference = difference(&comparison, id, 1);
+            assert_eq!((difference.verdict, difference.ci95), (Verdict::Unknown, None), "{id}");
+            let [low, high] = difference.within_ci95.unwrap();
+            assert!(low * high > 0.0, "within them the difference is clear: {id} {low} {high}");
+        }
+    }
+}
+
+/// Latencies of launches on these levels.
+fn on_levels(seed: u64, levels_us: &[f64]) -> Vec<f64> {
+    levels_us.iter().zip(seed..).flat_map(|(level, seed)| latencies(seed, 100, *level, 0.3)).collect()
+}
+
+#[test]
+fn what_launches_vary_is_no_difference_and_how_many_would_decide_is_told() {
+    let a = on_levels(10, &[1000.0, 1100.0, 950.0, 1040.0, 1010.0]);
+    let b = on_levels(20, &[1030.0, 1130.0, 980.0, 1070.0, 1040.0]);
+    let comparison = two(&a, &b);
+    let seen = difference(&comparison, "p50_us", 1);
+    assert_eq!(seen.verdict, Verdict::WithinNoise, "{seen:?}");
+    assert!(seen.up_to.unwrap() > 0.05 && seen.launches_to_tell.unwrap() > 20, "{seen:?}");
+    assert!(row(&comparison, "p50_us").cells.iter().all(|cell| !cell.best));
+    // Inferences of the same noise in launches that agree tell a third of that apart.
+    let told = two(&on_levels(10, &[1000.0; 5]), &on_levels(20, &[1030.0; 5]));
+    assert_eq!(difference(&told, "p50_us", 1).verdict, Verdict::Worse);
+    assert_eq!(difference(&told, "p50_us", 1).up_to, None);
+}
+
+#[test]
+fn rounds_and_runs_of_the_same_thing_are_launches_of_one_side() {
+    let rounds: Vec<Side> =
+        [(0, 0, 1000.0), (1, 0, 1500.0), (0, 1, 1010.0), (1, 1, 1490.0), (0, 2, 990.0), (1, 2, 1510.0)]
+            .into_iter()
+            .zip(30..)
+            .map(|((group, index, level), seed)| {
+                let mut side = one_launch(Backend::Cpu, &latencies(seed, 100, level, 0.0));
+                side.mode.repeat = Some(crate::event::Member { group, index, of: 3 });
+                side
+            })
+            .collect();
+    let pooled = pool_rounds(&rounds);
+    assert_eq!(pooled.len(), 2);
+    assert_eq!(pooled[0].latency.as_ref().unwrap().launches().len(), 3);
+    assert!(pooled[0].notes[0].starts_with("3 rounds together"), "{:?}", pooled[0].notes);
+    let comparison = compare(&pooled, &CompareOptions::default());
+    assert_eq!(difference(&comparison, "p50_us", 1).verdict, Verdict::Worse);
+    assert!((pooled[1].throughput_ips.unwrap() / (1e6 / 1500.0 / 1.01) - 1.0).abs() < 0.02);
+
+    // Files of the same thing, and one on another build that is not.
+    let mut files: Vec<Side> =
+        (0..4).map(|seed| one_launch(Backend::Cpu, &latencies(50 + seed, 100, 1000.0, 0.0))).collect();
+    files[3].build_id = Some("v2.51".to_owned());
+    assert_eq!(same_thing(&files[0], &files[1]), Ok(()));
+    assert!(same_thing(&files[0], &files[3]).unwrap_err().contains("other builds"));
+    let pooled = pool_same(&files);
+    let launches: Vec<usize> = pooled.iter().map(|side| side.latency.as_ref().unwrap().launches().len()).collect();
+    assert_eq!(launches, [3, 1]);
+    // The same run twice is no second launch, whichever it is the same as.
+    files.push(files[1].clone());
+    assert_eq!(pool_same(&files).len(), 3);
+    for change in [
+        (|side: &mut Side| side.device = "phone".to_owned()) as fn(&mut Side),
+        |side| side.model_sha256 = None,
+        |side| side.model_sha256 = Some("b".repeat(64)),
+        |side| side.mode.rate_hz = Some(30.0),
+        |side| side.warmup = 50,
+        |side| side.latency = None,
+    ] {
+        let mut other = files[1].clone();
+        change(&mut other);
+        assert!(same_thing(&files[0], &other).is_err());
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::enough::minimal_difference;
 use super::spread::Spread;
-use crate::store::{LatencyStats, Launch};
+use crate::store::{LatencyStats, Launch, Percentile};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -52,6 +52,20 @@ pub fn between_launches(stats: &LatencyStats) -> Option<BetweenLaunches> {
         ci95: FIGURES.into_iter().filter_map(interval).collect(),
         tells_percent: minimal_difference(&medians, medians.len()).map(|part| 100.0 * part),
     })
+}
+
+/// A percentile with the 95 % interval that its launches give where at least two of them support it, else the one within the
+/// only launch.
+pub fn percentile(stats: &LatencyStats, percent: f64) -> Percentile {
+    let whole = stats.percentile(percent);
+    let values: Vec<f64> = stats.launches().iter().filter_map(|launch| launch.figures.percentile_us(percent)).collect();
+    match (whole.value_us, Spread::of(&values)) {
+        (Some(value), Some(spread)) => {
+            let [low, high] = spread.interval();
+            Percentile { ci95_us: (Some(low.min(value)), Some(high.max(value))), ..whole }
+        }
+        _ => whole,
+    }
 }
 
 /// The between-launch part of a one-way analysis of variance with random effects.

@@ -3,8 +3,8 @@
 use super::spread::Spread;
 use super::student::t_975;
 
-/// The rate at which equal sides may be told apart.
-const ALPHA: f64 = 0.05;
+/// How often ranks may set equal sides apart by chance: of the 28 pairs of eight equal runs less than one.
+const ALPHA: f64 = 0.02;
 /// Launches of both sides together up to which the rank test is exact.
 const EXACT_RANKS: usize = 40;
 
@@ -30,7 +30,7 @@ impl Difference {
 ///
 /// Welch's test on logarithms gives the interval. It takes launches for normal, and where they fall on two levels one side may
 /// have met only one of them by chance: few launches without any spread are then "different" from many with it. So ranks
-/// have to agree (Mann and Whitney): as few launches overlap as would do so by chance in one of twenty cases, or none does where
+/// have to agree (Mann and Whitney): so few launches overlap as would by chance in one of fifty cases, or none does where
 /// the launches are too few for that.
 pub fn difference(base: &[f64], other: &[f64]) -> Option<Difference> {
     let (one, two) = (Spread::of(base)?, Spread::of(other)?);
@@ -74,7 +74,9 @@ fn ways(few: usize, rest: usize) -> Vec<f64> {
     let most = few * rest;
     // table[i][u]: orders of i of the first side and j of the second, for j growing.
     let mut table = vec![vec![0.0; most + 1]; few + 1];
-    table.iter_mut().for_each(|row| row[0] = 1.0);
+    for row in &mut table {
+        row[0] = 1.0;
+    }
     for theirs in 1..=rest {
         for mine in 1..=few {
             // The largest value is one of the first side's, above all of the second's; or one of the second's.

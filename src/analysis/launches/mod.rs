@@ -15,7 +15,7 @@ mod enough;
 mod spread;
 mod student;
 
-pub use between::{BetweenLaunches, between_launches};
+pub use between::{BetweenLaunches, between_launches, percentile};
 pub use difference::{Difference, difference};
 pub use enough::{
     CHEAP_LAUNCHES, CHEAP_TIME, FIRST_LAUNCHES, MORE_TIME, MOST_LAUNCHES, MoreLaunches, launches_to_tell,

@@ -48,6 +48,12 @@ impl Spread {
         self.launches as f64 - 1.0
     }
 
+    /// The same of so many launches that vary as much.
+    #[must_use]
+    pub fn of_launches(self, launches: usize) -> Self {
+        Self { launches, ..self }
+    }
+
     /// Half of the 95 % interval of the middle, on the scale of logarithms: 0.05 is about 5 % to each side.
     pub fn half_width(&self) -> f64 {
         t_975(self.freedom()) * self.variance_of_mean().sqrt()

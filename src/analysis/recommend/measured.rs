@@ -73,16 +73,6 @@ impl Goal {
     fn is_energy(self) -> bool {
         self.statistic.is_none()
     }
-
-    /// What it takes to tell the noise of it.
-    fn to_test(self) -> String {
-        match self.statistic {
-            Some(statistic) => {
-                format!("an interval of {} takes {} latencies of each", self.label, statistic.values_needed())
-            }
-            None => "energy is a mean of few readings and has no interval".to_owned(),
-        }
-    }
 }
 
 /// Everything that an answer goes by.
@@ -144,13 +134,28 @@ impl Runs<'_> {
         Backend::ALL.into_iter().filter(took).map(support).collect()
     }
 
+    /// What it takes to know whether launches vary as much as the candidates differ.
+    fn to_test(&self) -> String {
+        let Some(statistic) = self.goal.statistic else {
+            return "energy is a mean of few readings and has no interval".to_owned();
+        };
+        let launches = |side: &Side| side.latency.as_ref().map_or(0, |latency| latency.launches().len());
+        if self.ground.iter().filter(|side| is_real(side)).any(|side| launches(side) < 2) {
+            return "one launch says nothing of the next one: measure each with --launches 3 or more".to_owned();
+        }
+        let needed = if statistic == Statistic::P99 { 100 } else { 20 };
+        format!("an interval of {} takes {needed} latencies in each launch", self.goal.label)
+    }
+
     fn would_change(&self, others: &Others) -> Vec<String> {
         let mut changes = Vec::new();
         if !others.ties.is_empty() {
-            changes.push("more inferences: the difference to the next one is within the noise".to_owned());
+            changes.push(
+                "more launches: the difference to the next one is no larger than what launches vary by".to_owned(),
+            );
         }
         if !others.untested.is_empty() {
-            changes.push(format!("a test of the difference: {}", self.goal.to_test()));
+            changes.push(format!("a test of the difference: {}", self.to_test()));
         }
         if self.constraints.power_critical && !self.goal.is_energy() {
             changes.push("energy, which was not measured for every run: the answer goes by time".to_owned());
@@ -303,12 +308,12 @@ impl Runs<'_> {
         }
         let untested = match others.untested.as_slice() {
             [] => String::new(),
-            plans => format!("; not tested against {} ({})", self.columns(plans), self.goal.to_test()),
+            plans => format!("; not tested against {} ({})", self.columns(plans), self.to_test()),
         };
         if !others.ties.is_empty() {
             let verb = if others.ties.len() == 1 { "is" } else { "are" };
             let (tied, label) = (self.columns(&others.ties), self.goal.label);
-            return format!("{name}, though not clearly: by {label} {tied} {verb} within the noise of it{untested}");
+            return format!("{name}, though not clearly: by {label} {tied} {verb} not told apart from it{untested}");
         }
         let met = if self.constraints.latency_budget_ms.is_some() || self.constraints.max_memory_mb.is_some() {
             " of those that meet the constraints"

@@ -1,7 +1,6 @@
 //! What there is to choose from: rounds of one plan are one candidate, and of a sweep over rates one rate counts.
 
-use crate::analysis::compare::{Side, SideLatency, same_settings};
-use crate::event::Member;
+use crate::analysis::compare::{Side, families, same_settings, together};
 
 /// One candidate.
 #[derive(Debug, Clone)]
@@ -54,58 +53,12 @@ pub fn is_choice(plans: &[Plan]) -> bool {
     plans.split_first().is_some_and(|(first, others)| others.iter().any(|other| differs(&first.side, &other.side)))
 }
 
-/// Runs of one file that belong together, by what `member` says of each; an index that does not go up begins a family anew.
-fn families(sides: &[Side], member: impl Fn(&Side) -> Option<Member>) -> Vec<Vec<usize>> {
-    let mut open: Vec<(Member, Vec<usize>)> = Vec::new();
-    for (at, side) in sides.iter().enumerate() {
-        let Some(place) = member(side) else { continue };
-        let same = |(last, runs): &&mut (Member, Vec<usize>)| {
-            let first = &sides[runs[0]];
-            (last.group, last.of) == (place.group, place.of)
-                && last.index < place.index
-                && (first.file(), &first.device, &first.model, first.backend)
-                    == (side.file(), &side.device, &side.model, side.backend)
-        };
-        match open.iter_mut().rev().find(same) {
-            Some((last, runs)) => {
-                *last = place;
-                runs.push(at);
-            }
-            None => open.push((place, vec![at])),
-        }
-    }
-    open.into_iter().map(|(_, runs)| runs).collect()
-}
-
-/// Rounds as one run. Those that failed count for nothing, unless all did. `None` where latencies were not kept.
+/// Rounds as one run.
 fn pooled(sides: &[Side], family: &[usize]) -> Option<Plan> {
-    let done: Vec<usize> =
-        family.iter().copied().filter(|at| sides[*at].failure.is_none() && sides[*at].is_measured()).collect();
-    let Some(first) = done.first() else {
-        return Some(Plan { columns: family.to_vec(), side: sides[family[0]].clone(), note: None });
-    };
-    let runs: Vec<&Side> = done.iter().map(|at| &sides[*at]).collect();
-    let latencies = |of: fn(&Side) -> Option<&SideLatency>| -> Option<SideLatency> {
-        let parts: Vec<&SideLatency> = runs.iter().map(|run| of(run)).collect::<Option<_>>()?;
-        SideLatency::pooled(&parts)
-    };
-    let latency = latencies(|side| side.latency.as_ref())?;
-    let count = |side: &Side| side.latency.as_ref().map_or(0.0, |latency| latency.count as f64);
-    let all: f64 = runs.iter().map(|run| count(run)).sum();
-    let mean = |figure: fn(&Side) -> Option<f64>| {
-        runs.iter().map(|run| Some(figure(run)? * count(run))).sum::<Option<f64>>().map(|sum| sum / all.max(1.0))
-    };
-    let most = |figure: fn(&Side) -> Option<f64>| runs.iter().filter_map(|run| figure(run)).reduce(f64::max);
-    let side = Side {
-        latency: Some(latency),
-        service: latencies(|side| side.service.as_ref()),
-        memory_peak: most(|side| side.memory_peak),
-        energy_mj: mean(|side| side.energy_mj),
-        power_w: mean(|side| side.power_w),
-        ..sides[*first].clone()
-    };
-    let note = format!("{} rounds together", runs.len());
-    Some(Plan { columns: family.to_vec(), side, note: Some(note) })
+    let side = together(sides, family)?;
+    let done = family.iter().filter(|at| sides[**at].failure.is_none() && sides[**at].is_measured()).count();
+    let note = (done > 0).then(|| format!("{done} rounds together"));
+    Some(Plan { columns: family.to_vec(), side, note })
 }
 
 /// The run of a sweep that counts: the tight loop if there is one, else the highest rate that every backend keeps up with, so

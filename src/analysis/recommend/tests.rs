@@ -197,7 +197,7 @@ fn the_best_is_tested_against_each_of_the_others() {
     let sides = [slow, side(Backend::Gpu, &quick), side(Backend::Gpu, &quick)];
     let answer = recommend(&sides, &Constraints::default());
     assert_eq!(answer.column, Some(1));
-    assert!(answer.summary.contains("column 3 is within the noise"), "{}", answer.summary);
+    assert!(answer.summary.contains("column 3 is not told apart"), "{}", answer.summary);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn ties_are_told_by_the_figure_that_orders() {
     let answer = recommend(&[side(Backend::Cpu, &even), side(Backend::Gpu, &spiky)], &tails);
     assert_eq!(answer.backend, Some(Backend::Cpu));
     assert!(answer.summary.contains("not tested against column 2"), "{}", answer.summary);
-    assert!(!answer.summary.contains("within the noise"), "{}", answer.summary);
+    assert!(!answer.summary.contains("told apart from"), "{}", answer.summary);
     let many = |seed| latencies(seed, 1000, 1000.0, 0.0);
     let answer = recommend(&[side(Backend::Cpu, &many(1)), side(Backend::Gpu, &many(2))], &tails);
     assert!(answer.summary.contains("by p99 column"), "{}", answer.summary);

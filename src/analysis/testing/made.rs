@@ -23,7 +23,7 @@ pub struct Made {
     store: Store,
     plan: RunPlan,
     later: Vec<Event>,
-    clean_us: Vec<f64>,
+    clean_us: Vec<Vec<f64>>,
     host: Vec<(CounterInfo, Course)>,
     phone: Vec<(CounterInfo, Course)>,
     status: RunStatus,
@@ -155,6 +155,12 @@ impl Made {
 
     /// The clean phase, one inference after the other, microseconds.
     pub fn clean(mut self, latencies_us: Vec<f64>) -> Self {
+        self.clean_us = vec![latencies_us];
+        self
+    }
+
+    /// The clean phase in launches, one right after the other, microseconds.
+    pub fn launches(mut self, latencies_us: Vec<Vec<f64>>) -> Self {
         self.clean_us = latencies_us;
         self
     }
@@ -212,9 +218,14 @@ impl Made {
         for event in self.later {
             apply(&mut self.store, run, event);
         }
-        let span_s = self.clean_us.iter().sum::<f64>() / 1e6;
-        if !self.clean_us.is_empty() {
-            apply(&mut self.store, run, batch(Phase::Clean, CLEAN_START_US, &self.clean_us));
+        let span_s = self.clean_us.iter().flatten().sum::<f64>() / 1e6;
+        let (of, mut from_us) = (self.clean_us.len() as u32, CLEAN_START_US);
+        for (index, launch) in (0..).zip(self.clean_us.iter().filter(|launch| !launch.is_empty())) {
+            if of > 1 {
+                apply(&mut self.store, run, Event::LaunchStarted { index, of, reason: None });
+            }
+            apply(&mut self.store, run, batch(Phase::Clean, from_us, launch));
+            from_us += launch.iter().sum::<f64>() as u64;
         }
         let ticks = |hz: f64| {
             let count = ((span_s + 2.0 * MARGIN_S) * hz) as u32;

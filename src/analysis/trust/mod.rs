@@ -1,14 +1,16 @@
 //! Whether the figures of a run can be trusted, and why not.
 
+mod cause;
 mod conditions;
+mod launches;
 mod samples;
 mod steadiness;
 
-use super::course::{Block, blocks};
+use super::course::{Block, blocks, dependence};
 use super::heat::{HeldBack, held_back};
 use super::load::{Load, load};
 use super::{Evidence, Finding, FindingKind, Severity};
-use crate::store::{Run, Store};
+use crate::store::{LatencyStats, Launch, Run, Store, nanoseconds};
 use serde::Serialize;
 
 /// How far the latencies of a run can be trusted; also what a single reason does to that.
@@ -17,6 +19,8 @@ use serde::Serialize;
 pub enum Verdict {
     /// Nothing speaks against them.
     Trusted,
+    /// They hold for this launch; another process may be faster or slower throughout.
+    WithinLaunch,
     /// They hold, with the reasons in mind.
     WithCare,
     /// They do not describe what was asked.
@@ -48,6 +52,7 @@ impl Verdict {
     pub fn text(self) -> &'static str {
         match self {
             Self::Trusted => "trusted",
+            Self::WithinLaunch => "trusted within this launch",
             Self::WithCare => "with care",
             Self::Not => "not as they are",
         }
@@ -58,7 +63,7 @@ impl Reason {
     /// A reason; its severity follows from its weight.
     fn new(weight: Verdict, id: &'static str, title: String, evidence: Vec<Evidence>) -> Self {
         let severity = match weight {
-            Verdict::Trusted => Severity::Info,
+            Verdict::Trusted | Verdict::WithinLaunch => Severity::Info,
             Verdict::WithCare => Severity::Warning,
             Verdict::Not => Severity::Problem,
         };
@@ -70,10 +75,35 @@ impl Reason {
 struct Seen<'a> {
     store: &'a Store,
     run: &'a Run,
-    blocks: Vec<Block>,
+    /// Its launches, each by itself.
+    parts: Vec<Part>,
     held_back: Vec<HeldBack<'a>>,
     load: Result<Load<'a>, String>,
     dependence: Option<f64>,
+}
+
+/// A launch by itself: levels of launches differ, and that is no change within one of them.
+struct Part {
+    /// ` (launch 2 of 3)`, or nothing where there is one.
+    which: String,
+    latency: LatencyStats,
+    blocks: Vec<Block>,
+}
+
+impl Part {
+    fn of(run: &Run) -> Vec<Self> {
+        let service = run.service();
+        let launches = service.launches();
+        let of = launches.len();
+        let part = |launch: &Launch<'_>| {
+            let mut latency = LatencyStats::default();
+            let times = service.stride();
+            launch.timed().for_each(|(start_us, us)| latency.push_for(times, start_us, nanoseconds(us)));
+            let which = if of > 1 { format!(" (launch {} of {of})", launch.index + 1) } else { String::new() };
+            Self { which, blocks: blocks(&latency), latency }
+        };
+        launches.iter().map(part).collect()
+    }
 }
 
 /// The verdict on a run's latencies; `None` while there is none of the clean phase.
@@ -84,11 +114,14 @@ pub fn trust(store: &Store, run: &Run) -> Option<Trust> {
     let seen = Seen {
         store,
         run,
-        blocks: blocks(run.service()),
+        parts: Part::of(run),
         held_back: held_back(store, run),
         load: load(store, run),
-        dependence: super::course::dependence(run.service()),
+        dependence: None,
     };
+    // A launch where neighbours are alike the most.
+    let dependence = seen.parts.iter().filter_map(|part| dependence(&part.latency)).reduce(f64::max);
+    let seen = Seen { dependence, ..seen };
     let mut reasons = Vec::new();
     let mut not_judged = Vec::new();
     if run.plan.simulated {
@@ -97,6 +130,7 @@ pub fn trust(store: &Store, run: &Run) -> Option<Trust> {
     } else {
         steadiness::judge(&seen, &mut reasons, &mut not_judged);
         samples::judge(&seen, &mut reasons);
+        launches::judge(&seen, &mut reasons);
         conditions::judge(&seen, &mut reasons, &mut not_judged);
     }
     conditions::whole(&seen, &mut reasons);
@@ -115,7 +149,7 @@ mod tests {
     fn a_steady_run_on_a_quiet_machine_is_trusted_without_a_word() {
         let store = Made::local(Backend::Cpu)
             .first(1500.0)
-            .clean(steady(10_000.0, 5.0, 500))
+            .launches(vec![steady(10_000.0, 5.0, 300); 3])
             .runner_cores(1.0)
             .host_counter("host.cpu.busy", Some(100.0), |_| 14.0)
             .host_counter("host.load.1m", Some(8.0), |_| 1.0)

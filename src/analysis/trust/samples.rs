@@ -29,7 +29,8 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
     let dependence = seen.dependence.filter(|_| !changes).unwrap_or(1.0);
     // More inferences of a state that is none make no figure firmer.
     let unsettled = told(&["trust.drift", "trust.level-shift", "trust.two-levels"]);
-    if !unsettled {
+    // With several launches it is these that count.
+    if !unsettled && clean.launch_count() < 2 {
         reasons.extend(median(seen, dependence));
     }
     if dependence >= ALIKE {

@@ -2,7 +2,7 @@
 
 use super::super::course::{MIN_SAMPLES, Step, Trend, is_rather_a_step, median, step, trend, two_levels};
 use super::super::{Evidence, Place};
-use super::{Reason, Seen, Verdict};
+use super::{Part, Reason, Seen, Verdict};
 use crate::text::duration_text;
 
 /// A change of the level that matters, as a part of it.
@@ -13,31 +13,29 @@ const TOO_MUCH: f64 = 0.3;
 const WARM_UP_PART: f64 = 0.34;
 
 pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut Vec<String>) {
-    let clean = seen.run.service();
-    if seen.blocks.is_empty() {
+    let long: Vec<&Part> = seen.parts.iter().filter(|part| !part.blocks.is_empty()).collect();
+    if long.is_empty() {
+        let each = if seen.parts.len() > 1 { " in each launch" } else { "" };
         not_judged.push(format!(
-            "steady state and drift: {} inferences are too few, at least {MIN_SAMPLES} are needed",
-            clean.count()
+            "steady state and drift: {} inferences are too few, at least {MIN_SAMPLES} are needed{each}",
+            seen.run.service().count()
         ));
         return;
     }
-    let step = step(&seen.blocks).filter(|step| (step.after_us / step.before_us - 1.0).abs() >= MATTERS);
-    let trend = trend(&seen.blocks).filter(|trend| trend.change.abs() >= MATTERS);
-    let changed = match (step, trend) {
-        (Some(step), Some(trend)) if !is_rather_a_step(&seen.blocks, &step, &trend) => Some(drifting(seen, &trend)),
-        (Some(step), _) => Some(stepped(seen, &step)),
-        (None, Some(trend)) => Some(drifting(seen, &trend)),
-        (None, None) => None,
-    };
+    // One launch that changes is enough, and the one that changes most is told.
+    let changed =
+        long.iter().filter_map(|part| changed(seen, part)).reduce(|a, b| if b.weight > a.weight { b } else { a });
     let steady = changed.is_none();
     reasons.extend(changed);
     // Two states one after the other are two levels, too; that has been said.
-    if let Some(levels) = two_levels(clean).filter(|_| steady) {
+    let levels = || long.iter().find_map(|part| Some((part, two_levels(&part.latency)?)));
+    if let Some((part, levels)) = levels().filter(|_| steady) {
         let text = format!(
-            "{:.0} % of the inferences take about {}, the others about {}; few lie in between",
+            "{:.0} % of the inferences take about {}, the others about {}; few lie in between{}",
             levels.high_share * 100.0,
             duration_text(levels.high_us),
-            duration_text(levels.low_us)
+            duration_text(levels.low_us),
+            part.which
         );
         let title = format!(
             "inferences take one of two times, {} or {}: mean and median describe neither",
@@ -48,20 +46,33 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut
     }
 }
 
+/// What changes within a launch.
+fn changed(seen: &Seen<'_>, part: &Part) -> Option<Reason> {
+    let step = step(&part.blocks).filter(|step| (step.after_us / step.before_us - 1.0).abs() >= MATTERS);
+    let trend = trend(&part.blocks).filter(|trend| trend.change.abs() >= MATTERS);
+    match (step, trend) {
+        (Some(step), Some(trend)) if !is_rather_a_step(&part.blocks, &step, &trend) => Some(drifting(part, &trend)),
+        (Some(step), _) => Some(stepped(seen, part, &step)),
+        (None, Some(trend)) => Some(drifting(part, &trend)),
+        (None, None) => None,
+    }
+}
+
 fn weight(change: f64) -> Verdict {
     if change.abs() >= TOO_MUCH { Verdict::Not } else { Verdict::WithCare }
 }
 
-fn drifting(seen: &Seen<'_>, trend: &Trend) -> Reason {
+fn drifting(part: &Part, trend: &Trend) -> Reason {
     let way = if trend.change > 0.0 { "slower" } else { "faster" };
     let (first, last) = (
-        duration_text(seen.blocks.first().map_or(0.0, |block| block.median_us)),
-        duration_text(seen.blocks.last().map_or(0.0, |block| block.median_us)),
+        duration_text(part.blocks.first().map_or(0.0, |block| block.median_us)),
+        duration_text(part.blocks.last().map_or(0.0, |block| block.median_us)),
     );
-    let title = format!("the run drifts: inferences get {way}, from {first} at its start to {last} at its end");
+    let title =
+        format!("the run drifts: inferences get {way}, from {first} at its start to {last} at its end{}", part.which);
     let text = format!(
         "medians of the first and last {} inferences; trend {:+.0} % of the median (99 % interval {:+.0} to {:+.0} %)",
-        seen.blocks.get(1).map_or(0, |block| block.first),
+        part.blocks.get(1).map_or(0, |block| block.first),
         trend.change * 100.0,
         trend.interval.0 * 100.0,
         trend.interval.1 * 100.0
@@ -69,16 +80,17 @@ fn drifting(seen: &Seen<'_>, trend: &Trend) -> Reason {
     Reason::new(weight(trend.change), "trust.drift", title, vec![Evidence::new(text)])
 }
 
-fn stepped(seen: &Seen<'_>, step: &Step) -> Reason {
-    let count = seen.run.service().count();
+fn stepped(seen: &Seen<'_>, part: &Part, step: &Step) -> Reason {
+    let count = part.latency.count();
     let change = step.after_us / step.before_us - 1.0;
     let mut evidence = vec![Evidence::at(
         format!(
-            "median {} before inference {} of {count}, {} from there on ({:+.0} %)",
+            "median {} before inference {} of {count}, {} from there on ({:+.0} %){}",
             duration_text(step.before_us),
             step.index,
             duration_text(step.after_us),
-            change * 100.0
+            change * 100.0,
+            part.which
         ),
         Place::Moment(step.at_us),
     )];
@@ -87,28 +99,28 @@ fn stepped(seen: &Seen<'_>, step: &Step) -> Reason {
             "steady only from inference {} of {count} on: before it inferences take {:.0} % longer; measure with --warmup {}",
             step.index,
             (step.before_us / step.after_us - 1.0) * 100.0,
-            seen.run.warmup.count() + step.index as u64
+            seen.run.warmup.count() / seen.parts.len().max(1) as u64 + step.index as u64
         );
         // What it does to the figures counts: a short warm-up hardly moves a median.
-        let moved = without_first(seen, step.index);
+        let moved = without_first(part, step.index);
         evidence.push(Evidence::new(format!("without them the median is {:.1} % lower", moved * 100.0)));
         let weight = if moved < MATTERS { Verdict::Trusted } else { weight(moved) };
         return Reason::new(weight, "trust.warm-up", title, evidence);
     }
     let way = if change > 0.0 { "slower" } else { "faster" };
     let title = format!(
-        "the level changes: from inference {} of {count} on they are {:.0} % {way}",
+        "the level changes: from inference {} of {count} on they are {:.0} % {way}{}",
         step.index,
-        change.abs() * 100.0
+        change.abs() * 100.0,
+        part.which
     );
     Reason::new(weight(change), "trust.level-shift", title, evidence)
 }
 
 /// How much lower the median is without the first inferences, as a part of it.
-fn without_first(seen: &Seen<'_>, count: usize) -> f64 {
-    let service = seen.run.service();
-    let samples = service.samples_us();
-    let count = count / usize::try_from(service.stride()).unwrap_or(usize::MAX).max(1);
+fn without_first(part: &Part, count: usize) -> f64 {
+    let samples = part.latency.samples_us();
+    let count = count / usize::try_from(part.latency.stride()).unwrap_or(usize::MAX).max(1);
     let of = |samples: &[f32]| median(samples.iter().map(|us| f64::from(*us)));
     let all = of(samples);
     if all > 0.0 { 1.0 - of(samples.get(count..).unwrap_or_default()) / all } else { 0.0 }
@@ -123,7 +135,11 @@ mod tests {
 
     fn reasons(latencies: Vec<f64>) -> Vec<Reason> {
         let store = Made::local(Backend::Cpu).clean(latencies).store();
-        trust(&store, only(&store)).unwrap().reasons
+        let mut reasons = trust(&store, only(&store)).unwrap().reasons;
+        // They are of one launch, which is told last but for what weighs nothing.
+        let one = reasons.iter().position(|reason| reason.finding.id == "trust.one-launch").unwrap();
+        reasons.remove(one);
+        reasons
     }
 
     fn ids(reasons: &[Reason]) -> Vec<&str> {
@@ -174,6 +190,19 @@ mod tests {
         let mut halves = steady(1000.0, 5.0, 500);
         halves[250..].iter_mut().for_each(|us| *us *= 1.6);
         assert!(!ids(&reasons(halves)).contains(&"trust.two-levels"));
+    }
+
+    #[test]
+    fn a_launch_that_changes_is_named() {
+        let mut second = steady(10_000.0, 4.0, 500);
+        second[250..].iter_mut().for_each(|us| *us *= 1.5);
+        let launches = vec![steady(10_000.0, 4.0, 500), second, steady(10_000.0, 4.0, 500)];
+        let store = Made::local(Backend::Cpu).launches(launches).store();
+        let found = trust(&store, only(&store)).unwrap().reasons;
+        let level = found.iter().find(|reason| reason.finding.id == "trust.level-shift").unwrap();
+        assert!(level.finding.title.ends_with("(launch 2 of 3)"), "{}", level.finding.title);
+        let Some(Place::Moment(at_us)) = level.finding.evidence[0].at else { panic!("{level:?}") };
+        assert!(at_us.abs_diff(moment(7.5)) < 300_000, "{at_us}");
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub struct CompareDocument {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Method {
     intervals: &'static str,
+    within_launches: &'static str,
     confidence: f64,
     resamples: usize,
     latencies: &'static str,
@@ -50,6 +51,7 @@ struct Column {
     status: &'static str,
     failure: Option<SideFailure>,
     inferences: u64,
+    launches: usize,
     rate_hz: Option<f64>,
     warmup: u64,
     latencies: Latencies,
@@ -76,7 +78,13 @@ impl CompareDocument {
             schema: COMPARE_SCHEMA,
             baseline: comparison.baseline,
             reference: report.reference,
-            method: Method { intervals: "circular block bootstrap", confidence: 0.95, resamples: RESAMPLES, latencies },
+            method: Method {
+                intervals: "welch and mann-whitney on launches",
+                within_launches: "circular block bootstrap",
+                confidence: 0.95,
+                resamples: RESAMPLES,
+                latencies,
+            },
             columns,
             mismatches: comparison.mismatches.clone(),
             rows: comparison.rows.clone(),
@@ -106,6 +114,7 @@ fn column(report: &ComparisonReport, at: usize, side: &Side) -> Column {
         status: if side.failure.is_some() { "failed" } else { "ok" },
         failure: side.failure.clone(),
         inferences: side.latency.as_ref().map_or(0, |latency| latency.count),
+        launches: side.latency.as_ref().map_or(0, |latency| latency.launches().len()),
         rate_hz: side.mode.rate_hz,
         warmup: side.warmup,
         latencies: Latencies {

@@ -1,7 +1,7 @@
 //! Runs of a result document, `qnnscope.result/1`, as columns of a comparison.
 
 use crate::analysis::compare::{
-    GraphFacts, Series, Side, SideCounter, SideFailure, SideLatency, SideOp, SideSetting, refused_op,
+    GraphFacts, Series, Side, SideCounter, SideFailure, SideLatency, SideLaunch, SideOp, SideSetting, refused_op,
 };
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{DeviceInfo, Driver, Mode, RuntimeInfo, Stage, TensorData, clean_text};
@@ -123,6 +123,8 @@ struct Latency {
     max: Option<f64>,
     #[serde(default)]
     series: Option<Series>,
+    #[serde(default)]
+    launches: Vec<SideLaunch>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -219,7 +221,7 @@ pub fn sides(bytes: &[u8]) -> Result<Vec<Side>, String> {
 fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
     let mut notes = Vec::new();
     if run.latency_us.as_ref().is_some_and(|latency| latency.series.is_none()) {
-        notes.push("its file keeps no single latencies, so that differences have no interval".to_owned());
+        notes.push("its file keeps no single latencies, so that nothing tells how they vary".to_owned());
     }
     // Without producers, an op is taken to follow the one before it.
     let knows_producers = run.ops.iter().any(|op| op.producer.is_some());
@@ -287,6 +289,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
             p99: latency.p99,
             max: latency.max,
             series: latency.series.map(Series::bounded),
+            launches: latency.launches,
         }),
         service,
         throughput_ips: run.throughput_ips,
@@ -312,5 +315,6 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
 fn service(pace: Pace) -> SideLatency {
     let Service { samples, mean, p50, p90, p95, p99, max } = pace.figures;
     let (stddev, series) = (pace.stddev_us, pace.series.map(Series::bounded));
-    SideLatency { count: samples, support: samples, mean, stddev, p50, p90, p95, p99, max, series }
+    let launches = Vec::new();
+    SideLatency { count: samples, support: samples, mean, stddev, p50, p90, p95, p99, max, series, launches }
 }

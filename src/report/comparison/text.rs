@@ -2,7 +2,7 @@
 
 use super::ComparisonReport;
 use super::tables::{self, Block};
-use crate::analysis::compare::{Difference, Side, Verdict};
+use crate::analysis::compare::{Cell, Difference, Side, Verdict};
 use crate::event::clean_text;
 use crate::report::recommendation_text;
 use crate::text::wrapped;
@@ -19,7 +19,7 @@ pub fn comparison_text(report: &ComparisonReport) -> String {
     for block in blocks(report) {
         tables::figures(&mut out, report, &block);
     }
-    let _ = writeln!(out, "  * best   ≈ within noise   ? not tested: no interval (below, or measured once)");
+    let _ = writeln!(out, "  * best   ≈ not told apart   ? not tested: one launch (below), or measured once");
     intervals(&mut out, report);
     accuracy(&mut out, report);
     tables::layers(&mut out, report, &blocks(report));
@@ -78,7 +78,12 @@ fn about(side: &Side) -> String {
         _ => String::new(),
     };
     let model = model.as_deref().unwrap_or("unknown model");
-    format!("{}: {model} on {}, {build}, {count} inferences{kept}", side.origin, side.device)
+    let launches = match side.latency.as_ref().map(|latency| latency.launches().len()) {
+        Some(launches) if launches > 1 => format!(" in {launches} launches"),
+        Some(_) => " in one launch".to_owned(),
+        None => String::new(),
+    };
+    format!("{}: {model} on {}, {build}, {count} inferences{launches}{kept}", side.origin, side.device)
 }
 
 /// Relative differences as people read them.
@@ -116,25 +121,27 @@ fn intervals(out: &mut String, report: &ComparisonReport) {
     let has_interval =
         comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.difference.as_ref().is_some_and(tested));
     if has_interval {
-        let _ = writeln!(out, "\ndifferences from {}, 95 % intervals (block bootstrap)", comparison.baseline + 1);
+        let _ = writeln!(out, "\ndifferences from {}, 95 % intervals of launches", comparison.baseline + 1);
     }
-    for row in &comparison.rows {
-        let mut items = Vec::new();
-        for (column, cell) in row.cells.iter().enumerate() {
-            let Some(difference) = &cell.difference else { continue };
-            let Some([low, high]) = difference.ci95 else { continue };
-            let range = format!("{} to {}", percent(low), percent(high));
-            let word = match difference.verdict {
-                Verdict::WithinNoise => "within noise",
-                Verdict::Better => "better",
-                Verdict::NotComparable => "simulated against real",
-                Verdict::Worse | Verdict::Unknown => "worse",
-            };
-            items.push(format!("{}: {word}, {range}", column + 1));
-        }
-        if !items.is_empty() {
-            out.push_str(&wrapped(&format!("  {:<17} ", row.label), &" ".repeat(20), &items.join(";  "), WIDTH));
-        }
+    list(out, report, |difference| {
+        let [low, high] = difference.ci95?;
+        let range = format!("{} to {}", percent(low), percent(high));
+        Some(match difference.verdict {
+            Verdict::WithinNoise => not_told_apart(difference),
+            Verdict::Better => format!("better, {range}"),
+            Verdict::NotComparable => format!("simulated against real, {range}"),
+            Verdict::Worse | Verdict::Unknown => format!("worse, {range}"),
+        })
+    });
+    let within = |difference: &Difference| {
+        let [low, high] = difference.within_ci95?;
+        Some(format!("{} to {}", percent(low), percent(high)))
+    };
+    if comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.difference.as_ref().and_then(within).is_some())
+    {
+        let base = comparison.baseline + 1;
+        let _ = writeln!(out, "\nnot known: one launch; differences from {base} within it (95 %, block bootstrap)");
+        list(out, report, within);
     }
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for row in comparison.rows.iter().filter(|row| row.id.starts_with('p') || row.id == "throughput_ips") {
@@ -150,12 +157,41 @@ fn intervals(out: &mut String, report: &ComparisonReport) {
         }
     }
     for (reason, rows) in reasons {
-        out.push_str(&wrapped(&format!("  no interval of {}: ", rows.join(", ")), "    ", &reason, WIDTH));
+        out.push_str(&wrapped(&format!("  not tested, {}: ", rows.join(", ")), "    ", &reason, WIDTH));
     }
-    if has_interval {
-        let text = "Intervals hold for the noise within these runs. Heat and clocks between runs add to it: interleave \
-                    runs, or repeat them, before small differences are believed.";
+    if comparison.rows.iter().flat_map(|row| &row.cells).any(needs_launches) {
+        let text = "Launches of one thing differ by more than inferences of one launch do. Measure with several \
+                    (--launches), or take repeated runs for launches (compare --pool).";
         out.push_str(&wrapped("  ", "  ", text, WIDTH));
+    }
+}
+
+/// Why nothing is told, and what would.
+fn not_told_apart(difference: &Difference) -> String {
+    let up_to =
+        difference.up_to.map_or_else(String::new, |part| format!(": up to {}", percent(part).trim_start_matches('+')));
+    let decide = match difference.launches_to_tell {
+        Some(launches) => format!(" ({launches} launches of each would decide)"),
+        None => String::new(),
+    };
+    format!("not told apart{up_to}{decide}")
+}
+
+fn needs_launches(cell: &Cell) -> bool {
+    let reason = cell.difference.as_ref().and_then(|difference| difference.no_interval.as_ref());
+    reason.is_some_and(|reason| reason.contains("has one launch"))
+}
+
+/// A line per figure with what is said of its differences.
+fn list(out: &mut String, report: &ComparisonReport, said: impl Fn(&Difference) -> Option<String>) {
+    for row in &report.comparison.rows {
+        let cells = row.cells.iter().enumerate();
+        let item =
+            |(column, cell): (usize, &Cell)| Some(format!("{}: {}", column + 1, said(cell.difference.as_ref()?)?));
+        let items: Vec<String> = cells.filter_map(item).collect();
+        if !items.is_empty() {
+            out.push_str(&wrapped(&format!("  {:<17} ", row.label), &" ".repeat(20), &items.join(";  "), WIDTH));
+        }
     }
 }
 

@@ -1,0 +1,126 @@
+//! Several runs of the same thing as one, whose launches they are.
+
+use super::{Side, SideLatency, mismatches};
+use crate::event::Member;
+
+/// Why two runs are not the same thing under the same conditions; `Ok` where their launches can be counted together.
+///
+/// # Errors
+/// The first difference, in words that follow "the runs differ:".
+pub fn same_thing(base: &Side, side: &Side) -> Result<(), String> {
+    let known = |reason: &str| Err(reason.to_owned());
+    if base.failure.is_some() || side.failure.is_some() || !base.is_measured() || !side.is_measured() {
+        return known("one of them has no figures");
+    }
+    if base.backend != side.backend {
+        return known("they used other backends");
+    }
+    if (&base.device, &base.device_model) != (&side.device, &side.device_model) {
+        return known("they ran on other devices");
+    }
+    if base.model_sha256.is_none() || base.model_sha256 != side.model_sha256 {
+        return known("they ran other model files, or files that are not known");
+    }
+    if base.build_id.is_none() || base.build_id != side.build_id {
+        return known("they ran on other builds of the runtime, or on unknown ones");
+    }
+    match mismatches(&[base.clone(), side.clone()], 0).into_iter().next() {
+        Some(mismatch) => Err(mismatch.text),
+        None => Ok(()),
+    }
+}
+
+/// Rounds of one plan (`--interleave`) as launches of one side each; other sides stay as they are. Rounds that kept no
+/// latencies stay apart.
+pub fn pool_rounds(sides: &[Side]) -> Vec<Side> {
+    let rounds = families(sides, |side| side.mode.repeat);
+    join(sides, &rounds, "rounds")
+}
+
+/// Runs that are the same thing under the same conditions as launches of one side each, in the order of the first of each.
+pub fn pool_same(sides: &[Side]) -> Vec<Side> {
+    let mut families: Vec<Vec<usize>> = Vec::new();
+    for (at, side) in sides.iter().enumerate() {
+        // With all of them: what agrees with the first one may still be the same run as the second.
+        let same = |family: &&mut Vec<usize>| family.iter().all(|known| same_thing(&sides[*known], side).is_ok());
+        match families.iter_mut().find(same) {
+            Some(family) => family.push(at),
+            None => families.push(vec![at]),
+        }
+    }
+    join(sides, &families, "runs")
+}
+
+fn join(sides: &[Side], families: &[Vec<usize>], what: &str) -> Vec<Side> {
+    let mut joined = Vec::new();
+    for (at, side) in sides.iter().enumerate() {
+        let family = families.iter().find(|family| family.len() > 1 && family.contains(&at));
+        match family.map(|family| (family, together(sides, family))) {
+            Some((family, Some(mut side))) => {
+                if family[0] == at {
+                    let origins: Vec<&str> = family.iter().map(|run| sides[*run].origin.as_str()).collect();
+                    side.notes.push(format!("{} {what} together: {}", family.len(), origins.join(", ")));
+                    side.mode.repeat = None;
+                    joined.push(side);
+                }
+            }
+            _ => joined.push(side.clone()),
+        }
+    }
+    joined
+}
+
+/// Runs of one file that belong together, by what `member` says of each; an index that does not go up begins a family anew.
+pub fn families(sides: &[Side], member: impl Fn(&Side) -> Option<Member>) -> Vec<Vec<usize>> {
+    let mut open: Vec<(Member, Vec<usize>)> = Vec::new();
+    for (at, side) in sides.iter().enumerate() {
+        let Some(place) = member(side) else { continue };
+        let same = |(last, runs): &&mut (Member, Vec<usize>)| {
+            let first = &sides[runs[0]];
+            (last.group, last.of) == (place.group, place.of)
+                && last.index < place.index
+                && (first.file(), &first.device, &first.model, first.backend)
+                    == (side.file(), &side.device, &side.model, side.backend)
+        };
+        match open.iter_mut().rev().find(same) {
+            Some((last, runs)) => {
+                *last = place;
+                runs.push(at);
+            }
+            None => open.push((place, vec![at])),
+        }
+    }
+    open.into_iter().map(|(_, runs)| runs).collect()
+}
+
+/// Some runs as one. Those that failed count for nothing, unless all did: then it is the first. `None` where latencies were
+/// not kept.
+pub fn together(sides: &[Side], family: &[usize]) -> Option<Side> {
+    let done: Vec<usize> =
+        family.iter().copied().filter(|at| sides[*at].failure.is_none() && sides[*at].is_measured()).collect();
+    let Some(first) = done.first() else { return family.first().map(|at| sides[*at].clone()) };
+    let runs: Vec<&Side> = done.iter().map(|at| &sides[*at]).collect();
+    let latencies = |of: fn(&Side) -> Option<&SideLatency>| -> Option<SideLatency> {
+        let parts: Vec<&SideLatency> = runs.iter().map(|run| of(run)).collect::<Option<_>>()?;
+        SideLatency::pooled(&parts)
+    };
+    let latency = latencies(|side| side.latency.as_ref())?;
+    let count = |side: &Side| side.latency.as_ref().map_or(0.0, |latency| latency.count as f64);
+    let all: f64 = runs.iter().map(|run| count(run)).sum();
+    let mean = |figure: fn(&Side) -> Option<f64>| {
+        runs.iter().map(|run| Some(figure(run)? * count(run))).sum::<Option<f64>>().map(|sum| sum / all.max(1.0))
+    };
+    let most = |figure: fn(&Side) -> Option<f64>| runs.iter().filter_map(|run| figure(run)).reduce(f64::max);
+    // Inferences over the time that they took, not a mean of rates.
+    let seconds = |run: &&Side| Some(count(run) / run.throughput_ips.filter(|ips| *ips > 0.0)?);
+    let throughput_ips = runs.iter().map(seconds).sum::<Option<f64>>().filter(|s| *s > 0.0).map(|s| all / s);
+    Some(Side {
+        latency: Some(latency),
+        service: latencies(|side| side.service.as_ref()),
+        throughput_ips,
+        memory_peak: most(|side| side.memory_peak),
+        energy_mj: mean(|side| side.energy_mj),
+        power_w: mean(|side| side.power_w),
+        ..sides[*first].clone()
+    })
+}

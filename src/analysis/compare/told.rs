@@ -1,0 +1,128 @@
+//! Whether a difference lies outside of what launches vary.
+
+use super::bootstrap::{MIN_VALUES, Statistic, relative_interval};
+use super::rows::{Rows, Test};
+use super::{Side, SideLaunch};
+use crate::analysis::launches;
+
+/// Part of the time that inferences must fill for their mean to stand for the throughput.
+const BUSY_SHARE: f64 = 0.9;
+
+/// What became of the test of a difference.
+pub(super) struct Tested {
+    /// By the launches of both runs, or why not.
+    pub between: Result<Between, String>,
+    /// Interval within the launches, where there is one of one of them only.
+    pub within: Option<[f64; 2]>,
+}
+
+/// What the launches of two runs say.
+pub(super) struct Between {
+    /// 95 % interval of the relative difference.
+    pub interval: [f64; 2],
+    /// True if it is outside of what launches vary.
+    pub told: bool,
+    /// Launches that would tell a difference as large as the one seen, where they do not.
+    pub launches_to_tell: Option<usize>,
+}
+
+impl Between {
+    /// The largest difference that they leave possible, as a part.
+    pub fn up_to(&self) -> f64 {
+        self.interval[0].abs().max(self.interval[1].abs())
+    }
+
+    /// The same with an interval that holds the difference of the figures shown, which are of all inferences, not means over
+    /// launches.
+    fn with(mut self, relative: f64) -> Self {
+        self.interval = [self.interval[0].min(relative), self.interval[1].max(relative)];
+        self.told &= self.interval[0] > 0.0 || self.interval[1] < 0.0;
+        self
+    }
+}
+
+impl Rows<'_> {
+    /// Tests the difference of a figure between two columns; `figures` are its values.
+    pub(super) fn tested(&self, test: Test, base: usize, column: usize, figures: (f64, f64)) -> Tested {
+        let none = |reason: &str| Tested { between: Err(reason.to_owned()), within: None };
+        let statistic = match test {
+            Test::None(reason) => return none(reason),
+            Test::Exact => return none("it is computed from saved outputs"),
+            Test::Latency(statistic) => statistic,
+            Test::Throughput => Statistic::Mean,
+        };
+        let turned = |interval: [f64; 2]| match test {
+            Test::Throughput => self.turned(base, column, figures, interval),
+            _ => Some(interval),
+        };
+        if matches!(test, Test::Throughput) && [base, column].iter().any(|column| self.busy_mean(*column).is_none()) {
+            return none("inferences did not follow each other at once, so latencies do not tell it");
+        }
+        let between = self.between(statistic, base, column).and_then(|between| {
+            let interval = turned(between.interval).ok_or("the figures leave no ratio")?;
+            let between = Between { interval, ..between };
+            Ok(if figures.0 > 0.0 { between.with(figures.1 / figures.0 - 1.0) } else { between })
+        });
+        let within = between.is_err().then(|| self.within(test, statistic, base, column, figures)).flatten();
+        Tested { between, within: within.and_then(turned) }
+    }
+
+    fn between(&self, statistic: Statistic, base: usize, column: usize) -> Result<Between, String> {
+        let (one, two) = (self.values(statistic, base)?, self.values(statistic, column)?);
+        let told = launches::difference(&one, &two).ok_or("the figures leave no ratio")?;
+        let launches_to_tell = if told.told { None } else { launches::launches_to_tell(&one, &two, told.relative) };
+        Ok(Between { interval: told.interval, told: told.told, launches_to_tell })
+    }
+
+    /// The figure of each launch of a column, of two at least.
+    fn values(&self, statistic: Statistic, column: usize) -> Result<Vec<f64>, String> {
+        let number = column + 1;
+        let latency = self.sides[column].latency.as_ref().ok_or_else(|| format!("{number} has no latencies"))?;
+        let all = latency.launches();
+        if all.len() < 2 {
+            return Err(format!("{number} has one launch, and what differs between launches is not in it"));
+        }
+        let values: Vec<f64> = all.iter().filter_map(|launch: &SideLaunch| launch.value(statistic)).collect();
+        if values.len() < 2 {
+            let most = all.iter().map(|launch| launch.samples).max().unwrap_or(0);
+            return Err(format!("launches of {number} have up to {most} inferences, too few for this figure of each"));
+        }
+        Ok(values)
+    }
+
+    /// The interval within the launches, by resampling latencies; `None` where there are too few.
+    fn within(
+        &self,
+        test: Test,
+        statistic: Statistic,
+        base: usize,
+        column: usize,
+        (from, to): (f64, f64),
+    ) -> Option<[f64; 2]> {
+        let (one, two) = (self.resampled[base].as_ref()?, self.resampled[column].as_ref()?);
+        let figures = match test {
+            Test::Throughput => (self.busy_mean(base)?, self.busy_mean(column)?),
+            _ => (from, to),
+        };
+        let enough = one.values.min(two.values) >= MIN_VALUES;
+        relative_interval(statistic, (one, figures.0), (two, figures.1)).filter(|_| enough)
+    }
+
+    /// The mean of a run whose inferences follow each other at once.
+    fn busy_mean(&self, column: usize) -> Option<f64> {
+        let side: &Side = &self.sides[column];
+        // A queue that grows fills the time, too.
+        if side.mode.rate_hz.is_some() {
+            return None;
+        }
+        let mean = side.latency.as_ref()?.mean?;
+        (mean * side.throughput_ips? / 1e6 >= BUSY_SHARE).then_some(mean)
+    }
+
+    /// Of one inference the time is told, of a second the number: the ratio is turned over, and moved to the figures'.
+    fn turned(&self, base: usize, column: usize, (from, to): (f64, f64), [low, high]: [f64; 2]) -> Option<[f64; 2]> {
+        let scale = (to / from) * (self.busy_mean(column)? / self.busy_mean(base)?);
+        let interval = [scale / (1.0 + high) - 1.0, scale / (1.0 + low) - 1.0];
+        interval.iter().all(|bound| bound.is_finite()).then_some(interval)
+    }
+}

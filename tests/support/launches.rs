@@ -1,0 +1,191 @@
+//! Made-up machines whose launches are known to the last digit: what the statistics of launches are held against.
+
+use qnnscope::analysis::launches::{Difference, Spread, difference, needs_more};
+use std::time::Duration;
+
+/// Inferences of a launch.
+pub const INFERENCES: usize = 100;
+/// Time that a made-up launch takes.
+const LAUNCH: Duration = Duration::from_secs(1);
+/// Launches whose middle is taken for the truth.
+const MANY: usize = 4000;
+/// Noise of single inferences, as a part.
+const NOISE: f64 = 0.05;
+
+/// What launches of a machine vary by.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Machine {
+    /// Normal around the machine's level, with this deviation as a part of it.
+    Normal(f64),
+    /// The same, and the noise of single inferences is lognormal with a long tail (half of them 40 % off).
+    Lognormal(f64),
+    /// The same, and one in ten inferences is slower by a factor with a tail of power 2.5.
+    HeavyTails(f64),
+    /// Twice as slow in this part of the launches.
+    TwoLevels(f64),
+    /// Normal, and slower by this part from the first launch to the tenth; sides take turns.
+    Drift(f64, f64),
+}
+
+/// Figures of a launch, of which the tests are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Figure {
+    P50,
+    P95,
+    Mean,
+}
+
+pub const FIGURES: [Figure; 3] = [Figure::P50, Figure::P95, Figure::Mean];
+
+/// Even and normal numbers that are the same everywhere (splitmix64).
+pub struct Draws(u64);
+
+impl Draws {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1)
+    }
+
+    /// Even in 0..1, never 0.
+    pub fn even(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (((z ^ (z >> 31)) >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+    }
+
+    pub fn normal(&mut self) -> f64 {
+        (-2.0 * self.even().ln()).sqrt() * (std::f64::consts::TAU * self.even()).cos()
+    }
+}
+
+impl Machine {
+    fn level(self, draws: &mut Draws, index: usize) -> f64 {
+        match self {
+            Self::Normal(deviation) | Self::Lognormal(deviation) | Self::HeavyTails(deviation) => {
+                (deviation * draws.normal()).exp()
+            }
+            Self::TwoLevels(share) => (if draws.even() < share { 2.0 } else { 1.0 }) * (0.01 * draws.normal()).exp(),
+            Self::Drift(deviation, rise) => (deviation * draws.normal() + rise * index as f64 / 9.0).exp(),
+        }
+    }
+
+    /// Latencies of a launch, microseconds around 1,000 times `factor`.
+    pub fn launch(self, draws: &mut Draws, index: usize, factor: f64) -> Vec<f64> {
+        let level = 1000.0 * factor * self.level(draws, index);
+        let inference = |draws: &mut Draws| {
+            let noise = if matches!(self, Self::Lognormal(_)) { 0.5 } else { NOISE };
+            let usual = (noise * draws.normal()).exp();
+            let tail = matches!(self, Self::HeavyTails(_)) && draws.even() < 0.1;
+            level * usual * if tail { draws.even().powf(-1.0 / 2.5) } else { 1.0 }
+        };
+        (0..INFERENCES).map(|_| inference(draws)).collect()
+    }
+
+    /// The middle of the figures of ever more launches of this machine.
+    pub fn truth(self, figure: Figure) -> f64 {
+        let mut draws = Draws::new(99);
+        let steady = match self {
+            Self::Normal(_) | Self::Drift(..) => Self::Normal(0.0),
+            Self::Lognormal(_) => Self::Lognormal(0.0),
+            Self::HeavyTails(_) => Self::HeavyTails(0.0),
+            Self::TwoLevels(_) => Self::TwoLevels(0.0),
+        };
+        let logs: f64 = (0..MANY).map(|_| value(&mut steady.launch(&mut draws, 0, 1.0), figure).ln()).sum();
+        let slow = if let Self::TwoLevels(share) = self { share * 2f64.ln() } else { 0.0 };
+        (logs / MANY as f64 + slow).exp()
+    }
+}
+
+/// A figure of a launch's latencies.
+pub fn value(latencies: &mut [f64], figure: Figure) -> f64 {
+    let quantile = match figure {
+        Figure::Mean => return latencies.iter().sum::<f64>() / latencies.len() as f64,
+        Figure::P50 => 0.5,
+        Figure::P95 => 0.95,
+    };
+    latencies.sort_by(f64::total_cmp);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank of a hundred")]
+    let rank = (latencies.len() as f64 * quantile - 1e-9).ceil() as usize;
+    latencies[rank - 1]
+}
+
+/// The figures of each launch of a run that goes on as a run does: until its launches agree.
+pub struct Run {
+    /// By figure, in the order of [`FIGURES`].
+    pub values: [Vec<f64>; 3],
+}
+
+impl Run {
+    pub fn new(machine: Machine, draws: &mut Draws, factor: f64) -> Self {
+        let mut values: [Vec<f64>; 3] = Default::default();
+        while needs_more(&values[0], LAUNCH * u32::try_from(values[0].len()).unwrap_or(u32::MAX)).is_some() {
+            let mut latencies = machine.launch(draws, values[0].len(), factor);
+            for (values, figure) in values.iter_mut().zip(FIGURES) {
+                values.push(value(&mut latencies, figure));
+            }
+        }
+        Self { values }
+    }
+
+    /// How this run differs from another one in a figure.
+    pub fn against(&self, base: &Self, figure: usize) -> Difference {
+        difference(&base.values[figure], &self.values[figure]).expect("every run has three launches")
+    }
+}
+
+/// How often statements about a machine are true, per cent of the tries.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rates {
+    /// Launches of a run in the mean.
+    pub launches: f64,
+    /// Intervals of one run that hold the truth, by figure.
+    pub covered: [f64; 3],
+    /// Intervals of a difference of 10 % that hold it, by figure.
+    pub difference_covered: [f64; 3],
+    /// Medians of equal sides that are called different.
+    pub called_different: f64,
+    /// Medians that are called slower where the other side is 10 % slower.
+    pub found_10: f64,
+    /// The same of 30 %.
+    pub found_30: f64,
+}
+
+/// Simulates pairs of runs.
+pub fn rates(machine: Machine, pairs: u32, seed: u64) -> Rates {
+    let mut draws = Draws::new(seed);
+    let truth = FIGURES.map(|figure| machine.truth(figure));
+    let mut rates = Rates::default();
+    let share = 100.0 / f64::from(pairs);
+    let count = |yes: bool| if yes { share } else { 0.0 };
+    for _ in 0..pairs {
+        let [one, two, ten, thirty] = [1.0, 1.0, 1.1, 1.3].map(|factor| Run::new(machine, &mut draws, factor));
+        rates.launches += one.values[0].len() as f64 * share / 100.0;
+        for figure in 0..3 {
+            let [low, high] = Spread::of(&one.values[figure]).expect("three launches").interval();
+            rates.covered[figure] += count(low <= truth[figure] && truth[figure] <= high);
+            let [low, high] = ten.against(&one, figure).interval;
+            rates.difference_covered[figure] += count(low <= 0.1 && 0.1 <= high);
+        }
+        rates.called_different += count(two.against(&one, 0).told);
+        let found = |run: &Run| run.against(&one, 0).told && run.against(&one, 0).relative > 0.0;
+        rates.found_10 += count(found(&ten));
+        rates.found_30 += count(found(&thirty));
+    }
+    rates
+}
+
+/// Of machines with eight equal runs each: the mean number of their 28 pairs that are called different, and the part of the
+/// machines where it is more than two, per cent.
+pub fn eight_runs(machine: Machine, machines: u32, seed: u64) -> (f64, f64) {
+    let mut draws = Draws::new(seed);
+    let (mut pairs, mut many) = (0.0, 0.0);
+    for _ in 0..machines {
+        let runs: Vec<Run> = (0..8).map(|_| Run::new(machine, &mut draws, 1.0)).collect();
+        let told = |(at, run): (usize, &Run)| runs[..at].iter().filter(|base| run.against(base, 0).told).count();
+        let different: usize = runs.iter().enumerate().map(told).sum();
+        pairs += different as f64 / f64::from(machines);
+        many += if different > 2 { 100.0 / f64::from(machines) } else { 0.0 };
+    }
+    (pairs, many)
+}
