@@ -39,4 +39,4 @@ done
 
 say "testing"
 # No doc tests: there are none, and a last line that counts none would look like a run without tests.
-cargo test --locked --lib --tests "$@"
+cargo test --locked --workspace --lib --tests "$@"

@@ -11,16 +11,18 @@ pub mod cli;
 pub mod devices;
 pub mod diagnosis;
 pub mod doctor;
-pub mod event;
 pub mod facts;
 mod files;
 mod hints;
 pub mod models;
 pub mod probes;
 pub mod report;
+pub mod run;
 pub mod session;
 pub mod store;
 mod text;
+
+pub use qnnscope_core::event;
 
 /// Hidden subcommand under which the binary starts itself as a runner.
 pub const RUNNER_SUBCOMMAND: &str = "__runner";

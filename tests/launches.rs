@@ -135,7 +135,7 @@ fn a_replayed_session_gives_the_same_document_and_says_how_far_launches_lie_apar
     let live: Value = serde_json::from_str(&done.json().to_string()).unwrap();
     assert_eq!(document, live);
     assert_eq!(text.matches("2 launches").count(), 2, "{text}");
-    assert!(text.contains("% apart, so the median is known to"), "{text}");
+    assert!(text.contains("% apart: the median is known to"), "{text}");
 }
 
 #[test]
@@ -291,12 +291,15 @@ fn a_model_that_takes_long_to_load_is_loaded_once() {
 
 #[test]
 fn a_paced_run_counts_all_its_launches() {
+    let dir = tempfile::tempdir().unwrap();
+    // Inferences of microseconds: the schedule is kept on a busy machine, too.
+    let library = model_library(dir.path(), "small_graph.c", &[]);
     let flags = "-b cpu --launches 2 -n 20 --rate 100 --profiling off --warmup 1";
-    let run = Qnnscope::on(&runtime_247()).run_json(&demo_float(), flags).expect(0).first_run();
+    let run = Qnnscope::on(&runtime_247()).run_json(&library, flags).expect(0).first_run();
     assert_eq!((&run["pace"]["planned"], &run["pace"]["done"]), (&json!(20), &json!(20)));
     assert_eq!(samples(&run), [10, 10]);
     let ips = number(&run["throughput_ips"]);
-    assert!(ips <= 100.5 && ips > 30.0, "time between launches is in no throughput: {ips}");
+    assert!(ips <= 100.5 && ips > 60.0, "time between launches is in no throughput: {ips}");
 }
 
 #[test]
@@ -318,15 +321,14 @@ fn a_pinned_runner_stays_on_its_cores() {
     let (call, _) = counted("");
     let mut running = in_the_second_launch(call, "-b cpu --launches 2 --duration 4s --pin 0");
     let runner = running.runner();
-    let status = std::fs::read_to_string(format!("/proc/{runner}/status")).unwrap();
-    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    assert_eq!(allowed.trim(), "0");
-    for thread in std::fs::read_dir(format!("/proc/{runner}/task")).unwrap().flatten() {
-        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
-        // A thread may have ended meanwhile.
-        let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        assert!(allowed.is_none_or(|cores| cores.trim() == "0" || !status.contains("Threads")), "{status}");
-    }
+    // All its threads: QNN's CPU backend gives its own ones cores of its choice when it starts them.
+    let tasks = std::fs::read_dir(format!("/proc/{runner}/task")).unwrap().flatten();
+    let cores = |status: String| {
+        status.lines().find_map(|line| Some(line.strip_prefix("Cpus_allowed_list:")?.trim().to_owned()))
+    };
+    let seen: Vec<Option<String>> =
+        tasks.map(|task| cores(std::fs::read_to_string(task.path().join("status")).unwrap_or_default())).collect();
+    assert!(seen.len() > 2 && seen.iter().flatten().all(|cores| cores == "0"), "{seen:?}");
     let run = running.wait().expect(0).first_run();
     let settings = run["settings"].as_array().unwrap();
     let pins: Vec<&Value> = settings.iter().filter(|setting| setting["key"] == "--pin").collect();

@@ -474,7 +474,7 @@ fn the_status_shows_the_launch_and_how_far_launches_lie_apart() {
         session.inferences(0, Phase::Clean, 0, 20, base_us);
     };
     launch(&mut session, 0, 1000);
-    let mut see = |session: &Session, wanted: &[&str], unwanted: &[&str]| {
+    let see = |session: &Session, wanted: &[&str], unwanted: &[&str]| {
         for (width, height) in [(80, 24), (120, 40), (200, 60)] {
             let screen = text(&render(session, &mut live_view(), width, height));
             wanted.iter().for_each(|part| assert!(screen.contains(part), "no `{part}` in {screen}"));

@@ -1,19 +1,27 @@
 //! How a model runs: where the runtime is, how it is driven, and the child process that keeps its crashes away.
 
-mod conductor;
-mod cool_down;
 pub mod device_runner;
-pub mod errors;
-mod kind;
-mod launches;
 pub mod local;
 pub mod net_run;
-mod preflight;
-pub mod profile_log;
 pub mod qnn;
 pub mod runtime;
 pub mod settings;
 
-pub use conductor::{Conductor, Order, Place, RunRequest};
-pub use kind::{Backend, ProfilingLevel};
-pub use preflight::Preflight;
+pub use qnn_profile_log as profile_log;
+pub use qnnscope_core::{Backend, ProfilingLevel};
+pub use qnnscope_qnn::errors;
+
+use crate::devices::Device;
+use crate::event::RunId;
+use crate::session::Source;
+use std::pin::Pin;
+use tokio::sync::watch;
+
+/// What a run on a device does after a failure, while its folder is still there. Drivers run models; what a failure means
+/// is known above them, so they are handed this.
+pub type AfterFailure = for<'a> fn(
+    &'a Source,
+    RunId,
+    &'a Device,
+    &'a watch::Receiver<bool>,
+) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;

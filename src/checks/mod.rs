@@ -16,7 +16,7 @@ mod transport;
 mod verdict;
 
 pub use gather::gather;
-pub use run::{after_failure, confirm};
+pub use run::confirm;
 pub use scene::{About, FileFacts, Scene};
 pub use table::{Confirming, confirming};
 pub use verdict::Verdict;

@@ -3,10 +3,11 @@
 use super::diagnose::text_width;
 use super::headless::{print, print_json};
 use super::{CliError, FAILED, Global, INTERRUPTED, MISSING, OK, options, setup, target};
+use crate::backends::Backend;
 use crate::backends::local::Limits;
-use crate::backends::{Backend, Preflight};
 use crate::diagnosis::preflight::{CheckDocument, Target, TargetError, Verdict, check_text};
 use crate::models::{ModelFormat, identify};
+use crate::run::Preflight;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::PathBuf;

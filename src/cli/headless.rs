@@ -3,10 +3,10 @@
 use super::options::OutputOptions;
 use super::{BAD_INPUT, CliError, FAILED, INTERRUPTED, MISSING, OK, say, setup};
 use crate::backends::local::Limits;
-use crate::backends::{Conductor, RunRequest};
 use crate::event::{Budget, CheckOutcome, CoolDown, Event, LogLevel, LogSource, Phase, Record, RunId, SettingOutcome};
 use crate::probes::HostProbe;
 use crate::report::{ResultDocument, cool_down_text, text_report};
+use crate::run::{Conductor, RunRequest};
 use crate::store::{Run, Store};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;

@@ -6,13 +6,14 @@ use super::options::Wishes;
 use super::{CliError, Global, OK, inspect, setup};
 use crate::analysis::compare::graph_facts;
 use crate::analysis::recommend::{Support, Target, expected};
+use crate::backends::Backend;
 use crate::backends::local::Limits;
 use crate::backends::qnn::runner::Asked;
-use crate::backends::{Backend, Preflight};
 use crate::devices::{Soc, soc_by_part, socs_by_model};
 use crate::diagnosis::preflight;
 use crate::models::ModelFormat;
 use crate::report::{RecommendDocument, recommend_text};
+use crate::run::Preflight;
 use std::path::PathBuf;
 
 /// Arguments of `qnnscope recommend`.

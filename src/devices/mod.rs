@@ -10,7 +10,6 @@ mod process_group;
 mod root;
 mod script;
 mod soc;
-mod state;
 mod stream;
 mod watch;
 
@@ -21,9 +20,9 @@ pub use device::{COMMAND_LIMIT, Device, FileError, Output, Pending, Progress, Tr
 pub use error::DeviceError;
 pub use local::{LocalTransport, is_root, is_snapdragon, local_device};
 pub use process_group::Group;
-pub use root::Root;
+pub use qnnscope_core::device_state::{DeviceState, Root};
+pub use root::as_root;
 pub use script::{EndMarker, quote};
 pub use soc::{Soc, soc_by_id, soc_by_part, socs, socs_by_model};
-pub use state::DeviceState;
 pub use stream::{MAX_LINE_BYTES, Piece, ShellStream, StreamFeed};
 pub use watch::watch;

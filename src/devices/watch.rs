@@ -1,9 +1,9 @@
 //! Devices as they come and go.
 
+use super::DeviceState;
 use super::adb::{AdbServer, AdbTransport, Attached};
 use super::device::Device;
 use super::error::DeviceError;
-use super::state::DeviceState;
 use crate::event::{DeviceChange, Event, LogLevel, LogLine, LogSource};
 use crate::session::Source;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 
 use super::build_id::{BuildId, build_id_in};
 use super::elf::{ElfFacts, parse_header};
-use crate::devices::{Device, DeviceError, Output, Root, free_bytes, quote};
+use crate::devices::{Device, DeviceError, Output, Root, as_root, free_bytes, quote};
 use crate::event::clean_text;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -202,7 +202,7 @@ pub async fn look(
         "dmesg 2>/dev/null | grep -iE 'avc.*denied|remoteproc.*cdsp|cdsp.*(crash|restart)|subsys.*cdsp' | tail -n 40";
     let mut scripts = vec![
         NODES.to_owned(),
-        root.wrap(REMOTEPROCS),
+        as_root(root, REMOTEPROCS),
         "getenforce 2>/dev/null".to_owned(),
         "cat /proc/meminfo".to_owned(),
         space.map_or_else(|| "false".to_owned(), |folder| format!("df -k {}", quote(folder))),
@@ -212,7 +212,7 @@ pub async fn look(
     ];
     if root.is_available() {
         let last = scripts.len() - 1;
-        scripts[last] = root.wrap(&format!("{kernel}; true"));
+        scripts[last] = as_root(root, &format!("{kernel}; true"));
     }
     let fixed = scripts.len();
     let folders: Vec<&String> = folders.iter().take(MOST_FOLDERS).collect();

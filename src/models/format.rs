@@ -1,33 +1,10 @@
 //! Model formats, told by content and never by file name.
 
 use object::{Object, ObjectSegment, ObjectSymbol};
-use serde::{Deserialize, Serialize};
+use qnnscope_core::models::ModelFormat;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-
-/// The formats qnnscope runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelFormat {
-    /// Deep-learning container: a zip archive with a `model` record.
-    Dlc,
-    /// Shared library with `QnnModel_composeGraphs`.
-    ModelLibrary,
-    /// Serialised context.
-    ContextBinary,
-}
-
-impl ModelFormat {
-    /// Words for people.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Dlc => "DLC",
-            Self::ModelLibrary => "model library",
-            Self::ContextBinary => "context binary",
-        }
-    }
-}
 
 /// Why a file is not a model that can be used here.
 #[derive(Debug, Error)]

@@ -1,13 +1,9 @@
-//! What runs: formats, graphs (ops, tensors, MACs), tensor data types, context-binary facts.
+//! What runs: formats told by content; graphs and data types come from the base.
 
-mod dtype;
 mod format;
-mod graph;
-mod macs;
 
-pub use dtype::DataType;
-pub use format::{FormatError, ModelFormat, dlc_sdk_version, identify, identify_for};
-pub use graph::{
-    ContextBinaryInfo, ContextGraphInfo, Graph, Op, OpTypeTotal, Quantization, Tensor, TensorKind, op_type_totals,
+pub use format::{FormatError, dlc_sdk_version, identify, identify_for};
+pub use qnnscope_core::models::{
+    ContextBinaryInfo, ContextGraphInfo, DataType, Graph, ModelFormat, Op, OpTypeTotal, Quantization, Tensor,
+    TensorKind, macs, op_type_totals,
 };
-pub use macs::macs;

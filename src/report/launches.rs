@@ -150,13 +150,22 @@ pub(super) fn text(out: &mut String, run: &Run) {
     list(out, &format!("  {} launches", measured.len()), &[format!("p50 {}", medians.join(", "))]);
     let Some(seen) = between_launches(&run.clean) else { return };
     let tells = seen.tells_percent.map_or_else(String::new, |percent| {
-        format!("; with as many launches a difference of {percent:.1} % to another run can be told")
+        format!("; as many launches can tell {} from another run", difference_text(percent))
     });
     let _ = writeln!(
         out,
-        "  they lie {:.1} % apart, so the median is known to ±{:.1} %{tells}",
+        "  they lie {:.1} % apart: the median is known to ±{:.1} %{tells}",
         seen.spread_percent, seen.known_to_percent
     );
+}
+
+/// `a difference of 3.1 %`, or a factor where per cent say little.
+pub(super) fn difference_text(percent: f64) -> String {
+    if percent < 100.0 {
+        format!("a difference of {percent:.1} %")
+    } else {
+        format!("a factor of {:.1}", 1.0 + percent / 100.0)
+    }
 }
 
 /// ` of launch 2 of 3`, where there are several.

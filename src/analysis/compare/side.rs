@@ -78,6 +78,8 @@ pub struct Side {
     pub outputs: Vec<String>,
     /// What the graph is made of, where it is known.
     pub facts: Option<GraphFacts>,
+    /// How several runs became this one, where they did.
+    pub together: Option<String>,
     /// What is missing of it and why.
     pub notes: Vec<String>,
 }
@@ -185,6 +187,7 @@ impl Side {
             op_time_derived: run.ops.unit() == Some(OpUnit::Cycles),
             outputs: run.outputs.clone(),
             facts: GraphFacts::of_run(run),
+            together: None,
             notes: Vec::new(),
         }
     }

@@ -28,6 +28,10 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         if let Some(throughput) = figures.throughput {
             title.push((format!("{}/s", format::three_digits(throughput)), muted));
         }
+        let launch = context.view.shown.standing.and_then(|standing| standing.launch);
+        if let Some(percent) = launch.and_then(|launch| launch.spread_percent) {
+            title.push((format!("launches {percent:.1} % apart"), context.style(Meaning::Text)));
+        }
         if context.simulated() {
             title.push(("simulated".to_owned(), context.style(Meaning::Simulated)));
         }

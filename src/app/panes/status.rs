@@ -242,10 +242,6 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
             Some((rate, late)) => format!("{counted}  {rate}/s planned, {} late", format::count(late)),
             None => counted,
         };
-        let counted = match standing.launch.and_then(|launch| launch.spread_percent) {
-            Some(percent) => format!("{counted}  medians {percent:.1} % apart"),
-            None => counted,
-        };
         let eta = progress_now.eta_us.map_or_else(
             || symbols.missing.to_owned(),
             |eta| format!("{}{}", symbols.approx, format::duration(eta, symbols)),
@@ -273,10 +269,7 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
         return 1;
     };
     x = put(buf, area, x, 0, word, style) + 2;
-    let launches = standing.launch.map_or_else(String::new, |launch| {
-        let apart = launch.spread_percent.map_or_else(String::new, |percent| format!(", medians {percent:.1} % apart"));
-        format!(" of {} launches{apart}", launch.number)
-    });
+    let launches = standing.launch.map_or_else(String::new, |launch| format!(" of {} launches", launch.number));
     let counted = format!("{}{launches} in {elapsed}", plural(standing.inferences, "inference"));
     let counted = match standing.paced {
         Some((rate, late)) => format!("{counted}  {rate}/s planned, {} late", format::count(late)),

@@ -13,8 +13,7 @@ use crate::backends::net_run::kit::{Needs, hexagon_arch, runner_libraries};
 use crate::backends::net_run::prepare::machine;
 use crate::backends::net_run::{Target, around, deploy, logcat};
 use crate::backends::qnn::runner::{RunTask, Task};
-use crate::backends::settings;
-use crate::checks::after_failure;
+use crate::backends::{AfterFailure, settings};
 use crate::devices::{Device, Root};
 use crate::event::{Event, Failure, RunId, RunStatus, Stage};
 use crate::models::identify_for;
@@ -54,6 +53,8 @@ pub struct DeviceRun<'a> {
     pub source: &'a Source,
     /// Which run they belong to.
     pub run: RunId,
+    /// What is done after a failure.
+    pub after_failure: AfterFailure,
 }
 
 /// What is on the device for a run.
@@ -139,7 +140,7 @@ impl DeviceRun<'_> {
         supervisor.settle(exit.as_ref()).await;
         if !lost {
             // Tells nothing of a run that did not fail; the run's folder is still there.
-            after_failure(self.source, self.run, self.device, &stopping).await;
+            (self.after_failure)(self.source, self.run, self.device, &stopping).await;
         }
         // What is left there is removed by the next `clean`.
         let _ = tokio::time::timeout(TIDY_LIMIT, async {

@@ -11,6 +11,7 @@ pub(crate) use console::events as console_events;
 pub(in crate::backends) use link::{Exit, Process, Running, Translate};
 pub use probe::probe_library;
 pub use process::RunnerError;
-pub(in crate::backends) use process::{DSP_PATH, LIBRARY_PATH, search_path, signal_name};
+pub(in crate::backends) use process::signal_name;
+pub(crate) use process::{DSP_PATH, LIBRARY_PATH, search_path};
 pub(in crate::backends) use supervise::request;
 pub use supervise::{Ended, Limits, Supervisor, ask};

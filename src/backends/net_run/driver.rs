@@ -9,6 +9,7 @@ use super::pace::Pace;
 use super::prepare::{Prepared, prepare};
 use super::rounds::Rounds;
 use super::{NetRunError, Sdk, around, config};
+use crate::backends::AfterFailure;
 use crate::backends::Backend;
 use crate::backends::local::Limits;
 use crate::backends::qnn::runner::RunTask;
@@ -52,6 +53,8 @@ pub struct NetRun<'a> {
     pub source: &'a Source,
     /// Which run they belong to.
     pub run: RunId,
+    /// What is done after a failure.
+    pub after_failure: AfterFailure,
 }
 
 /// Why a run ended early.
@@ -90,7 +93,7 @@ impl NetRun<'_> {
                 let failure = Self::failure(&broken);
                 self.send(Event::Failed(Box::new(failure))).await;
                 // While the run's folder is still there.
-                crate::checks::after_failure(self.source, self.run, self.device, &stop).await;
+                (self.after_failure)(self.source, self.run, self.device, &stop).await;
                 RunStatus::Failed
             }
         };

@@ -1,6 +1,6 @@
 //! The way to root, by trying it with `id`.
 
-use crate::devices::{Device, DeviceError, Root};
+use crate::devices::{Device, DeviceError, Root, as_root};
 use std::time::Duration;
 
 /// A root manager may ask the user on the device's screen the first time; longer nobody waits.
@@ -20,7 +20,7 @@ pub async fn find(device: &Device) -> Result<Root, DeviceError> {
         return Ok(Root::None);
     }
     for root in [Root::SuC, Root::Su0] {
-        match device.run_within(&root.wrap("id -u"), "asking for root", LIMIT).await {
+        match device.run_within(&as_root(root, "id -u"), "asking for root", LIMIT).await {
             Ok(output) if output.status == 0 && output.text().trim() == "0" => return Ok(root),
             // Refused, or nobody answered the question on the screen.
             Ok(_) | Err(DeviceError::TimedOut { .. }) => {}

@@ -6,9 +6,9 @@ use super::ops::{self, OpRow};
 use super::quantization::{self, Note, Severity};
 use super::{Answers, BackendAnswer, Origin, Target, cannot_be_asked};
 use crate::backends::Backend;
-use crate::backends::qnn::ASKING;
 use crate::event::{Failure, ModelInfo, Stage};
 use crate::models::{ContextBinaryInfo, ModelFormat};
+use qnnscope_qnn::ASKING;
 use serde::Serialize;
 
 /// Schema of the document.

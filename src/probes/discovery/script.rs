@@ -1,6 +1,6 @@
 //! The script that tries every path once, and what it brought.
 
-use crate::devices::{Device, DeviceError, EndMarker, Root, quote};
+use crate::devices::{Device, DeviceError, EndMarker, Root, as_root, quote};
 use crate::event::{Gap, clean_text};
 use crate::probes::catalogue::{Row, rows};
 use crate::probes::counter::{Counter, How, PID, how};
@@ -284,7 +284,7 @@ async fn attempt(
     hanging: &BTreeSet<String>,
 ) -> Result<Result<Found, Option<String>>, DeviceError> {
     let marker = EndMarker::new();
-    let mut stream = device.stream(&root.wrap(&marker.wrap(&requests.script(hanging))));
+    let mut stream = device.stream(&as_root(root, &marker.wrap(&requests.script(hanging))));
     let mut found = Found::default();
     let mut reading = None;
     let mut service: Option<(String, Vec<u8>)> = None;
@@ -364,7 +364,7 @@ mod tests {
         };
         let custom: Vec<Counter> = (0..100).map(own).collect();
         let script = EndMarker::new().wrap(&requests(&custom).script(&BTreeSet::new()));
-        let wrapped = Root::SuC.wrap(&script);
+        let wrapped = as_root(Root::SuC, &script);
         assert!(wrapped.len() < 64_000, "{} bytes", wrapped.len());
     }
 

@@ -1,7 +1,7 @@
 //! One shell on the device.
 
 use super::script;
-use crate::devices::{Device, DeviceError, Root, ShellStream};
+use crate::devices::{Device, DeviceError, Root, ShellStream, as_root};
 use crate::event::Gap;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub enum Incoming {
 impl Link {
     /// Starts the loop's script; it waits for commands.
     pub fn start(device: &Device, root: Root) -> Self {
-        Self { stream: device.stream(&root.wrap(&script::script())), text: None }
+        Self { stream: device.stream(&as_root(root, &script::script())), text: None }
     }
 
     /// Sends commands.

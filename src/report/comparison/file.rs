@@ -78,6 +78,8 @@ struct Pace {
     stddev_us: Option<f64>,
     #[serde(default, rename = "service_series")]
     series: Option<Series>,
+    #[serde(default, rename = "service_launches")]
+    launches: Vec<SideLaunch>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -307,6 +309,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         ops,
         outputs: run.outputs,
         facts: run.graph_facts,
+        together: None,
         notes,
     }
 }
@@ -314,6 +317,6 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
 fn service(pace: Pace) -> SideLatency {
     let Service { samples, mean, p50, p90, p95, p99, max } = pace.figures;
     let (stddev, series) = (pace.stddev_us, pace.series.map(Series::bounded));
-    let launches = Vec::new();
+    let launches = pace.launches;
     SideLatency { count: samples, support: samples, mean, stddev, p50, p90, p95, p99, max, series, launches }
 }

@@ -52,10 +52,10 @@ fn open(task: &CheckTask, level: LogLevel, emitter: &Emitter) -> Result<Opened, 
     let library = open_library(&task.runtime_dir, task.backend, policy)?;
     let runtime = RuntimeInfo {
         path: library.path().display().to_string(),
-        build_id: library.build_id(),
-        core_api: library.core_api(),
-        backend_api: library.backend_api(),
-        provider: library.provider_name(),
+        build_id: library.table().build_id(),
+        core_api: library.table().core_api(),
+        backend_api: library.table().backend_api(),
+        provider: library.table().provider_name(),
     };
     begin(emitter, Stage::BackendCreate);
     let at = |e| Failed::qnn(Stage::BackendCreate, e);
@@ -167,7 +167,7 @@ fn compile(task: &CheckTask, emitter: &Emitter) -> Result<Compiled, Failed> {
         });
     }
     let mut compiled = Compiled { runtime: opened.runtime, graphs, binary_bytes: None, hexagon_arch: None };
-    if opened.library.backend_id() == HTP && compiled.graphs.iter().all(|graph| graph.code == 0) {
+    if opened.library.table().backend_id() == HTP && compiled.graphs.iter().all(|graph| graph.code == 0) {
         match binary_facts(task, &context) {
             Ok((bytes, info)) => fill(&mut compiled, bytes, &info),
             Err(failed) => {

@@ -4,7 +4,7 @@ use super::failed::Failed;
 use super::layers::{Layers, send_metrics, split};
 use super::measure::{self, Loop};
 use super::run::Stages;
-use super::{outputs, straight};
+use super::{outputs, pin, straight};
 use crate::backends::ProfilingLevel;
 use crate::backends::qnn::api::{Backend as QnnBackend, Profile, QnnError};
 use crate::backends::qnn::runner::protocol::RunTask;
@@ -45,6 +45,10 @@ impl Stages<'_> {
                 .map_err(first)
         })?;
         self.inferences += 1;
+        if !task.pin.is_empty() {
+            // The backend's threads are there now, wherever it put them; how that went was told before loading.
+            pin::pin(&task.pin);
+        }
         if let Some(dir) = &task.save_outputs {
             self.save_outputs(dir, measuring)?;
         }

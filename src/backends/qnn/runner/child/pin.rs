@@ -2,8 +2,9 @@
 
 use crate::event::{Setting, SettingOutcome};
 
-/// Lets this thread, and those that it starts, run on `cores` only; what became of it. To be called before vendor code is
-/// loaded, whose threads inherit it.
+/// Lets every thread of this process, and those that they start, run on `cores` only; what became of it. To be called before
+/// vendor code is loaded, whose threads inherit it, and again when those have come up: QNN's CPU backend gives each of its
+/// threads a core of its own choice.
 pub fn pin(cores: &[usize]) -> Setting {
     let value = cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
     Setting { key: "--pin".to_owned(), value, outcome: apply(cores) }
@@ -11,9 +12,16 @@ pub fn pin(cores: &[usize]) -> Setting {
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn apply(cores: &[usize]) -> SettingOutcome {
-    let mut set = rustix::thread::CpuSet::new();
-    cores.iter().filter(|core| **core < rustix::thread::CpuSet::MAX_CPU).for_each(|core| set.set(*core));
-    match rustix::thread::sched_setaffinity(None, &set) {
+    use rustix::thread::{CpuSet, Pid, sched_setaffinity};
+    let mut set = CpuSet::new();
+    cores.iter().filter(|core| **core < CpuSet::MAX_CPU).for_each(|core| set.set(*core));
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let others = tasks.filter_map(|task| Pid::from_raw(task.file_name().to_str()?.parse().ok()?));
+    for thread in others {
+        // A thread that ended meanwhile is none that could be elsewhere.
+        let _ = sched_setaffinity(Some(thread), &set);
+    }
+    match sched_setaffinity(None, &set) {
         Ok(()) => SettingOutcome::Applied,
         Err(error) => SettingOutcome::Refused(format!("the system does not let the runner use these cores: {error}")),
     }

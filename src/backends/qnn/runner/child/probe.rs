@@ -23,11 +23,11 @@ pub fn probe(task: &ProbeTask, emitter: &Emitter) {
 
 fn try_backend(task: &ProbeTask, answer: &mut ProbeAnswer) -> Result<(), QnnError> {
     let library = Library::open(&task.library, VersionPolicy::CountSlots)?;
-    answer.build_id = library.build_id();
-    answer.core_api = Some(library.core_api());
-    answer.backend_api = Some(library.backend_api());
+    answer.build_id = library.table().build_id();
+    answer.core_api = Some(library.table().core_api());
+    answer.backend_api = Some(library.table().backend_api());
     // Saver and IR run nothing: that they open is all there is to know.
-    if !RUNNING_BACKENDS.contains(&library.backend_id()) {
+    if !RUNNING_BACKENDS.contains(&library.table().backend_id()) {
         return Ok(());
     }
     let logger = Logger::create(&library, LogLevel::Error)?;

@@ -128,10 +128,10 @@ impl Stages<'_> {
         self.log = RunLog::open(task, &library, system.as_ref(), self.emitter);
         self.emitter.event(Event::RuntimeLoaded(RuntimeInfo {
             path: library.path().display().to_string(),
-            build_id: library.build_id(),
-            core_api: library.core_api(),
-            backend_api: library.backend_api(),
-            provider: library.provider_name(),
+            build_id: library.table().build_id(),
+            core_api: library.table().core_api(),
+            backend_api: library.table().backend_api(),
+            provider: library.table().provider_name(),
         }));
         let binary = match (&system, model.format) {
             (Some(system), ModelFormat::ContextBinary) => {

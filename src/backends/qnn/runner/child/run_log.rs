@@ -83,7 +83,7 @@ impl RunLog {
             // A model library runs without it.
             None => open_system(&task.runtime_dir).map_err(|failed| failed.message().to_owned())?,
         };
-        let backend_version = library.build_id().unwrap_or_else(|| library.backend_api());
+        let backend_version = library.table().build_id().unwrap_or_else(|| library.table().backend_api());
         let writer = LogWriter {
             name: env!("CARGO_PKG_NAME"),
             version: env!("CARGO_PKG_VERSION"),

@@ -1,0 +1,26 @@
+//! The formats of model files. What a file is, `qnnscope` tells by its content.
+
+use serde::{Deserialize, Serialize};
+
+/// The formats qnnscope runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelFormat {
+    /// Deep-learning container: a zip archive with a `model` record.
+    Dlc,
+    /// Shared library with `QnnModel_composeGraphs`.
+    ModelLibrary,
+    /// Serialised context.
+    ContextBinary,
+}
+
+impl ModelFormat {
+    /// Words for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Dlc => "DLC",
+            Self::ModelLibrary => "model library",
+            Self::ContextBinary => "context binary",
+        }
+    }
+}

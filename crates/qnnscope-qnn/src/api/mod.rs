@@ -1,0 +1,43 @@
+//! Safe wrapper of the QNN libraries.
+//!
+//! Every handle is owned by a value here that frees it when dropped and keeps alive what it depends on: a
+//! [`Context`] holds its [`Device`] and [`Backend`], a backend its [`Logger`], everything its [`Library`]. So whatever
+//! path a run takes, contexts go before devices, devices before backends, backends before loggers.
+//!
+//! `unsafe` of the whole project lives in this folder and in `sys` beside it.
+
+mod binary_info;
+mod dlc;
+mod error;
+mod events;
+mod execute;
+mod handles;
+mod htp;
+mod interface;
+mod interpose;
+mod log;
+mod model_library;
+mod profile;
+mod profile_log;
+mod recording;
+mod table;
+mod tensor;
+mod verdict;
+
+pub use binary_info::read_binary_info;
+pub use dlc::{ComposedGraph, Dlc};
+pub use error::QnnError;
+pub use events::{EventReader, ProfileEvent};
+pub use execute::Execution;
+pub use handles::{Backend, Context, Device, Graph, Logger};
+pub use htp::{DeviceTarget, GraphOptions, HtpPlatform, PowerProfile, PowerVote};
+pub use interface::{Library, SystemLibrary, VersionPolicy};
+pub use interpose::Composition;
+pub use log::{set_sink, without_level};
+pub use model_library::ModelLibrary;
+pub use profile::Profile;
+pub use profile_log::{LogWriter, Message, Method, ProfileLog};
+pub use recording::{ContextKey, GraphKey, OpPlace, Owner, Recorder, Recording, Refusal};
+pub use table::{FunctionTable, TableError};
+pub use tensor::OwnedTensor;
+pub use verdict::Verdict;

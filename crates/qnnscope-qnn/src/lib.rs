@@ -1,0 +1,14 @@
+//! QNN libraries: raw declarations (`sys`), the safe wrapper ([`api`]), and what their error codes mean ([`errors`]).
+//!
+//! The one package of qnnscope with unsafe code. Its libraries are loaded when they are asked for: nothing of QNN is needed
+//! to build it.
+
+#[cfg(unix)]
+pub mod api;
+pub mod errors;
+#[cfg(unix)]
+mod sys;
+
+/// What stands before the name of an op in the log when a backend is asked about it: should it crash, the last such line
+/// names the op.
+pub const ASKING: &str = "asking about op ";

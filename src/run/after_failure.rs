@@ -1,0 +1,47 @@
+//! The look after a failure: confirming checks of its likely causes, told on the stream.
+
+use crate::checks::{About, confirm};
+use crate::devices::Device;
+use crate::diagnosis::diagnose_run;
+use crate::event::{Event, RunId};
+use crate::session::Source;
+use std::pin::Pin;
+use tokio::sync::watch;
+
+/// Checks the likely causes of a run that has failed, by what its tape holds; tells nothing of one that has not. Ends at once
+/// when the user wants the run to end.
+pub fn after_failure<'a>(
+    source: &'a Source,
+    run: RunId,
+    device: &'a Device,
+    stop: &'a watch::Receiver<bool>,
+) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    Box::pin(look(source, run, device, stop))
+}
+
+async fn look(source: &Source, run: RunId, device: &Device, stop: &watch::Receiver<bool>) {
+    let Some(tape) = source.tape() else { return };
+    let known = tape.with(|store| {
+        let run = store.run(run)?;
+        // A device that went away cannot be looked at.
+        if run.failure.as_ref()?.call == "adb" {
+            return None;
+        }
+        Some((diagnose_run(store, run)?, About::run(store, run)))
+    });
+    let Some((diagnosis, about)) = known else { return };
+    let mut stop = stop.clone();
+    let results = tokio::select! {
+        results = confirm(&diagnosis, about, device) => results,
+        () = stopped(&mut stop) => return,
+    };
+    for result in results {
+        source.send(Some(run), Event::CheckFinished(Box::new(result))).await;
+    }
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

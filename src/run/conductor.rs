@@ -1,0 +1,320 @@
+//! Runs launch by launch, and the orders that come in between.
+
+use super::after_failure::after_failure;
+use super::cool_down::{HeatWatch, Pause};
+use super::launches::{Course, LaunchGate, Turns};
+use crate::backends::device_runner::{DeviceRun, DeviceRunnerOptions};
+use crate::backends::local::{DSP_PATH, Ended, LIBRARY_PATH, Limits, RunnerError, Supervisor, search_path};
+use crate::backends::net_run::{NetRun, NetRunOptions, Pace};
+use crate::backends::qnn::runner::{RunTask, Task};
+use crate::devices::{Device, Root};
+use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, Placement, RunId, RunPlan, RunStatus, Stage};
+use crate::probes::{CounterOptions, DeviceProbe, hottest_celsius};
+use crate::session::{Source, Tape};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, watch};
+
+/// A run to be made: what is told on the stream, what is to be done, and where.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// For the stream.
+    pub plan: RunPlan,
+    /// What is to be done.
+    pub task: RunTask,
+    /// Where and by what.
+    pub place: Place,
+}
+
+/// Where a run is made.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// On this machine, in a runner child.
+    Here {
+        /// Counters that are sampled as those of a device are: on a Snapdragon board, or where the user names some.
+        counters: Option<CounterOptions>,
+    },
+    /// On a device, by the SDK's qnn-net-run.
+    NetRun {
+        /// The device.
+        device: Device,
+        /// With what.
+        options: NetRunOptions,
+    },
+    /// On a device, by qnnscope's own runner.
+    DeviceRunner {
+        /// The device.
+        device: Device,
+        /// With what.
+        options: DeviceRunnerOptions,
+    },
+}
+
+/// An order to the conductor.
+#[derive(Debug)]
+pub enum Order {
+    /// Make these runs after those that wait already.
+    Run(Vec<RunRequest>),
+    /// End the run that goes on, drop those that wait, and make these.
+    Replace(Vec<RunRequest>),
+    /// End the run that goes on and drop those that wait.
+    Stop,
+}
+
+/// A run of which launches are made.
+struct OpenRun<'a> {
+    id: RunId,
+    request: &'a RunRequest,
+    source: Source,
+    course: Course,
+    gate: Arc<LaunchGate>,
+    /// How long rounds of qnn-net-run should be.
+    pace: Pace,
+}
+
+/// Makes runs in order; never two at once, they would disturb each other's figures.
+#[derive(Debug)]
+pub struct Conductor {
+    source: Source,
+    limits: Limits,
+    next_run: u32,
+    /// Counters of devices that runs were made on, by device.
+    probes: BTreeMap<String, DeviceProbe>,
+    /// What their counters tell of heat.
+    heat: Arc<HeatWatch>,
+    /// This machine's hottest sensor before the first run, °C.
+    host_celsius: Option<f64>,
+}
+
+impl Conductor {
+    /// A conductor whose events go to `source`.
+    pub fn new(source: Source, limits: Limits) -> Self {
+        let heat = Arc::new(HeatWatch::default());
+        let source = source.tapped(heat.clone());
+        Self { source, limits, next_run: 0, probes: BTreeMap::new(), heat, host_celsius: None }
+    }
+
+    /// Begins a run: from here on it is on the stream.
+    async fn open<'a>(&mut self, request: &'a RunRequest) -> OpenRun<'a> {
+        let id = RunId(self.next_run);
+        self.next_run += 1;
+        // The facts and the log of the run are kept until its end: a failure is looked into at once.
+        let source = self.source.taped(Tape::new(id));
+        source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
+        if id.0 == 0 && request.plan.mode.cool_down_s.is_some() {
+            self.host_celsius = hottest_celsius();
+        }
+        let (course, gate) = (Course::new(&request.plan), LaunchGate::new());
+        OpenRun { id, request, source, course, gate, pace: Pace::default() }
+    }
+
+    /// Makes the next launch of a run, and ends the run if it was the last. True if there is another to be made. Failures of
+    /// any kind are on the stream.
+    async fn launch(&mut self, run: &mut OpenRun<'_>, mut stop: watch::Receiver<bool>) -> bool {
+        let OpenRun { id, request, source, course, gate, pace } = run;
+        let id = *id;
+        let began = Instant::now();
+        if !self.cool_down(id, request, course.is_begun(), &mut stop).await {
+            source.send(Some(id), Event::RunFinished { status: RunStatus::Stopped }).await;
+            return false;
+        }
+        let (later, (started, task)) = (course.is_begun(), course.begin(&request.task));
+        source.send(Some(id), started).await;
+        gate.begin(&task, later);
+        let gated = source.gated(gate.clone());
+        self.make(id, &gated, &request.place, &task, pace, &stop).await;
+        let launched = gate.end();
+        let status = launched.status;
+        if course.goes_on(&launched, began.elapsed()) {
+            return true;
+        }
+        source.send(Some(id), Event::RunFinished { status }).await;
+        if matches!(request.place, Place::Here { .. }) {
+            after_failure(source, id, &Device::local(), &stop).await;
+        }
+        false
+    }
+
+    /// Carries out the task of one launch.
+    async fn make(
+        &mut self,
+        id: RunId,
+        source: &Source,
+        place: &Place,
+        task: &RunTask,
+        pace: &mut Pace,
+        stop: &watch::Receiver<bool>,
+    ) {
+        let (limits, stop) = (self.limits, stop.clone());
+        match place {
+            Place::Here { counters } => {
+                if let Some(counters) = counters {
+                    self.sample_here(counters).await;
+                }
+                let placement = Box::new(placement_here(task));
+                source.send(Some(id), Event::RunPlaced(placement)).await;
+                self.run_here(source, id, task, stop).await;
+            }
+            Place::NetRun { device, options } => {
+                // Taken out while the run has it: a run may end in the middle of anything.
+                let mut probe = self.probes.remove(device.id());
+                let run = NetRun { device, options, task, limits, source, run: id, after_failure };
+                run.run(&mut probe, pace, stop).await;
+                self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
+            }
+            Place::DeviceRunner { device, options } => {
+                let mut probe = self.probes.remove(device.id());
+                let run = DeviceRun { device, options, task, limits, source, run: id, after_failure };
+                run.run(&mut probe, stop).await;
+                self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
+            }
+        }
+    }
+
+    /// Waits until the device of a run is as cool as before the first launch of all, if that is asked for. False if the user
+    /// ended the run meanwhile.
+    async fn cool_down(&self, id: RunId, request: &RunRequest, later: bool, stop: &mut watch::Receiver<bool>) -> bool {
+        let Some(limit_s) = request.plan.mode.cool_down_s.filter(|_| later || id.0 > 0) else { return true };
+        let pause = Pause {
+            source: &self.source,
+            run: id,
+            device: &request.plan.device,
+            limit: Duration::from_secs_f64(limit_s),
+            watch: &self.heat,
+            host_celsius: self.host_celsius.filter(|_| matches!(request.place, Place::Here { .. })),
+        };
+        pause.wait(stop).await
+    }
+
+    /// Samples this machine as a device; what cannot be done is told, the run goes on.
+    async fn sample_here(&mut self, counters: &CounterOptions) {
+        let device = Device::local();
+        if self.probes.contains_key(device.id()) {
+            return;
+        }
+        let root = if crate::devices::is_root() { Root::Shell } else { Root::None };
+        match DeviceProbe::start(&device, root, counters, &self.source).await {
+            Ok(probe) => self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe))),
+            Err(error) => {
+                let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &error.to_string());
+                self.source.send(None, Event::Log(line)).await;
+            }
+        }
+    }
+
+    async fn run_here(&self, source: &Source, id: RunId, task: &RunTask, stop: watch::Receiver<bool>) {
+        let supervisor = Supervisor::new(Some((source.clone(), id)), self.limits);
+        match supervisor.run(&Task::Run(Box::new(task.clone())), stop).await {
+            Ok(Ended::Done(_) | Ended::Failed(_)) => {}
+            Err(error) => {
+                let failure = Failure {
+                    missing: matches!(error, RunnerError::Spawn { .. }),
+                    bad_input: matches!(error, RunnerError::Request { .. }),
+                    ..Failure::new(Stage::Prepare, "spawn", &error.to_string())
+                };
+                source.send(Some(id), Event::Failed(Box::new(failure))).await;
+                source.send(Some(id), Event::RunFinished { status: RunStatus::Failed }).await;
+            }
+        }
+    }
+
+    /// Makes the runs of one order, launch by launch: in rounds, in which each run has one launch, so that heat, clocks and
+    /// whatever else changes with time favour none. The first round keeps to the order of `requests`, later ones are in random
+    /// order. Setting `stop` ends what goes on and leaves the rest out.
+    pub async fn run_all(&mut self, requests: &[RunRequest], stop: &watch::Receiver<bool>) {
+        let mut open = Vec::new();
+        for request in requests {
+            if *stop.borrow() {
+                let text = format!("the {} run was left out: stopped", request.plan.backend);
+                self.source.send(None, Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text))).await;
+                continue;
+            }
+            let mut run = self.open(request).await;
+            if self.launch(&mut run, stop.clone()).await {
+                open.push(run);
+            }
+        }
+        let mut turns = Turns::new(requests.first().map_or(0, |request| request.plan.mode.launches.seed));
+        while !open.is_empty() {
+            turns.shuffle(&mut open);
+            for mut run in std::mem::take(&mut open) {
+                if *stop.borrow() {
+                    run.source.send(Some(run.id), Event::RunFinished { status: RunStatus::Stopped }).await;
+                } else if self.launch(&mut run, stop.clone()).await {
+                    open.push(run);
+                }
+            }
+        }
+    }
+
+    /// Ends the sampling of devices, and the loops on them.
+    pub async fn finish(self) {
+        for (_, probe) in self.probes {
+            probe.stop().await;
+        }
+    }
+
+    /// Carries out orders until their channel closes; then ends the run that goes on.
+    pub async fn serve(mut self, mut orders: mpsc::Receiver<Order>) {
+        let mut waiting: VecDeque<Vec<RunRequest>> = VecDeque::new();
+        loop {
+            let Some(requests) = waiting.pop_front() else {
+                match orders.recv().await {
+                    Some(order) => {
+                        apply(order, &mut waiting);
+                        continue;
+                    }
+                    None => return,
+                }
+            };
+            let (stop, stopped) = watch::channel(false);
+            let run = self.run_all(&requests, &stopped);
+            tokio::pin!(run);
+            loop {
+                tokio::select! {
+                    () = &mut run => break,
+                    order = orders.recv() => match order {
+                        Some(order) => {
+                            if apply(order, &mut waiting) {
+                                let _ = stop.send(true);
+                            }
+                        }
+                        // Dropping the run kills the runner at once; nobody waits for its figures any more.
+                        None => return,
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where the runner on this machine finds libraries.
+fn placement_here(task: &RunTask) -> Placement {
+    let shown = |text: &std::ffi::OsStr| crate::event::clean_text(&text.to_string_lossy());
+    Placement {
+        folder: shown(task.runtime_dir.as_os_str()),
+        library_path: shown(&search_path(&task.runtime_dir, LIBRARY_PATH)),
+        dsp_path: shown(&search_path(&task.runtime_dir, DSP_PATH)),
+        files: Vec::new(),
+    }
+}
+
+/// Changes what waits; true if the run that goes on has to end.
+fn apply(order: Order, waiting: &mut VecDeque<Vec<RunRequest>>) -> bool {
+    match order {
+        Order::Run(requests) => {
+            waiting.push_back(requests);
+            false
+        }
+        Order::Replace(requests) => {
+            waiting.clear();
+            waiting.push_back(requests);
+            true
+        }
+        Order::Stop => {
+            waiting.clear();
+            true
+        }
+    }
+}

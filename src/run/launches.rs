@@ -1,0 +1,236 @@
+//! The launches of a run: what each one makes, what came of it, and whether another is needed.
+
+use crate::analysis::launches::needs_more;
+use crate::backends::ProfilingLevel;
+use crate::backends::qnn::runner::{RunTask, SlowLoad};
+use crate::event::{Budget, Driver, Event, Launches, LogSource, Phase, RunPlan, RunStatus};
+use crate::session::Gate;
+use crate::store::LatencyStats;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A model that takes longer to load is loaded once, seconds, unless the user asks for a number of launches: three loads
+/// would take most of the time that launches may take.
+const SLOW_LOAD_S: f64 = 10.0;
+/// A run on its way through its launches.
+#[derive(Debug)]
+pub(super) struct Course {
+    plan: Launches,
+    driver: Driver,
+    /// Launches begun.
+    made: u32,
+    /// Launches planned by now.
+    planned: u32,
+    medians_us: Vec<f64>,
+    spent: Duration,
+    /// Why the next launch is made, if it was not planned at first.
+    reason: Option<String>,
+}
+
+impl Course {
+    pub(super) fn new(plan: &RunPlan) -> Self {
+        let launches = plan.mode.launches;
+        let planned = launches.planned.max(1);
+        Self {
+            plan: Launches { planned, ..launches },
+            driver: plan.driver,
+            made: 0,
+            planned,
+            medians_us: Vec::new(),
+            spent: Duration::ZERO,
+            reason: None,
+        }
+    }
+
+    /// True if a launch was made, or goes on.
+    pub(super) fn is_begun(&self) -> bool {
+        self.made > 0
+    }
+
+    /// Begins the next launch: what is said of it, and its share of the whole task.
+    pub(super) fn begin(&mut self, whole: &RunTask) -> (Event, RunTask) {
+        let index = self.made;
+        self.made += 1;
+        let event = Event::LaunchStarted { index, of: self.planned, reason: self.reason.take() };
+        let mut task = whole.clone();
+        if index > 0 {
+            // One launch writes the files; the others would write the same again.
+            (task.save_outputs, task.save_context, task.profile_log) = (None, None, None);
+        }
+        if self.plan.limit > 1 || self.plan.planned > 1 {
+            self.share(whole, index, &mut task);
+        }
+        (event, task)
+    }
+
+    fn share(&self, whole: &RunTask, index: u32, task: &mut RunTask) {
+        task.budget = share(whole.budget, index, self.plan.planned);
+        // qnn-net-run starts a process of its own for layer times: once is enough.
+        let at_once = self.driver == Driver::NetRun;
+        task.profiling_budget = match (at_once, index) {
+            (false, _) => share(whole.profiling_budget, index, self.plan.planned),
+            (true, 0) => whole.profiling_budget,
+            (true, _) => Budget::Iterations(0),
+        };
+        if task.profiling == ProfilingLevel::Detailed && task.profiling_budget == Budget::Iterations(0) {
+            task.profiling = ProfilingLevel::Off;
+        }
+        if index == 0 && self.plan.is_automatic() {
+            let (budget, profiling_budget) = (whole.budget, whole.profiling_budget);
+            task.slow_load = Some(SlowLoad { seconds: SLOW_LOAD_S, budget, profiling_budget });
+        }
+    }
+
+    /// Takes in what came of a launch that took so long; true if another one follows.
+    pub(super) fn goes_on(&mut self, launch: &Launched, took: Duration) -> bool {
+        self.spent += took;
+        self.medians_us.extend(launch.clean.percentile_us(50.0));
+        if launch.status != RunStatus::Ok || launch.made_all {
+            return false;
+        }
+        if self.made < self.planned {
+            return true;
+        }
+        // Without a median of each there is nothing to agree on.
+        let has_medians = self.medians_us.len() == self.made as usize;
+        if !self.plan.is_automatic() || self.made >= self.plan.limit || !has_medians {
+            return false;
+        }
+        self.reason = needs_more(&self.medians_us, self.spent).map(|why| why.to_string());
+        self.planned += u32::from(self.reason.is_some());
+        self.reason.is_some()
+    }
+}
+
+/// The random order of runs in a round.
+#[derive(Debug)]
+pub(super) struct Turns(ChaCha8Rng);
+
+impl Turns {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    /// Puts the runs of a round in order; every order is as likely.
+    pub(super) fn shuffle<T>(&mut self, runs: &mut [T]) {
+        for last in (1..runs.len()).rev() {
+            // A product of 64 bits is below the bound's 32; the bias of so few runs is far below any chance of seeing it.
+            let at = (u64::from(self.0.next_u32()) * (last as u64 + 1)) >> 32;
+            runs.swap(last, usize::try_from(at).unwrap_or(last));
+        }
+    }
+}
+
+/// The part of a budget that launch `index` of `of` has; a later one has as much as a usual one.
+fn share(budget: Budget, index: u32, of: u32) -> Budget {
+    let (index, parts) = (u64::from(index), u64::from(of.max(1)));
+    let count = |all: u64| all / parts + u64::from(index < all % parts);
+    match budget {
+        Budget::Iterations(all) => Budget::Iterations(count(all)),
+        Budget::Seconds(seconds) => Budget::Seconds(seconds / parts as f64),
+        Budget::AtLeast { iterations, seconds } => {
+            Budget::AtLeast { iterations: count(iterations), seconds: seconds / parts as f64 }
+        }
+    }
+}
+
+/// What came of a launch.
+#[derive(Debug, Clone)]
+pub(super) struct Launched {
+    /// How it ended.
+    pub status: RunStatus,
+    /// Its clean phase.
+    pub clean: LatencyStats,
+    /// True if it made all inferences of the run.
+    pub made_all: bool,
+}
+
+/// Keeps the end of a launch from being the end of its run, notes what came of it, and what was said of an earlier launch
+/// already.
+#[derive(Debug, Default)]
+pub(super) struct LaunchGate {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    later: bool,
+    whole: Option<Budget>,
+    status: Option<RunStatus>,
+    clean: LatencyStats,
+    made_all: bool,
+    said: Vec<Event>,
+}
+
+impl LaunchGate {
+    /// A gate for all launches of a run.
+    pub(super) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// A launch with this task begins.
+    pub(super) fn begin(&self, task: &RunTask, later: bool) {
+        let mut state = self.state();
+        state.later = later;
+        state.whole = task.slow_load.map(|slow| slow.budget).filter(|whole| *whole != task.budget);
+        (state.status, state.made_all) = (None, false);
+        state.clean = LatencyStats::default();
+    }
+
+    /// What came of the launch; one that did not say how it ended has failed.
+    pub(super) fn end(&self) -> Launched {
+        let mut state = self.state();
+        Launched {
+            status: state.status.unwrap_or(RunStatus::Failed),
+            clean: std::mem::take(&mut state.clean),
+            made_all: state.made_all,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics half-way through.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gate for LaunchGate {
+    fn lets_pass(&self, event: &Event) -> bool {
+        let mut state = self.state();
+        match event {
+            Event::RunFinished { status } => {
+                state.status = Some(*status);
+                return false;
+            }
+            // The same graphs again would only make the session longer.
+            Event::GraphComposed(_) | Event::GraphChosen { .. } => return !state.later,
+            Event::PhaseStarted { phase: Phase::Clean, budget } => state.made_all = state.whole == Some(*budget),
+            Event::Inferences(batch) if batch.phase == Phase::Clean => {
+                for (&start_us, &latency_ns) in batch.start_us.iter().zip(&batch.latency_ns) {
+                    state.clean.push(start_us, latency_ns);
+                }
+            }
+            Event::SettingApplied(_) => return state.is_new(event),
+            Event::Log(line) if matches!(line.source, LogSource::Qnnscope | LogSource::Runner) => {
+                return state.is_new(event);
+            }
+            _ => {}
+        }
+        true
+    }
+}
+
+impl State {
+    /// True unless an earlier launch said the same.
+    fn is_new(&mut self, event: &Event) -> bool {
+        if self.later {
+            return !self.said.contains(event);
+        }
+        self.said.push(event.clone());
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,12 @@
+//! Orchestration: runs launch by launch, the pause before each launch, the look after a failure, and questions about a model
+//! that is not run.
+
+mod after_failure;
+mod conductor;
+mod cool_down;
+mod launches;
+mod preflight;
+
+pub use after_failure::after_failure;
+pub use conductor::{Conductor, Order, Place, RunRequest};
+pub use preflight::Preflight;
