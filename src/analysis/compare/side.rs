@@ -40,7 +40,7 @@ pub struct Side {
     pub settings: Vec<SideSetting>,
     /// How it measured.
     pub mode: Mode,
-    /// Warm-up inferences.
+    /// Warm-up inferences of a launch.
     pub warmup: u64,
     /// Seed of random input data.
     pub seed: Option<u64>,
@@ -168,7 +168,7 @@ impl Side {
                 })
                 .collect(),
             mode: run.plan.mode.clone(),
-            warmup: run.warmup.count(),
+            warmup: run.warmup.count() / run.warmup.launch_count().max(1) as u64,
             seed: run.seed,
             inputs: run.inputs.clone(),
             failure: failure(run),

@@ -267,7 +267,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
             })
             .collect(),
         mode: run.mode,
-        warmup: run.latency_us.as_ref().map_or(0, |latency| latency.warmup),
+        warmup: run.latency_us.as_ref().map_or(0, |latency| latency.warmup / latency.launches.len().max(1) as u64),
         seed,
         inputs: run.inputs,
         failure: run.error.map(|error| SideFailure {
