@@ -38,5 +38,16 @@ for version in 2.3.0 2.7.0; do
 done
 
 say "testing"
+# Tests write down which recorded screens they compared with.
+used="$PWD/target/snapshots-used"
+: >"$used"
+export INSTA_SNAPSHOT_REFERENCES_FILE="$used"
 # No doc tests: there are none, and a last line that counts none would look like a run without tests.
-cargo test --locked --workspace --lib --tests "$@"
+if [ "$#" -gt 0 ]; then exec cargo test --locked --workspace --lib --tests "$@"; fi
+# Checked before the tests end, so that their count stays the last thing that is printed.
+cargo test --locked --workspace --exclude qnnscope --lib
+cargo test --locked --test screens
+git ls-files --cached --others --exclude-standard '*.snap' | while read -r file; do
+    grep -qF "/$file" "$used" || { say "no test compares with $file: delete it"; exit 1; }
+done
+cargo test --locked --lib --tests

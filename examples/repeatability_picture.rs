@@ -14,7 +14,7 @@ use std::error::Error;
 
 const RUNS: u32 = 8;
 const MACHINE: Machine = Machine::TwoLevels(0.5);
-const SEED: u64 = 11;
+const SEED: u64 = 18;
 const GREY: RGBColor = RGBColor(150, 150, 150);
 const ORANGE: RGBColor = RGBColor(213, 94, 0);
 const BLUE: RGBColor = RGBColor(0, 114, 178);

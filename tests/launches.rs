@@ -35,6 +35,11 @@ fn counted(before: &str) -> (Qnnscope, PathBuf) {
     (call.env("QNNSCOPE_RUNNER", &script), pids)
 }
 
+/// A model with inferences of microseconds on one thread, which are soon done on a busy machine, too.
+fn quick(dir: &Path) -> PathBuf {
+    model_library(dir, "small_graph.c", &[])
+}
+
 fn runners(pids: &Path) -> Vec<u32> {
     let text = std::fs::read_to_string(pids).unwrap_or_default();
     text.lines().map(|line| line.trim().parse().unwrap()).collect()
@@ -173,8 +178,10 @@ fn launches_of_several_backends_take_turns() {
 
 #[test]
 fn by_default_there_are_three_and_more_where_they_disagree() {
+    let dir = tempfile::tempdir().unwrap();
+    let library = quick(dir.path());
     let (call, pids) = counted("");
-    let done = call.run_json(&demo_float(), "-b cpu -n 60 --profiling off --record session").expect(0);
+    let done = call.run_json(&library, "-b cpu -n 60 --profiling off --record session").expect(0);
     let run = done.first_run();
     let made = run["latency_us"]["launches"].as_array().unwrap();
     assert_eq!(runners(&pids).len(), made.len());
@@ -215,8 +222,8 @@ fn in_the_second_launch(call: Qnnscope, flags: &str) -> Running {
 #[test]
 fn a_killed_second_launch_fails_the_run_with_the_figures_of_the_first() {
     let (call, pids) = counted("");
-    let mut running = in_the_second_launch(call, "-b cpu --launches 3 --duration 6s");
-    send(running.runner(), Signal::KILL);
+    let running = in_the_second_launch(call, "-b cpu --launches 3 --duration 15s");
+    send(runners(&pids)[1], Signal::KILL);
     let done = running.wait().expect(1).leaves_nothing_behind();
     let run = done.first_run();
     assert_eq!((&run["status"], &run["error"]["call"]), (&json!("failed"), &json!("SIGKILL")));
@@ -260,7 +267,7 @@ fn a_signal_while_the_second_launch_comes_up_keeps_the_first() {
 #[test]
 fn a_signal_in_a_launch_ends_the_run_and_leaves_others_out() {
     let call = Qnnscope::on(&runtime_247());
-    let running = in_the_second_launch(call, "-b cpu --launches 3 --duration 6s");
+    let running = in_the_second_launch(call, "-b cpu --launches 3 --duration 15s");
     running.signal(Signal::INT);
     let done = running.wait().expect(130).leaves_nothing_behind();
     let run = done.first_run();
@@ -292,8 +299,7 @@ fn a_model_that_takes_long_to_load_is_loaded_once() {
 #[test]
 fn a_paced_run_counts_all_its_launches() {
     let dir = tempfile::tempdir().unwrap();
-    // Inferences of microseconds: the schedule is kept on a busy machine, too.
-    let library = model_library(dir.path(), "small_graph.c", &[]);
+    let library = quick(dir.path());
     let flags = "-b cpu --launches 2 -n 20 --rate 100 --profiling off --warmup 1";
     let run = Qnnscope::on(&runtime_247()).run_json(&library, flags).expect(0).first_run();
     assert_eq!((&run["pace"]["planned"], &run["pace"]["done"]), (&json!(20), &json!(20)));
@@ -319,7 +325,7 @@ fn sessions_of_earlier_versions_are_one_launch() {
 #[test]
 fn a_pinned_runner_stays_on_its_cores() {
     let (call, _) = counted("");
-    let mut running = in_the_second_launch(call, "-b cpu --launches 2 --duration 4s --pin 0");
+    let mut running = in_the_second_launch(call, "-b cpu --launches 2 --duration 8s --pin 0");
     let runner = running.runner();
     // All its threads: QNN's CPU backend gives its own ones cores of its choice when it starts them.
     let tasks = std::fs::read_dir(format!("/proc/{runner}/task")).unwrap().flatten();
@@ -344,11 +350,13 @@ fn a_pinned_runner_stays_on_its_cores() {
 
 #[test]
 fn bench_check_says_which_differences_can_be_told_here() {
+    let dir = tempfile::tempdir().unwrap();
+    let library = quick(dir.path());
     let (call, pids) = counted("");
     let done = call
         .within(Duration::from_secs(90))
         .args(["bench-check", "--json", "-n", "5", "--time", "20s", "--record", "session"])
-        .arg(demo_float())
+        .arg(&library)
         .finish()
         .expect(0)
         .leaves_nothing_behind();
@@ -382,8 +390,10 @@ fn bench_check_without_time_for_three_launches_says_so() {
 
 #[test]
 fn ctrl_c_ends_bench_check() {
+    let dir = tempfile::tempdir().unwrap();
+    let library = quick(dir.path());
     let (call, pids) = counted("");
-    let mut running = call.args(["bench-check", "-n", "5"]).arg(demo_float()).start();
+    let mut running = call.args(["bench-check", "-n", "5"]).arg(&library).start();
     running.until("a fourth launch", || (runners(&pids).len() >= 5).then_some(()));
     running.signal(Signal::INT);
     let done = running.wait().expect(130).leaves_nothing_behind();

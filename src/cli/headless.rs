@@ -26,7 +26,7 @@ pub fn run(requests: &[RunRequest], limits: Limits, output: &OutputOptions) -> R
 
 async fn session(requests: &[RunRequest], limits: Limits, output: &OutputOptions) -> Result<u8, CliError> {
     let Measured { store, interrupted, record_error } =
-        measure(requests, limits, output.record.as_deref(), None).await?;
+        Box::pin(measure(requests, limits, output.record.as_deref(), None)).await?;
     if output.json {
         print_json(&ResultDocument::new(&store))?;
     } else {

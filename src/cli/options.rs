@@ -181,7 +181,9 @@ impl RunOptions {
         let mut slots = self.modes.slots(&self.backend);
         // One seed for all: they take turns with each other.
         let launches = launches::plan(&self.modes, self.budgets().0, crate::event::epoch_us())?;
-        slots.iter_mut().for_each(|slot| slot.mode.launches = launches);
+        for slot in &mut slots {
+            slot.mode.launches = launches;
+        }
         let mut requests = Vec::new();
         for (index, slot) in slots.iter().enumerate() {
             // Values that cannot be understood are bad input, and known now.

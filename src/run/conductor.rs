@@ -91,7 +91,7 @@ impl Conductor {
     /// A conductor whose events go to `source`.
     pub fn new(source: Source, limits: Limits) -> Self {
         let heat = Arc::new(HeatWatch::default());
-        let source = source.tapped(heat.clone());
+        let source = source.observed_by(heat.clone());
         Self { source, limits, next_run: 0, probes: BTreeMap::new(), heat, host_celsius: None }
     }
 
@@ -141,13 +141,13 @@ impl Conductor {
         &mut self,
         id: RunId,
         source: &Source,
-        place: &Place,
+        at: &Place,
         task: &RunTask,
         pace: &mut Pace,
         stop: &watch::Receiver<bool>,
     ) {
         let (limits, stop) = (self.limits, stop.clone());
-        match place {
+        match at {
             Place::Here { counters } => {
                 if let Some(counters) = counters {
                     self.sample_here(counters).await;

@@ -3,7 +3,7 @@
 use crate::analysis::is_heat;
 use crate::event::{CoolDown, CoolDownEnd, Cooling, CounterInfo, Event, RunId, now_us};
 use crate::probes::hottest_celsius;
-use crate::session::{Source, Tap};
+use crate::session::{Observer, Source};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -85,7 +85,7 @@ struct Seen {
 #[derive(Debug, Default)]
 pub struct HeatWatch(Mutex<Seen>);
 
-impl Tap for HeatWatch {
+impl Observer for HeatWatch {
     fn see(&self, event: &Event) {
         match event {
             Event::CounterSetDeclared(set) => {

@@ -23,7 +23,7 @@ pub struct Incoming {
 }
 
 /// Looks at events before the hub gets them.
-pub trait Tap: std::fmt::Debug + Send + Sync {
+pub trait Observer: std::fmt::Debug + Send + Sync {
     /// An event passes.
     fn see(&self, event: &Event);
 }
@@ -39,16 +39,16 @@ pub trait Gate: std::fmt::Debug + Send + Sync {
 pub struct Source {
     sender: mpsc::Sender<Incoming>,
     dropped: Arc<AtomicU64>,
-    tap: Option<Arc<dyn Tap>>,
+    observer: Option<Arc<dyn Observer>>,
     gate: Option<Arc<dyn Gate>>,
     tape: Option<Tape>,
 }
 
 impl Source {
-    /// The same, with `tap` looking at what is put in here and in clones of it.
+    /// The same, with `observer` looking at what is put in here and in clones of it.
     #[must_use]
-    pub fn tapped(self, tap: Arc<dyn Tap>) -> Self {
-        Self { tap: Some(tap), ..self }
+    pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
     /// The same source, of which `gate` keeps some events back.
@@ -58,8 +58,8 @@ impl Source {
     }
 
     fn look(&self, event: &Event) {
-        if let Some(tap) = &self.tap {
-            tap.see(event);
+        if let Some(observer) = &self.observer {
+            observer.see(event);
         }
     }
 
@@ -130,7 +130,7 @@ impl Hub {
             record_error: None,
             pending: VecDeque::new(),
         };
-        (hub, Source { sender, dropped, tap: None, gate: None, tape: None })
+        (hub, Source { sender, dropped, observer: None, gate: None, tape: None })
     }
 
     /// The next record; `None` when every source is gone.

@@ -5,7 +5,7 @@ mod reader;
 mod recorder;
 mod tape;
 
-pub use hub::{Gate, Hub, Incoming, Source, Tap};
+pub use hub::{Gate, Hub, Incoming, Observer, Source};
 pub use reader::{ReadError, SessionReader};
 pub use recorder::{RecordError, Recorder};
 pub use tape::Tape;

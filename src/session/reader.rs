@@ -51,7 +51,7 @@ impl SessionReader {
         }
         self.line += 1;
         let whole = self.text.last() == Some(&b'\n');
-        match serde_json::from_slice::<Record>(&self.text) {
+        match Record::read(&self.text) {
             Ok(record) => {
                 if self.line == 1 {
                     self.check_header(&record)?;
@@ -128,6 +128,20 @@ mod tests {
         let mut reader = SessionReader::open(&path).unwrap();
         assert_eq!(reader.by_ref().count(), 1);
         assert!(reader.is_truncated());
+    }
+
+    #[test]
+    fn kinds_of_newer_versions_are_skipped_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let mut text = serde_json::to_string(&header(0)).unwrap();
+        text.push_str("\n{\"seq\":1,\"t_us\":2,\"event\":{\"dreamt\":{\"of\":\"sheep\"}}}\n");
+        text.push_str("{\"seq\":2,\"t_us\":3,\"event\":{\"lost\":{\"source\":\"s\",\"reason\":\"r\",\"count\":2}}}\n");
+        std::fs::write(&path, text).unwrap();
+        let mut store = crate::store::Store::new();
+        SessionReader::open(&path).unwrap().for_each(|record| store.apply(&record.unwrap()));
+        assert_eq!((store.records(), store.lost()), (3, 2));
+        assert_eq!(store.unknown_events().iter().collect::<Vec<_>>(), [(&"dreamt".to_owned(), &1)]);
     }
 
     #[test]

@@ -24,10 +24,13 @@ pub use pace::PaceStats;
 pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};
 
 use crate::event::{DeviceChange, DeviceFacts, DeviceInfo, Event, LogLine, Record, RunId, SessionStarted};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Log lines kept in memory; older ones are in the session file.
 pub const LOG_CAPACITY: usize = 10_000;
+
+/// Kinds of unknown events that are counted each by itself: a file that makes kinds up must not fill the memory.
+const MOST_UNKNOWN_KINDS: usize = 32;
 
 /// A log line with its moment and run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +66,7 @@ pub struct Store {
     logs: VecDeque<StoredLine>,
     logs_dropped: u64,
     lost: u64,
+    unknown: BTreeMap<String, u64>,
     records: u64,
     last_t_us: u64,
 }
@@ -107,6 +111,7 @@ impl Store {
             }
             Event::Log(line) => self.push_log(record, line),
             Event::Lost { count, .. } => self.lost = self.lost.saturating_add(*count),
+            Event::Unknown(event) => self.note_unknown(&event.kind),
             event => {
                 if let Some(run) = record.run.and_then(|id| self.runs.iter_mut().rev().find(|run| run.id == id)) {
                     run.apply(record.t_us, event);
@@ -190,6 +195,11 @@ impl Store {
         self.lost
     }
 
+    /// Events of kinds that this version does not know, counted by kind; `other` counts those of kinds beyond the first few.
+    pub fn unknown_events(&self) -> &BTreeMap<String, u64> {
+        &self.unknown
+    }
+
     /// Records folded so far.
     pub fn records(&self) -> u64 {
         self.records
@@ -198,6 +208,12 @@ impl Store {
     /// Newest moment seen, host monotonic microseconds.
     pub fn now_us(&self) -> u64 {
         self.last_t_us
+    }
+
+    fn note_unknown(&mut self, kind: &str) {
+        let room = self.unknown.len() < MOST_UNKNOWN_KINDS;
+        let key = if room || self.unknown.contains_key(kind) { kind } else { "other" };
+        *self.unknown.entry(key.to_owned()).or_default() += 1;
     }
 
     fn push_log(&mut self, record: &Record, line: &LogLine) {

@@ -222,11 +222,9 @@ impl Run {
             Event::ModelIdentified(model) => self.model = Some((**model).clone()),
             Event::RuntimeLoaded(runtime) => self.runtime = Some(runtime.clone()),
             Event::LaunchStarted { index, of, reason } => self.begin_launch(t_us, *index, *of, reason.as_ref()),
-            Event::SettingApplied(setting) => {
-                if self.is_first_launch() || !self.settings.contains(setting) {
-                    self.settings.push(setting.clone());
-                }
-            }
+            // What a later launch settles in the same way was told already.
+            Event::SettingApplied(setting) if !self.is_first_launch() && self.settings.contains(setting) => {}
+            Event::SettingApplied(setting) => self.settings.push(setting.clone()),
             Event::StageStarted { stage } => {
                 self.state = RunState::In(*stage);
                 self.stage_started_us = t_us;

@@ -30,7 +30,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         }
         let launch = context.view.shown.standing.and_then(|standing| standing.launch);
         if let Some(percent) = launch.and_then(|launch| launch.spread_percent) {
-            title.push((format!("launches {percent:.1} % apart"), context.style(Meaning::Text)));
+            let digits = usize::from(percent < 10.0);
+            title.push((format!("{percent:.digits$} % apart"), context.style(Meaning::Text)));
         }
         if context.simulated() {
             title.push(("simulated".to_owned(), context.style(Meaning::Simulated)));

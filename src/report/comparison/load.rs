@@ -105,10 +105,17 @@ fn session(path: &Path) -> Result<Vec<Side>, LoadError> {
     if reader.is_truncated() {
         note = Some("its session was cut off and is used as far as it goes".to_owned());
     }
+    let unknown = store.unknown_events();
+    let skipped = (!unknown.is_empty()).then(|| {
+        let kinds: Vec<&str> = unknown.keys().map(String::as_str).collect();
+        let count: u64 = unknown.values().sum();
+        format!("{count} of its events were written by a newer qnnscope and skipped ({})", kinds.join(", "))
+    });
     let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of_ended(&store, run)).collect();
     // The runs before the last one are whole.
     if let Some(side) = sides.last_mut() {
         side.notes.extend(note);
+        side.notes.extend(skipped);
     }
     Ok(sides)
 }

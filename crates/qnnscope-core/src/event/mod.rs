@@ -8,6 +8,7 @@ mod clock;
 mod counters;
 mod device;
 mod host;
+mod kinds;
 mod launches;
 mod log;
 mod mode;
@@ -19,6 +20,7 @@ pub use clock::{epoch_us, now_us};
 pub use counters::{ClockAligned, ClockStepped, CounterGap, CounterSet, Gap, SamplerEnded, SamplerReport};
 pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFacts, SocFacts, Transfer};
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
+pub use kinds::UnknownEvent;
 pub use launches::Launches;
 pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text};
 pub use mode::{Constraints, CoolDown, CoolDownEnd, Cooling, Like, Member, Mode, OutlierLimit, PaceReport};
@@ -208,6 +210,9 @@ pub enum Event {
         /// How it ended.
         status: RunStatus,
     },
+    /// An event of a kind that this version does not know, read from a session of a newer one. It changes nothing but the
+    /// count of such events.
+    Unknown(UnknownEvent),
 }
 
 /// Header of a session.
