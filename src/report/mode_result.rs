@@ -1,7 +1,7 @@
 //! Ways of measuring in the result document.
 
 use crate::analysis::Figures;
-use crate::analysis::compare::Series;
+use crate::analysis::compare::{Series, SideLatency, SideLaunch};
 use crate::store::{PaceStats, Run};
 use serde::Serialize;
 
@@ -18,6 +18,7 @@ pub(super) struct PaceResult {
     service_us: Figures,
     service_stddev_us: Option<f64>,
     service_series: Series,
+    service_launches: Vec<SideLaunch>,
     wait_cpu_percent: Option<f64>,
     worst_start_us: Option<f64>,
 }
@@ -37,6 +38,7 @@ pub(super) fn pace(run: &Run) -> Option<PaceResult> {
             service_us: Figures::of(&pace.service),
             service_stddev_us: pace.service.stddev_us(),
             service_series: Series::of(&pace.service),
+            service_launches: SideLatency::of(&pace.service).launches,
             wait_cpu_percent: pace.report.map(|report| 100.0 * report.wait_cpu_us / report.wall_us.max(1.0)),
             worst_start_us: pace.report.map(|report| report.worst_start_us),
         }

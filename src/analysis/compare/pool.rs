@@ -55,11 +55,11 @@ fn join(sides: &[Side], families: &[Vec<usize>], what: &str) -> Vec<Side> {
     let mut joined = Vec::new();
     for (at, side) in sides.iter().enumerate() {
         let family = families.iter().find(|family| family.len() > 1 && family.contains(&at));
-        match family.map(|family| (family, together(sides, family))) {
+        match family.map(|family| (family, together(sides, family, what))) {
             Some((family, Some(mut side))) => {
                 if family[0] == at {
                     let origins: Vec<&str> = family.iter().map(|run| sides[*run].origin.as_str()).collect();
-                    side.notes.push(format!("{} {what} together: {}", family.len(), origins.join(", ")));
+                    side.notes.push(format!("{what} of {} together", origins.join(", ")));
                     side.mode.repeat = None;
                     joined.push(side);
                 }
@@ -93,9 +93,9 @@ pub fn families(sides: &[Side], member: impl Fn(&Side) -> Option<Member>) -> Vec
     open.into_iter().map(|(_, runs)| runs).collect()
 }
 
-/// Some runs as one. Those that failed count for nothing, unless all did: then it is the first. `None` where latencies were
+/// Some runs (`what` they are called) as one. Those that failed count for nothing, unless all did: then it is the first. `None` where latencies were
 /// not kept.
-pub fn together(sides: &[Side], family: &[usize]) -> Option<Side> {
+pub fn together(sides: &[Side], family: &[usize], what: &str) -> Option<Side> {
     let done: Vec<usize> =
         family.iter().copied().filter(|at| sides[*at].failure.is_none() && sides[*at].is_measured()).collect();
     let Some(first) = done.first() else { return family.first().map(|at| sides[*at].clone()) };
@@ -121,6 +121,7 @@ pub fn together(sides: &[Side], family: &[usize]) -> Option<Side> {
         memory_peak: most(|side| side.memory_peak),
         energy_mj: mean(|side| side.energy_mj),
         power_w: mean(|side| side.power_w),
+        together: Some(format!("{} {what} together", runs.len())),
         ..sides[*first].clone()
     })
 }

@@ -40,7 +40,7 @@ pub struct Side {
     pub settings: Vec<SideSetting>,
     /// How it measured.
     pub mode: Mode,
-    /// Warm-up inferences.
+    /// Warm-up inferences of a launch.
     pub warmup: u64,
     /// Seed of random input data.
     pub seed: Option<u64>,
@@ -78,6 +78,8 @@ pub struct Side {
     pub outputs: Vec<String>,
     /// What the graph is made of, where it is known.
     pub facts: Option<GraphFacts>,
+    /// How several runs became this one, where they did.
+    pub together: Option<String>,
     /// What is missing of it and why.
     pub notes: Vec<String>,
 }
@@ -166,7 +168,7 @@ impl Side {
                 })
                 .collect(),
             mode: run.plan.mode.clone(),
-            warmup: run.warmup.count(),
+            warmup: run.warmup.count() / run.warmup.launch_count().max(1) as u64,
             seed: run.seed,
             inputs: run.inputs.clone(),
             failure: failure(run),
@@ -185,6 +187,7 @@ impl Side {
             op_time_derived: run.ops.unit() == Some(OpUnit::Cycles),
             outputs: run.outputs.clone(),
             facts: GraphFacts::of_run(run),
+            together: None,
             notes: Vec::new(),
         }
     }

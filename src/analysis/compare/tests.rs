@@ -123,6 +123,7 @@ pub fn side(backend: Backend, latencies_us: &[f64]) -> Side {
         op_time_derived: false,
         outputs: Vec::new(),
         facts: None,
+        together: None,
         notes: Vec::new(),
     }
 }
@@ -294,7 +295,7 @@ fn rounds_and_runs_of_the_same_thing_are_launches_of_one_side() {
     let pooled = pool_rounds(&rounds);
     assert_eq!(pooled.len(), 2);
     assert_eq!(pooled[0].latency.as_ref().unwrap().launches().len(), 3);
-    assert!(pooled[0].notes[0].starts_with("3 rounds together"), "{:?}", pooled[0].notes);
+    assert_eq!(pooled[0].together.as_deref(), Some("3 rounds together"));
     let comparison = compare(&pooled, &CompareOptions::default());
     assert_eq!(difference(&comparison, "p50_us", 1).verdict, Verdict::Worse);
     assert!((pooled[1].throughput_ips.unwrap() / (1e6 / 1500.0 / 1.01) - 1.0).abs() < 0.02);

@@ -99,8 +99,9 @@ mod tests {
     fn ranks_are_counted_as_mann_and_whitney_did() {
         // Published: 20 orders of 3 and 3 values, 1 1 2 3 3 3 3 2 1 1 by pairs.
         assert_eq!(ways(3, 3), [1.0, 1.0, 2.0, 3.0, 3.0, 3.0, 3.0, 2.0, 1.0, 1.0]);
-        assert_eq!(ways(2, 4).iter().sum::<f64>(), 15.0);
-        assert_eq!(ways(6, 10).iter().sum::<f64>(), 8008.0);
+        for (few, rest, orders) in [(2, 4, 15.0), (6, 10, 8008.0)] {
+            assert!((ways(few, rest).iter().sum::<f64>() - orders).abs() < 1e-6);
+        }
         // Critical values at 5 %, two-sided: 5 and 5 values 2, 6 and 6 values 5, 10 and 10 values 23.
         for (count, critical) in [(5, 2), (6, 5), (10, 23)] {
             let ways = ways(count, count);

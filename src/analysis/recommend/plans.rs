@@ -35,7 +35,7 @@ pub fn plans(sides: &[Side]) -> Vec<Plan> {
                 plans.push(alone(Some(format!("of its {} rates {rate} counts", family.len()))));
             }
         } else {
-            plans.push(alone(None));
+            plans.push(alone(side.together.clone()));
         }
     }
     plans
@@ -55,10 +55,8 @@ pub fn is_choice(plans: &[Plan]) -> bool {
 
 /// Rounds as one run.
 fn pooled(sides: &[Side], family: &[usize]) -> Option<Plan> {
-    let side = together(sides, family)?;
-    let done = family.iter().filter(|at| sides[**at].failure.is_none() && sides[**at].is_measured()).count();
-    let note = (done > 0).then(|| format!("{done} rounds together"));
-    Some(Plan { columns: family.to_vec(), side, note })
+    let side = together(sides, family, "rounds")?;
+    Some(Plan { columns: family.to_vec(), note: side.together.clone(), side })
 }
 
 /// The run of a sweep that counts: the tight loop if there is one, else the highest rate that every backend keeps up with, so

@@ -79,6 +79,8 @@ struct Pace {
     stddev_us: Option<f64>,
     #[serde(default, rename = "service_series")]
     series: Option<Series>,
+    #[serde(default, rename = "service_launches")]
+    launches: Vec<SideLaunch>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -266,7 +268,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
             })
             .collect(),
         mode: run.mode,
-        warmup: run.latency_us.as_ref().map_or(0, |latency| latency.warmup),
+        warmup: run.latency_us.as_ref().map_or(0, |latency| latency.warmup / latency.launches.len().max(1) as u64),
         seed,
         inputs: run.inputs,
         failure: run.error.map(|error| SideFailure {
@@ -308,6 +310,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         ops,
         outputs: run.outputs,
         facts: run.graph_facts,
+        together: None,
         notes,
     }
 }
@@ -315,6 +318,6 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
 fn service(pace: Pace) -> SideLatency {
     let Service { samples, mean, p50, p90, p95, p99, max } = pace.figures;
     let (stddev, series) = (pace.stddev_us, pace.series.map(Series::bounded));
-    let launches = Vec::new();
+    let launches = pace.launches;
     SideLatency { count: samples, support: samples, mean, stddev, p50, p90, p95, p99, max, series, launches }
 }

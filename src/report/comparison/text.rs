@@ -168,8 +168,9 @@ fn intervals(out: &mut String, report: &ComparisonReport) {
 
 /// Why nothing is told, and what would.
 fn not_told_apart(difference: &Difference) -> String {
-    let up_to =
-        difference.up_to.map_or_else(String::new, |part| format!(": up to {}", percent(part).trim_start_matches('+')));
+    // Launches that vary by a factor say nothing of differences.
+    let known = difference.up_to.filter(|part| *part < 9.0);
+    let up_to = known.map_or_else(String::new, |part| format!(": up to {}", percent(part).trim_start_matches('+')));
     let decide = match difference.launches_to_tell {
         Some(launches) => format!(" ({launches} launches of each would decide)"),
         None => String::new(),

@@ -117,7 +117,7 @@ fn the_last_launch_takes_what_more_launches_would() {
 /// Bytes that grow with the number of inferences.
 fn bytes(s: &LatencyStats) -> usize {
     let (samples, steps) = s.course.capacity();
-    4 * (samples + steps) + s.slowest().len() * size_of::<Slow>()
+    4 * (samples + steps) + size_of_val(s.slowest())
 }
 
 #[test]
