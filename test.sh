@@ -14,7 +14,7 @@ as_root() {
 }
 
 missing=()
-for program in adb mksh toybox busybox dash; do
+for program in adb mksh toybox busybox dash tmux strace; do
     command -v "$program" >/dev/null || missing+=("$program")
 done
 command -v nsenter >/dev/null && command -v unshare >/dev/null && command -v setsid >/dev/null || missing+=(util-linux)

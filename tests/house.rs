@@ -58,10 +58,10 @@ fn declared(file: &Path) -> Vec<PathBuf> {
 }
 
 /// Files that can be reached from a crate's root by `mod`.
-fn reached(entry: PathBuf, seen: &mut BTreeSet<PathBuf>) {
-    if seen.insert(entry.clone()) {
-        for file in declared(&entry) {
-            reached(file, seen);
+fn reached(entry: &Path, seen: &mut BTreeSet<PathBuf>) {
+    if seen.insert(entry.to_owned()) {
+        for file in declared(entry) {
+            reached(&file, seen);
         }
     }
 }
@@ -73,7 +73,7 @@ fn every_source_file_is_compiled() {
         let source = package.join("src");
         let mut seen = BTreeSet::new();
         for entry in ["lib.rs", "main.rs"].map(|name| source.join(name)).into_iter().filter(|path| path.exists()) {
-            reached(entry, &mut seen);
+            reached(&entry, &mut seen);
         }
         assert!(seen.len() > 1, "{} has modules", shown(&source));
         unreached.extend(rust_files(&source).into_iter().filter(|file| !seen.contains(file)).map(|file| shown(&file)));

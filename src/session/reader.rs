@@ -140,7 +140,9 @@ mod tests {
         text.push_str("{\"seq\":2,\"t_us\":3,\"event\":{\"lost\":{\"source\":\"s\",\"reason\":\"r\",\"count\":2}}}\n");
         std::fs::write(&path, text).unwrap();
         let mut store = crate::store::Store::new();
-        SessionReader::open(&path).unwrap().for_each(|record| store.apply(&record.unwrap()));
+        for record in SessionReader::open(&path).unwrap() {
+            store.apply(&record.unwrap());
+        }
         assert_eq!((store.records(), store.lost()), (3, 2));
         assert_eq!(store.unknown_events().iter().collect::<Vec<_>>(), [(&"dreamt".to_owned(), &1)]);
     }

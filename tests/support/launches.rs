@@ -161,9 +161,9 @@ pub fn rates(machine: Machine, pairs: u32, seed: u64) -> Rates {
     for _ in 0..pairs {
         let [one, two, ten, thirty] = [1.0, 1.0, 1.1, 1.3].map(|factor| Run::new(machine, &mut draws, factor));
         rates.launches += one.values[0].len() as f64 * share / 100.0;
-        for figure in 0..3 {
+        for (figure, &truth) in truth.iter().enumerate() {
             let [low, high] = Spread::of(&one.values[figure]).expect("three launches").interval();
-            rates.covered[figure] += count(low <= truth[figure] && truth[figure] <= high);
+            rates.covered[figure] += count(low <= truth && truth <= high);
             let [low, high] = ten.against(&one, figure).interval;
             rates.difference_covered[figure] += count(low <= 0.1 && 0.1 <= high);
         }
