@@ -56,6 +56,7 @@ fn chosen_counters_are_timed_and_own_ones_join_them() {
         number(&sampling["ticks"]) > 10.0 && number(&sampling["values"]) > number(&sampling["ticks"]),
         "{sampling:#}"
     );
+    assert!(number(&sampling["seconds"]) >= 1.9, "the time asked for, not that less the start: {sampling:#}");
     std::fs::write(&file, "[[counter]]\nid = \"bad id\"\npath = \"/x\"\n").unwrap();
     let refused = bench.on_device().arg("counters").flags(&format!("--counter-file {}", file.display())).finish();
     assert_eq!(refused.code(), 2, "{}", refused.stderr);

@@ -9,10 +9,10 @@ use qnnscope::app::{
 use qnnscope::app::{ColorDepth, Pane};
 use qnnscope::backends::{Backend, ProfilingLevel};
 use qnnscope::event::{
-    Budget, CheckOutcome, CheckResult, CoolDown, CoolDownEnd, Cooling, CounterInfo, CounterSample, DeviceInfo,
-    DeviceKind, Event, Failure, InferenceBatch, Launches, LogLevel, LogLine, LogSource, MemoryMark, MemorySample,
-    Metric, MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record, RunId, RunPlan, RunStatus, RuntimeInfo,
-    SESSION_SCHEMA, SessionStarted, Stage,
+    Budget, CheckOutcome, CheckResult, CoolDown, CoolDownEnd, Cooling, CounterInfo, CounterSample, CounterSet,
+    DeviceInfo, DeviceKind, Event, Failure, InferenceBatch, Launches, LogLevel, LogLine, LogSource, MemoryMark,
+    MemorySample, Metric, MetricSample, ModelInfo, OpRow, OpSample, OpUnit, Phase, Record, RunId, RunPlan, RunStatus,
+    RuntimeInfo, SESSION_SCHEMA, SessionStarted, Stage,
 };
 use qnnscope::models::{DataType, Graph, ModelFormat, Op, Quantization, Tensor, TensorKind};
 use qnnscope::store::Store;
@@ -438,6 +438,37 @@ fn finished_and_simulated() {
     screen!(finished_80x24, session, live_view(), 80 x 24);
     screen!(finished_120x40, session, live_view(), 120 x 40);
     screen!(finished_200x60, session, live_view(), 200 x 60);
+}
+
+#[test]
+fn values_that_are_old_are_grey_and_say_how_old() {
+    let mut session = running_cpu();
+    let counters = vec![CounterInfo {
+        id: "gpu.freq".to_owned(),
+        label: "GPU clock".to_owned(),
+        unit: "MHz".to_owned(),
+        maximum: None,
+        unavailable: None,
+    }];
+    let device = "local".to_owned();
+    session.emit(None, Event::CounterSetDeclared(CounterSet { set: 1, device, period_us: 100_000, counters }));
+    for _ in 0..5 {
+        session.t_us += 100_000;
+        let t_us = session.t_us;
+        session.emit(None, Event::Counters(CounterSample { set: 1, t_us, values: vec![Some(812.0)] }));
+    }
+    let style_of_value = |buffer: &Buffer| {
+        let (x, y) = find(buffer, "812 MHz");
+        buffer[(x, y)].style().fg
+    };
+    let mut view = live_view();
+    let fresh = render(&session, &mut view, 200, 60);
+    assert_eq!(style_of_value(&fresh), theme().style(Meaning::Text).fg);
+    assert!(!text(&fresh).contains(" old"), "{}", text(&fresh));
+    session.t_us += 3_000_000;
+    let later = render(&session, &mut view, 200, 60);
+    assert_eq!(style_of_value(&later), theme().style(Meaning::Muted).fg);
+    assert!(text(&later).contains("3.00 s old") || text(&later).contains("3.0 s old"), "{}", text(&later));
 }
 
 #[test]

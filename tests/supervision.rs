@@ -77,6 +77,26 @@ fn inspecting_a_crashing_library_fails_in_order_too() {
 }
 
 #[test]
+fn a_library_that_was_cut_off_is_named_before_it_kills_the_runner() {
+    let dir = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(runtime_247()).unwrap().flatten() {
+        std::os::unix::fs::symlink(entry.path(), dir.path().join(entry.file_name())).unwrap();
+    }
+    for name in ["libQnnCpu.so", "libQnnSystem.so"] {
+        let path = dir.path().join(name);
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
+        let done = Qnnscope::on(dir.path()).run_json(&demo_int8(), "-b cpu -n 1").expect(3);
+        for part in [name, "was cut off", "copy or install it again"] {
+            assert!(done.text().contains(part), "no `{part}` in {}", done.text());
+        }
+        assert!(!done.text().contains("SIGBUS"), "{}", done.text());
+        std::fs::write(&path, whole).unwrap();
+    }
+}
+
+#[test]
 fn a_signal_ends_an_inspection_that_loops() {
     let dir = tempfile::tempdir().unwrap();
     let library = misbehaving(dir.path(), "loop_deaf");

@@ -63,6 +63,8 @@ fn a_phone_without_root_gives_what_is_open() {
     ] {
         assert!(ids.contains(id), "{id} is missing: {ids:?}");
     }
+    // The pair behind `gpu.busy` is refused to the shell, so the percentage is what a run samples.
+    assert!(counter(&found, "gpu.busy.percent").chosen);
     // The first path of the GPU clock is refused, another one opens.
     assert_eq!(counter(&found, "gpu.freq").files[0].path, "/sys/kernel/gpu/gpu_clock");
     // What zones are not: temperatures of a battery in millivolts, of a radio that sleeps.

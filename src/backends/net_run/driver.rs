@@ -152,7 +152,7 @@ impl NetRun<'_> {
 
     /// Everything up to the first round.
     async fn set_up(&self) -> Result<Setup, Broken> {
-        let kept_log = self.task.profile_log.as_deref().map(KeptLog::create).transpose()?;
+        let kept_log = KeptLog::open(self.task)?;
         let facts = around::describe(self.device, self.source, self.run).await?;
         let prepared = prepare(self.task, self.options.host_runtime.as_deref(), &facts).await?;
         self.send(Event::ModelIdentified(Box::new(prepared.model.clone()))).await;

@@ -1,31 +1,36 @@
 //! The profile logs of all rounds in one file of this machine, as the tool wrote them: each begins with its own header.
 
 use super::NetRunError;
+use crate::backends::qnn::runner::RunTask;
 use crate::event::clean_text;
-use std::fs::File;
+use crate::files::{Kind, OutputFile};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// A file that takes the logs.
+/// A file that takes the logs; locked while it is open.
 #[derive(Debug)]
 pub struct KeptLog {
     path: PathBuf,
-    file: File,
+    file: OutputFile,
 }
 
 impl KeptLog {
-    /// Makes the file, or empties it.
+    /// Makes the file that the task asks for, or empties it.
     ///
     /// # Errors
-    /// Better told before the run than after it.
-    pub fn create(path: &Path) -> Result<Self, NetRunError> {
-        let file = File::create(path).map_err(|error| {
-            NetRunError::Input(format!("cannot write {}: {error}", clean_text(&path.to_string_lossy())))
-        })?;
-        Ok(Self { path: path.to_owned(), file })
+    /// One that must not or cannot be written: better told before the run than after it.
+    pub fn open(task: &RunTask) -> Result<Option<Self>, NetRunError> {
+        let Some(path) = &task.profile_log else { return Ok(None) };
+        let refused = |text: String| NetRunError::Input(clean_text(&text));
+        let mut file = task
+            .guard()
+            .open("--save-profile-log", path, Kind::ProfileLog)
+            .map_err(|error| refused(error.to_string()))?;
+        file.empty().map_err(|error| refused(format!("cannot write {}: {error}", path.display())))?;
+        Ok(Some(Self { path: path.clone(), file }))
     }
 
-    /// Adds what a round wrote.
+    /// Adds what a round wrote, and has it on the disk.
     ///
     /// # Errors
     /// The system's, with the file's name.
@@ -33,6 +38,6 @@ impl KeptLog {
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("cannot write {}: {error}", clean_text(&self.path.to_string_lossy())))
         };
-        self.file.write_all(bytes).map_err(named)
+        self.file.write_all(bytes).and_then(|()| self.file.sync()).map_err(named)
     }
 }

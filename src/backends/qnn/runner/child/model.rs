@@ -36,10 +36,8 @@ pub fn open_library(dir: &Path, backend: Backend, policy: VersionPolicy) -> Resu
     check_whole(&path)?;
     Library::open(&path, policy).map_err(|e| {
         let missing = matches!(e, QnnError::UnknownVersion { .. } | QnnError::Open { .. });
-        {
-            let failed = Failed::qnn(Stage::LibraryLoad, e);
-            if missing { failed.into_missing() } else { failed }
-        }
+        let failed = Failed::qnn(Stage::LibraryLoad, e);
+        if missing { failed.into_missing() } else { failed }
     })
 }
 
