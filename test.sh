@@ -29,6 +29,8 @@ fi
 
 # The tests' runtimes are kept under target/, so the user's own data folder is not touched.
 export QNNSCOPE_TEST_RUNTIMES="${QNNSCOPE_TEST_RUNTIMES:-$PWD/target/test-runtimes}"
+say "fetching what other platforms are built of, for the test of licences"
+cargo fetch --locked
 say "building"
 # Some tests run an example; `cargo test --examples` would build its test harness instead of it.
 cargo build --locked --bins --examples

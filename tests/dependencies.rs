@@ -23,7 +23,8 @@ fn packages() -> Vec<Value> {
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\npackages of other platforms are missing: cargo fetch --locked");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     document["packages"].as_array().unwrap().clone()
 }
