@@ -311,7 +311,7 @@ fn a_killed_tool_is_a_failure_with_its_signal_and_the_lines_of_the_device() {
     let bench = Bench::new(Snapshot::Sm8650User);
     let recording = bench.start(&demo_int8(), LONG);
     measured(&recording);
-    bench.device.log("11-21 06:40:07.000  1512  1512 I lowmemorykiller: Kill 'qnn-net-run' (4711), uid 2000");
+    bench.log_in_the_run("1512  1512 I lowmemorykiller: Kill 'qnn-net-run' (4711), uid 2000");
     let kill = "for p in /proc/[0-9]*; do case $(cat $p/cmdline 2>/dev/null | tr '\\0' ' ') in ./qnn-net-run*) kill -9 \
                 ${p#/proc/} && echo killed;; esac; done";
     // Between two rounds there is nothing to kill.
@@ -455,7 +455,7 @@ fn a_crash_of_the_tool_shows_its_signal_and_tombstone() {
     let model = support::model_library(folder.path(), "small_graph.c", &["BEHAVIOUR=segfault"]);
     let input = folder.path().join("x.raw");
     std::fs::write(&input, [0; 64]).unwrap();
-    bench.device.log("11-21 06:40:07.000  4711  4711 F libc    : Fatal signal 11 (SIGSEGV) in tid 4711 (qnn-net-run)");
+    bench.log_in_the_run("4711  4711 F libc    : Fatal signal 11 (SIGSEGV) in tid 4711 (qnn-net-run)");
     let run = bench.run(&model, &format!("-b cpu -n 5 --native-input --input x={}", input.display()));
     assert_eq!(run.done.code(), 1, "{}\n{:#?}", run.done.stderr, run.log());
     let error = run.result()["error"].clone();

@@ -220,11 +220,11 @@ mod tests {
     fn plan() -> RunPlan {
         RunPlan {
             device: "local".to_owned(),
-            backend: crate::backends::Backend::Cpu,
+            backend: qnnscope_core::Backend::Cpu,
             model: "m".to_owned(),
             warmup: 0,
             budget: Budget::Iterations(1),
-            profiling: crate::backends::ProfilingLevel::Off,
+            profiling: qnnscope_core::ProfilingLevel::Off,
             profiling_budget: None,
             simulated: false,
             driver: crate::event::Driver::default(),

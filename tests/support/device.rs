@@ -105,6 +105,12 @@ impl Bench {
         Recording { running, session }
     }
 
+    /// Adds a line to the device's log, stamped a minute from now on its own clock: what is older than a run is not its own.
+    pub fn log_in_the_run(&self, line: &str) {
+        let stamp = self.shell("date -d @$(($(date +%s) + 60)) '+%m-%d %H:%M:%S.000'");
+        self.device.log(&format!("{}  {line}", stamp.trim()));
+    }
+
     /// Standard output of a command in the device's shell.
     pub fn shell(&self, command: &str) -> String {
         let output = self.server.on(&self.device, ["shell", command]);
