@@ -236,7 +236,7 @@ fn a_disk_that_fills_up_loses_nothing_in_silence() {
     std::fs::create_dir(&disk).unwrap();
     // Room for a bit of each, not for all of it.
     let script = r#"mount -t tmpfs -o size=16k tmpfs disk && shift && exec "$@""#;
-    for flags in ["--save-context disk/c", "--record disk/s", "--save-profile-log disk/p -n 500"] {
+    for flags in ["--save-context disk/c", "--record disk/s", "--save-profile-log disk/p -n 500 --launches 1"] {
         let output = Command::new("unshare")
             .args([
                 "--user",

@@ -54,7 +54,7 @@ fn quiet_runs_on_the_processor_have_no_finding_above_info() {
         assert!(!truncated && run["latency_us"]["samples"] == inferences, "{name}");
         assert_eq!(
             (&run["simulated"], &run["trust"]["verdict"]),
-            (&Value::Bool(false), &Value::from("trusted")),
+            (&Value::Bool(false), &Value::from("within_launch")),
             "{name}"
         );
         let findings = run["findings"].as_array().unwrap();

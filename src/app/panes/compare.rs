@@ -195,7 +195,7 @@ impl Drawn<'_> {
         }
         let context = self.context;
         let symbols = context.symbols();
-        let legend = format!("= baseline  * best  {} not apart  ? untested  () not comparable", symbols.approx);
+        let legend = format!("= baseline  * best  {} tie  ? untested  () not comparable", symbols.approx);
         let words = [("figures".to_owned(), Meaning::Title), (legend, Meaning::Muted)];
         let inner = self.frame(buf, self.layout.figures, Some(Part::Figures), &words);
         let Some(comparison) = &self.comparing.comparison else {

@@ -237,11 +237,11 @@ impl Supervisor {
                         self.tail.next_stage();
                     }
                     Event::Log(line) => self.tail.take(line.level, &line.text),
-                    Event::SettingApplied(Setting {
-                        key,
-                        outcome: SettingOutcome::NoEffect(_) | SettingOutcome::Refused(_),
-                        ..
-                    }) if key == SAVE_PROFILE_LOG => self.staged.drop_profile_log(),
+                    Event::SettingApplied(Setting { key, outcome: SettingOutcome::NoEffect(_), .. })
+                        if key == SAVE_PROFILE_LOG =>
+                    {
+                        self.staged.drop_profile_log();
+                    }
                     _ => {}
                 }
                 match event {

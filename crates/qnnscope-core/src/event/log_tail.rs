@@ -15,9 +15,16 @@ const LAST_ERRORS: usize = 8;
 #[derive(Debug, Default)]
 pub struct LogTail {
     count: u64,
-    last: VecDeque<(u64, String)>,
-    first_errors: Vec<(u64, String)>,
-    last_errors: VecDeque<(u64, String)>,
+    last: VecDeque<Line>,
+    first_errors: Vec<Line>,
+    last_errors: VecDeque<Line>,
+}
+
+#[derive(Debug, Clone)]
+struct Line {
+    number: u64,
+    is_error: bool,
+    text: String,
 }
 
 impl LogTail {
@@ -26,16 +33,16 @@ impl LogTail {
         if text.trim().is_empty() {
             return;
         }
-        let entry = (self.count, text.to_owned());
+        let line = Line { number: self.count, is_error: level == LogLevel::Error, text: text.to_owned() };
         self.count += 1;
-        if level == LogLevel::Error {
+        if line.is_error {
             if self.first_errors.len() < FIRST_ERRORS {
-                self.first_errors.push(entry.clone());
+                self.first_errors.push(line.clone());
             } else {
-                push(&mut self.last_errors, entry.clone(), LAST_ERRORS);
+                push(&mut self.last_errors, line.clone(), LAST_ERRORS);
             }
         }
-        push(&mut self.last, entry, MOST);
+        push(&mut self.last, line, MOST);
     }
 
     /// A new stage: what went wrong in an earlier one did not end the run.
@@ -46,25 +53,23 @@ impl LogTail {
 
     /// The lines, oldest first.
     pub fn lines(&self) -> Vec<String> {
-        let Some((first, _)) = self.first_errors.first() else {
-            return self.last.iter().map(|(_, text)| text.clone()).collect();
+        let Some(first) = self.first_errors.first() else {
+            return self.last.iter().map(|line| line.text.clone()).collect();
         };
-        let mut kept: Vec<&(u64, String)> = self.first_errors.iter().chain(&self.last_errors).collect();
+        let mut kept: Vec<&Line> = self.first_errors.iter().chain(&self.last_errors).collect();
         let room = MOST.saturating_sub(kept.len());
-        let is_kept = |number: u64| kept.iter().any(|(known, _)| *known == number);
-        let others: Vec<&(u64, String)> =
-            self.last.iter().rev().filter(|(number, _)| number > first && !is_kept(*number)).take(room).collect();
-        kept.extend(others);
-        kept.sort_by_key(|(number, _)| *number);
-        kept.into_iter().map(|(_, text)| text.clone()).collect()
+        let others = self.last.iter().rev().filter(|line| !line.is_error && line.number > first.number);
+        kept.extend(others.take(room));
+        kept.sort_by_key(|line| line.number);
+        kept.into_iter().map(|line| line.text.clone()).collect()
     }
 }
 
-fn push(queue: &mut VecDeque<(u64, String)>, entry: (u64, String), most: usize) {
+fn push(queue: &mut VecDeque<Line>, line: Line, most: usize) {
     if queue.len() == most {
         queue.pop_front();
     }
-    queue.push_back(entry);
+    queue.push_back(line);
 }
 
 #[cfg(test)]
