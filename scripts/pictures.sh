@@ -16,4 +16,4 @@ if "$bin" run demo/qnnscope-demo-float.dlc -b gpu -n 10 --record "$work/failed.j
     echo "the run that was to fail did not" >&2
     exit 1
 fi
-"$picture" screen "$work/failed.jsonl" 120x36 docs/pictures/diagnosis.svg diagnosis
+"$picture" screen "$work/failed.jsonl" 120x36 docs/pictures/diagnosis.svg
