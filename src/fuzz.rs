@@ -9,7 +9,7 @@ use crate::devices::{parse_devices, read_answers};
 use crate::diagnosis::{Diagnoser, explain};
 use crate::event::clean_text;
 use crate::facts::{build_id_in, context_text, parse_header, read_elf};
-use crate::models::{dlc_sdk_version, identify};
+use crate::models::{DataType, Tensor, TensorKind, dlc_sdk_version, identify};
 use crate::probes::{Parser, load_custom, read_line, rows};
 use crate::report::comparison::load;
 use std::fs::File;
@@ -20,11 +20,12 @@ use std::path::Path;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     ("adb_answers", adb_answers),
     ("context_binary", context_binary),
     ("counter_file", counter_file),
     ("counter_values", counter_values),
+    ("inputs", inputs),
     ("keymap", keymap),
     ("log", log),
     ("model_file", model_file),
@@ -81,6 +82,27 @@ pub fn counter_values(bytes: &[u8]) {
             assert!(value.ok().flatten().is_none_or(f64::is_finite), "{} is not finite", row.id);
         }
     }
+}
+
+/// A user's inputs: `.npy` files, and lists in qnn-net-run's format.
+pub fn inputs(bytes: &[u8]) {
+    #[cfg(unix)]
+    {
+        use crate::backends::qnn::runner::{read_list, read_npy};
+        let _ = read_npy(bytes);
+        let input = |name: &str| Tensor {
+            name: name.to_owned(),
+            dtype: DataType(0x0232),
+            shape: vec![2, 3],
+            quantization: None,
+            kind: TensorKind::Input,
+        };
+        in_file(bytes, "list.txt", |path| {
+            let _ = read_list(path, &[input("a"), input("b")]);
+        });
+    }
+    #[cfg(not(unix))]
+    let _ = bytes;
 }
 
 /// A user's keys.

@@ -728,7 +728,7 @@ fn an_answer_that_does_not_come_is_named_and_given_up() {
             .leaves_nothing_behind();
         assert!(done.stderr.contains("waiting for ") && done.stderr.contains("at most 3 s"), "{}", done.stderr);
         assert!(
-            done.stderr.contains("gave no answer within 3 s") && done.stderr.contains("--timeout"),
+            done.stderr.contains("gave up after 3 s") && done.stderr.contains("--timeout"),
             "{}",
             done.stderr
         );

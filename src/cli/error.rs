@@ -32,7 +32,7 @@ pub enum CliError {
     Output(#[from] OutputError),
     #[error(transparent)]
     Record(#[from] RecordError),
-    #[error("{what} gave no answer within {seconds} s")]
+    #[error("gave up after {seconds} s of waiting for {what}")]
     TimedOut { what: String, seconds: f64 },
     #[error(transparent)]
     Runner(#[from] RunnerError),

@@ -2,7 +2,7 @@
 
 use super::chunk::Value;
 use super::error::ProfileLogError;
-use qnnscope_core::event::clean_text;
+use qnnscope_core::event::{clean_text, disturbs};
 use std::io::Write;
 
 /// So much is collected before it goes out.
@@ -141,13 +141,11 @@ pub(super) fn json_string(out: &mut Vec<u8>, bytes: &[u8]) {
         out.extend_from_slice(bytes);
     } else {
         for c in String::from_utf8_lossy(bytes).chars() {
-            let odd = matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
-                | '\u{2066}'..='\u{2069}');
             match c {
                 '"' => out.extend_from_slice(b"\\\""),
                 '\\' => out.extend_from_slice(b"\\\\"),
                 // All of these lie in the basic plane, so four digits do.
-                c if odd || c.is_control() => out.extend_from_slice(format!("\\u{:04x}", u32::from(c)).as_bytes()),
+                c if disturbs(c) => out.extend_from_slice(format!("\\u{:04x}", u32::from(c)).as_bytes()),
                 c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         }

@@ -196,7 +196,7 @@ pub enum RuntimeError {
         platform: Platform,
     },
     /// The only installed runtimes have lost files since they were installed.
-    #[error("the runtime in {} is damaged: {} missing or cut short", dir.display(), missing.join(", "))]
+    #[error("the runtime in {} is damaged: {} missing or of another size", dir.display(), missing.join(", "))]
     Incomplete {
         /// The runtime's folder.
         dir: PathBuf,

@@ -16,6 +16,8 @@ pub use child::main;
 #[cfg(unix)]
 pub use child::{InputSet, emit, measure};
 #[cfg(unix)]
+pub(crate) use child::{read_list, read_npy};
+#[cfg(unix)]
 pub(crate) use child::{input_sets, profile_events};
 pub use protocol::{
     Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, Frame, Hello, InputFile, InspectTask, OpVerdict,

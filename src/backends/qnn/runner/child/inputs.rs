@@ -98,7 +98,7 @@ fn describe_inputs(inputs: &[Tensor]) -> String {
 
 /// Reads qnn-net-run's format: a line per inference, files in graph order or `name:=file`; lines that start with `#` or
 /// `%` are left out.
-fn read_list(path: &Path, inputs: &[Tensor]) -> Result<Vec<Line>, InputError> {
+pub fn read_list(path: &Path, inputs: &[Tensor]) -> Result<Vec<Line>, InputError> {
     let text = read_text_at_most(path, MAX_LIST_BYTES)
         .map_err(|e| InputError::File { path: path.to_owned(), reason: e.to_string() })?;
     let mut lines = Vec::new();
@@ -190,7 +190,7 @@ fn read_file(path: &Path, tensor: &Tensor, native: bool, hash: &mut Sha256) -> R
 }
 
 /// Shape and values of a .npy file of numbers, in C order.
-fn read_npy(bytes: &[u8]) -> Result<(Vec<u64>, Vec<f64>), String> {
+pub fn read_npy(bytes: &[u8]) -> Result<(Vec<u64>, Vec<f64>), String> {
     let open = || NpyFile::new(bytes).map_err(|e| format!("not a readable .npy file: {e}"));
     let file = open()?;
     if file.order() != npyz::Order::C {

@@ -29,7 +29,7 @@ mod straight;
 pub use events as profile_events;
 pub(crate) use sandbox::SCRATCH_VARIABLE;
 
-pub use inputs::{InputSet, prepare as input_sets};
+pub use inputs::{InputSet, prepare as input_sets, read_list, read_npy};
 
 use crate::backends::qnn::api;
 use crate::backends::qnn::runner::protocol::{Command, Task};
