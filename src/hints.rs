@@ -32,7 +32,7 @@ pub fn for_failure(failure: &Failure) -> Option<String> {
             "make the context binary again with the SDK of this runtime, for this backend"
         }
         (Stage::Compose, _, Some(3110)) => {
-            "this backend does not take the op with these types or shapes: quantise the model, or run another backend"
+            "this backend does not support the op with these types or shapes: quantise the model, or run another backend"
         }
         (Stage::Finalize, _, Some(1002)) => {
             "the HTP compiler could not build the graph: `qnnscope check MODEL -b htp` asks it about each op; float models \

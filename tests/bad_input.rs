@@ -727,11 +727,7 @@ fn an_answer_that_does_not_come_is_named_and_given_up() {
             .expect(1)
             .leaves_nothing_behind();
         assert!(done.stderr.contains("waiting for ") && done.stderr.contains("at most 3 s"), "{}", done.stderr);
-        assert!(
-            done.stderr.contains("gave up after 3 s") && done.stderr.contains("--timeout"),
-            "{}",
-            done.stderr
-        );
+        assert!(done.stderr.contains("gave up after 3 s") && done.stderr.contains("--timeout"), "{}", done.stderr);
     }
     let done = Qnnscope::on(&runtime_247()).env("QNNSCOPE_RUNNER", &silent).flags("runtime list --timeout 3").finish();
     assert!(done.expect(1).stderr.contains("waiting for the libraries"));

@@ -22,7 +22,7 @@ static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
     jsonschema::draft202012::new(&serde_json::from_str(&text).unwrap()).unwrap()
 });
 
-/// The document of a check, held against its schema.
+/// The document of a check, compared with its schema.
 #[track_caller]
 fn document(done: &Done) -> Value {
     let document = done.json();

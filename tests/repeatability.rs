@@ -1,4 +1,4 @@
-//! Intervals and verdicts of launches, held against made-up machines whose truth is known. `cargo bench --bench
+//! Intervals and verdicts of launches, compared with made-up machines whose truth is known. `cargo bench --bench
 //! repeatability` prints the rates of more tries.
 
 #[path = "support/launches.rs"]

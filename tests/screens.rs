@@ -517,7 +517,7 @@ fn the_status_shows_the_launch_and_how_far_launches_lie_apart() {
     see(&session, &["launch 1 of 3: clean", "20/40"], &["apart"]);
     session.stage(0, Stage::Teardown, 900.0);
     see(&session, &["launch 1 of 3: waits for its turn"], &["apart"]);
-    // The progress is that of the launch, and one that goes on is not held against those that have ended.
+    // The progress is that of the launch, and one that goes on is not compared with those that have ended.
     launch(&mut session, 1, 2000);
     see(&session, &["launch 2 of 3: clean", "20/40", "50 %"], &["apart"]);
     session.stage(0, Stage::Teardown, 900.0);

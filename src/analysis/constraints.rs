@@ -6,12 +6,12 @@ use crate::event::RunStatus;
 use crate::store::{LatencyStats, Percentile, Run, Store};
 use crate::text::{bytes_text, duration_text};
 
-/// Percentiles that a latency budget is held against when none is named, best first.
+/// Percentiles that a latency budget is compared with when none is named, best first.
 const PERCENTS: [f64; 4] = [99.0, 95.0, 90.0, 50.0];
 /// Part of the budget that even the slowest inference keeps where few of them are enough to say so.
 const WIDE_MARGIN: f64 = 0.5;
 
-/// The percentile that a latency budget is held against, in findings and in recommendations: the one asked for, else the
+/// The percentile that a latency budget is compared with, in findings and in recommendations: the one asked for, else the
 /// highest that so many inferences support.
 pub fn percent_that_counts(asked: Option<f64>, inferences: u64) -> f64 {
     let supported = || PERCENTS.into_iter().find(|percent| LatencyStats::supports(inferences, *percent));

@@ -88,7 +88,7 @@ fn bound(text: &mut String, verdicts: &Verdicts) {
 fn trust(text: &mut String, run: &Run, verdicts: &Verdicts) {
     let Some(trust) = &verdicts.trust else { return };
     if run.plan.simulated {
-        text.push_str(" It is simulated: the times are none of a device.");
+        text.push_str(" Simulated: these times do not predict a device.");
         return;
     }
     let weighs = |reason: &&super::trust::Reason| reason.weight > Verdict::WithinLaunch;
@@ -201,7 +201,7 @@ mod tests {
     fn simulated_failed_and_empty_runs_say_so() {
         let store = Made::local(Backend::Htp).simulated().clean(steady(1000.0, 5.0, 100)).store();
         let text = words(&store, Vec::new()).unwrap();
-        assert!(text.contains("on the simulated HTP") && text.contains("none of a device"), "{text}");
+        assert!(text.contains("on the simulated HTP") && text.contains("do not predict a device"), "{text}");
         assert!(text.ends_with("To learn more, run it on a device: this htp is simulated."), "{text}");
         let failure = Failure::new(Stage::Finalize, "graphFinalize", "no memory.");
         let failed = Made::local(Backend::Cpu).event(Event::Failed(Box::new(failure))).ended(RunStatus::Failed);

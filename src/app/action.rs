@@ -62,11 +62,11 @@ key_actions! {
     FocusNext "focus-next" "next pane" "Move the focus to the next pane or section";
     FocusPrevious "focus-previous" "previous pane" "Move the focus to the previous pane or section";
     Zoom "zoom" "zoom" "Show the focused pane alone, or all panes again";
-    Diagnosis "diagnosis" "diagnosis" "Why a run failed; again: the live view";
-    Findings "findings" "findings" "What the figures mean; again: the live view";
-    Outliers "outliers" "outliers" "Inferences far slower than the others; again: the live view";
-    Modes "modes" "modes" "What the way of measuring tells; again: the live view";
-    Compare "compare" "compare" "Runs side by side; again: the live view";
+    Diagnosis "diagnosis" "diagnosis" "Why a run failed; press again to return";
+    Findings "findings" "findings" "What the figures mean; press again to return";
+    Outliers "outliers" "outliers" "Inferences far slower than the others; press again to return";
+    Modes "modes" "modes" "What the way of measuring shows; press again to return";
+    Compare "compare" "compare" "Runs side by side; press again to return";
     OpTypes "op-types" "op types" "Compare layers, or op types and refused ops";
     Baseline "baseline" "baseline" "Take differences from the selected run";
     NextEntry "next-entry" "next" "Next entry of the list, wherever the focus is";

@@ -82,7 +82,7 @@ pub(super) fn look(view: &mut View, store: &Store) {
         Section::Detail => match target(&content, browser) {
             Some(Target::LogLine(_)) => (browser.log_top, browser.section) = (None, Section::Log),
             Some(Target::Place(place)) => go(view, store, &place),
-            None => view.notice = Some("this is told of the run as a whole, there is no place to go to".to_owned()),
+            None => view.notice = Some("this concerns the whole run; nowhere to jump to".to_owned()),
         },
     }
 }

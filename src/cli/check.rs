@@ -30,7 +30,7 @@ pub struct CheckArgs {
     /// Hexagon architectures to answer for, each by its best known SoC: v68,v69,v73,v75,v79,v81,v85
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     htp_arch: Vec<String>,
-    /// VTCM for each graph, MB; 0 is all there is [default: the compiler's choice]
+    /// VTCM for each graph in MB; 0 uses all available [default: the compiler's choice]
     #[arg(long, value_name = "MB")]
     vtcm_mb: Option<u32>,
     /// Ask about the ops only

@@ -21,7 +21,7 @@ pub struct CompareArgs {
     /// Run that differences are taken from, by its number in the comparison [default: the first with latencies]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     baseline: Option<u16>,
-    /// Run whose saved outputs the others' are held against [default: the baseline]
+    /// Run whose saved outputs the others' are compared with [default: the baseline]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     reference: Option<u16>,
     /// Order of the layers: difference, winners, losers, time, order or name

@@ -90,7 +90,7 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Put runs of session and result files side by side: figures, layers, accuracy, which backend
     Compare(compare::CompareArgs),
-    /// Say which backend a model's graph speaks for, without running it
+    /// Suggest a backend from the model's graph, without running it
     Recommend(recommend::RecommendArgs),
     /// Find out which differences between runs can be told on this machine or device: the same thing again and again
     BenchCheck(bench_check::BenchCheckArgs),

@@ -83,10 +83,10 @@ pub struct RunOptions {
     /// Precision of float graphs on HTP: float32 or float16
     #[arg(long, value_name = "P")]
     pub precision: Option<String>,
-    /// VTCM for the graph, MB; 0 is all there is
+    /// VTCM for the graph in MB; 0 uses all available
     #[arg(long, value_name = "MB")]
     pub vtcm_mb: Option<u32>,
-    /// JSON file with htp_config, gpu_config and cpu_config objects; flags win over it
+    /// JSON file with htp_config, gpu_config and cpu_config objects; flags take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Detail of the vendor's log: error, warning, info, verbose, debug
@@ -101,7 +101,7 @@ pub struct RunOptions {
     /// Counters of your own [default: counters.toml in the config folder]
     #[arg(long, value_name = "FILE", help_heading = "Options of runs on a device")]
     pub counter_file: Option<PathBuf>,
-    /// On a device, tell energy also while it is charged, where the battery's current is not what the chip uses
+    /// On a device, report energy even while charging, where the battery's current is not what the chip uses
     #[arg(long, help_heading = "Options of runs on a device")]
     pub energy_while_charging: bool,
     /// On a device, leave the system's own library folders out of the search paths

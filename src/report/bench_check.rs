@@ -12,7 +12,7 @@ pub const BENCH_CHECK_SCHEMA: &str = "qnnscope.bench-check/1";
 const SIDES: [usize; 4] = [3, 6, 10, 20];
 /// Differences that are looked at, per cent.
 const DIFFERENCES: [f64; 5] = [1.0, 2.0, 5.0, 10.0, 30.0];
-/// Launches of a side where launches of the same thing are held against each other.
+/// Launches of a side where launches of the same thing are compared with each other.
 const GROUP: usize = 3;
 /// Fewest launches that say something about launches.
 pub const FEWEST: usize = GROUP;
@@ -56,7 +56,7 @@ struct Takes {
     seconds: Option<f64>,
 }
 
-/// Groups of launches held against each other: none of them should be told apart.
+/// Groups of launches compared with each other: none of them should be told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 struct EqualSides {
     launches: usize,
@@ -116,7 +116,7 @@ fn seconds(store: &Store, run: &Run) -> f64 {
     run.ended_us.unwrap_or_else(|| store.now_us()).saturating_sub(run.started_us) as f64 / 1e6
 }
 
-/// Every group of launches that follow each other, held against every other one.
+/// Every group of launches that follow each other, compared with every other one.
 fn equal_sides(medians_us: &[f64]) -> Option<EqualSides> {
     let groups: Vec<&[f64]> = medians_us.chunks_exact(GROUP).collect();
     let pairs = groups.iter().enumerate().flat_map(|(at, one)| groups[at + 1..].iter().map(move |other| (one, other)));

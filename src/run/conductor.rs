@@ -61,7 +61,7 @@ pub enum Place {
 pub enum Order {
     /// Make these runs after those that wait already.
     Run(Vec<RunRequest>),
-    /// End the run that goes on, drop those that wait, and make these.
+    /// Stop the current run, clear the queue, and make these.
     Replace(Vec<RunRequest>),
     /// End the run that goes on and drop those that wait.
     Stop,

@@ -1,4 +1,4 @@
-//! Made-up machines whose launches are known to the last digit: what the statistics of launches are held against.
+//! Made-up machines whose launches are known to the last digit: what the statistics of launches are compared with.
 
 use qnnscope::analysis::launches::{Difference, Spread, difference, needs_more};
 use std::time::Duration;

@@ -61,9 +61,9 @@ pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> 
     let start_us = run.clean.window_us().map_or(run.started_us, |window| window.0);
     let title = match onset {
         Some(since_us) if since_us > start_us => {
-            format!("throttled by heat from {:.1} s of the clean phase on", (since_us - start_us) as f64 / 1e6)
+            format!("thermally throttled from {:.1} s into the clean phase", (since_us - start_us) as f64 / 1e6)
         }
-        Some(_) => "throttled by heat from the start".to_owned(),
+        Some(_) => "thermally throttled from the start".to_owned(),
         None => format!(
             "inferences slow down as {} {}",
             follows.as_ref().map_or("the device", |follows| follows.counter.label()),

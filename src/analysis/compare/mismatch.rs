@@ -121,7 +121,7 @@ pub fn same_settings(base: &Side, side: &Side) -> bool {
     same
 }
 
-/// Settings are held against each other on one backend only: elsewhere they are not there.
+/// Settings are compared with each other on one backend only: elsewhere they are not there.
 fn settings(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl FnMut(&str, String)) {
     if base.backend != side.backend {
         return;

@@ -73,7 +73,7 @@ pub struct Comparison {
     pub alone: bool,
 }
 
-/// The runs with latencies that can be held against each other: where their schedules differ, what the inferences themselves
+/// The runs with latencies that can be compared with each other: where their schedules differ, what the inferences themselves
 /// took. Latencies from planned starts tell as much of the schedule as of the model.
 pub fn on_common_ground(sides: &[Side]) -> Cow<'_, [Side]> {
     if !schedules_differ(sides) {

@@ -132,7 +132,7 @@ fn checks(facts: &GraphFacts, constraints: &Constraints) -> Vec<ConstraintCheck>
             limit,
             value: None,
             met: None,
-            text: "a latency is told by a run only".to_owned(),
+            text: "only a run can measure latency".to_owned(),
         });
     }
     if let Some(limit) = constraints.max_memory_mb {
@@ -143,7 +143,10 @@ fn checks(facts: &GraphFacts, constraints: &Constraints) -> Vec<ConstraintCheck>
             limit,
             value: over.then_some(constants_mb),
             met: over.then_some(false),
-            text: format!("constants are {}; the rest is told by a run only", bytes_text(facts.parameter_bytes as f64)),
+            text: format!(
+                "constants are {}; only a run can measure the rest",
+                bytes_text(facts.parameter_bytes as f64)
+            ),
         });
     }
     checks
@@ -248,6 +251,6 @@ fn would_change(facts: &GraphFacts, target: Target<'_>, checked: &[Backend], con
     if !constraints.power_critical && facts.macs >= SMALL_MACS {
         changes.push("power before time (--power-critical): HTP gains on GPU and CPU".to_owned());
     }
-    changes.push("a measurement: times on a device win over everything here".to_owned());
+    changes.push("a measurement: times on a device take precedence over everything here".to_owned());
     changes
 }

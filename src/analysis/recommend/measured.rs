@@ -78,7 +78,7 @@ impl Goal {
 /// Everything that an answer goes by.
 struct Runs<'a> {
     sides: &'a [Side],
-    /// The same with latencies that can be held against each other.
+    /// The same with latencies that can be compared with each other.
     ground: &'a [Side],
     plans: &'a [Plan],
     accuracy: &'a [Option<Accuracy>],
@@ -168,7 +168,7 @@ impl Runs<'_> {
         }
         let compared = self.accuracy.iter().flatten().any(|accuracy| accuracy.cosine.is_some());
         if differing_models(self.sides) && !compared {
-            changes.push("accuracy: the models differ, and their outputs were not held against each other".to_owned());
+            changes.push("accuracy: the models differ, and their outputs were not compared".to_owned());
         }
         let failed = self.sides.iter().filter(|side| side.failure.is_some() && !side.is_measured());
         changes.extend(failed.map(|side| format!("making {} run: its run failed", side.name())));

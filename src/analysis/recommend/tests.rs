@@ -236,7 +236,7 @@ fn rounds_are_one_candidate() {
     let answer = recommend(&sides, &budget);
     assert_eq!((answer.backend, answer.column, answer.candidates.len()), (Some(Backend::Gpu), Some(1), 2));
     assert!(answer.candidates[0].reasons.contains(&"2 rounds together".to_owned()), "{answer:?}");
-    // A round of 60 supports p95, and both together are held against the same.
+    // A round of 60 supports p95, and both together are compared with the same.
     assert!(answer.candidates[0].constraints[0].text.starts_with("p95 "), "{answer:?}");
     assert_eq!(answer.candidates[1].column, Some(0));
     assert!(nothing_to_choose(&[sides[0].clone(), sides[2].clone()]), "an A/A test has no winner");

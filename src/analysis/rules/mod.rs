@@ -1,4 +1,4 @@
-//! Suggestions: rules that are data, held against what is known of a run.
+//! Suggestions: rules that are data, compared with what is known of a run.
 //!
 //! A rule (`catalogue/*.toml`, [`rule::Rule`]) says of which layers or of what in the run it speaks; the engine finds them,
 //! tells what it saw as evidence, and bounds the gain by the time that the layers take. `docs/suggestions.md` lists the rules

@@ -19,7 +19,7 @@ const TRACING_MATTERS: f64 = 1.25;
 /// What holds for a simulated run: nothing about a device.
 pub(super) fn simulated(run: &Run) -> Reason {
     let text = format!("{} ran in the emulation of this machine's {} library", run.plan.backend, run.plan.backend);
-    let title = "simulated: the times are those of the emulation and tell nothing about a device".to_owned();
+    let title = "simulated: these times come from an emulation and do not predict a device".to_owned();
     let mut reason = Reason::new(Verdict::Not, "trust.simulated", title, vec![Evidence::new(text)]);
     // It was asked for, and it is said wherever a figure is shown.
     reason.finding.severity = super::Severity::Info;

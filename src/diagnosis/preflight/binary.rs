@@ -1,4 +1,4 @@
-//! What a context binary says of itself, held against the hardware and the libraries that are to load it.
+//! What a context binary says of itself, compared with the hardware and the libraries that are to load it.
 
 use super::target::Target;
 use crate::backends::Backend;

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 /// So long nothing may come from a loop that ticks more often.
 const SILENCE_LIMIT: Duration = Duration::from_secs(3);
-/// How often the device's clock is held against the host's.
+/// How often the device's clock is compared with the host's.
 const ALIGN_PERIOD: Duration = Duration::from_secs(10);
 
 /// What the sampler is told.

@@ -21,7 +21,7 @@ use crate::devices::soc_by_part;
 pub struct Asked {
     /// Column that differences are taken from, from 0.
     pub baseline: Option<usize>,
-    /// Column whose outputs the others' are held against, from 0; `None`: the baseline.
+    /// Column whose outputs the others' are compared with, from 0; `None`: the baseline.
     pub reference: Option<usize>,
     /// Order of the layers.
     pub sort: LayerSort,
@@ -38,7 +38,7 @@ pub struct ComparisonReport {
     pub sides: Vec<Side>,
     /// Their comparison.
     pub comparison: Comparison,
-    /// Column that outputs were held against.
+    /// Column that outputs were compared with.
     pub reference: usize,
     /// Likeness of outputs, or why there is none; `None` where there is nothing to say.
     pub accuracy: Vec<Option<outputs::Known>>,

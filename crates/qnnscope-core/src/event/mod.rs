@@ -192,7 +192,7 @@ pub enum Event {
     Counters(CounterSample),
     /// A device's counter has no value from now on, or has one again.
     CounterGap(CounterGap),
-    /// A device's clock was held against the host's.
+    /// A device's clock was compared with the host's.
     ClockAligned(ClockAligned),
     /// A device's clock of the day was set.
     ClockStepped(ClockStepped),

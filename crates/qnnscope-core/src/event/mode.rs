@@ -1,4 +1,4 @@
-//! How a run measures, what it is held against, and what that looks like on the stream.
+//! How a run measures, what it is compared with, and what that looks like on the stream.
 
 use super::Launches;
 use serde::{Deserialize, Serialize};
@@ -92,9 +92,9 @@ pub struct Constraints {
     pub latency_budget_us: Option<f64>,
     /// The percentile that has to keep it; `None`: the highest of p99, p95, p90 and p50 that the samples support.
     pub latency_percent: Option<f64>,
-    /// Whether power matters more than latency. No run is held against it; recommendations are.
+    /// Whether power matters more than latency. Runs are not judged by it; recommendations are.
     pub power_critical: bool,
-    /// Whether the slowest inferences matter more than the usual one. No run is held against it; recommendations are.
+    /// Whether the slowest inferences matter more than the usual one. Runs are not judged by it; recommendations are.
     pub latency_critical: bool,
     /// Largest resident set, bytes.
     pub max_memory_bytes: Option<u64>,
@@ -128,7 +128,7 @@ pub struct CoolDown {
     pub waited_us: u64,
     /// Longest time to wait, microseconds.
     pub limit_us: u64,
-    /// Counters that were held against their values from before the first run.
+    /// Counters that were compared with their values from before the first run.
     pub watched: u64,
     /// Those that are not back yet.
     pub waiting_for: Vec<Cooling>,

@@ -16,9 +16,9 @@ pub use child::main;
 #[cfg(unix)]
 pub use child::{InputSet, emit, measure};
 #[cfg(unix)]
-pub(crate) use child::{read_list, read_npy};
-#[cfg(unix)]
 pub(crate) use child::{input_sets, profile_events};
+#[cfg(unix)]
+pub(crate) use child::{read_list, read_npy};
 pub use protocol::{
     Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, Frame, Hello, InputFile, InspectTask, OpVerdict,
     PROTOCOL, ProbeAnswer, ProbeTask, RunTask, SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS, Task,

@@ -46,7 +46,7 @@ impl Task {
         if let Some(step_us) = moment.stepped_us {
             let stepped = ClockStepped { device: self.device.id().to_owned(), step_us };
             self.source.send(None, Event::ClockStepped(stepped)).await;
-            // The uptime told the step to some 10 ms only; now the clocks are held against each other again.
+            // The uptime told the step to some 10 ms only; now the clocks are compared again.
             self.host_clock = self.host_clock.map(HostClock::blurred);
             if let Some((clock, _)) = self.own_clock() {
                 self.clock = clock;
