@@ -24,6 +24,11 @@ demo:
 bench:
     cargo bench
 
+# Eight equal runs, all pairs compared; the machine must be idle
+aa:
+    cargo build --release
+    scripts/aa.sh
+
 # Draw the pictures of the documentation from real runs
 pictures:
     scripts/pictures.sh
