@@ -117,7 +117,7 @@ fn beside(target: &Path) -> io::Result<NamedTempFile> {
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     if let Err(error) = File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {
-        // The last one: a folder that may be written but not read. Its files are on the disk, and that is all there is to do.
+        // The last one: a folder that may be written but not read. Its files are on the disk; no more can be done.
         let harmless = [io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported, io::ErrorKind::PermissionDenied];
         if !harmless.contains(&error.kind()) {
             return Err(error);

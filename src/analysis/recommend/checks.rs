@@ -9,7 +9,7 @@ use crate::text::{bytes_text, duration_text};
 /// Bytes of a MB, as limits count it.
 pub const MB: f64 = 1_048_576.0;
 
-/// Whether a run keeps within its limits. What a simulator takes says nothing about a device, so nothing is told of it.
+/// Whether a run keeps within its limits. A simulator's times do not predict a device, so they are not judged.
 pub fn checks(side: &Side, constraints: &Constraints) -> Vec<ConstraintCheck> {
     let latency = constraints.latency_budget_ms.map(|limit_ms| latency(side, limit_ms, constraints.latency_percent));
     let memory = constraints.max_memory_mb.map(|limit_mb| memory(side, limit_mb));

@@ -177,7 +177,7 @@ mod tests {
     fn found(store: &Store) -> Vec<(&'static str, Verdict)> {
         let trust = trust(store, only(store)).unwrap();
         let mut found: Vec<_> = trust.reasons.iter().map(|reason| (reason.finding.id, reason.weight)).collect();
-        // These runs are of one launch, which is told of all but simulated ones.
+        // These runs have one launch, which is a finding except on a simulator.
         let one = found.iter().position(|found| *found == ("trust.one-launch", Verdict::WithinLaunch));
         assert_eq!(one.is_none(), only(store).plan.simulated, "{found:?}");
         found.retain(|(id, _)| *id != "trust.one-launch");

@@ -33,7 +33,7 @@ impl Modes {
         }
     }
 
-    /// True if there is something to tell beside what is told of every run.
+    /// True if there is more to show than what every run has.
     pub fn tell(&self, run: &Run) -> bool {
         *self != Self::default() || run.pace.is_some() || run.cool_down.is_some()
     }

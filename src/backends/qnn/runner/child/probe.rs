@@ -26,7 +26,7 @@ fn try_backend(task: &ProbeTask, answer: &mut ProbeAnswer) -> Result<(), QnnErro
     answer.build_id = library.table().build_id();
     answer.core_api = Some(library.table().core_api());
     answer.backend_api = Some(library.table().backend_api());
-    // Saver and IR run nothing: that they open is all there is to know.
+    // Saver and IR run nothing: all that can be checked is that they open.
     if !RUNNING_BACKENDS.contains(&library.table().backend_id()) {
         return Ok(());
     }
