@@ -26,3 +26,10 @@ pub type AfterFailure = for<'a> fn(
     &'a Device,
     &'a watch::Receiver<bool>,
 ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// Waits until the user wants the run to end; for ever once nobody can ask any more.
+pub(crate) async fn asked_to_stop(stop: &mut watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,5 +1,6 @@
 //! The look after a failure: confirming checks of its likely causes, told on the stream.
 
+use crate::backends::asked_to_stop;
 use crate::checks::{About, confirm};
 use crate::devices::Device;
 use crate::diagnosis::diagnose_run;
@@ -33,15 +34,9 @@ async fn look(source: &Source, run: RunId, device: &Device, stop: &watch::Receiv
     let mut stop = stop.clone();
     let results = tokio::select! {
         results = confirm(&diagnosis, about, device) => results,
-        () = stopped(&mut stop) => return,
+        () = asked_to_stop(&mut stop) => return,
     };
     for result in results {
         source.send(Some(run), Event::CheckFinished(Box::new(result))).await;
-    }
-}
-
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    if stop.wait_for(|stop| *stop).await.is_err() {
-        std::future::pending::<()>().await;
     }
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 /// A model that takes longer to load is loaded once, seconds, unless the user asks for a number of launches: three loads
 /// would take most of the time that launches may take.
 const SLOW_LOAD_S: f64 = 10.0;
+
 /// A run on its way through its launches.
 #[derive(Debug)]
 pub(super) struct Course {

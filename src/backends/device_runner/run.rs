@@ -17,7 +17,7 @@ use crate::backends::net_run::tenants::Claim;
 use crate::backends::net_run::versions::doubts;
 use crate::backends::net_run::{Target, around, logcat};
 use crate::backends::qnn::runner::{RunTask, Task};
-use crate::backends::{AfterFailure, settings};
+use crate::backends::{AfterFailure, asked_to_stop, settings};
 use crate::devices::{Device, DeviceError, Root, quote};
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, RunId, RunStatus, Stage};
 use crate::models::identify_for;
@@ -78,7 +78,7 @@ impl DeviceRun<'_> {
         // Files that are being sent need not all arrive when the run is not wanted any more.
         let prepared = tokio::select! {
             prepared = self.prepare(probe) => prepared,
-            () = stopped(&mut stop) => return self.send(Event::RunFinished { status: RunStatus::Stopped }).await,
+            () = asked_to_stop(&mut stop) => return self.send(Event::RunFinished { status: RunStatus::Stopped }).await,
         };
         match prepared {
             Ok(prepared) => self.carry_out(prepared, probe, stop).await,
@@ -210,13 +210,6 @@ impl DeviceRun<'_> {
 
     async fn send(&self, event: Event) {
         self.source.send(Some(self.run), event).await;
-    }
-}
-
-/// Waits until the run is to end.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    if stop.wait_for(|stop| *stop).await.is_err() {
-        std::future::pending::<()>().await;
     }
 }
 

@@ -12,11 +12,10 @@ use super::rounds::Rounds;
 use super::sdk::TOOL;
 use super::tenants::Claim;
 use super::{NetRunError, Sdk, around, config, fits, versions};
-use crate::backends::AfterFailure;
-use crate::backends::Backend;
 use crate::backends::local::Limits;
 use crate::backends::qnn::runner::RunTask;
 use crate::backends::settings::{self, Resolved};
+use crate::backends::{AfterFailure, Backend, asked_to_stop};
 use crate::devices::{Device, DeviceError};
 use crate::event::{
     DeviceFacts, Event, Failure, LogLevel, LogLine, LogSource, RunId, RunStatus, Setting, SettingOutcome, Stage,
@@ -125,7 +124,7 @@ impl NetRun<'_> {
         let setup = tokio::select! {
             setup = self.set_up() => setup?,
             // Sending the files of a large model takes a while; dropping it ends it at the next block.
-            () = stopped(stop) => return Ok(RunStatus::Stopped),
+            () = asked_to_stop(stop) => return Ok(RunStatus::Stopped),
         };
         let setup = kept.insert(setup);
         around::sample(self.device, setup.facts.root, &self.options.counters, self.source, probe).await?;
@@ -270,13 +269,5 @@ impl NetRun<'_> {
 
     pub(super) async fn note(&self, level: LogLevel, text: &str) {
         self.send(Event::Log(LogLine::new(level, LogSource::Qnnscope, text))).await;
-    }
-}
-
-/// Until the user wants the run to end.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // A closed channel means that nobody can ask any more.
-    if stop.wait_for(|stop| *stop).await.is_err() {
-        std::future::pending::<()>().await;
     }
 }

@@ -31,7 +31,7 @@ pub struct Asked {
     pub constraints: Constraints,
 }
 
-/// Everything that is told of some runs.
+/// Everything that a comparison says of its runs.
 #[derive(Debug, Clone)]
 pub struct ComparisonReport {
     /// The runs.
