@@ -27,7 +27,9 @@ pub use ops::{OpStats, OpTable};
 pub use pace::PaceStats;
 pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};
 pub use sampling::{SamplerState, SamplingGap};
-pub use tap::{Alone, CallStats, GraphTimes, GraphsMade, Tapped, TappedContext, TappedGraph, TappedProcess, TimeShare, Timeline};
+pub use tap::{
+    Alone, CallStats, GraphTimes, GraphsMade, Tapped, TappedContext, TappedGraph, TappedProcess, TimeShare, Timeline,
+};
 
 use crate::event::{DeviceChange, DeviceFacts, DeviceInfo, Event, LogLine, Record, RunId, SessionStarted};
 use std::collections::{BTreeMap, VecDeque};

@@ -61,8 +61,23 @@ fn foreign(line: &[u8]) -> Line {
 
 /// Names of the messages of this version.
 const KINDS: [&str; 17] = [
-    "loaded", "hello", "provider", "began", "ended", "composed", "graph_ops", "bound", "refused", "executions", "detail",
-    "voted", "memory_shared", "log", "note", "lost", "bye",
+    "loaded",
+    "hello",
+    "provider",
+    "began",
+    "ended",
+    "composed",
+    "graph_ops",
+    "bound",
+    "refused",
+    "executions",
+    "detail",
+    "voted",
+    "memory_shared",
+    "log",
+    "note",
+    "lost",
+    "bye",
 ];
 
 /// Cuts a stream of bytes into lines of at most [`MOST_BYTES`].
@@ -140,7 +155,8 @@ mod tests {
     fn what_is_no_message_is_told_apart() {
         assert_eq!(read(b"{\"bye\":{\"t_ns\":5}}"), Line::Message(Box::new(TapMessage::Bye { t_ns: 5 })));
         assert_eq!(read(b"{\"seance\":{\"t_ns\":5}}"), Line::Unknown);
-        for damaged in [&b""[..], b"{", b"[]", b"{\"log\":{}}", b"{\"bye\":{\"t_ns\":5},\"log\":1}", b"\xff\xfe", b"12"] {
+        for damaged in [&b""[..], b"{", b"[]", b"{\"log\":{}}", b"{\"bye\":{\"t_ns\":5},\"log\":1}", b"\xff\xfe", b"12"]
+        {
             assert_eq!(read(damaged), Line::Damaged, "{}", String::from_utf8_lossy(damaged));
         }
         let newer = br#"{"hello":{"protocol":9,"tap_version":"7\u001b.1","colour":"blue"}}"#;

@@ -12,5 +12,5 @@ pub mod reach;
 mod server;
 
 pub use fold::{Fold, Out, RunIds};
-pub use program::{Ended, Output, Program, ProgramError, Variables};
+pub use program::{Ended, Output, Program, ProgramError, Variables, send};
 pub use server::{Listener, ServeError, Server, Told};

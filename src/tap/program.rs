@@ -122,8 +122,7 @@ impl Program {
             call.process_group(0);
         }
         // What is ignored stays ignored in the program, because our own handlers come after it.
-        let child =
-            call.spawn().map_err(|source| ProgramError::Start { program: PathBuf::from(program), source })?;
+        let child = call.spawn().map_err(|source| ProgramError::Start { program: PathBuf::from(program), source })?;
         let pid = child.id();
         let ignored = ignored_signals();
         let wanted = PASSED.iter().filter(|kind| ignored >> (kind.as_raw_value() - 1) & 1 == 0);
@@ -142,15 +141,6 @@ impl Program {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// Sends it a signal.
-    pub fn send(&self, number: i32) {
-        use rustix::process::{Pid, Signal, kill_process};
-        let pid = self.pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-        if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(number)) {
-            let _ = kill_process(pid, signal);
-        }
-    }
-
     /// Waits for its end; signals that reach us meanwhile go to it.
     pub async fn wait(&mut self) -> std::io::Result<Ended> {
         loop {
@@ -163,9 +153,18 @@ impl Program {
             self.signals = signals;
             let of_terminal = PASSED[..OF_TERMINALS].iter().any(|kind| kind.as_raw_value() == caught);
             if !(of_terminal && self.output == Output::Own && in_foreground()) {
-                self.send(caught);
+                send(self.pid, caught);
             }
         }
+    }
+}
+
+/// Sends a program a signal; one that has ended has no use for it.
+pub fn send(pid: Option<u32>, number: i32) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(number)) {
+        let _ = kill_process(pid, signal);
     }
 }
 

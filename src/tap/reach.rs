@@ -26,7 +26,8 @@ pub struct Barrier {
     pub refuses: bool,
 }
 
-const SWAP: &str = "let it find the tap in the place of the backend: --swap DIR, with DIR the folder of the real libraries";
+const LINK: &str = "link the program dynamically, against the GNU C library";
+const RIGHTS: &str = "run the program with your own rights";
 const SAME: &str = "build qnnscope's tap for that architecture, or tap a program of this one";
 
 /// What keeps the tap out of `program`, as the shell would find it; `None` where nothing is known of that would.
@@ -46,7 +47,8 @@ fn resolve(program: &OsStr) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(program));
     }
-    let is_program = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0);
+    let is_program =
+        |path: &PathBuf| std::fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0);
     std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(program)).find(is_program)
 }
 
@@ -81,20 +83,24 @@ fn of_binary(file: &Path) -> Option<Barrier> {
         return found(format!("is a {} program, the tap is {}", elf.label(), own.label()), SAME, true);
     }
     match loader(file).ok()? {
-        None => return found("is statically linked: nothing can be loaded into it".to_owned(), SWAP, true),
+        None => return found("is statically linked: nothing can be loaded into it".to_owned(), LINK, true),
         Some(loader) if loader.contains("ld-musl") => {
-            return found("uses musl, the tap the GNU C library".to_owned(), SWAP, true);
+            return found("uses musl, the tap the GNU C library".to_owned(), LINK, true);
         }
         Some(_) => {}
     }
     let meta = std::fs::metadata(file).ok()?;
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     if (meta.mode() & 0o4000 != 0 && meta.uid() != user) || (meta.mode() & 0o2010 == 0o2010 && meta.gid() != group) {
-        return found("runs with another user's or group's rights, so the system loads nothing into it".to_owned(), SWAP, false);
+        return found(
+            "runs with another user's or group's rights, so the system loads nothing into it".to_owned(),
+            RIGHTS,
+            false,
+        );
     }
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if user != 0 && rustix::fs::getxattr(file, "security.capability", &mut [0_u8; 64]).is_ok_and(|size| size > 0) {
-        return found("has capabilities of its own, so the system loads nothing into it".to_owned(), SWAP, false);
+        return found("has capabilities of its own, so the system loads nothing into it".to_owned(), RIGHTS, false);
     }
     None
 }

@@ -54,8 +54,7 @@ impl Listener {
     pub fn private() -> Result<Self, ServeError> {
         let folder = private_folder().map_err(ServeError::Folder)?;
         let path = folder.path().join("tap");
-        let listener =
-            UnixListener::bind(&path).map_err(|source| ServeError::Listen { path: path.clone(), source })?;
+        let listener = UnixListener::bind(&path).map_err(|source| ServeError::Listen { path: path.clone(), source })?;
         Ok(Self { listener, path, folder: Some(folder) })
     }
 
@@ -126,13 +125,8 @@ impl Server {
     /// A server whose events go to `source`, and what it tells beside them to the receiver.
     pub fn new(source: Source) -> (Self, mpsc::UnboundedReceiver<Told>) {
         let (told, receiver) = mpsc::unbounded_channel();
-        let shared = Shared {
-            source,
-            told,
-            next: AtomicU32::new(0),
-            ids: RunIds::default(),
-            going: Mutex::new(HashMap::new()),
-        };
+        let shared =
+            Shared { source, told, next: AtomicU32::new(0), ids: RunIds::default(), going: Mutex::new(HashMap::new()) };
         (Self { shared: Arc::new(shared) }, receiver)
     }
 

@@ -17,11 +17,7 @@ fn failed(graph: &TappedGraph) -> Option<Finding> {
     let code = graph.failed_code?;
     let row = errors::lookup(code, "graphExecute");
     let name = row.map_or_else(String::new, |row| format!(" ({}: {})", row.symbol, row.meaning));
-    let title = format!(
-        "{} of {} failed; they are in no figure",
-        counted(graph.failed, "execution"),
-        graph.executions
-    );
+    let title = format!("{} of {} failed; they are in no figure", counted(graph.failed, "execution"), graph.executions);
     let text = format!("the first with {}{name}", code & 0xffff);
     Some(Finding::new("tap.failed-executions", FindingKind::Trust, Severity::Problem, title, vec![Evidence::new(text)]))
 }
@@ -99,7 +95,8 @@ fn float(run: &Run, graph: &TappedGraph) -> Option<Finding> {
     if all == 0 || floats * 2 <= all {
         return None;
     }
-    let title = "a float graph runs on the NPU: it computes in fp16, slower and with more power than integers".to_owned();
+    let title =
+        "a float graph runs on the NPU: it computes in fp16, slower and with more power than integers".to_owned();
     let text = format!("{floats} of {all} {what}");
     let mut finding =
         Finding::new("tap.float-graph", FindingKind::Suggestion, Severity::Warning, title, vec![Evidence::new(text)]);

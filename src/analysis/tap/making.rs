@@ -25,7 +25,8 @@ pub(super) fn findings(store: &Store, process: &TappedProcess) -> Vec<Finding> {
 }
 
 fn again(process: &TappedProcess) -> Option<Finding> {
-    let making = ["contextCreate", "contextCreateFromBinary", "graphCreate", "graphRetrieve", "graphFinalize", "deviceCreate"];
+    let making =
+        ["contextCreate", "contextCreateFromBinary", "graphCreate", "graphRetrieve", "graphFinalize", "deviceCreate"];
     let late: Vec<(&str, u64, u64)> = making
         .into_iter()
         .map(|name| (name, process.call(name)))
@@ -41,7 +42,11 @@ fn again(process: &TappedProcess) -> Option<Finding> {
     let evidence = late
         .iter()
         .map(|(name, late, mean_ns)| {
-            Evidence::new(format!("{name}: {} later, {} each", counted(*late, "time"), duration_text(*mean_ns as f64 / 1000.0)))
+            Evidence::new(format!(
+                "{name}: {} later, {} each",
+                counted(*late, "time"),
+                duration_text(*mean_ns as f64 / 1000.0)
+            ))
         })
         .collect();
     let mut finding = Finding::new("tap.remade", FindingKind::Suggestion, Severity::Warning, title, evidence);
@@ -81,7 +86,9 @@ fn not_executed(process: &TappedProcess) -> Option<Finding> {
     let mut finding = Finding::new("tap.not-executed", FindingKind::Trust, severity, title, evidence);
     if !compiles {
         finding.suggestion = Some(Advice {
-            action: "have the framework fail instead of falling back: session.disable_cpu_ep_fallback=1 in ONNX Runtime".to_owned(),
+            action:
+                "have the framework fail instead of falling back: session.disable_cpu_ep_fallback=1 in ONNX Runtime"
+                    .to_owned(),
             why: "frameworks run on the processor without a word when QNN does not take a model".to_owned(),
             effort: Effort::Setting,
             snippets: Vec::new(),
@@ -106,9 +113,10 @@ fn failed(process: &TappedProcess) -> Option<Finding> {
     for call in &process.failures {
         kinds.entry((call.call.as_str(), call.code & 0xffff)).or_insert((0, call)).0 += 1;
     }
-    let evidence = kinds.values().take(LISTED).map(|(times, call)| {
-        Evidence::new(format!("{}, {}", call_text(call), counted(*times, "time")))
-    });
+    let evidence = kinds
+        .values()
+        .take(LISTED)
+        .map(|(times, call)| Evidence::new(format!("{}, {}", call_text(call), counted(*times, "time"))));
     let evidence: Vec<Evidence> = evidence.collect();
     let title = format!("{} failed, the first in {}", counted(count, "QNN call"), first.call);
     let mut finding = Finding::new("tap.failed-calls", FindingKind::Trust, Severity::Problem, title, evidence);
@@ -117,7 +125,8 @@ fn failed(process: &TappedProcess) -> Option<Finding> {
     if moved && !repaired {
         finding.suggestion = Some(Advice {
             action: "let the tap rewrite the device's option record: --repair device-config".to_owned(),
-            why: "the record moved between releases of the SDK: a program built for one fails on the other with 14001".to_owned(),
+            why: "the record moved between releases of the SDK: a program built for one fails on the other with 14001"
+                .to_owned(),
             effort: Effort::Setting,
             snippets: vec![format!("qnnscope tap --repair device-config -- {}", process.command())],
         });
@@ -150,7 +159,8 @@ fn refused(process: &TappedProcess) -> Option<Finding> {
 fn died(process: &TappedProcess) -> Option<Finding> {
     process.ended_us.filter(|_| !process.orderly)?;
     let text = match process.died_in.as_slice() {
-        [] => "it did not say that it ends: it crashed, was killed, became another program, or outlived the tap".to_owned(),
+        [] => "it did not say that it ends: it crashed, was killed, became another program, or outlived the tap"
+            .to_owned(),
         calls => format!("it ended within {}", calls.join(", ")),
     };
     let severity = if process.died_in.is_empty() { Severity::Info } else { Severity::Problem };

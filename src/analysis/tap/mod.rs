@@ -23,7 +23,10 @@ pub fn process_findings(store: &Store, process: &TappedProcess) -> Vec<Finding> 
 
 /// What is found in the way in which a program executes the graph of a run; nothing for other runs.
 pub(super) fn graph_findings(store: &Store, run: &Run) -> Vec<Finding> {
-    store.tapped().and_then(|tapped| tapped.of_run(run.id)).map_or_else(Vec::new, |(_, graph)| graph::findings(run, graph))
+    store
+        .tapped()
+        .and_then(|tapped| tapped.of_run(run.id))
+        .map_or_else(Vec::new, |(_, graph)| graph::findings(run, graph))
 }
 
 /// A part of 1 in words.

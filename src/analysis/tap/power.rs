@@ -61,7 +61,13 @@ impl Seen<'_> {
         if self.process.votes.iter().all(|vote| vote.action != "set") {
             let text = format!("{} without a vote", counted(self.process.timeline.executions, "execution"));
             let title = "no power vote: the NPU runs at the clocks that the system chooses";
-            return Some(self.finding("tap.no-vote", title, vec![text], ACTION, "wake-ups and clocks then cost each inference time"));
+            return Some(self.finding(
+                "tap.no-vote",
+                title,
+                vec![text],
+                ACTION,
+                "wake-ups and clocks then cost each inference time",
+            ));
         }
         let corner = ["core_target", "bus_target", "core_max", "bus_max"].into_iter().filter_map(|name| {
             let value = self.number(name)?;
@@ -75,7 +81,13 @@ impl Seen<'_> {
             return None;
         }
         let title = "the power vote is below burst";
-        Some(self.finding("tap.vote-below-burst", title, below, ACTION, "higher corners make the NPU's clocks higher, at the cost of power"))
+        Some(self.finding(
+            "tap.vote-below-burst",
+            title,
+            below,
+            ACTION,
+            "higher corners make the NPU's clocks higher, at the cost of power",
+        ))
     }
 
     fn dropped(&self) -> Option<Finding> {
@@ -83,11 +95,8 @@ impl Seen<'_> {
         if late < SEVERAL || late * PER < inferences {
             return None;
         }
-        let text = format!(
-            "{} after the first execution, in {}",
-            counted(late, "vote"),
-            counted(inferences, "inference")
-        );
+        let text =
+            format!("{} after the first execution, in {}", counted(late, "vote"), counted(inferences, "inference"));
         let mut evidence = vec![text];
         let gap = self.process.timeline.share().map(|share| share.program);
         evidence.extend(gap.map(|gap| format!("{:.0} % of the time passes between inferences", gap * 100.0)));

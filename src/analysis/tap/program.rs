@@ -22,9 +22,10 @@ pub fn program_findings(tapped: &Tapped) -> Vec<Finding> {
             Finding::new("tap.no-qnn", FindingKind::Trust, Severity::Problem, title, vec![Evidence::new(text)]);
         finding.suggestion = Some(Advice {
             action: "see which backend library the framework was told to open, and whether it is there".to_owned(),
-            why: "a framework that cannot open it runs on the processor without a word; one that opens it in a way that \
+            why:
+                "a framework that cannot open it runs on the processor without a word; one that opens it in a way that \
                   hides it from the tap needs --swap DIR"
-                .to_owned(),
+                    .to_owned(),
             effort: Effort::Setting,
             snippets: Vec::new(),
         });

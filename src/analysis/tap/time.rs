@@ -44,8 +44,12 @@ fn share(process: &TappedProcess) -> Option<Finding> {
     if severity == Severity::Warning {
         let per_inference_us = (timeline.span_ns() as f64 * share.program) / 1000.0 / timeline.inferences.max(1) as f64;
         finding.suggestion = Some(Advice {
-            action: "shorten the program's own work between inferences, or do it while the next one executes".to_owned(),
-            why: format!("a faster graph leaves the {} that an inference waits for the program", duration_text(per_inference_us)),
+            action: "shorten the program's own work between inferences, or do it while the next one executes"
+                .to_owned(),
+            why: format!(
+                "a faster graph leaves the {} that an inference waits for the program",
+                duration_text(per_inference_us)
+            ),
             effort: Effort::Code,
             snippets: Vec::new(),
         });
@@ -63,17 +67,18 @@ fn partitions(process: &TappedProcess) -> Option<Finding> {
         })
         .collect();
     let gap_us = timeline.between_ns() as f64 / 1000.0 / timeline.inferences as f64;
-    let title = format!(
-        "an inference is {each:.1} graphs, and {} of it passes between them",
-        duration_text(gap_us)
-    );
+    let title = format!("an inference is {each:.1} graphs, and {} of it passes between them", duration_text(gap_us));
     let evidence = gaps.iter().take(8).map(|(at, mean_us, count)| {
         let name = &process.graphs[*at].name;
         Evidence::new(format!("before graph {name}: {} in the mean of {count}", duration_text(*mean_us)))
     });
     let mut evidence: Vec<Evidence> = evidence.collect();
     if evidence.is_empty() {
-        evidence.push(Evidence::new(format!("{} in {}", timeline.executions, counted(timeline.inferences, "inference"))));
+        evidence.push(Evidence::new(format!(
+            "{} in {}",
+            timeline.executions,
+            counted(timeline.inferences, "inference")
+        )));
     }
     let heavy = timeline.share().is_some_and(|share| share.between_graphs >= 0.05);
     let severity = if heavy { Severity::Warning } else { Severity::Info };
@@ -100,7 +105,8 @@ fn loading(process: &TappedProcess) -> Option<Finding> {
     let mut calls: Vec<_> = process.calls.iter().filter(|(name, _)| !name.ends_with("Free")).collect();
     calls.sort_by_key(|(_, stats)| std::cmp::Reverse(stats.total_ns));
     let evidence = calls.iter().take(3).map(|(name, stats)| {
-        let text = format!("{name}: {} in {}", duration_text(stats.total_ns as f64 / 1000.0), counted(stats.count, "call"));
+        let text =
+            format!("{name}: {} in {}", duration_text(stats.total_ns as f64 / 1000.0), counted(stats.count, "call"));
         Evidence::new(text)
     });
     let evidence: Vec<Evidence> = evidence.collect();

@@ -72,9 +72,7 @@ impl Tapped {
 
     /// The process of a run, with the run's graph.
     pub fn of_run(&self, run: RunId) -> Option<(&TappedProcess, &TappedGraph)> {
-        self.processes
-            .iter()
-            .find_map(|process| Some((process, process.graphs.iter().find(|graph| graph.run == run)?)))
+        self.processes.iter().find_map(|process| Some((process, process.graphs.iter().find(|graph| graph.run == run)?)))
     }
 
     /// Executions of all processes.

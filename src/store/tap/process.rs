@@ -1,7 +1,7 @@
 //! One process of a tapped program.
 
 use super::MOST_SENTENCES;
-use super::timeline::{Timeline, Timed};
+use super::timeline::{Timed, Timeline};
 use crate::event::{BoundInput, GraphOrigin, RunId, TapSeen};
 use qnnscope_core::tap::{Call, Execution, Process, Provider, RefusedOp, Vote, execution_flags};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

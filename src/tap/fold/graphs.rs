@@ -1,6 +1,6 @@
 //! Backends, contexts and graphs of a process, from their making on.
 
-use super::start::{Start, StageTime};
+use super::start::{StageTime, Start};
 use crate::backends::Backend;
 use crate::backends::qnn::api::ProfileEvent;
 use crate::event::{GraphOrigin, Stage};
@@ -64,8 +64,7 @@ impl Graphs {
                 self.contexts.insert(context, call.clone());
             }
             ("graphCreate" | "graphRetrieve", _, Some(graph)) if ok => {
-                let origin =
-                    if call.call == "graphCreate" { GraphOrigin::Composed } else { GraphOrigin::Binary };
+                let origin = if call.call == "graphCreate" { GraphOrigin::Composed } else { GraphOrigin::Binary };
                 let around = ["backendCreate", "deviceCreate"].map(|made| self.made.get(&(call.provider, made)));
                 let context = call.context.and_then(|context| self.contexts.get(&context));
                 let around = around.into_iter().chain([context]).flatten().cloned().collect();
@@ -159,8 +158,8 @@ impl Graphs {
     pub fn graph(&self, graph: u32) -> Option<Arc<Graph>> {
         let known = self.graphs.get(&graph)?;
         let graph = known.graph.clone()?;
-        let whole = graph.ops.len() == known.op_count
-            && graph.ops.iter().enumerate().all(|(at, op)| op.index as usize == at);
+        let whole =
+            graph.ops.len() == known.op_count && graph.ops.iter().enumerate().all(|(at, op)| op.index as usize == at);
         Some(if whole { graph } else { Arc::new(Graph { ops: Vec::new(), ..(*graph).clone() }) })
     }
 

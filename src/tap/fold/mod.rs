@@ -210,6 +210,10 @@ impl Fold {
         let mut touched = Vec::new();
         for execution in &executions {
             self.last_ns = self.last_ns.max(execution.start_ns.saturating_add(execution.duration_ns));
+            // Only the first execution of a graph is announced, and its end is told here.
+            if self.in_flight.get(&execution.thread).is_some_and(|(call, _)| call.starts_with("graphExecute")) {
+                self.in_flight.remove(&execution.thread);
+            }
             let profiled = execution.flags & execution_flags::HOST_PROFILED != 0;
             let Some(run) = self.follow(execution.graph, profiled, out) else { continue };
             self.runs[run].executed(execution);
@@ -267,12 +271,8 @@ impl Fold {
                 let id = self.ids.next()?;
                 let mut run = Followed::new(id, graph, &start, profiled);
                 start::send(id, &start, out);
-                let followed = TapSeen::Followed {
-                    graph,
-                    name: start.name.clone(),
-                    origin: start.origin,
-                    context: start.context,
-                };
+                let followed =
+                    TapSeen::Followed { graph, name: start.name.clone(), origin: start.origin, context: start.context };
                 self.see(start.began_ns, Some(id), followed, out);
                 run.compose(start.began_ns / 1000, self.graphs.graph(graph), out);
                 for (call, events) in self.graphs.take_events(graph) {

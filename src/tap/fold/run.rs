@@ -183,8 +183,13 @@ impl Followed {
         }
         self.last_rss = Some(memory.rss);
         let inferences = self.sent.values().sum();
-        let sample =
-            MemorySample { mark: MemoryMark::Running, rss: memory.rss, rss_peak: memory.rss_peak, pss: None, inferences };
+        let sample = MemorySample {
+            mark: MemoryMark::Running,
+            rss: memory.rss,
+            rss_peak: memory.rss_peak,
+            pss: None,
+            inferences,
+        };
         self.push(t_us, Event::Memory(sample), out);
     }
 
@@ -224,8 +229,7 @@ impl Followed {
             return;
         }
         if let Some(rss) = self.last_rss {
-            let sample =
-                MemorySample { mark: MemoryMark::End, rss, rss_peak: None, pss: None, inferences: succeeded };
+            let sample = MemorySample { mark: MemoryMark::End, rss, rss_peak: None, pss: None, inferences: succeeded };
             self.push(t_us, Event::Memory(sample), out);
         }
         let status = if orderly { RunStatus::Ok } else { RunStatus::Stopped };
@@ -240,5 +244,9 @@ fn failure(stage: Stage, call: &str, value: u64) -> Failure {
     let symbol = row.map(|row| row.symbol.to_owned());
     let meaning = row.map_or_else(String::new, |row| format!(": {}", row.meaning));
     let name = symbol.clone().map_or_else(String::new, |symbol| format!(" ({symbol})"));
-    Failure { code: Some(code), symbol, ..Failure::new(stage, call, &format!("{call} failed with {code}{name}{meaning}")) }
+    Failure {
+        code: Some(code),
+        symbol,
+        ..Failure::new(stage, call, &format!("{call} failed with {code}{name}{meaning}"))
+    }
 }
