@@ -14,6 +14,8 @@ const AGAIN: u64 = 3;
 const PER: u64 = 10;
 /// The code with which a device whose options were laid out for another release cannot be made.
 const DEVICE_CONFIG: u64 = 14001;
+/// The answer of backends that have no such thing, such as devices of the CPU; programs ask all the same.
+const NOT_SUPPORTED: u64 = 1000;
 /// Codes, ops and calls that are listed.
 const LISTED: usize = 5;
 
@@ -67,7 +69,7 @@ fn not_executed(process: &TappedProcess) -> Option<Finding> {
     let names: Vec<&str> = process.providers.iter().map(|provider| provider.name.as_str()).collect();
     let title = format!("QNN was asked for ({}), and nothing was executed on it", names.join(", "));
     let mut evidence = Vec::new();
-    evidence.extend(process.failures.first().map(|call| Evidence::new(call_text(call))));
+    evidence.extend(process.failures.iter().find(|call| !is_answer(call)).map(|call| Evidence::new(call_text(call))));
     if process.refused > 0 {
         evidence.push(Evidence::new(format!("{} refused by the backend", counted(process.refused, "op"))));
     }
@@ -81,7 +83,7 @@ fn not_executed(process: &TappedProcess) -> Option<Finding> {
         evidence.push(Evidence::new(format!("calls that were seen: {seen}")));
     }
     // A compiler makes graphs and executes none of them.
-    let compiles = made > 0 && process.failures.is_empty();
+    let compiles = made > 0 && process.failures.iter().all(is_answer);
     let severity = if compiles { Severity::Info } else { Severity::Problem };
     let mut finding = Finding::new("tap.not-executed", FindingKind::Trust, severity, title, evidence);
     if !compiles {
@@ -106,11 +108,18 @@ fn call_text(call: &Call) -> String {
     format!("{} failed with {}{symbol}{meaning}", call.call, call.code & 0xffff)
 }
 
+/// True for a device that a backend does not have: an answer, and no failure.
+fn is_answer(call: &Call) -> bool {
+    call.call == "deviceCreate" && call.code & 0xffff == NOT_SUPPORTED
+}
+
 fn failed(process: &TappedProcess) -> Option<Finding> {
-    let count: u64 = process.calls.values().map(|stats| stats.failed).sum();
-    let first = process.failures.first()?;
+    let failures = || process.failures.iter().filter(|call| !is_answer(call));
+    let answers = process.failures.iter().filter(|call| is_answer(call)).count() as u64;
+    let count = process.calls.values().map(|stats| stats.failed).sum::<u64>().saturating_sub(answers);
+    let first = failures().next()?;
     let mut kinds: BTreeMap<(&str, u64), (u64, &Call)> = BTreeMap::new();
-    for call in &process.failures {
+    for call in failures() {
         kinds.entry((call.call.as_str(), call.code & 0xffff)).or_insert((0, call)).0 += 1;
     }
     let evidence = kinds

@@ -7,11 +7,13 @@ use super::{signal_text, symbol};
 use crate::analysis::tap::{process_findings, program_findings};
 use crate::event::GraphOrigin;
 use crate::store::{OpStats, Store, Tapped, TappedGraph, TappedProcess};
-use crate::text::{bytes_text, count_text, duration_text, paragraph};
+use crate::text::{bytes_text, count_text, duration_text, paragraph, titled};
 use std::fmt::Write;
 
 /// Refused ops, votes and failures that are listed of a process.
 const LISTED: usize = 8;
+/// Width of its lines.
+const WIDTH: usize = 96;
 
 /// The report.
 pub fn tap_text(store: &Store) -> String {
@@ -42,7 +44,7 @@ pub fn tap_text(store: &Store) -> String {
 
 fn program(out: &mut String, tapped: &Tapped) {
     let command = if tapped.command.is_empty() { "started elsewhere".to_owned() } else { tapped.command.join(" ") };
-    paragraph(out, &format!("program    {command}"), 11, 0);
+    titled(out, "program    ", &command, WIDTH);
     let end = match tapped.ended {
         Some((_, _, Some(signal))) => format!("ended by {}", signal_text(signal)),
         Some((_, Some(status), None)) => format!("exit status {status}"),
@@ -115,7 +117,7 @@ fn of_process(out: &mut String, process: &TappedProcess) {
         );
     }
     for note in &process.notes {
-        paragraph(out, &format!("note       {note}"), 11, 0);
+        titled(out, "note       ", note, WIDTH);
     }
 }
 
@@ -143,15 +145,15 @@ fn calls(out: &mut String, process: &TappedProcess) {
     for call in process.failures.iter().take(LISTED) {
         let name = symbol(call).map_or_else(String::new, |symbol| format!(" {symbol}"));
         let message = call.message.as_ref().map_or_else(String::new, |message| format!(": {message}"));
-        paragraph(out, &format!("failed     {} {}{name}{message}", call.call, call.code & 0xffff), 11, 0);
+        titled(out, "failed     ", &format!("{} {}{name}{message}", call.call, call.code & 0xffff), WIDTH);
     }
 }
 
 fn refusals(out: &mut String, process: &TappedProcess) {
     for refusal in process.refusals.iter().take(LISTED) {
         let reason = refusal.reasons.first().map_or_else(String::new, |reason| format!(": {reason}"));
-        let text = format!("refused    {} `{}` {}{reason}", refusal.op.op_type, refusal.op.name, refusal.code);
-        paragraph(out, &text, 11, 0);
+        let text = format!("{} `{}` {}{reason}", refusal.op.op_type, refusal.op.name, refusal.code);
+        titled(out, "refused    ", &text, WIDTH);
     }
     let more = process.refused.saturating_sub(LISTED as u64);
     if more > 0 {
@@ -166,7 +168,7 @@ fn votes(out: &mut String, process: &TappedProcess) {
     let values: Vec<String> = process.voted.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let changes = count(process.vote_count, "vote", "votes");
     let last = if values.is_empty() { "none is left".to_owned() } else { values.join(", ") };
-    paragraph(out, &format!("power      {changes}; {last}"), 11, 0);
+    titled(out, "power      ", &format!("{changes}; {last}"), WIDTH);
 }
 
 fn of_graph(out: &mut String, process: &TappedProcess, at: usize, graph: &TappedGraph) {

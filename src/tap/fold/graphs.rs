@@ -70,6 +70,10 @@ impl Graphs {
                 let around = around.into_iter().chain([context]).flatten().cloned().collect();
                 let library = self.providers.get(&call.provider).cloned();
                 let Some(known) = self.entry(graph) else { return };
+                // A graph that was composed may be asked for by its name afterwards.
+                if known.origin == Some(GraphOrigin::Composed) && origin == GraphOrigin::Binary {
+                    return;
+                }
                 known.name = call.name.clone().or(known.name.take());
                 known.provider = Some(call.provider);
                 known.library = library;
