@@ -7,6 +7,7 @@ use super::arena::Arena;
 use super::detail::{self, Borrowed};
 use super::graphs::{GRAPHS, Slot};
 use super::process::{REGISTRY, Tap, current};
+use super::settings::DetailEvery;
 use super::{guard, providers, system};
 use crate::api::{describe, records};
 use crate::sys::{self, Handle};
@@ -98,7 +99,10 @@ pub(super) fn before(
     }
     going.arena = tap.free_arenas.pop();
     if going.arena.is_none() {
-        tap.lost_details.fetch_add(1, Ordering::Relaxed);
+        // Where nobody said which executions, the next one does as well.
+        if tap.settings.detail != DetailEvery::Auto {
+            tap.lost_details.fetch_add(1, Ordering::Relaxed);
+        }
     } else if profile.is_null() && slot.backend() != 0 {
         going.ours = detail::borrow(provider, slot.backend());
         if going.ours.is_some() {
@@ -122,7 +126,7 @@ pub(super) fn after(going: Going, profile: Handle, end_ns: u64, code: u64) {
     let duration_ns = end_ns.saturating_sub(start_ns);
     let graph = slot.map_or(u32::MAX, Slot::id);
     let thread = system::thread_id();
-    if tap.executions.push(Execution { graph, thread, start_ns, duration_ns, code, flags }).is_err() {
+    if !tap.executions.push(&Execution { graph, thread, start_ns, duration_ns, code, flags }) {
         tap.lost_executions.fetch_add(1, Ordering::Relaxed);
     }
     let Some(slot) = slot else { return };

@@ -23,6 +23,7 @@ mod options;
 mod power;
 mod process;
 mod providers;
+mod ring;
 mod settings;
 mod system;
 mod writer;

@@ -4,19 +4,18 @@
 
 use super::arena::Arena;
 use super::fork::{self, Shared};
-use super::settings::Settings;
+use super::ring::Ring;
+use super::settings::{Settings, SinkPath};
 use super::writer::Writer;
 use super::{connection::Connection, graphs::GRAPHS, system};
 use crate::api::Recorder;
 use crossbeam_queue::ArrayQueue;
 use qnnscope_core::event::clean_text;
-use qnnscope_core::tap::{Call, Execution, Process, TAP_PROTOCOL, TapMessage};
+use qnnscope_core::tap::{Call, Process, TAP_PROTOCOL, TapMessage};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Executions that wait for the writer; it comes by every few milliseconds.
-const QUEUED: usize = 16_384;
 /// Executions whose events wait for the writer.
 const ARENAS: usize = 4;
 
@@ -24,7 +23,7 @@ const ARENAS: usize = 4;
 pub(super) struct Tap {
     pub settings: Settings,
     pub writer: Writer,
-    pub executions: ArrayQueue<Execution>,
+    pub executions: Ring,
     pub lost_executions: AtomicU64,
     pub lost_details: AtomicU64,
     pub free_arenas: ArrayQueue<Box<Arena>>,
@@ -170,6 +169,11 @@ fn make() -> Option<Tap> {
     fork::watch();
     let settings = Settings::read(|name| std::env::var(name).ok())?;
     let connection = Connection::open(&settings.sink).ok()?;
+    let folder = match &settings.sink {
+        SinkPath::Socket(path) => path.parent(),
+        SinkPath::Folder(path) => Some(path.as_path()),
+    };
+    let executions = Ring::new(folder, &format!("{}.{}.ring", std::process::id(), system::now_ns()))?;
     let free_arenas = ArrayQueue::new(ARENAS);
     for _ in 0..ARENAS {
         let _ = free_arenas.push(Arena::new());
@@ -177,14 +181,15 @@ fn make() -> Option<Tap> {
     let tap = Tap {
         writer: Writer::new(connection),
         settings,
-        executions: ArrayQueue::new(QUEUED),
+        executions,
         lost_executions: AtomicU64::new(0),
         lost_details: AtomicU64::new(0),
         free_arenas,
         full_arenas: ArrayQueue::new(ARENAS),
         recorder: Recorder::default(),
     };
-    tap.writer.say_now(&TapMessage::Hello(describe(IS_FORK.load(Ordering::Relaxed))));
+    let ring = tap.executions.path().map(|path| path.to_string_lossy().into_owned());
+    tap.writer.say_now(&TapMessage::Hello(Process { ring, ..describe(IS_FORK.load(Ordering::Relaxed)) }));
     Some(tap)
 }
 
@@ -225,6 +230,7 @@ fn describe(forked: bool) -> Process {
         arch: std::env::consts::ARCH.to_owned(),
         t_ns: system::now_ns(),
         epoch_us: system::epoch_us(),
+        ring: None,
     }
 }
 
@@ -238,7 +244,7 @@ pub fn loaded() {
         let line = serde_json::to_vec(&TapMessage::Loaded(describe(false)));
         let mut line = line.unwrap_or_default();
         line.push(b'\n');
-        if let super::settings::SinkPath::Folder(folder) = &settings.sink {
+        if let SinkPath::Folder(folder) = &settings.sink {
             use std::io::Write;
             let file = std::fs::OpenOptions::new().append(true).create(true).open(folder.join("loaded"));
             let _ = file.and_then(|mut file| file.write_all(&line));

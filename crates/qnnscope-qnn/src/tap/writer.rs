@@ -3,7 +3,7 @@
 use super::connection::{Connection, Wrote};
 use super::process::Tap;
 use super::system;
-use qnnscope_core::tap::{Execution, TapMessage};
+use qnnscope_core::tap::TapMessage;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -99,6 +99,7 @@ impl Writer {
                 let mut connection = held(&self.connection);
                 self.gather(tap);
                 self.empty(&mut connection, Duration::from_millis(50));
+                self.pass_executions(tap, &mut connection, Duration::from_millis(50));
                 connection.is_none()
             };
             if gone && !self.reopen(tap) {
@@ -123,19 +124,8 @@ impl Writer {
         true
     }
 
-    /// Makes messages of what the executing threads left.
+    /// Makes messages of what the executing threads left, executions excepted.
     fn gather(&self, tap: &Tap) {
-        loop {
-            let batch: Vec<Execution> = std::iter::from_fn(|| tap.executions.pop()).take(BATCH).collect();
-            if batch.is_empty() {
-                break;
-            }
-            let is_full = batch.len() == BATCH;
-            self.say(&TapMessage::Executions(batch));
-            if !is_full {
-                break;
-            }
-        }
         while let Some(mut arena) = tap.full_arenas.pop() {
             self.say(&TapMessage::Detail(Box::new(arena.detail())));
             arena.clear();
@@ -147,6 +137,29 @@ impl Writer {
             let count = count.swap(0, Ordering::Relaxed);
             if count > 0 {
                 self.say(&TapMessage::Lost { what: what.to_owned(), count });
+            }
+        }
+    }
+
+    /// Passes executions on. They leave the ring once the reader has them: should the process be killed before that, they are
+    /// in its file.
+    fn pass_executions(&self, tap: &Tap, connection: &mut Option<Connection>, patience: Duration) {
+        let until = Instant::now() + patience;
+        // What the executions are of comes first.
+        while held(&self.waiting).lines.is_empty() {
+            let Some(open) = connection else { return };
+            let batch = tap.executions.oldest(BATCH);
+            let count = batch.len();
+            if count == 0 {
+                return;
+            }
+            match open.write(&line(&TapMessage::Executions(batch)), until.saturating_duration_since(Instant::now())) {
+                Wrote::All => tap.executions.done(count),
+                Wrote::Busy => return,
+                Wrote::Gone => {
+                    *connection = None;
+                    return;
+                }
             }
         }
     }
@@ -179,9 +192,17 @@ impl Writer {
         let until = Instant::now() + LAST_WORDS;
         while Instant::now() < until {
             if let Ok(mut connection) = self.connection.try_lock() {
+                let left = || until.saturating_duration_since(Instant::now());
+                self.gather(tap);
+                self.empty(&mut connection, left());
+                self.pass_executions(tap, &mut connection, left());
                 self.gather(tap);
                 self.say(&TapMessage::Bye { t_ns: system::now_ns() });
-                self.empty(&mut connection, until.saturating_duration_since(Instant::now()));
+                self.empty(&mut connection, left());
+                // Kept for the reader where it did not take everything.
+                if let Some(ring) = tap.executions.path().filter(|_| tap.executions.oldest(1).is_empty()) {
+                    let _ = std::fs::remove_file(ring);
+                }
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
