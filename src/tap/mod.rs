@@ -13,4 +13,4 @@ mod server;
 
 pub use fold::{Fold, Out, RunIds};
 pub use program::{Ended, Output, Program, ProgramError, Variables, send};
-pub use server::{Listener, ServeError, Server, Told};
+pub use server::{Listener, ServeError, Server, Told, replay};

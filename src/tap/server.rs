@@ -3,10 +3,10 @@
 use super::fold::{Fold, Out, RunIds};
 use super::line::{self, Line, Lines};
 use crate::event::{Event, LogLevel, LogLine, LogSource, TapRecord, TapSeen, now_us};
-use crate::files::private_folder;
+use crate::files::{private_folder, read_at_most};
 use crate::probes::process::memory;
 use crate::session::Source;
-use qnnscope_core::tap::{Process, TAP_PROTOCOL, TapMessage};
+use qnnscope_core::tap::{Execution, Process, RING_MAGIC, TAP_PROTOCOL, TapMessage, unread};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,6 +23,8 @@ use tokio::task::JoinSet;
 const MEMORY: Duration = Duration::from_millis(250);
 /// Bytes that are read at once.
 const PIECE: usize = 64 << 10;
+/// Largest ring file that is read.
+const LARGEST_RING: u64 = 64 << 20;
 /// How long what was sent before the end of the program may take to arrive.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -231,6 +233,8 @@ struct Feed {
     shared: Arc<Shared>,
     lines: Lines,
     fold: Option<(u32, Arc<Mutex<Fold>>)>,
+    /// Where executions are that did not get out of a process that was killed.
+    ring: Option<PathBuf>,
     damaged: u64,
     unknown: u64,
     early: u64,
@@ -238,7 +242,7 @@ struct Feed {
 
 impl Feed {
     fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, lines: Lines::default(), fold: None, damaged: 0, unknown: 0, early: 0 }
+        Self { shared, lines: Lines::default(), fold: None, ring: None, damaged: 0, unknown: 0, early: 0 }
     }
 
     /// Takes bytes in; false if nothing after them can be understood.
@@ -278,6 +282,7 @@ impl Feed {
                 return self.shared.say(seen).await;
             }
             (TapMessage::Hello(process), None) => {
+                self.ring = process.ring.as_ref().map(PathBuf::from);
                 let fold = self.shared.greet(process);
                 fold.lock().unwrap_or_else(PoisonError::into_inner).take(message.clone(), &mut out);
                 self.fold = Some((process.pid, fold));
@@ -295,6 +300,12 @@ impl Feed {
         match self.fold.take() {
             Some((pid, fold)) => {
                 let mut locked = fold.lock().unwrap_or_else(PoisonError::into_inner);
+                if !locked.is_orderly() {
+                    let left = self.ring.as_deref().map(left).unwrap_or_default();
+                    if !left.is_empty() {
+                        locked.take(TapMessage::Executions(left), &mut out);
+                    }
+                }
                 for (count, reason) in [
                     (self.damaged, "they could not be read"),
                     (self.unknown, "a newer tap sent them"),
@@ -323,4 +334,38 @@ impl Feed {
         }
         self.shared.send(out).await;
     }
+}
+
+/// The executions in the ring file of a process that ended without a word; the file goes. A process may name any file: what is
+/// no ring of ours stays as it is.
+fn left(path: &Path) -> Vec<Execution> {
+    let is_plain = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
+    if !is_plain || path.extension().is_none_or(|ending| ending != "ring") {
+        return Vec::new();
+    }
+    let Ok(bytes) = read_at_most(path, LARGEST_RING) else { return Vec::new() };
+    if !bytes.starts_with(&RING_MAGIC.to_ne_bytes()) {
+        return Vec::new();
+    }
+    let _ = std::fs::remove_file(path);
+    unread(&bytes)
+}
+
+/// Everything that is made of the words of one process, without a socket: for fuzzing.
+pub fn replay(bytes: &[u8]) -> crate::store::Store {
+    let mut fold = Fold::new(0, "local", RunIds::default(), None);
+    let (mut lines, mut out) = (Lines::default(), Vec::new());
+    for piece in bytes.chunks(1 + bytes.len() / 3) {
+        lines.push(piece, |line| {
+            if let Line::Message(message) = line::read(line) {
+                fold.take(*message, &mut out);
+            }
+        });
+    }
+    fold.end(&mut out);
+    let mut store = crate::store::Store::new();
+    for (seq, Out { t_us, run, event }) in (0..).zip(out) {
+        store.apply(&crate::event::Record { seq, t_us, run, event });
+    }
+    store
 }

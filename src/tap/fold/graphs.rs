@@ -6,11 +6,13 @@ use crate::backends::qnn::api::ProfileEvent;
 use crate::event::{GraphOrigin, Stage};
 use crate::models::{Graph, Op, Tensor};
 use qnnscope_core::tap::{Call, FlatEvent, Provider};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Most graphs, contexts and providers that are kept in mind; a program that makes more without freeing any is not followed further.
 const MOST: usize = 65_536;
+/// Graphs that are kept in mind after their end.
+const MOST_FREED: usize = 1024;
 /// Deepest tree of events.
 const MOST_DEPTH: u32 = 16;
 
@@ -29,6 +31,7 @@ pub(super) struct Known {
     op_count: usize,
     graph: Option<Arc<Graph>>,
     events: Vec<(String, Vec<ProfileEvent>)>,
+    freed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -38,6 +41,8 @@ pub(super) struct Graphs {
     made: HashMap<(u32, &'static str), Call>,
     contexts: HashMap<u32, Call>,
     graphs: HashMap<u32, Known>,
+    /// Graphs that are gone, oldest first.
+    freed: VecDeque<u32>,
 }
 
 impl Graphs {
@@ -55,11 +60,9 @@ impl Graphs {
             ("deviceCreate", ..) if ok => drop(self.made.insert((call.provider, "deviceCreate"), call.clone())),
             ("contextFree", Some(context), _) => {
                 self.contexts.remove(&context);
-                self.graphs.retain(|_, known| known.context != Some(context));
+                self.free(|known| known.context == Some(context));
             }
-            ("backendFree", ..) => {
-                self.graphs.retain(|_, known| known.provider != Some(call.provider));
-            }
+            ("backendFree", ..) => self.free(|known| known.provider == Some(call.provider)),
             (name, Some(context), None) if ok && name.starts_with("contextCreate") && self.contexts.len() < MOST => {
                 self.contexts.insert(context, call.clone());
             }
@@ -91,6 +94,18 @@ impl Graphs {
                 self.fill_library(graph);
             }
             _ => {}
+        }
+    }
+
+    /// Graphs are gone. Their last executions may still be on their way, so they are forgotten later.
+    fn free(&mut self, is_gone: impl Fn(&Known) -> bool) {
+        for (id, known) in self.graphs.iter_mut().filter(|(_, known)| !known.freed && is_gone(known)) {
+            known.freed = true;
+            self.freed.push_back(*id);
+        }
+        while self.freed.len() > MOST_FREED {
+            let gone = self.freed.pop_front();
+            gone.and_then(|gone| self.graphs.remove(&gone));
         }
     }
 
@@ -139,12 +154,12 @@ impl Graphs {
         self.graphs.get_mut(&graph).map(|known| std::mem::take(&mut known.events)).unwrap_or_default()
     }
 
-    pub fn knows(&self, graph: u32) -> bool {
-        self.graphs.get(&graph).is_some_and(|known| known.library.is_some())
+    pub fn is_composed(&self, graph: u32) -> bool {
+        self.graphs.get(&graph).is_some_and(|known| known.library.is_some() && known.graph.is_some())
     }
 
     pub fn is_alive(&self, graph: u32) -> bool {
-        self.graphs.contains_key(&graph)
+        self.graphs.get(&graph).is_some_and(|known| !known.freed)
     }
 
     /// What a fork has of a graph.

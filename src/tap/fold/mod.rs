@@ -156,6 +156,11 @@ impl Fold {
         self.see(self.last_ns, None, TapSeen::ProcessEnded { orderly: self.orderly, during }, out);
     }
 
+    /// True if it said that it ends.
+    pub fn is_orderly(&self) -> bool {
+        self.orderly
+    }
+
     /// Memory of the process now: that of every run in it that goes on.
     pub fn memory(&mut self, t_us: u64, memory: ProcessMemory, out: &mut Vec<Out>) {
         for run in &mut self.runs {
@@ -252,9 +257,11 @@ impl Fold {
         if let Some(&run) = self.run_of.get(&graph) {
             return Some(run);
         }
-        if !self.graphs.knows(graph) {
-            let parent = self.parent.clone()?;
-            let known = parent.lock().unwrap_or_else(PoisonError::into_inner).graphs.lend(graph)?;
+        // A fork names the graphs that it goes on with; what they are made of, its parent told.
+        if !self.graphs.is_composed(graph)
+            && let Some(parent) = &self.parent
+            && let Some(known) = parent.lock().unwrap_or_else(PoisonError::into_inner).graphs.lend(graph)
+        {
             self.graphs.inherit(graph, known);
         }
         let start = self.graphs.start(graph, &self.arch, &self.device, profiled)?;

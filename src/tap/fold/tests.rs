@@ -18,6 +18,7 @@ fn process(pid: u32) -> Process {
         arch: "x86_64".into(),
         t_ns: 0,
         epoch_us: 0,
+        ring: None,
     }
 }
 
