@@ -293,7 +293,7 @@ fn a_folder_takes_a_file_of_each_process() {
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();
-    let taps = names.iter().filter(|name| name.ends_with(".tap")).count();
+    let taps = names.iter().filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "tap")).count();
     assert_eq!((taps, names.len()), (2, 3), "{names:?}");
     assert!(names.contains(&"loaded".to_owned()));
     let loaded = std::fs::read_to_string(folder.path().join("loaded")).unwrap();
