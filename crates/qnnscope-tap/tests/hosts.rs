@@ -7,41 +7,16 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use qnnscope_core::tap::{Execution, TapMessage, execution_flags, unread};
+mod support;
+
+use qnnscope_core::tap::{TapMessage, execution_flags};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Arc, LazyLock, Mutex};
-use std::time::{Duration, Instant};
-
-fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// The library, where cargo builds it.
-fn tap_library() -> PathBuf {
-    let deps = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let library = deps.join("libqnnscope_tap.so");
-    assert!(library.exists(), "{} is missing: `cargo build -p qnnscope-tap` makes it", library.display());
-    library
-}
-
-/// Folder of a runtime that `./test.sh` installs.
-fn runtime(version: &str) -> PathBuf {
-    let root = std::env::var_os("QNNSCOPE_TEST_RUNTIMES")
-        .map_or_else(|| workspace().join("target/test-runtimes"), PathBuf::from);
-    let found = std::fs::read_dir(root.join("runtimes")).ok().and_then(|folders| {
-        folders.flatten().map(|folder| folder.path()).find(|path| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&format!("{version}-")))
-        })
-    });
-    found.unwrap_or_else(|| {
-        panic!("runtime {version} is not below {}: run ./test.sh, which installs it", root.display())
-    })
-}
+use std::sync::LazyLock;
+use support::{Run, Told, runtime, serve, tap_library, tapped, workspace};
 
 fn built(source: &str, output: &str, options: &[&str]) -> PathBuf {
     let source = workspace().join("tests/support").join(source);
@@ -54,117 +29,6 @@ fn built(source: &str, output: &str, options: &[&str]) -> PathBuf {
 static HOST: LazyLock<PathBuf> = LazyLock::new(|| built("tap_host.c", "tap_host", &["-ldl", "-lpthread"]));
 static FAKE: LazyLock<PathBuf> =
     LazyLock::new(|| built("tap_backend.c", "libtap_backend.so", &["-shared", "-fPIC", "-lpthread"]));
-
-/// What one run told, by connection.
-#[derive(Default)]
-struct Told {
-    connections: Vec<Vec<TapMessage>>,
-}
-
-impl Told {
-    fn all(&self) -> impl Iterator<Item = &TapMessage> {
-        self.connections.iter().flatten()
-    }
-
-    fn executions(&self) -> Vec<Execution> {
-        let some = |message: &TapMessage| match message {
-            TapMessage::Executions(some) => some.clone(),
-            _ => Vec::new(),
-        };
-        self.all().flat_map(some).collect()
-    }
-
-    /// Calls that ended, by name.
-    fn calls(&self) -> BTreeMap<String, usize> {
-        let mut calls = BTreeMap::new();
-        for message in self.all() {
-            if let TapMessage::Ended(call) = message {
-                *calls.entry(call.call.clone()).or_default() += 1;
-            }
-        }
-        calls
-    }
-
-    fn count(&self, is: impl Fn(&TapMessage) -> bool) -> usize {
-        self.all().filter(|message| is(message)).count()
-    }
-
-    fn lost(&self) -> Vec<&TapMessage> {
-        self.all().filter(|message| matches!(message, TapMessage::Lost { .. })).collect()
-    }
-}
-
-struct Run {
-    output: Output,
-    told: Told,
-}
-
-impl Run {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.output.stdout).into_owned()
-    }
-}
-
-/// Reads until a connection ends, then what its process left in its ring file.
-fn serve(stream: std::os::unix::net::UnixStream) -> Vec<TapMessage> {
-    let mut messages = Vec::new();
-    let mut ring = None;
-    for line in BufReader::new(stream).lines().map_while(Result::ok) {
-        // The last line of a killed process may be half a line.
-        let Ok(message) = serde_json::from_str(&line) else { break };
-        if let TapMessage::Hello(process) = &message {
-            ring = process.ring.clone().or(ring);
-        }
-        messages.push(message);
-    }
-    if let Some(bytes) = ring.and_then(|ring| std::fs::read(ring).ok()) {
-        messages.push(TapMessage::Executions(unread(&bytes)));
-    }
-    messages
-}
-
-/// Runs a program with the tap in it.
-fn tapped(mut command: Command, variables: &[(&str, &str)]) -> Run {
-    let folder = tempfile::tempdir().unwrap();
-    let socket = folder.path().join("tap");
-    let listener = UnixListener::bind(&socket).unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let connections = Arc::new(Mutex::new(Vec::new()));
-    let ended = Arc::new(Mutex::new(None));
-    let server = {
-        let (connections, ended) = (connections.clone(), ended.clone());
-        std::thread::spawn(move || {
-            let mut readers = Vec::new();
-            loop {
-                match listener.accept() {
-                    Ok((stream, _)) => {
-                        stream.set_nonblocking(false).unwrap();
-                        let connections: Arc<Mutex<Vec<Vec<TapMessage>>>> = connections.clone();
-                        readers.push(std::thread::spawn(move || connections.lock().unwrap().push(serve(stream))));
-                    }
-                    Err(_)
-                        if ended
-                            .lock()
-                            .unwrap()
-                            .is_some_and(|at: Instant| at.elapsed() > Duration::from_millis(50)) =>
-                    {
-                        break;
-                    }
-                    Err(_) => std::thread::sleep(Duration::from_millis(2)),
-                }
-            }
-            readers.into_iter().for_each(|reader| reader.join().unwrap());
-        })
-    };
-    command.env("QNNSCOPE_TAP", format!("unix:{}", socket.display())).envs(variables.iter().copied());
-    let output = command.output().unwrap();
-    *ended.lock().unwrap() = Some(Instant::now());
-    server.join().unwrap();
-    let connections = std::mem::take(&mut *connections.lock().unwrap());
-    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
-    assert!(left.len() <= 3, "sockets and rings of killed processes only: {left:?}");
-    Run { output, told: Told { connections } }
-}
 
 fn host(backend: &Path, mode: &str, count: u32) -> Command {
     let mut command = Command::new(&*HOST);
@@ -429,7 +293,7 @@ fn a_folder_takes_a_file_of_each_process() {
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     names.sort();
-    let taps = names.iter().filter(|name| name.ends_with(".tap")).count();
+    let taps = names.iter().filter(|name| Path::new(name).extension().is_some_and(|ending| ending == "tap")).count();
     assert_eq!((taps, names.len()), (2, 3), "{names:?}");
     assert!(names.contains(&"loaded".to_owned()));
     let loaded = std::fs::read_to_string(folder.path().join("loaded")).unwrap();

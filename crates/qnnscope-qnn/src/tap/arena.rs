@@ -29,9 +29,9 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    pub fn new() -> Box<Self> {
+    pub fn new() -> Self {
         let bytes = vec![0; BYTES].into_boxed_slice();
-        Box::new(Self {
+        Self {
             graph: 0,
             thread: 0,
             start_ns: 0,
@@ -42,7 +42,7 @@ impl Arena {
             cut: 0,
             used: 0,
             bytes,
-        })
+        }
     }
 
     pub fn clear(&mut self) {

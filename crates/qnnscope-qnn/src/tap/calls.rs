@@ -4,7 +4,7 @@
 
 use super::process::{Context, REGISTRY, Tap, current};
 use super::{compose, detail, execute, guard, logs, notify, options, power, providers, system};
-use crate::api::{ContextKey, GraphKey, text};
+use crate::api::{ContextKey, FunctionTable, GraphKey, text};
 use crate::sys::slots::core as slots;
 use crate::sys::{self, Handle};
 use qnnscope_core::tap::{Call, TapMessage};
@@ -16,17 +16,19 @@ pub(super) const NOT_SUPPORTED: u64 = 1000;
 /// Ops in one message of a composed graph.
 const OPS: usize = 100;
 
+/// Functions by slot.
+type Entries = Vec<(usize, *const c_void)>;
+
 /// The entries of ours for a provider, by slot.
-pub(super) fn entries(provider: usize) -> Vec<(usize, *const c_void)> {
+pub(super) fn entries(provider: usize) -> Entries {
     macro_rules! numbered {
         ($($number:literal)*) => { [$(entries_of::<$number>),*] };
     }
-    const MAKE: [fn() -> Vec<(usize, *const c_void)>; providers::MOST] =
-        numbered!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    const MAKE: [fn() -> Entries; providers::MOST] = numbered!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
     MAKE.get(provider).map_or_else(Vec::new, |make| make())
 }
 
-fn entries_of<const P: usize>() -> Vec<(usize, *const c_void)> {
+fn entries_of<const P: usize>() -> Entries {
     vec![
         (slots::BACKEND_CREATE, backend_create::<P> as *const c_void),
         (slots::BACKEND_VALIDATE_OP_CONFIG, compose::validate_op::<P> as *const c_void),
@@ -108,7 +110,7 @@ unsafe fn made(code: u64, out: *mut Handle) -> Option<Handle> {
 }
 
 fn backend_id(provider: usize) -> u32 {
-    providers::table(provider).map_or(0, |table| table.backend_id())
+    providers::table(provider).map_or(0, FunctionTable::backend_id)
 }
 
 unsafe extern "C" fn backend_create<const P: usize>(
@@ -255,7 +257,6 @@ unsafe extern "C" fn context_from_binary<const P: usize>(
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "QNN's signature")]
 unsafe extern "C" fn context_from_binary_with_signal<const P: usize>(
     backend: Handle,
     device: Handle,
@@ -277,7 +278,6 @@ unsafe extern "C" fn context_from_binary_with_signal<const P: usize>(
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "QNN's signature")]
 unsafe extern "C" fn context_from_binary_with_callback<const P: usize>(
     backend: Handle,
     device: Handle,

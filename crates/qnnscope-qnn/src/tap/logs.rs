@@ -48,15 +48,16 @@ fn wanted() -> u32 {
 
 /// A `va_list` as the C library's functions take it: a pointer to this on x86_64 and aarch64.
 type Arguments = [u64; 4];
+/// Its size: three words on x86_64, four on aarch64.
+const ARGUMENTS_BYTES: usize = if cfg!(target_arch = "aarch64") { 32 } else { 24 };
 
 unsafe extern "C" fn line<const I: usize>(format: *const c_char, level: u32, stamp: u64, arguments: *mut c_void) {
     let logger = &LOGGERS[I];
-    // The list is used up by whoever reads it first. 24 bytes on x86_64, 32 on aarch64.
-    const LIST: usize = if cfg!(target_arch = "aarch64") { 32 } else { 24 };
+    // The list is used up by whoever reads it first.
     let mut copy: Arguments = [0; 4];
     if !arguments.is_null() {
         // SAFETY: a va_list has that many bytes, and may be copied so on these targets.
-        unsafe { std::ptr::copy_nonoverlapping(arguments.cast::<u8>(), (&raw mut copy).cast::<u8>(), LIST) };
+        unsafe { std::ptr::copy_nonoverlapping(arguments.cast::<u8>(), (&raw mut copy).cast::<u8>(), ARGUMENTS_BYTES) };
     }
     let theirs = logger.level.load(Ordering::Relaxed);
     if level <= theirs {

@@ -160,7 +160,7 @@ unsafe fn providers_of(number: usize, list: *mut *const *const c_void, count: *m
 pub unsafe fn get_providers(list: *mut *const *const c_void, count: *mut u32) -> u64 {
     static FOUND: OnceLock<Option<usize>> = OnceLock::new();
     let real =
-        *FOUND.get_or_init(|| std::panic::catch_unwind(|| stood_in_for().map(|real| real.addr())).ok().flatten());
+        *FOUND.get_or_init(|| std::panic::catch_unwind(|| stood_in_for().map(<*mut c_void>::addr)).ok().flatten());
     let Some(real) = real else { return NOT_SUPPORTED };
     let real = std::ptr::with_exposed_provenance_mut::<c_void>(real);
     if let Some(Some(ours)) = guard(|| bound(real)) {

@@ -33,7 +33,6 @@ unsafe impl Sync for Pending {}
 /// More at once than any queue of a backend is deep; beyond, executions are not timed.
 static PENDING: [Pending; 256] = [const { Pending { state: AtomicU32::new(FREE), inner: UnsafeCell::new(None) } }; 256];
 
-#[expect(clippy::too_many_arguments, reason = "QNN's signature")]
 pub(super) unsafe extern "C" fn graph_execute_async<const P: usize>(
     graph: Handle,
     inputs: *const sys::Tensor,

@@ -214,8 +214,7 @@ pub(super) unsafe fn of_device(
             };
             let value = match (words[0], old_layout) {
                 (0, true) => json!(words[1]),
-                (0, false) => json!(words[2]),
-                (1, true) => json!(words[2]),
+                (0, false) | (1, true) => json!(words[2]),
                 (1, false) => json!(value::<u32>(custom.wrapping_add(12))),
                 _ => Value::Null,
             };

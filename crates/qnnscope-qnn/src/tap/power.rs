@@ -78,10 +78,10 @@ fn real(provider: usize) -> Option<sys::PerfInfrastructure> {
     unsafe { record.as_ref() }.map(|record| record.perf)
 }
 
-unsafe extern "C" fn create<const P: usize>(device: u32, core: u32, id: *mut u32) -> u64 {
+unsafe extern "C" fn create<const P: usize>(device: u32, part: u32, id: *mut u32) -> u64 {
     let Some(real) = real(P).and_then(|perf| perf.create_power_config_id) else { return NOT_SUPPORTED };
     // SAFETY: forwards the caller's arguments.
-    let code = unsafe { real(device, core, id) };
+    let code = unsafe { real(device, part, id) };
     // SAFETY: the caller's out pointer, written if the call succeeded.
     let id = if code == 0 && !id.is_null() { unsafe { *id } } else { 0 };
     tell(P, "create", id, code, Map::new);
@@ -138,7 +138,7 @@ unsafe fn settings(list: *const *const sys::PowerConfig) -> Map<String, Value> {
             match (*record).option {
                 sys::POWER_OPTION_DCVS_V3 => dcvs(&mut settings, &value.cast::<sys::DcvsV3>().read_unaligned()),
                 sys::POWER_OPTION_RPC_CONTROL_LATENCY => {
-                    drop(settings.insert("rpc_latency_us".into(), number().into()))
+                    drop(settings.insert("rpc_latency_us".into(), number().into()));
                 }
                 sys::POWER_OPTION_RPC_POLLING_TIME => drop(settings.insert("rpc_polling_us".into(), number().into())),
                 4 => drop(settings.insert("hmx_timeout_us".into(), number().into())),

@@ -156,7 +156,7 @@ fn begin() -> Option<&'static Tap> {
             super::turn_off();
         }
         let tap: &'static Tap = Box::leak(Box::new(made?));
-        tap.writer.begin(tap);
+        Writer::begin(tap);
         CURRENT.store(std::ptr::from_ref(tap).cast_mut(), Ordering::Release);
         if IS_FORK.load(Ordering::Relaxed) {
             announce_inherited(tap);
@@ -176,7 +176,7 @@ fn make() -> Option<Tap> {
     let executions = Ring::new(folder, &format!("{}.{}.ring", std::process::id(), system::now_ns()))?;
     let free_arenas = ArrayQueue::new(ARENAS);
     for _ in 0..ARENAS {
-        let _ = free_arenas.push(Arena::new());
+        let _ = free_arenas.push(Box::new(Arena::new()));
     }
     let tap = Tap {
         writer: Writer::new(connection),

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Executions that can wait; the writer comes by every few milliseconds.
-const SLOTS: u64 = 8192;
-const BYTES: usize = RING_HEAD + SLOTS as usize * RING_SLOT;
+const SLOTS: usize = 8192;
+const BYTES: usize = RING_HEAD + SLOTS * RING_SLOT;
 
 #[repr(C)]
-struct Head {
+struct Front {
     magic: AtomicU64,
     slots: AtomicU64,
     /// Where the next one goes.
@@ -37,11 +37,12 @@ struct Slot {
     flags: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Head>() <= RING_HEAD && size_of::<Slot>() == RING_SLOT);
+const _: () = assert!(size_of::<Front>() <= RING_HEAD && size_of::<Slot>() == RING_SLOT);
 
 /// The queue of one process. Any thread puts in; one takes out.
 pub(super) struct Ring {
-    memory: *mut u8,
+    /// Of 8-byte words; pages begin at a multiple of that.
+    memory: *mut u64,
     path: Option<PathBuf>,
 }
 
@@ -60,12 +61,12 @@ impl Ring {
             None => (map(-1)?, None),
         };
         let ring = Self { memory, path };
-        for number in 0..SLOTS {
+        for number in 0..SLOTS as u64 {
             ring.slot(number).sequence.store(number, Ordering::Relaxed);
         }
-        ring.head().slots.store(SLOTS, Ordering::Relaxed);
+        ring.front().slots.store(SLOTS as u64, Ordering::Relaxed);
         // The magic number comes last: a file without it says nothing.
-        ring.head().magic.store(RING_MAGIC, Ordering::Release);
+        ring.front().magic.store(RING_MAGIC, Ordering::Release);
         Some(ring)
     }
 
@@ -74,34 +75,35 @@ impl Ring {
         self.path.as_deref()
     }
 
-    fn head(&self) -> &Head {
+    fn front(&self) -> &Front {
         // SAFETY: the mapping is page-aligned and longer than that; all of it is atomic.
-        unsafe { &*self.memory.cast::<Head>() }
+        unsafe { &*self.memory.cast::<Front>() }
     }
 
     fn slot(&self, position: u64) -> &Slot {
-        let offset = RING_HEAD + (position % SLOTS) as usize * RING_SLOT;
+        let number = usize::try_from(position % SLOTS as u64).unwrap_or(0);
+        let words = (RING_HEAD + number * RING_SLOT) / size_of::<u64>();
         // SAFETY: within the mapping, at a multiple of 8; all of it is atomic.
-        unsafe { &*self.memory.add(offset).cast::<Slot>() }
+        unsafe { &*self.memory.add(words).cast::<Slot>() }
     }
 
     /// Puts an execution in; false if there is no room.
     pub fn push(&self, execution: &Execution) -> bool {
-        let tail = &self.head().tail;
+        let tail = &self.front().tail;
         let mut position = tail.load(Ordering::Relaxed);
         let slot = loop {
             let slot = self.slot(position);
             let turn = slot.sequence.load(Ordering::Acquire);
-            if turn == position {
-                match tail.compare_exchange_weak(position, position + 1, Ordering::Relaxed, Ordering::Relaxed) {
-                    Ok(_) => break slot,
-                    Err(now) => position = now,
+            position = match turn.cmp(&position) {
+                std::cmp::Ordering::Less => return false,
+                std::cmp::Ordering::Greater => tail.load(Ordering::Relaxed),
+                std::cmp::Ordering::Equal => {
+                    match tail.compare_exchange_weak(position, position + 1, Ordering::Relaxed, Ordering::Relaxed) {
+                        Ok(_) => break slot,
+                        Err(now) => now,
+                    }
                 }
-            } else if turn < position {
-                return false;
-            } else {
-                position = tail.load(Ordering::Relaxed);
-            }
+            };
         };
         slot.who.store(u64::from(execution.graph) | u64::from(execution.thread) << 32, Ordering::Relaxed);
         slot.start_ns.store(execution.start_ns, Ordering::Relaxed);
@@ -115,7 +117,7 @@ impl Ring {
     /// The oldest ones, which stay in until [`Self::done`] says that they were passed on. Only one thread may take.
     #[expect(clippy::cast_possible_truncation, reason = "two halves, and flags that were 32 bits")]
     pub fn oldest(&self, most: usize) -> Vec<Execution> {
-        let first = self.head().head.load(Ordering::Relaxed);
+        let first = self.front().head.load(Ordering::Relaxed);
         let at = |position: u64| {
             let slot = self.slot(position);
             (slot.sequence.load(Ordering::Acquire) == position + 1).then(|| {
@@ -135,11 +137,11 @@ impl Ring {
 
     /// So many of the oldest were passed on: their room is free.
     pub fn done(&self, count: usize) {
-        let first = self.head().head.load(Ordering::Relaxed);
+        let first = self.front().head.load(Ordering::Relaxed);
         for position in first..first + count as u64 {
-            self.slot(position).sequence.store(position + SLOTS, Ordering::Release);
+            self.slot(position).sequence.store(position + SLOTS as u64, Ordering::Release);
         }
-        self.head().head.store(first + count as u64, Ordering::Relaxed);
+        self.front().head.store(first + count as u64, Ordering::Relaxed);
     }
 }
 
@@ -152,7 +154,7 @@ impl Drop for Ring {
 
 /// A new file of the right size, mapped. Its room on the disk is taken at once: a disk that fills up later would end the
 /// program at its next execution.
-fn mapped_file(path: &Path) -> Option<*mut u8> {
+fn mapped_file(path: &Path) -> Option<*mut u64> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path).ok()?;
     let size = libc::off_t::try_from(BYTES).ok()?;
     // SAFETY: the descriptor is open.
@@ -164,7 +166,7 @@ fn mapped_file(path: &Path) -> Option<*mut u8> {
     memory
 }
 
-fn map(descriptor: libc::c_int) -> Option<*mut u8> {
+fn map(descriptor: libc::c_int) -> Option<*mut u64> {
     let flags = if descriptor < 0 { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS } else { libc::MAP_SHARED };
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping, where the system likes; the file, if any, is that long.
@@ -219,7 +221,7 @@ mod tests {
     fn a_full_ring_refuses_and_needs_no_folder() {
         let ring = Ring::new(Some(Path::new("/nowhere")), "ring").unwrap();
         assert!(ring.path().is_none());
-        assert!((0..SLOTS).all(|number| ring.push(&execution(number))));
+        assert!((0..SLOTS as u64).all(|number| ring.push(&execution(number))));
         assert!(!ring.push(&execution(0)));
         ring.done(ring.oldest(1).len());
         assert!(ring.push(&execution(5)) && !ring.push(&execution(6)));

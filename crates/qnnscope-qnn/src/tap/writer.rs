@@ -59,7 +59,7 @@ impl Writer {
     }
 
     /// Starts the thread. Without one (the system may refuse it) every message is written by whoever has it.
-    pub fn begin(&self, tap: &'static Tap) {
+    pub fn begin(tap: &'static Tap) {
         let thread = std::thread::Builder::new().name("qnnscope-tap".to_owned()).stack_size(256 * 1024);
         let begun = system::without_signals(|| thread.spawn(move || super::guard(|| tap.writer.work(tap))));
         drop(begun);
