@@ -112,7 +112,7 @@ fn as_a_run(document: &Value) {
     let whole = json!({
         "schema": "qnnscope.result/1", "tool": document["tool"], "started_at": document["started_at"], "model": null,
         "seed": null, "host_counters": document["host_counters"], "device_counters": document["device_counters"],
-        "runs": [run], "interleaved": null, "cadence": null, "recommendation": null,
+        "runs": [run], "interleaved": [], "cadence": [], "recommendation": null,
     });
     fits(&schema::read("result.schema.json"), &whole);
 }
@@ -336,4 +336,96 @@ fn op_times_are_those_that_a_run_has_of_the_same_events() {
         let text = compared(other).expect(0).text();
         assert!(text.contains("is a program of yours"), "{text}");
     }
+}
+
+/// The program of the live view, on a terminal of its own.
+struct Terminal {
+    child: Box<dyn portable_pty::Child + Send + Sync>,
+    writer: Box<dyn Write + Send>,
+    screen: std::sync::Arc<std::sync::Mutex<vt100::Parser>>,
+    _master: Box<dyn portable_pty::MasterPty + Send>,
+    _home: tempfile::TempDir,
+}
+
+fn size(cells: u16) -> std::num::NonZero<u16> {
+    std::num::NonZero::new(cells).unwrap()
+}
+
+impl Terminal {
+    fn start(arguments: &[&std::ffi::OsStr]) -> Self {
+        use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+        use std::io::Read;
+        let pair =
+            native_pty_system().openpty(PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 }).unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_qnnscope"));
+        command.args(arguments);
+        command.cwd(home.path());
+        command.env("TERM", "xterm-256color");
+        command.env("QNNSCOPE_DATA_DIR", home.path());
+        let child = pair.slave.spawn_command(command).unwrap();
+        drop(pair.slave);
+        let screen = std::sync::Arc::new(std::sync::Mutex::new(vt100::Parser::new(size(40), size(120), 0)));
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let sink = screen.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0u8; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                sink.lock().unwrap().process(&buffer[..count]);
+            }
+        });
+        let writer = pair.master.take_writer().unwrap();
+        Self { child, writer, screen, _master: pair.master, _home: home }
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    #[track_caller]
+    fn until(&mut self, text: &str) {
+        let begun = std::time::Instant::now();
+        while !self.text().contains(text) {
+            assert!(begun.elapsed().as_secs() < 60, "no {text:?} in:\n{}", self.text());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.writer.write_all(keys.as_bytes()).unwrap();
+        self.writer.flush().unwrap();
+    }
+
+    fn status(&mut self) -> u32 {
+        let begun = std::time::Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.exit_code();
+            }
+            assert!(begun.elapsed().as_secs() < 60, "it does not end:\n{}", self.text());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn the_live_view_has_the_layers_and_what_the_program_prints() {
+    use std::ffi::OsStr;
+    let script =
+        "echo hello from the app; echo and its errors >&2; \"$@\"; trap 'exit 4' INT; while :; do sleep 0.05; done";
+    let backend = backend();
+    let words = ["tap", "--detail-every", "50", "--", "sh", "-c", script, "sh"].map(OsStr::new);
+    let more = [HOST.as_os_str(), backend.as_os_str(), OsStr::new("plain"), OsStr::new("2000")];
+    let arguments: Vec<&OsStr> = words.into_iter().chain(more).collect();
+    let mut terminal = Terminal::start(&arguments);
+    terminal.until("add_0");
+    terminal.until("hello from the app");
+    terminal.press("u");
+    terminal.until("printed");
+    terminal.until("and its errors");
+    terminal.until("inside QNN");
+    // Leaving interrupts the program first, which ends as it likes; qnnscope then ends as it did.
+    terminal.press("q");
+    terminal.press("q");
+    assert_eq!(terminal.status(), 4);
 }

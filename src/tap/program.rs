@@ -121,13 +121,14 @@ impl Program {
             // Keys are the live view's; what the terminal makes of them must not reach the program by itself.
             call.process_group(0);
         }
-        // What is ignored stays ignored in the program, because our own handlers come after it.
-        let child = call.spawn().map_err(|source| ProgramError::Start { program: PathBuf::from(program), source })?;
-        let pid = child.id();
+        // Before the program is there, so that none goes astray. What is ignored stays so, here and in the program; what has a
+        // handler here has none in the program.
         let ignored = ignored_signals();
         let wanted = PASSED.iter().filter(|kind| ignored >> (kind.as_raw_value() - 1) & 1 == 0);
         let listen = |kind: &SignalKind| Ok((kind.as_raw_value(), signal(*kind)?));
         let signals = wanted.map(listen).collect::<std::io::Result<_>>().map_err(ProgramError::Signals)?;
+        let child = call.spawn().map_err(|source| ProgramError::Start { program: PathBuf::from(program), source })?;
+        let pid = child.id();
         Ok(Self { child, pid, output, signals })
     }
 

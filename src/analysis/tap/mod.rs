@@ -40,5 +40,5 @@ fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

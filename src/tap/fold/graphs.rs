@@ -3,7 +3,7 @@
 use super::start::{StageTime, Start};
 use crate::backends::Backend;
 use crate::backends::qnn::api::ProfileEvent;
-use crate::event::{GraphOrigin, Stage};
+use crate::event::{GraphOrigin, Stage, TapSeen};
 use crate::models::{Graph, Op, Tensor};
 use qnnscope_core::tap::{Call, FlatEvent, Provider};
 use std::collections::{HashMap, VecDeque};
@@ -31,6 +31,7 @@ pub(super) struct Known {
     op_count: usize,
     graph: Option<Arc<Graph>>,
     events: Vec<(String, Vec<ProfileEvent>)>,
+    bound: Option<TapSeen>,
     freed: bool,
 }
 
@@ -142,6 +143,16 @@ impl Graphs {
         let Some(known) = self.entry(graph).filter(|known| known.graph.is_none()) else { return };
         let name = known.name.clone().unwrap_or_default();
         known.graph = Some(Arc::new(Graph { name, inputs, outputs, ops: Vec::new(), parameter_bytes: 0 }));
+    }
+
+    pub fn keep_bound(&mut self, graph: u32, seen: TapSeen) {
+        if let Some(known) = self.entry(graph) {
+            known.bound = Some(seen);
+        }
+    }
+
+    pub fn take_bound(&mut self, graph: u32) -> Option<TapSeen> {
+        self.graphs.get_mut(&graph)?.bound.take()
     }
 
     pub fn keep_events(&mut self, graph: u32, call: &str, events: Vec<ProfileEvent>) {

@@ -203,7 +203,11 @@ impl Fold {
             floats: count(all().filter(|bound| bound.tensor.dtype.is_float()).count()),
             tensors: count(all().count()),
         };
-        self.see(self.last_ns, self.run_id(graph), seen, out);
+        // Told of once the graph is followed: its first execution comes after this.
+        match self.run_id(graph) {
+            Some(run) => self.see(self.last_ns, Some(run), seen, out),
+            None => self.graphs.keep_bound(graph, seen),
+        }
         let tensors = |bound: Vec<BoundTensor>| bound.into_iter().map(|bound| bound.tensor).collect();
         self.graphs.bound(graph, tensors(inputs), tensors(outputs));
         if let Some(&run) = self.run_of.get(&graph) {
@@ -294,6 +298,9 @@ impl Fold {
         if again.is_some() {
             let followed = TapSeen::Followed { graph, name: start.name, origin: start.origin, context: start.context };
             self.see(self.last_ns, Some(id), followed, out);
+        }
+        if let Some(bound) = self.graphs.take_bound(graph) {
+            self.see(self.last_ns, Some(id), bound, out);
         }
         self.run_of.insert(graph, at);
         Some(at)
