@@ -308,6 +308,7 @@ impl Feed {
                 }
                 for (count, reason) in [
                     (self.damaged, "they could not be read"),
+                    (self.early, "they came before the process said who it is"),
                     (self.unknown, "a newer tap sent them"),
                     (too_long, "they were too long"),
                     (cut, "the process ended within one"),
@@ -354,13 +355,15 @@ fn left(path: &Path) -> Vec<Execution> {
 /// Everything that is made of the words of one process, without a socket: for fuzzing.
 pub fn replay(bytes: &[u8]) -> crate::store::Store {
     let mut fold = Fold::new(0, "local", RunIds::default(), None);
-    let (mut lines, mut out) = (Lines::default(), Vec::new());
+    let (mut lines, mut out, mut damaged) = (Lines::default(), Vec::new(), 0);
     for piece in bytes.chunks(1 + bytes.len() / 3) {
-        lines.push(piece, |line| {
-            if let Line::Message(message) = line::read(line) {
-                fold.take(*message, &mut out);
-            }
+        lines.push(piece, |line| match line::read(line) {
+            Line::Message(message) => fold.take(*message, &mut out),
+            Line::Newer { .. } | Line::Unknown | Line::Damaged => damaged += 1,
         });
+    }
+    if damaged > 0 {
+        fold.lost("messages", "they could not be read", damaged, &mut out);
     }
     fold.end(&mut out);
     let mut store = crate::store::Store::new();

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// What a process on a backend says up to a graph that is ready.
 fn made(backend_id: u32) -> Vec<Value> {
-    let tensor = json!({"name": "x", "dtype": 0x0232, "shape": [1, 65536], "quantization": null, "kind": "input"});
+    let tensor = json!({"name": "x", "dtype": "float32", "shape": [1, 65536], "quantization": null, "kind": "input"});
     vec![
         json!({"hello": {"protocol": 1, "tap_version": "0", "pid": 50, "parent_pid": 1, "forked": false, "executable": "/app",
             "command": ["./app"], "arch": "aarch64", "t_ns": 0, "epoch_us": 0}}),
@@ -38,7 +38,9 @@ fn executions(all: impl IntoIterator<Item = (u32, u32, u64, u64, u32)>) -> Value
 fn store(messages: &[Value]) -> Store {
     let mut text: String = messages.iter().map(|message| format!("{message}\n")).collect();
     text.push_str("{\"bye\":{\"t_ns\":900000000}}\n");
-    replay(text.as_bytes())
+    let store = replay(text.as_bytes());
+    assert_eq!(store.lost(), 0, "every message is one");
+    store
 }
 
 fn found(messages: &[Value]) -> Vec<(&'static str, Finding)> {
