@@ -129,7 +129,7 @@ pub struct Process {
     pub pid: u32,
     /// Its parent.
     pub parent_pid: u32,
-    /// True for a fork that uses the QNN of its parent.
+    /// True for a fork that uses the QNN of its parent: it says again which backends and graphs there are, by the parent's ids.
     pub forked: bool,
     /// Path of its executable.
     pub executable: String,
@@ -141,6 +141,10 @@ pub struct Process {
     pub t_ns: u64,
     /// The wall clock at the same moment, microseconds since 1970-01-01 UTC.
     pub epoch_us: u64,
+    /// File with the executions that are on their way ([`unread`]): should the process be killed, the last ones are there.
+    /// Whoever reads it removes it; a process that ends in the ordinary way does so itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<String>,
 }
 
 /// A backend library that the program found.
@@ -279,6 +283,42 @@ impl From<Execution> for (u32, u32, u64, u64, u64, u32) {
     }
 }
 
+/// First number of a ring file.
+pub const RING_MAGIC: u64 = u64::from_le_bytes(*b"QNNSTAP1");
+/// Bytes before the first slot of a ring file: the magic number, the number of slots, two positions.
+pub const RING_HEAD: usize = 64;
+/// Bytes of a slot: sequence number, graph and thread, start, duration, code, flags; 8 bytes each, of this machine's order.
+pub const RING_SLOT: usize = 48;
+
+/// The executions that a process did not get to pass on, from the bytes of its ring file ([`Process::ring`]); empty for
+/// anything that is no such file. Half-written ones are left out.
+#[expect(clippy::cast_possible_truncation, reason = "two halves, and flags that were 32 bits")]
+pub fn unread(bytes: &[u8]) -> Vec<Execution> {
+    let word = |at: usize| bytes.get(at..at + 8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+    let (Some(RING_MAGIC), Some(slots @ 2..)) = (word(0), word(8)) else { return Vec::new() };
+    let mut found: Vec<Execution> = bytes[RING_HEAD.min(bytes.len())..]
+        .chunks_exact(RING_SLOT)
+        .enumerate()
+        .filter_map(|(number, _)| {
+            let at = RING_HEAD + number * RING_SLOT;
+            let field = |index: usize| word(at + index * 8);
+            // Put in and not taken out: one more than a multiple of the size after its own number.
+            let turn = field(0)?.checked_sub(number as u64)?;
+            let who = field(1)?;
+            (turn % slots == 1).then_some(Execution {
+                graph: who as u32,
+                thread: (who >> 32) as u32,
+                start_ns: field(2)?,
+                duration_ns: field(3)?,
+                code: field(4)?,
+                flags: field(5)? as u32,
+            })
+        })
+        .collect();
+    found.sort_by_key(|execution| execution.start_ns);
+    found
+}
+
 /// One profiling event; a tree is written in depth-first order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u32, u32, u32, u64, String)", into = "(u32, u32, u32, u64, String)")]
@@ -351,6 +391,21 @@ pub struct Vote {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_bytes_make_reading_a_ring_fail() {
+        assert!(unread(&[]).is_empty() && unread(&[0xff; 1000]).is_empty());
+        let mut bytes = RING_MAGIC.to_ne_bytes().to_vec();
+        for slots in [0u64, 1, 2, u64::MAX] {
+            bytes.truncate(8);
+            bytes.extend(slots.to_ne_bytes());
+            assert!(unread(&bytes).is_empty());
+            for length in [16, 63, 64, 65, 111, 112, 1000] {
+                bytes.resize(length, 0xff);
+                let _ = unread(&bytes);
+            }
+        }
+    }
 
     #[test]
     fn many_small_things_are_written_as_arrays() {
