@@ -23,6 +23,8 @@ pub enum Kind {
     TapDocument,
     /// The number of a process, and nothing else.
     ProcessId,
+    /// A man page of qnnscope.
+    ManPage,
 }
 
 impl Kind {
@@ -34,6 +36,7 @@ impl Kind {
             Self::ProfileLog => "it is not a profile log that qnnscope wrote",
             Self::TapDocument => "it is not a document of qnnscope tap",
             Self::ProcessId => "it holds something else than the number of a process",
+            Self::ManPage => "it is not a man page of qnnscope",
         }
     }
 
@@ -64,6 +67,12 @@ impl Kind {
                 let mut start = Vec::new();
                 file.take(16).read_to_end(&mut start)?;
                 Ok(start.len() < 16 && start.trim_ascii().iter().all(u8::is_ascii_digit))
+            }
+            Self::ManPage => {
+                let mut start = String::new();
+                // A page that is no text is somebody else's.
+                let is_text = file.take(4096).read_to_string(&mut start).is_ok();
+                Ok(is_text && start.lines().any(|line| line.starts_with(".TH qnnscope")))
             }
             Self::ProfileLog => {
                 let mut bytes = Vec::new();
