@@ -11,6 +11,7 @@ use crate::backends::settings::SettingError;
 use crate::devices::DeviceError;
 use crate::event::{Failure, clean_text};
 use crate::files::OutputError;
+use crate::history::HistoryError;
 use crate::models::FormatError;
 use crate::probes::CustomError;
 use crate::report::comparison::LoadError;
@@ -50,6 +51,8 @@ pub enum CliError {
     Counters(#[from] CustomError),
     #[error(transparent)]
     Compare(#[from] LoadError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -84,6 +87,7 @@ impl CliError {
             | Self::Compare(_)
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
+            Self::History(error) if error.is_bad_input() => BAD_INPUT,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,
             Self::Failure(failure) if failure.missing => MISSING,
             Self::NetRun(error) if error.is_bad_input() => BAD_INPUT,
@@ -94,6 +98,7 @@ impl CliError {
             Self::Runtime(_) | Self::Missing { .. } => MISSING,
             Self::Runner(_)
             | Self::Record(_)
+            | Self::History(_)
             | Self::TimedOut { .. }
             | Self::App(_)
             | Self::Device(_)
@@ -143,6 +148,7 @@ impl CliError {
             Self::NetRun(error) => error.advice(),
             Self::DeviceRunner(error) => error.advice(),
             Self::Output(error) => error.advice().map(ToOwned::to_owned),
+            Self::History(error) => error.advice().map(ToOwned::to_owned),
             Self::Record(_) => Some("the figures are whole; free some space and record again".to_owned()),
             Self::TimedOut { .. } => Some("allow more time with --timeout".to_owned()),
             Self::Missing { hint, .. } => Some(hint.clone()),

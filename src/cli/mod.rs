@@ -26,7 +26,9 @@ mod run;
 mod runtime;
 mod runtime_list;
 mod runtime_verify;
+mod sessions;
 mod setup;
+mod show;
 mod start;
 mod target;
 
@@ -90,6 +92,10 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Put runs of session and result files side by side: figures, layers, accuracy, which backend
     Compare(compare::CompareArgs),
+    /// Show a session or result file as `run` printed it; @last is the newest of the history
+    Show(show::ShowArgs),
+    /// List the sessions that were kept, name and tag them, remove or export them
+    Sessions(sessions::SessionsArgs),
     /// Suggest a backend from the model's graph, without running it
     Recommend(recommend::RecommendArgs),
     /// Find out which differences between runs can be told on this machine or device: the same thing again and again
@@ -144,6 +150,8 @@ pub fn main() -> ExitCode {
         Some(Command::Check(args)) => check::check(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Compare(args)) => compare::compare(args),
+        Some(Command::Show(args)) => show::show(args),
+        Some(Command::Sessions(args)) => sessions::sessions(args),
         Some(Command::Recommend(args)) => recommend::recommend(args, &cli.global),
         Some(Command::BenchCheck(args)) => bench_check::bench_check(args, &cli.global),
         Some(Command::Diagnose(args)) => diagnose::diagnose(args, &cli.global),

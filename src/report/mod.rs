@@ -5,6 +5,7 @@ pub mod comparison;
 mod counters;
 mod devices;
 mod doctor;
+mod document;
 mod inspect;
 mod launches;
 mod layout;
@@ -13,6 +14,7 @@ pub mod modes;
 mod op_result;
 mod recommendation;
 mod result;
+mod sessions;
 mod text;
 mod verdicts;
 
@@ -20,10 +22,12 @@ pub use bench_check::{BENCH_CHECK_SCHEMA, BenchCheckDocument, FEWEST as FEWEST_L
 pub use counters::{CounterRow, CountersDocument, SamplingDocument, counters_text};
 pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
 pub use doctor::{DoctorDocument, doctor_text};
+pub use document::document_text;
 pub use inspect::{InspectDocument, inspect_text};
 pub use launches::spread_percent;
 pub use modes::cool_down_text;
 pub use recommendation::of_sides as recommendation_of_sides;
 pub use recommendation::{RecommendDocument, recommend_text, recommendation, recommendation_text};
 pub use result::{RESULT_SCHEMA, ResultDocument};
+pub use sessions::{SESSIONS_SCHEMA, SessionsDocument, session_text, sessions_text};
 pub use text::text_report;

@@ -5,6 +5,8 @@
 //! one per op, but no raw op samples: those are in the session file.
 
 mod counters;
+mod digest;
+mod histogram;
 mod history;
 mod importance;
 mod latency;
@@ -15,6 +17,7 @@ mod run;
 mod sampling;
 
 pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY};
+pub use digest::StoreDigest;
 pub use history::Span;
 pub use importance::by_importance;
 pub use latency::{
@@ -99,6 +102,9 @@ impl Store {
                     self.runs.push(Run::new(id, (**plan).clone(), record.t_us));
                 }
             }
+            // Declared anew by the session that comes after another one: the series go on.
+            Event::CountersDeclared(infos)
+                if !infos.is_empty() && infos.iter().eq(self.counters.iter().map(|series| &series.info)) => {}
             Event::CountersDeclared(infos) => {
                 self.counters = infos.iter().cloned().map(CounterSeries::new).collect();
             }
