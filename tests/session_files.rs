@@ -8,7 +8,7 @@ use qnnscope::event::{
     Stage,
 };
 use qnnscope::report::ResultDocument;
-use qnnscope::session::{Recorder, SessionReader, read_any};
+use qnnscope::session::{Playlist, Recorder, SessionReader, read_any};
 use qnnscope::store::Store;
 use std::path::{Path, PathBuf};
 
@@ -262,4 +262,34 @@ fn a_compressed_session_is_small() {
     let limit = inferences * 2 * 40 + inferences * ops as u64 * 3;
     println!("{bytes} bytes of at most {limit}");
     assert!(bytes <= limit, "{bytes} bytes, at most {limit}");
+}
+
+#[test]
+fn several_sessions_open_as_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let records = records(2, 60, 8);
+    let one = written(dir.path(), "a.jsonl", &records, None);
+    let other = written(dir.path(), "b.jsonl.zst", &records, None);
+    let single = Playlist::new(vec![one.clone()]);
+    assert_eq!(single.records().collect::<Vec<_>>(), records);
+    let store = folded(&records);
+    assert_eq!(document(&single.fold().unwrap().store), document(&store));
+
+    let both = Playlist::new(vec![one, other]);
+    let joined: Vec<Record> = both.records().collect();
+    assert_eq!(joined.len(), 2 * records.len() - 1, "one header");
+    assert!(joined.iter().enumerate().all(|(at, record)| record.seq == at as u64));
+    let folded = both.fold().unwrap().store;
+    assert_eq!(folded.runs().iter().map(|run| run.id.0).collect::<Vec<_>>(), [0, 1]);
+    let windows: Vec<(u64, u64)> = folded.runs().iter().map(|run| run.clean.window_us().unwrap()).collect();
+    assert!(windows[0].1 < windows[1].0, "{windows:?}");
+    for run in folded.runs() {
+        assert_eq!(run.clean.percentile_us(50.0), store.runs()[0].clean.percentile_us(50.0));
+        assert_eq!(run.ops.inferences(), store.runs()[0].ops.inferences());
+    }
+    // The host's counters go on: each run has its own part of them.
+    let readings = 2 * store.counters()[0].count();
+    assert_eq!(folded.counters()[0].count(), readings);
+    let missing = Playlist::new(vec![dir.path().join("none")]).fold();
+    assert!(missing.unwrap_err().to_string().contains("cannot read"));
 }

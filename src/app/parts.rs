@@ -64,6 +64,8 @@ pub enum Page {
     Modes,
     /// Runs side by side.
     Compare,
+    /// The sessions of the history.
+    Sessions,
 }
 
 impl Page {
@@ -77,6 +79,7 @@ impl Page {
             Self::Outliers => "outliers",
             Self::Modes => "modes",
             Self::Compare => "compare",
+            Self::Sessions => "sessions",
         }
     }
 
@@ -88,6 +91,7 @@ impl Page {
             Self::Findings => Some(1),
             Self::Outliers => Some(2),
             Self::Modes => Some(3),
+            Self::Sessions => Some(4),
         }
     }
 }

@@ -17,6 +17,7 @@ mod inspect;
 mod launches;
 mod live;
 mod modes;
+mod open;
 mod options;
 mod parse;
 mod patience;
@@ -94,6 +95,8 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Show a session or result file as `run` printed it; @last is the newest of the history
     Show(show::ShowArgs),
+    /// Open sessions in the live view: all at once, or played like a film
+    Open(open::OpenArgs),
     /// List the sessions that were kept, name and tag them, remove or export them
     Sessions(sessions::SessionsArgs),
     /// Suggest a backend from the model's graph, without running it
@@ -151,6 +154,7 @@ pub fn main() -> ExitCode {
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Compare(args)) => compare::compare(args),
         Some(Command::Show(args)) => show::show(args),
+        Some(Command::Open(args)) => open::open(args, &cli.global),
         Some(Command::Sessions(args)) => sessions::sessions(args),
         Some(Command::Recommend(args)) => recommend::recommend(args, &cli.global),
         Some(Command::BenchCheck(args)) => bench_check::bench_check(args, &cli.global),
