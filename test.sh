@@ -39,6 +39,13 @@ for version in 2.3.0 2.7.0; do
     QNNSCOPE_DATA_DIR="$QNNSCOPE_TEST_RUNTIMES" target/debug/qnnscope runtime install --version "$version"
 done
 
+# Reads the dataset as a lab would; kept under target/, too.
+export QNNSCOPE_TEST_PYTHON="${QNNSCOPE_TEST_PYTHON:-$PWD/target/test-python}"
+[ -d "$QNNSCOPE_TEST_PYTHON/duckdb" ] || {
+    say "DuckDB"
+    python3 -m pip install --quiet --disable-pip-version-check --target "$QNNSCOPE_TEST_PYTHON" duckdb
+}
+
 say "testing"
 # Tests write down which recorded screens they compared with.
 used="$PWD/target/snapshots-used"

@@ -8,6 +8,7 @@ use crate::backends::net_run::NetRunError;
 use crate::backends::profile_log::ProfileLogError;
 use crate::backends::runtime::RuntimeError;
 use crate::backends::settings::SettingError;
+use crate::dataset::DatasetError;
 use crate::devices::DeviceError;
 use crate::event::{Failure, clean_text};
 use crate::files::OutputError;
@@ -53,6 +54,8 @@ pub enum CliError {
     Compare(#[from] LoadError),
     #[error(transparent)]
     History(#[from] HistoryError),
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -99,6 +102,7 @@ impl CliError {
             Self::Runner(_)
             | Self::Record(_)
             | Self::History(_)
+            | Self::Dataset(_)
             | Self::TimedOut { .. }
             | Self::App(_)
             | Self::Device(_)

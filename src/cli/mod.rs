@@ -12,6 +12,7 @@ mod diagnose;
 mod doctor;
 mod error;
 mod explain;
+mod export;
 mod headless;
 mod inspect;
 mod launches;
@@ -97,6 +98,8 @@ enum Command {
     Show(show::ShowArgs),
     /// Open sessions in the live view: all at once, or played like a film
     Open(open::OpenArgs),
+    /// Add sessions to a Parquet dataset, for DuckDB, Spark, pandas and the like
+    Export(export::ExportArgs),
     /// List the sessions that were kept, name and tag them, remove or export them
     Sessions(sessions::SessionsArgs),
     /// Suggest a backend from the model's graph, without running it
@@ -155,6 +158,7 @@ pub fn main() -> ExitCode {
         Some(Command::Compare(args)) => compare::compare(args),
         Some(Command::Show(args)) => show::show(args),
         Some(Command::Open(args)) => open::open(args, &cli.global),
+        Some(Command::Export(args)) => export::export(args),
         Some(Command::Sessions(args)) => sessions::sessions(args),
         Some(Command::Recommend(args)) => recommend::recommend(args, &cli.global),
         Some(Command::BenchCheck(args)) => bench_check::bench_check(args, &cli.global),
