@@ -21,9 +21,10 @@ rows = duckdb.sql('SELECT to_json(q)::VARCHAR FROM (' + sql + ') q').fetchall()
 print('[' + ','.join(row[0] for row in rows) + ']')
 ";
     let packages = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
+    let packages = packages.join("duckdb");
     assert!(
         packages.join("duckdb").exists(),
-        "DuckDB is not installed; run ./test.sh, or:\n  python3 -m pip install --target {} duckdb",
+        "DuckDB is not installed; run ./test.sh, or:\n  python3 -m pip install --target {} duckdb==2.0.0",
         packages.display()
     );
     let mut child = Command::new("python3")

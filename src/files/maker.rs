@@ -21,6 +21,8 @@ pub enum Kind {
     Context,
     /// A QNN profile log: its header names qnnscope as the writer.
     ProfileLog,
+    /// A man page of qnnscope.
+    ManPage,
 }
 
 impl Kind {
@@ -30,6 +32,7 @@ impl Kind {
             Self::Session => "it is not a session of qnnscope",
             Self::Context => "it is not a context binary",
             Self::ProfileLog => "it is not a profile log that qnnscope wrote",
+            Self::ManPage => "it is not a man page of qnnscope",
         }
     }
 
@@ -59,6 +62,12 @@ impl Kind {
                 let mut start = Vec::new();
                 file.take(64).read_to_end(&mut start)?;
                 Ok(starts_context_binary(&start))
+            }
+            Self::ManPage => {
+                let mut start = String::new();
+                // A page that is no text is somebody else's.
+                let is_text = file.take(4096).read_to_string(&mut start).is_ok();
+                Ok(is_text && start.lines().any(|line| line.starts_with(".TH qnnscope")))
             }
             Self::ProfileLog => {
                 let mut bytes = Vec::new();
