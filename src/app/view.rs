@@ -5,6 +5,7 @@ use super::layout::{self, Layout, LayoutWishes};
 use super::pages::{self, Browser, Comparing, Known, PageLayout, PageWishes};
 use super::panes;
 use super::parts::{Asked, Overlay, Page, Pane, Paused};
+use super::replay::{Recording, Replay};
 use super::rows::Sort;
 use super::shown::{Shown, Wishes};
 use super::start::StartForm;
@@ -12,6 +13,7 @@ use super::symbols::{Symbols, UNICODE};
 use super::{BackendAvailability, KeyAction, StartChoice};
 use crate::backends::Backend;
 use crate::event::{RunId, Stage};
+use crate::history;
 use crate::store::{Run, Store};
 use ratatui::layout::Rect;
 use std::path::PathBuf;
@@ -52,7 +54,7 @@ pub struct View {
     /// The moment that the user was sent to, host monotonic microseconds.
     pub moment: Option<u64>,
     /// What is selected on the pages with a list.
-    pub browsers: [Browser; 5],
+    pub browsers: [Browser; 6],
     /// What was found out about the shown run.
     pub known: Known,
     /// Runs side by side.
@@ -69,6 +71,12 @@ pub struct View {
     pub asked: Option<Asked>,
     /// Something to tell, until the next key.
     pub notice: Option<String>,
+    /// The kept sessions, where one of them can be opened.
+    pub library: Option<Vec<history::Entry>>,
+    /// The one that was asked for.
+    pub wanted: Option<String>,
+    /// Where the recording is that is shown instead of runs that go on.
+    pub replay: Option<Replay>,
     /// The sources are closed: nothing will come any more.
     pub over: bool,
     /// The keys.
@@ -108,6 +116,9 @@ impl View {
             paused: None,
             asked: None,
             notice: None,
+            library: None,
+            wanted: None,
+            replay: None,
             over: false,
             keymap: Keymap::default(),
             shown: Shown::default(),
@@ -124,6 +135,14 @@ impl View {
         view.page = Page::Live;
         view.asked = Some(Asked::Run { what: starting(&model, &choice.backends), runs: 0 });
         view
+    }
+
+    /// Shows a recording.
+    pub fn play(&mut self, recording: &Recording) {
+        self.page = Page::Live;
+        self.replay = Some(Replay::of(recording));
+        self.notice = recording.notice.clone().or(self.notice.take());
+        self.over = true;
     }
 
     /// The run that is shown: the chosen one, or the newest that has begun.
@@ -159,6 +178,7 @@ impl View {
             pane: self.focus.name(),
             running: Self::is_running(store),
             paused: self.paused.is_some(),
+            replay: self.replay.is_some(),
             text_input: matches!(screen, "picker" | "filter"),
         }
     }

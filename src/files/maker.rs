@@ -7,6 +7,8 @@ use std::io::{self, BufRead, BufReader, Read};
 
 /// Longest first line of a session that is looked at, bytes.
 const HEAD_BYTES: u64 = 256 << 10;
+/// First bytes of a zstd frame.
+const ZSTD: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
 /// Longest first chunk of a profile log; it holds the header and about a thousand messages.
 const CHUNK_BYTES: u32 = 256 << 20;
 
@@ -45,7 +47,16 @@ impl Kind {
         match self {
             Self::Session => {
                 let mut line = Vec::new();
-                BufReader::new(file.take(HEAD_BYTES)).read_until(b'\n', &mut line)?;
+                // Of a compressed one, so much of its text.
+                let mut head = Vec::new();
+                file.take(HEAD_BYTES).read_to_end(&mut head)?;
+                if head.starts_with(&ZSTD) {
+                    let decoder = zstd::stream::read::Decoder::new(head.as_slice())?;
+                    // A head is cut off somewhere; its first line comes before that.
+                    let _ = BufReader::new(decoder.take(HEAD_BYTES)).read_until(b'\n', &mut line);
+                } else {
+                    BufReader::new(head.as_slice()).read_until(b'\n', &mut line)?;
+                }
                 let header: Option<serde_json::Value> = serde_json::from_slice(&line).ok();
                 let schema =
                     header.as_ref().and_then(|header| header.pointer("/event/session_started/schema")?.as_str());

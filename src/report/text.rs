@@ -90,10 +90,10 @@ fn heading(out: &mut String, store: &Store, run: &Run) {
         format!("  {} (core API {})", runtime.build_id.as_deref().unwrap_or("unnamed build"), runtime.core_api)
     });
     let end = match run.status() {
-        Some(RunStatus::Ok) => "",
-        Some(RunStatus::Stopped) => "  stopped early",
-        Some(RunStatus::Failed) => "  FAILED",
-        None => "  unfinished",
+        Some(RunStatus::Ok) => String::new(),
+        Some(RunStatus::Stopped) => "  stopped early".to_owned(),
+        Some(RunStatus::Failed) => "  FAILED".to_owned(),
+        None => format!("  unfinished: it was in stage {}", run.last_stage()),
     };
     let _ = writeln!(out, "== {} on {device}{simulated}{build}{end}", run.plan.backend);
     for file in &run.changed_files {
