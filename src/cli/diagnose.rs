@@ -4,7 +4,7 @@ use super::headless::{print, print_json};
 use super::patience::Patience;
 use super::{CliError, Global, OK, target};
 use crate::checks::{About, confirm};
-use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, diagnosis_text};
+use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, diagnosis_text, load_user_causes};
 use crate::event::{CheckResult, DeviceKind, clean_text};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -37,6 +37,9 @@ pub struct DiagnoseArgs {
     /// With --check: folder with the program's QNN libraries, there
     #[arg(long, value_name = "DIR", requires = "check")]
     files: Option<String>,
+    /// Show what each line states and how each cause came to its confidence
+    #[arg(long)]
+    explain: bool,
     /// Print the document as JSON on stdout
     #[arg(long)]
     json: bool,
@@ -46,7 +49,11 @@ pub struct DiagnoseArgs {
 
 /// Reads the log once and prints what points to known failures. Finding some, or none, is both a success.
 pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
+    load_user_causes()?;
     let mut diagnoser = Diagnoser::new();
+    if args.explain {
+        diagnoser.keep_trace();
+    }
     if let Some(status) = args.exit_code {
         diagnoser.exit_status(status);
     }

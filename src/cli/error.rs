@@ -9,6 +9,7 @@ use crate::backends::profile_log::ProfileLogError;
 use crate::backends::runtime::RuntimeError;
 use crate::backends::settings::SettingError;
 use crate::devices::DeviceError;
+use crate::diagnosis::UserCausesError;
 use crate::event::{Failure, clean_text};
 use crate::files::OutputError;
 use crate::models::FormatError;
@@ -49,6 +50,8 @@ pub enum CliError {
     #[error(transparent)]
     Counters(#[from] CustomError),
     #[error(transparent)]
+    Causes(#[from] UserCausesError),
+    #[error(transparent)]
     Compare(#[from] LoadError),
     #[error("{0}")]
     Usage(String),
@@ -81,6 +84,7 @@ impl CliError {
             }
             | Self::Output(_)
             | Self::Counters(_)
+            | Self::Causes(_)
             | Self::Compare(_)
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
