@@ -119,7 +119,7 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
             _ => {}
         }
     }
-    println!("without an answer: {mute:?}\nhealthy, and something is said:\n{}", talked.join("\n"));
+    println!("without an answer: {mute:?}\n{} healthy, and something is said:\n{}", talked.len(), talked.join("\n"));
     assert!(mute.len() <= SILENT_FAILURES, "{mute:?}");
     assert!(talked.len() <= TALKED, "{}", talked.join("\n"));
 
@@ -144,8 +144,8 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
 /// Failures whose logs are healthy logs word for word.
 const SILENT_FAILURES: usize = 1;
 /// Healthy logs with error lines of their own, which are quoted with the note that no known failure fits.
-const TALKED: usize = 12;
+const TALKED: usize = 24;
 /// Per cent of failures that stay right without the signals that only their own thread supports. Raise it when it rises.
-const FLOOR_THREAD: usize = 55;
+const FLOOR_THREAD: usize = 78;
 /// The same without those of their own project.
-const FLOOR_PROJECT: usize = 50;
+const FLOOR_PROJECT: usize = 57;

@@ -108,7 +108,9 @@ mod tests {
                     Some((said, object)) => {
                         lexicon.said_class(said).is_some() && lexicon.object_class(object).is_some()
                     }
-                    None => sign.rsplit_once(' ').is_some_and(|(_, number)| number.starts_with(|c: char| c.is_ascii_digit())),
+                    None => sign
+                        .rsplit_once(' ')
+                        .is_some_and(|(_, number)| number.starts_with(|c: char| c.is_ascii_digit())),
                 };
                 assert!(known, "{}: {sign}", case.id);
             }

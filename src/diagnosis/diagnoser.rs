@@ -5,6 +5,7 @@ use super::catalogue::{Voids, causes};
 use super::facts::Facts;
 use super::finding::{Diagnosis, Evidence, excerpt, excerpt_at};
 use super::near::Nearness;
+use super::options;
 use super::progress::Progress;
 use super::repeats::{Forms, Repeats};
 use super::rules::{Rules, Scratch, Target, Worth, rules};
@@ -360,9 +361,13 @@ impl Diagnoser {
                 self.flags[flag] = Some(text.map_or_else(|| last.clone(), |text| Evidence { line: 0, text }));
             }
         }
-        let succeeded = self.rules.flag("run-succeeded").and_then(|flag| self.flags[flag].as_ref()).map(|line| line.line);
+        let succeeded =
+            self.rules.flag("run-succeeded").and_then(|flag| self.flags[flag].as_ref()).map(|line| line.line);
         let exit_status = self.facts.status();
-        let causes = score(self.rules, &self.flags, &self.signals, &self.ignored);
+        let mut causes = score(self.rules, &self.flags, &self.signals, &self.ignored);
+        for finding in causes.iter_mut().filter(|finding| finding.id == "option-unknown") {
+            finding.remedy = finding.evidence.iter().find_map(|evidence| options::remedy(&evidence.text));
+        }
         let unexplained = self.progress.at_end(&causes, succeeded, exit_status);
         Diagnosis { causes, fault: None, unexplained, trace: self.trace, lines: self.lines, bytes: self.bytes }
     }

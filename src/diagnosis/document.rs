@@ -1,8 +1,8 @@
 //! The `qnnscope.diagnosis/1` and `qnnscope.explain/1` documents.
 
+use super::cases::NearCase;
 use super::catalogue::{Cause, Check, Place};
 use super::explain::{Answer, Explanation};
-use super::cases::NearCase;
 use super::finding::{Diagnosis, Evidence, Finding, Sign};
 use super::progress::Unexplained;
 use super::statements::Decoded;
@@ -120,11 +120,7 @@ impl TraceRow {
             signs: finding.signs.clone(),
             lowered: finding.lowered.iter().map(|&(why, part)| LoweredRow { why, part }).collect(),
         };
-        Self {
-            causes: diagnosis.causes.iter().map(weighed).collect(),
-            lines: trace.lines.clone(),
-            more: trace.more,
-        }
+        Self { causes: diagnosis.causes.iter().map(weighed).collect(), lines: trace.lines.clone(), more: trace.more }
     }
 }
 

@@ -14,6 +14,7 @@ mod fault;
 mod finding;
 mod near;
 mod numbers;
+mod options;
 pub mod preflight;
 mod progress;
 mod repeats;

@@ -3,7 +3,7 @@
 use super::cases::{self, NearCase};
 use super::finding::{Evidence, Finding};
 use super::near::names_qnn;
-use super::statements::{Classes, Decoded, Level, Statements, decode, lexicon};
+use super::statements::{Classes, Decoded, Level, Statement, Statements, decode, lexicon};
 use std::collections::BTreeSet;
 
 /// A step of a run, and what says that it went well.
@@ -22,37 +22,82 @@ const BAD: &[&str] = &["fail", "error", "unable", "could not", "cannot"];
 pub const STEPS: [Step; 9] = [
     Step {
         what: "the backend library was loaded",
-        words: &["backend     build version", "backend build id", "qnnlog_create exit", "logcreate: ok", "core api 2.", "initializing htpprovider", "cpubackend creation start"],
+        words: &[
+            "backend     build version",
+            "backend build id",
+            "qnnlog_create exit",
+            "logcreate: ok",
+            "core api 2.",
+            "initializing htpprovider",
+            "cpubackend creation start",
+        ],
         not: BAD,
     },
     Step {
         what: "the backend was created",
-        words: &["qnnbackend_create done", "backendcreate: ok", "backendcreate 0", "cpubackend creation end", "initialized backend successfully", "backend created"],
+        words: &[
+            "qnnbackend_create done",
+            "backendcreate: ok",
+            "backendcreate 0",
+            "cpubackend creation end",
+            "initialized backend successfully",
+            "backend created",
+        ],
         not: BAD,
     },
     Step {
         what: "the device was opened",
-        words: &["qnndevice_create done. device = 0x1. status 0x0", "devicecreate: ok", "devicecreate 0", "connection to qnn stub established", "device created"],
+        words: &[
+            "qnndevice_create done. device = 0x1. status 0x0",
+            "devicecreate: ok",
+            "devicecreate 0",
+            "connection to qnn stub established",
+            "device created",
+        ],
         not: BAD,
     },
     Step {
         what: "a context was created",
-        words: &["contextcreate: ok", "qnncontext_create done", "createfrombinary done successfully", "contextcreatefrombinary: ok", "context created", "initialized context"],
+        words: &[
+            "contextcreate: ok",
+            "qnncontext_create done",
+            "createfrombinary done successfully",
+            "contextcreatefrombinary: ok",
+            "context created",
+            "initialized context",
+        ],
         not: BAD,
     },
     Step {
         what: "the graph was composed",
-        words: &["composegraphs: ok", "graph composed", "composegraphs succeeded", "composed graphs", "graphretrieve: ok", "retrieved graph"],
+        words: &[
+            "composegraphs: ok",
+            "graph composed",
+            "composegraphs succeeded",
+            "composed graphs",
+            "graphretrieve: ok",
+            "retrieved graph",
+        ],
         not: BAD,
     },
     Step {
         what: "the graph was finalized",
-        words: &["qnngraph_finalize done. status 0x0", "graphfinalize: ok", "finalized graphs", "completed stage: completion"],
+        words: &[
+            "qnngraph_finalize done. status 0x0",
+            "graphfinalize: ok",
+            "finalized graphs",
+            "completed stage: completion",
+        ],
         not: BAD,
     },
     Step {
         what: "an inference ran",
-        words: &["qnngraph_execute done. status 0x0", "graphexecute: ok", "finished executing graphs", "execution successful"],
+        words: &[
+            "qnngraph_execute done. status 0x0",
+            "graphexecute: ok",
+            "finished executing graphs",
+            "execution successful",
+        ],
         not: BAD,
     },
     Step {
@@ -71,6 +116,19 @@ pub const STEPS: [Step; 9] = [
 const KEPT: usize = 6;
 /// The same with those that may be of another program.
 const MOST: usize = 24;
+/// Speakers of whom every line has to do with QNN.
+const QNNS: [&str; 10] = [
+    "qnn-net-run",
+    "qnn-context-binary-generator",
+    "converter",
+    "genie",
+    "snpe",
+    "app-builder",
+    "fastrpc",
+    "htp backend",
+    "gpu backend",
+    "cpu backend",
+];
 /// Lines in which speakers are looked for.
 const LISTENED: u32 = 64;
 /// Confidence from which on a cause counts as an answer.
@@ -126,11 +184,16 @@ impl Progress {
     pub fn failed(&mut self, evidence: Evidence, line: &[u8]) {
         let statements = Statements::of(line);
         let is_error = statements.level == Level::Error;
+        if !is_error && !statements.is_failure() {
+            return;
+        }
         // Warnings before the first error are kept, but do not take the places of errors.
         if self.failing.len() >= KEPT && !is_error || self.errors >= KEPT || self.failing.len() >= MOST {
             return;
         }
-        let is_of_qnn = names_qnn(line) || !statements.who.is_empty();
+        // Frameworks, the kernel and Python speak of all programs.
+        let is_qnns = |class: &u8| QNNS.contains(&lexicon().who_name(*class));
+        let is_of_qnn = names_qnn(line) || statements.who.iter().any(|class| is_qnns(&class));
         self.errors += usize::from(is_error && is_of_qnn);
         self.failing.push(Failing { evidence, codes: decode(line), statements, is_of_qnn });
     }
@@ -149,7 +212,12 @@ impl Progress {
     }
 
     /// The answer where no cause is well founded; nothing where nothing failed. It ran at line `succeeded` in the end.
-    pub fn at_end(mut self, causes: &[Finding], succeeded: Option<u64>, exit_status: Option<i32>) -> Option<Unexplained> {
+    pub fn at_end(
+        mut self,
+        causes: &[Finding],
+        succeeded: Option<u64>,
+        exit_status: Option<i32>,
+    ) -> Option<Unexplained> {
         if causes.iter().any(|finding| finding.confidence >= ANSWERED && !finding.cause().generic) {
             return None;
         }
@@ -165,10 +233,11 @@ impl Progress {
         let grave = of_qnn().find(is_error).or_else(|| of_qnn().find(unsaid));
         // Other programs' lines count where it is known that this one failed.
         let any = || self.failing.iter().find(is_error).or_else(|| self.failing.first());
-        let first = grave.or_else(|| if ended_badly { any() } else { None })?;
+        let other = || self.failing.iter().find(is_error).filter(|_| self.listened == 0);
+        let first = grave.or_else(|| if ended_badly { any() } else { other() })?;
         let lexicon = lexicon();
         let who = |failing: &Failing| failing.statements.who.iter().next().map(|class| lexicon.who_name(class));
-        let states = first.statements.list.iter().map(|statement| statement.shown());
+        let states = first.statements.list.iter().map(Statement::shown);
         let mut codes: Vec<Decoded> = Vec::new();
         for code in self.failing.iter().flat_map(|failing| &failing.codes) {
             if !codes.iter().any(|known| known.space == code.space && known.value == code.value) {
@@ -177,7 +246,7 @@ impl Progress {
         }
         let mut steps = self.steps.clone();
         steps.sort_by_key(|step| step.0);
-        let speakers: Vec<&str> = self
+        let speakers: Vec<&'static str> = self
             .failing
             .iter()
             .flat_map(|failing| failing.statements.who.iter())
@@ -190,7 +259,7 @@ impl Progress {
         }
         Some(Unexplained {
             first: first.evidence.clone(),
-            who: who(first).or_else(|| self.failing.iter().find_map(who)),
+            who: who(first).or_else(|| self.failing.iter().find_map(who)).or_else(|| speakers.first().copied()),
             states: states.collect(),
             codes,
             went_well: steps.into_iter().map(|(step, evidence)| (STEPS[step].what, evidence)).collect(),
@@ -204,11 +273,23 @@ impl Progress {
 const COLLECT: [(&str, &str); 11] = [
     ("qnn-net-run", "run qnn-net-run again with --log_level verbose, and note its exit status (echo $?)"),
     ("qnn-context-binary-generator", "run it again with --log_level verbose, and note its exit status (echo $?)"),
-    ("converter", "run the converter again with --debug 3 (or -v), and keep the whole traceback and `python3 --version; uname -m`"),
+    (
+        "converter",
+        "run the converter again with --debug 3 (or -v), and keep the whole traceback and `python3 --version; uname -m`",
+    ),
     ("genie", "run genie-t2t-run with --log verbose (on Android its lines are in logcat), and keep the config JSON"),
-    ("onnxruntime", "create the session with SessionOptions().log_severity_level = 0 and keep the lines with REASON and with error codes"),
-    ("executorch", "compile with debug logs on (QnnExecuTorchLogLevel.kLogLevelDebug) and run qnn_executor_runner with --logging_level 1; on a device also `logcat -d`"),
-    ("litert", "run with --qnn_log_level / Qualcomm options log level verbose, and `logcat -d -s litert tflite QnnDsp`"),
+    (
+        "onnxruntime",
+        "create the session with SessionOptions().log_severity_level = 0 and keep the lines with REASON and with error codes",
+    ),
+    (
+        "executorch",
+        "compile with debug logs on (QnnExecuTorchLogLevel.kLogLevelDebug) and run qnn_executor_runner with --logging_level 1; on a device also `logcat -d`",
+    ),
+    (
+        "litert",
+        "run with --qnn_log_level / Qualcomm options log level verbose, and `logcat -d -s litert tflite QnnDsp`",
+    ),
     ("snpe", "run snpe-net-run with --debug and --userlogs=verbose"),
     ("app-builder", "QNNConfig.Config(..., log_level = LogLevel.VERBOSE) before the first model"),
     ("llama.cpp", "export GGML_HEXAGON_VERBOSE=1, and run llama-cli with -v"),
@@ -219,8 +300,7 @@ const COLLECT: [(&str, &str); 11] = [
 const COLLECT_ALWAYS: &str = "on an Android device: adb shell logcat -d | grep -E 'QnnDsp|adsprpc|fastrpc|linker|avc' > device.log, then qnnscope diagnose device.log";
 
 fn collect(speakers: &[&str]) -> Vec<&'static str> {
-    let mut list: Vec<&'static str> =
-        COLLECT.iter().filter(|row| speakers.contains(&row.0)).map(|row| row.1).collect();
+    let mut list: Vec<&'static str> = COLLECT.iter().filter(|row| speakers.contains(&row.0)).map(|row| row.1).collect();
     if list.is_empty() {
         list.push("raise the QNN log level (--log_level verbose, log_severity_level=0, or QNN's log level verbose in code) and diagnose that log");
     }

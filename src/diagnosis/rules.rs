@@ -243,7 +243,8 @@ impl Rules {
     /// that led to it.
     pub fn apply(&self, line: &[u8], done: &[bool], scratch: &mut Scratch, mut hit: impl FnMut(&Rule, usize, usize)) {
         self.fit(line, done, scratch);
-        let telling = |rule: &usize| matches!(self.list[*rule].target, Target::Signal { .. } | Target::Flag(_) | Target::Failure);
+        let telling =
+            |rule: &usize| matches!(self.list[*rule].target, Target::Signal { .. } | Target::Flag(_) | Target::Failure);
         if scratch.fitting.iter().any(telling) {
             let denied = Denied::of(line);
             if denied.is_changed() {
@@ -353,10 +354,11 @@ fn patterns(flags: &[String]) -> Vec<(Pattern, Target)> {
         let not = step.not.iter().map(|text| (*text).to_owned()).collect();
         list.push((Pattern { not, ..literals(step.words) }, Target::Progress(place)));
     }
-    let bad = ["missing", "unopened", "unwritten", "refused", "mismatched", "too-small", "too-large", "malformed", "required"];
-    let worse = ["denied", "no-memory", "crashed", "killed", "timed-out", "unset", "failed"];
-    let said = bad.iter().chain(&worse).map(|name| (*name).to_owned()).collect();
+    // Every word that is bad, and errors that say it in words of their own.
+    let good = ["wanted", "wrong"];
+    let said = lexicon().said_names().filter(|name| !good.contains(name)).map(str::to_owned).collect();
     list.push((Pattern { says: Some(Says { said, ..Says::default() }), ..Pattern::default() }, Target::Failure));
+    list.push((literals(&["[ error ]", "[error]", "<e>", "[e:onnxruntime", "error:"]), Target::Failure));
     list
 }
 

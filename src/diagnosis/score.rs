@@ -48,7 +48,11 @@ pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Seen>], ignored: &[(u
         } else if let (Some((start, sure)), Some(line)) = (start, first_line(finding))
             && line > start
         {
-            lower(finding, "first shows after a well-founded cause", if sure >= SURE { LATER_THAN_SURE } else { LATER });
+            lower(
+                finding,
+                "first shows after a well-founded cause",
+                if sure >= SURE { LATER_THAN_SURE } else { LATER },
+            );
         }
     }
     found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(first_line(a).cmp(&first_line(b))));

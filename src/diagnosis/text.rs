@@ -91,8 +91,14 @@ fn trace_text(diagnosis: &Diagnosis, width: usize) -> String {
             .iter()
             .map(|sign| format!("sign {} ({:.2}, line {})", sign.index + 1, sign.weight, sign.line))
             .collect();
-        let lowered: String = finding.lowered.iter().map(|(why, part)| format!("; x {part:.2}: {why}")).collect();
-        titled(&mut out, &format!("   {} {:.2}: ", finding.id, finding.confidence), &(signs.join(", ") + &lowered), width);
+        let lowered = finding.lowered.iter().map(|(why, part)| format!("; x {part:.2}: {why}"));
+        let lowered = lowered.collect::<Vec<_>>().concat();
+        titled(
+            &mut out,
+            &format!("   {} {:.2}: ", finding.id, finding.confidence),
+            &(signs.join(", ") + &lowered),
+            width,
+        );
     }
     out.push_str("\nwhat each line states\n");
     for stated in &trace.lines {
@@ -169,6 +175,9 @@ fn whole(out: &mut String, rank: usize, finding: &Finding, width: usize) {
         let _ = writeln!(out, "   and {} more lines", finding.evidence.len() - MOST_EVIDENCE);
     }
     results(out, finding, "   ", width);
+    if let Some(remedy) = &finding.remedy {
+        titled(out, "   here: ", &clean_text(remedy), width);
+    }
     reasons(out, cause, width, |check| finding.results.iter().any(|result| result.check == check));
     out.push('\n');
 }

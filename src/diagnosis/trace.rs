@@ -1,7 +1,7 @@
 //! What each line became, for `diagnose --explain`.
 
 use super::finding::{Evidence, excerpt};
-use super::statements::{Level, Statements, decode, lexicon};
+use super::statements::{Level, Statement, Statements, decode, lexicon};
 use serde::Serialize;
 
 /// Lines that are kept.
@@ -53,7 +53,7 @@ impl Trace {
         self.lines.push(Stated {
             evidence: Evidence { line: number, text: excerpt(line) },
             who: statements.who.iter().map(|class| lexicon.who_name(class)).collect(),
-            states: statements.list.iter().map(|statement| statement.shown()).collect(),
+            states: statements.list.iter().map(Statement::shown).collect(),
             codes: codes.iter().map(|code| format!("{} = {} ({})", code.text, code.symbol, code.space)).collect(),
             left_out,
         });

@@ -41,8 +41,8 @@ pub fn load_user_causes() -> Result<(), UserCausesError> {
 }
 
 fn read(path: &Path) -> Result<Catalogue, UserCausesError> {
-    let text = read_text_at_most(path, MAX_BYTES)
-        .map_err(|source| UserCausesError::Io { path: path.to_owned(), source })?;
+    let text =
+        read_text_at_most(path, MAX_BYTES).map_err(|source| UserCausesError::Io { path: path.to_owned(), source })?;
     parse(&text).map_err(|(line, reason)| UserCausesError::Bad { path: path.to_owned(), line, reason })
 }
 
@@ -82,7 +82,8 @@ fn parse(text: &str) -> Result<Catalogue, (usize, String)> {
         check(&flag.pattern).map_err(|reason| (line(&flag.name), format!("flag {}: {reason}", flag.name)))?;
     }
     for case in &file.case {
-        let is_known = super::catalogue::builtin_cause(&case.cause) || file.cause.iter().any(|cause| cause.id == case.cause);
+        let is_known =
+            super::catalogue::builtin_cause(&case.cause) || file.cause.iter().any(|cause| cause.id == case.cause);
         if !is_known {
             let reason = format!("case {}: there is no cause {:?}", clean_text(&case.id), case.cause);
             return Err((line(&case.id), reason));
@@ -134,10 +135,14 @@ mod tests {
     #[test]
     fn mistakes_are_told_with_their_line() {
         let cause = |rest: &str| {
-            format!("# mine\n\n[[cause]]\nid = \"my-cause\"\ntitle = \"t\"\nstage = \"unknown\"\nwhy = \"w\"\nfix = \"f\"\n{rest}")
+            format!(
+                "# mine\n\n[[cause]]\nid = \"my-cause\"\ntitle = \"t\"\nstage = \"unknown\"\nwhy = \"w\"\nfix = \"f\"\n{rest}"
+            )
         };
         let wrong = |text: &str| parse(text).unwrap_err();
-        assert!(parse(&cause("signal = [ { says = { said = [\"missing\"], of = [\"model\"] }, weight = 0.5 } ]")).is_ok());
+        assert!(
+            parse(&cause("signal = [ { says = { said = [\"missing\"], of = [\"model\"] }, weight = 0.5 } ]")).is_ok()
+        );
         for (text, line, part) in [
             (cause("signal = 3"), 9, "sequence"),
             (cause("signal = [ { any = [\"x\"], weight = 0.5 } ]"), 4, "too short"),
@@ -146,7 +151,11 @@ mod tests {
             (cause("signal = [ { any = [\"xyz\"], with = [\"nosuch\"], weight = 0.5 } ]"), 4, "nosuch"),
             (cause("signal = [ { says = { said = [\"gone\"] }, weight = 0.5 } ]"), 4, "gone"),
             (cause("color = 1"), 9, "unknown field"),
-            ("\n[[case]]\nid = \"c\"\ncause = \"nosuch\"\nstates = []\nsolved = \"s\"\nsource = \"x\"\n".to_owned(), 3, "nosuch"),
+            (
+                "\n[[case]]\nid = \"c\"\ncause = \"nosuch\"\nstates = []\nsolved = \"s\"\nsource = \"x\"\n".to_owned(),
+                3,
+                "nosuch",
+            ),
         ] {
             let (found, reason) = wrong(&text);
             assert!(found == line && reason.contains(part), "{text}\n{found}: {reason}");

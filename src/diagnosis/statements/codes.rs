@@ -134,7 +134,11 @@ const EXECUTORCH: [Row; 17] = [
     (0x23, "InvalidProgram", "no program file of this version"),
     (0x24, "InvalidExternalData", "the external data does not fit"),
     (0x25, "OutOfResources", "no resources left"),
-    (0x30, "DelegateInvalidCompatibility", "the program was compiled for another version of the delegate or another SoC"),
+    (
+        0x30,
+        "DelegateInvalidCompatibility",
+        "the program was compiled for another version of the delegate or another SoC",
+    ),
     (0x31, "DelegateMemoryAllocationFailed", "no memory in the delegate"),
     (0x32, "DelegateInvalidHandle", "the delegate could not be initialised"),
     (0x3, "EndOfMethod", "the method has ended"),
@@ -169,7 +173,9 @@ pub fn of_systems(value: u64) -> Vec<Decoded> {
         list.extend(row(&ANDROID, low).map(|row| make("Android", row)));
     }
     if (129..160).contains(&value) {
-        list.extend(row(&SIGNALS, value - 128).map(|(_, symbol, meaning)| make("exit status", (value, symbol, meaning))));
+        list.extend(
+            row(&SIGNALS, value - 128).map(|(_, symbol, meaning)| make("exit status", (value, symbol, meaning))),
+        );
     } else if (100..200).contains(&value) {
         list.extend(row(&EXITS, value).map(|row| make("exit status", row)));
         if list.is_empty() {
@@ -190,39 +196,46 @@ pub fn decode(line: &[u8]) -> Vec<Decoded> {
             let text = before.trim_ascii_end();
             let text = text.strip_suffix(b"code").unwrap_or(text).trim_ascii_end();
             let text = text.strip_suffix(b"status").unwrap_or(text).trim_ascii_end();
-            let kept = text.iter().rposition(|c| c.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
+            let kept = text.iter().rposition(u8::is_ascii_alphanumeric).map_or(0, |at| at + 1);
             words.iter().any(|word| text[..kept].ends_with(word.as_bytes()))
         };
         let value = number.value;
         let low = value & 0xffff_ffff;
         let widened = value == low || value >> 32 == 0xffff_ffff;
-        let decoded = if has("onnxruntimeerror]") && !number.is_hex && memchr::memmem::find(before, b"error] :").is_some() {
-            row(&ORT, value).map(|row| ("ONNX Runtime", row))
-        } else if after_word(&["signal", "by signal"]) && value < 64 {
-            row(&SIGNALS, value).map(|row| ("signal", row))
-        } else if widened && (0xc000_0000..0xd000_0000).contains(&low) {
-            row(&NTSTATUS, low).map(|row| ("Windows NTSTATUS", row))
-        } else if widened && low >> 16 == 0x8007 {
-            row(&WINDOWS, low & 0xffff).map(|row| ("Windows", row))
-        } else if widened && (errors::FASTRPC_BASE..errors::FASTRPC_BASE + 0x400).contains(&low) {
-            errors::rows(low).find(errors::is_fastrpc).map(|row| ("FastRPC", (low, row.symbol, row.meaning)))
-        } else if after_word(&["exit", "exited", "exited with", "exit with", "returncode", "return"]) && (100..160).contains(&value) {
-            of_systems(value).into_iter().next().map(|code| (code.space, (value, code.symbol, code.meaning)))
-        } else if !numbers::is_error(line, number.start, number.end) {
-            None
-        } else if has("executorch") && !has("<e>") && number.is_hex && value < 0x40 {
-            row(&EXECUTORCH, value).map(|row| ("ExecuTorch", row))
-        } else if (has("loadlibrary") || has(".dll") || has("getlasterror") || has("win32")) && value < 2000 {
-            row(&WINDOWS, value).map(|row| ("Windows", row))
-        } else if value >> 32 == 0xffff_ffff && value.wrapping_neg() < 200 {
-            row(&ERRNO, value.wrapping_neg()).map(|row| ("errno", row))
-        } else if value < 200 && (has("errno") || has("fastrpc") || has("adsprpc") || has("rpc") || has("ioctl") || has("qnn_open")) {
-            row(&ERRNO, value).map(|row| ("errno", row))
-        } else if (1000..=0xffff).contains(&value) {
-            errors::rows(value).find(|row| !errors::is_fastrpc(row)).map(|row| ("QNN", (value, row.symbol, row.meaning)))
-        } else {
-            None
-        };
+        let decoded =
+            if has("onnxruntimeerror]") && !number.is_hex && memchr::memmem::find(before, b"error] :").is_some() {
+                row(&ORT, value).map(|row| ("ONNX Runtime", row))
+            } else if after_word(&["signal", "by signal"]) && value < 64 {
+                row(&SIGNALS, value).map(|row| ("signal", row))
+            } else if widened && (0xc000_0000..0xd000_0000).contains(&low) {
+                row(&NTSTATUS, low).map(|row| ("Windows NTSTATUS", row))
+            } else if widened && low >> 16 == 0x8007 {
+                row(&WINDOWS, low & 0xffff).map(|row| ("Windows", row))
+            } else if widened && (errors::FASTRPC_BASE..errors::FASTRPC_BASE + 0x400).contains(&low) {
+                errors::rows(low).find(errors::is_fastrpc).map(|row| ("FastRPC", (low, row.symbol, row.meaning)))
+            } else if after_word(&["exit", "exited", "exited with", "exit with", "returncode", "return"])
+                && (100..160).contains(&value)
+            {
+                of_systems(value).into_iter().next().map(|code| (code.space, (value, code.symbol, code.meaning)))
+            } else if !numbers::is_error(line, number.start, number.end) {
+                None
+            } else if has("executorch") && !has("<e>") && number.is_hex && value < 0x40 {
+                row(&EXECUTORCH, value).map(|row| ("ExecuTorch", row))
+            } else if (has("loadlibrary") || has(".dll") || has("getlasterror") || has("win32")) && value < 2000 {
+                row(&WINDOWS, value).map(|row| ("Windows", row))
+            } else if value >> 32 == 0xffff_ffff && value.wrapping_neg() < 200 {
+                row(&ERRNO, value.wrapping_neg()).map(|row| ("errno", row))
+            } else if value < 200
+                && (has("errno") || has("fastrpc") || has("adsprpc") || has("rpc") || has("ioctl") || has("qnn_open"))
+            {
+                row(&ERRNO, value).map(|row| ("errno", row))
+            } else if (1000..=0xffff).contains(&value) {
+                errors::rows(value)
+                    .find(|row| !errors::is_fastrpc(row))
+                    .map(|row| ("QNN", (value, row.symbol, row.meaning)))
+            } else {
+                None
+            };
         if let Some((space, (value, symbol, meaning))) = decoded
             && !list.iter().any(|code| code.space == space && code.value == value)
         {

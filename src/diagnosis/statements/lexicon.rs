@@ -59,11 +59,13 @@ struct Table {
     names: Vec<String>,
     words: Vec<(String, Class)>,
     finder: Option<AhoCorasick>,
+    /// Parts of names such as `input_list` count, too.
+    in_names: bool,
 }
 
 impl Table {
-    fn new(rows: Vec<Row>) -> Self {
-        let mut table = Self::default();
+    fn new(rows: Vec<Row>, in_names: bool) -> Self {
+        let mut table = Self { in_names, ..Self::default() };
         for (row, class) in rows.into_iter().zip(0_u8..128) {
             table.words.extend(row.words.into_iter().map(|word| (word.to_ascii_lowercase(), class)));
             table.names.push(row.name);
@@ -88,7 +90,7 @@ impl Table {
         let Some(finder) = &self.finder else { return found };
         let mut from = 0;
         while let Some(hit) = finder.find(aho_corasick::Input::new(line).range(from..)) {
-            if !is_border(line, hit.start(), hit.end()) {
+            if !self.is_border(line, hit.start(), hit.end()) {
                 // A shorter word may begin one further.
                 from = hit.start() + 1;
                 continue;
@@ -103,17 +105,17 @@ impl Table {
         found
     }
 
+    /// A word is no part of a longer one; the end of a file's name (`.dlc`) is always part of one.
+    fn is_border(&self, line: &[u8], start: usize, end: usize) -> bool {
+        let is_part = |c: Option<&u8>| c.is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_' && !self.in_names);
+        let before = start.checked_sub(1).and_then(|at| line.get(at));
+        (line[start] == b'.' || !is_part(before)) && !is_part(line.get(end))
+    }
+
     fn class(&self, name: &str) -> Option<Class> {
         let place = self.names.iter().position(|known| known == name)?;
         u8::try_from(place).ok()
     }
-}
-
-/// A word is no part of a longer one; the end of a file's name (`.dlc`) is always part of one.
-fn is_border(line: &[u8], start: usize, end: usize) -> bool {
-    let is_letter = |c: Option<&u8>| c.is_some_and(u8::is_ascii_alphanumeric);
-    let before = start.checked_sub(1).and_then(|at| line.get(at));
-    (line[start] == b'.' || !is_letter(before)) && !is_letter(line.get(end))
 }
 
 /// The three tables.
@@ -127,7 +129,12 @@ pub struct Lexicon {
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     // A file that does not parse is a defect that the tests find.
     let tables: Tables = toml::from_str(include_str!("lexicon.toml")).unwrap_or_default();
-    Lexicon { said: Table::new(tables.said), object: Table::new(tables.object), who: Table::new(tables.who) }
+    // `error_handling.cpp` and `ENCODING_UNDEFINED` say nothing of anything.
+    Lexicon {
+        said: Table::new(tables.said, false),
+        object: Table::new(tables.object, true),
+        who: Table::new(tables.who, true),
+    }
 });
 
 /// The lexicon.
@@ -164,6 +171,11 @@ impl Lexicon {
     /// Class of a speaker.
     pub fn who_class(&self, name: &str) -> Option<Class> {
         self.who.class(name)
+    }
+
+    /// Names of all predicates' classes.
+    pub fn said_names(&self) -> impl Iterator<Item = &str> {
+        self.said.names.iter().map(String::as_str)
     }
 
     /// Name of a predicate's class.

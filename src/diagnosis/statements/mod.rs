@@ -8,7 +8,7 @@ mod codes;
 mod level;
 mod lexicon;
 
-pub use codes::{Decoded, decode};
+pub use codes::{Decoded, decode, of_systems};
 pub use level::{Level, level};
 pub use lexicon::{Class, Classes, lexicon};
 
@@ -108,7 +108,11 @@ fn is_text(line: &[u8]) -> bool {
     let has = |part: &str| memchr::memmem::find(line, part.as_bytes()).is_some();
     let ends = |ends: &[&str]| ends.iter().any(|end| line.ends_with(end.as_bytes()));
     let starts = |starts: &[&str]| starts.iter().any(|start| line.starts_with(start.as_bytes()));
-    let code = ends(&[";", "{", "}", ")]", "||", "&&", "\\"]) || has(">/dev/null") || has(" || ") || has(" && ") || has("\").");
+    let code = ends(&[";", "{", "}", ")]", "||", "&&", "\\"])
+        || has(">/dev/null")
+        || has(" || ")
+        || has(" && ")
+        || has("\").");
     let document = starts(&["\"description\":", "\"title\":", "- `", "| `", "> "]);
     // The last line of a wrapped paragraph.
     let prose = line.first().is_some_and(u8::is_ascii_lowercase)
