@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
 mod bench_check;
+mod bundle;
 mod check;
 mod clean;
 mod compare;
@@ -29,6 +30,7 @@ mod runtime_verify;
 mod setup;
 mod start;
 mod target;
+mod watch;
 
 pub use error::CliError;
 

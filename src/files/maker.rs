@@ -5,6 +5,8 @@ use crate::event::SESSION_SCHEMA;
 use crate::models::starts_context_binary;
 use std::io::{self, BufRead, BufReader, Read};
 
+/// Folder in a report's archive.
+const BUNDLE_FOLDER: &[u8] = b"qnnscope-report/";
 /// Longest first line of a session that is looked at, bytes.
 const HEAD_BYTES: u64 = 256 << 10;
 /// Longest first chunk of a profile log; it holds the header and about a thousand messages.
@@ -19,6 +21,8 @@ pub enum Kind {
     Context,
     /// A QNN profile log: its header names qnnscope as the writer.
     ProfileLog,
+    /// A report to send: its first file lies in our folder.
+    Bundle,
 }
 
 impl Kind {
@@ -28,6 +32,7 @@ impl Kind {
             Self::Session => "it is not a session of qnnscope",
             Self::Context => "it is not a context binary",
             Self::ProfileLog => "it is not a profile log that qnnscope wrote",
+            Self::Bundle => "it is not a report that qnnscope wrote",
         }
     }
 
@@ -48,6 +53,13 @@ impl Kind {
                 let mut start = Vec::new();
                 file.take(64).read_to_end(&mut start)?;
                 Ok(starts_context_binary(&start))
+            }
+            Self::Bundle => {
+                // A local file header of a zip archive has 30 bytes before the name.
+                let mut start = Vec::new();
+                file.take(64).read_to_end(&mut start)?;
+                let named = start.get(30..).is_some_and(|name| name.starts_with(BUNDLE_FOLDER));
+                Ok(start.starts_with(b"PK\x03\x04") && named)
             }
             Self::ProfileLog => {
                 let mut bytes = Vec::new();
@@ -83,6 +95,8 @@ mod tests {
             (Kind::Context, b"PK\x03\x04", false),
             (Kind::ProfileLog, b"PK\x03\x04", false),
             (Kind::ProfileLog, &binary, false),
+            (Kind::Bundle, b"PK\x03\x04aaaabbbbccccddddeeeeffffggqnnscope-report/log.txt", true),
+            (Kind::Bundle, b"PK\x03\x04aaaabbbbccccddddeeeeffffggmy/photos.txt", false),
         ] {
             assert_eq!(kind.is_ours(content).unwrap(), ours, "{kind:?} {content:?}");
         }
