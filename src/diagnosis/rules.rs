@@ -103,6 +103,15 @@ pub struct Rule {
     says: Option<Wanted>,
 }
 
+/// The rules that an anchor can lead to.
+#[derive(Debug, Default)]
+struct Anchored {
+    /// Those that ask for words and codes.
+    plain: Vec<usize>,
+    /// Those that ask for a statement.
+    says: Vec<usize>,
+}
+
 /// All patterns and their search automata.
 #[derive(Debug)]
 pub struct Rules {
@@ -114,7 +123,7 @@ pub struct Rules {
     /// Literals that make a line worth a look.
     pub anchors: Option<AhoCorasick>,
     /// The rules that each anchor can lead to, without the harmless ones.
-    pub anchored: Vec<Vec<usize>>,
+    anchored: Vec<Anchored>,
     literals: Option<AhoCorasick>,
     /// The rules that each literal can lead to.
     candidates: Vec<Vec<usize>>,
@@ -205,10 +214,11 @@ impl Rules {
         let mut anchors = Vec::new();
         let mut anchored = Vec::new();
         for (text, rules_of_it) in texts.iter().zip(&candidates) {
-            let telling: Vec<usize> = rules_of_it.iter().copied().filter(|&rule| leads[rule].1).collect();
-            if !telling.is_empty() {
+            let telling = rules_of_it.iter().copied().filter(|&rule| leads[rule].1);
+            let (says, plain): (Vec<usize>, Vec<usize>) = telling.partition(|&rule| rules[rule].says.is_some());
+            if !(says.is_empty() && plain.is_empty()) {
                 anchors.push(*text);
-                anchored.push(telling);
+                anchored.push(Anchored { plain, says });
             }
         }
         Self {
@@ -229,14 +239,15 @@ impl Rules {
 
     /// What a line with this anchor is worth while the rules that are `done` need no more lines.
     pub fn worth(&self, anchor: usize, done: &[bool]) -> Worth {
-        let mut worth = Worth::Nothing;
-        for &rule in self.anchored[anchor].iter().filter(|&&rule| !done[rule]) {
-            if self.list[rule].says.is_none() {
-                return Worth::Line;
-            }
-            worth = Worth::Statement;
+        let anchored = &self.anchored[anchor];
+        let wanted = |rules: &[usize]| rules.iter().any(|&rule| !done[rule]);
+        if wanted(&anchored.plain) {
+            Worth::Line
+        } else if wanted(&anchored.says) {
+            Worth::Statement
+        } else {
+            Worth::Nothing
         }
-        worth
     }
 
     /// Calls `hit` for every rule that is not done and that the line fits, in the order of the rules, with the place in the line
