@@ -28,6 +28,7 @@ mod runtime;
 mod runtime_list;
 mod runtime_verify;
 mod setup;
+mod shell;
 mod start;
 mod target;
 mod watch;
@@ -114,6 +115,10 @@ enum Command {
     Clean(clean::CleanArgs),
     /// Install, list or verify the QNN libraries
     Runtime(runtime::RuntimeArgs),
+    /// Print the completions of a shell: bash, zsh, fish, elvish, powershell
+    Completions(shell::CompletionsArgs),
+    /// Print man pages, or write all of them into a folder
+    Man(shell::ManArgs),
     /// Runner process of qnnscope itself
     #[command(name = "__runner", hide = true)]
     Runner,
@@ -150,6 +155,8 @@ pub fn main() -> ExitCode {
         Some(Command::BenchCheck(args)) => bench_check::bench_check(args, &cli.global),
         Some(Command::Diagnose(args)) => diagnose::diagnose(args, &cli.global),
         Some(Command::Doctor(args)) => doctor::doctor(args, &cli.global),
+        Some(Command::Completions(args)) => shell::completions(args),
+        Some(Command::Man(args)) => shell::man(args),
         Some(Command::Explain(args)) => explain::explain(args),
         Some(Command::Devices(args)) => devices::devices(args, &cli.global),
         Some(Command::Connect(args)) => devices::connect(args, &cli.global),

@@ -23,6 +23,8 @@ pub enum Kind {
     ProfileLog,
     /// A report to send: its first file lies in our folder.
     Bundle,
+    /// A man page of qnnscope.
+    ManPage,
 }
 
 impl Kind {
@@ -33,6 +35,7 @@ impl Kind {
             Self::Context => "it is not a context binary",
             Self::ProfileLog => "it is not a profile log that qnnscope wrote",
             Self::Bundle => "it is not a report that qnnscope wrote",
+            Self::ManPage => "it is not a man page of qnnscope",
         }
     }
 
@@ -60,6 +63,12 @@ impl Kind {
                 file.take(64).read_to_end(&mut start)?;
                 let named = start.get(30..).is_some_and(|name| name.starts_with(BUNDLE_FOLDER));
                 Ok(start.starts_with(b"PK\x03\x04") && named)
+            }
+            Self::ManPage => {
+                let mut start = String::new();
+                // A page that is no text is somebody else's.
+                let is_text = file.take(4096).read_to_string(&mut start).is_ok();
+                Ok(is_text && start.lines().any(|line| line.starts_with(".TH qnnscope")))
             }
             Self::ProfileLog => {
                 let mut bytes = Vec::new();
