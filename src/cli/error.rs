@@ -10,6 +10,7 @@ use crate::backends::runtime::RuntimeError;
 use crate::backends::settings::SettingError;
 use crate::dataset::DatasetError;
 use crate::devices::DeviceError;
+use crate::diagnosis::UserCausesError;
 use crate::event::{Failure, clean_text};
 use crate::files::OutputError;
 use crate::history::HistoryError;
@@ -50,6 +51,8 @@ pub enum CliError {
     DeviceRunner(#[from] DeviceRunnerError),
     #[error(transparent)]
     Counters(#[from] CustomError),
+    #[error(transparent)]
+    Causes(#[from] UserCausesError),
     #[error(transparent)]
     Compare(#[from] LoadError),
     #[cfg(unix)]
@@ -93,6 +96,7 @@ impl CliError {
             }
             | Self::Output(_)
             | Self::Counters(_)
+            | Self::Causes(_)
             | Self::Compare(_)
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,

@@ -1,6 +1,7 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
 mod bench_check;
+mod bundle;
 mod check;
 mod clean;
 mod compare;
@@ -36,6 +37,7 @@ mod start;
 #[cfg(unix)]
 mod tap;
 mod target;
+mod watch;
 
 pub use error::CliError;
 

@@ -5,6 +5,8 @@ use crate::event::SESSION_SCHEMA;
 use crate::models::starts_context_binary;
 use std::io::{self, BufRead, BufReader, Read};
 
+/// Folder in a report's archive.
+const BUNDLE_FOLDER: &[u8] = b"qnnscope-report/";
 /// Longest first line of a session that is looked at, bytes.
 const HEAD_BYTES: u64 = 256 << 10;
 /// First bytes of a zstd frame.
@@ -25,6 +27,8 @@ pub enum Kind {
     TapDocument,
     /// The number of a process, and nothing else.
     ProcessId,
+    /// A report to send: its first file lies in our folder.
+    Bundle,
     /// A man page of qnnscope.
     ManPage,
 }
@@ -38,6 +42,7 @@ impl Kind {
             Self::ProfileLog => "it is not a profile log that qnnscope wrote",
             Self::TapDocument => "it is not a document of qnnscope tap",
             Self::ProcessId => "it holds something else than the number of a process",
+            Self::Bundle => "it is not a report that qnnscope wrote",
             Self::ManPage => "it is not a man page of qnnscope",
         }
     }
@@ -78,6 +83,13 @@ impl Kind {
                 let mut start = Vec::new();
                 file.take(16).read_to_end(&mut start)?;
                 Ok(start.len() < 16 && start.trim_ascii().iter().all(u8::is_ascii_digit))
+            }
+            Self::Bundle => {
+                // A local file header of a zip archive has 30 bytes before the name.
+                let mut start = Vec::new();
+                file.take(64).read_to_end(&mut start)?;
+                let named = start.get(30..).is_some_and(|name| name.starts_with(BUNDLE_FOLDER));
+                Ok(start.starts_with(b"PK\x03\x04") && named)
             }
             Self::ManPage => {
                 let mut start = String::new();
@@ -123,6 +135,8 @@ mod tests {
             (Kind::ProcessId, b"12345 of my notes\n", false),
             (Kind::ProfileLog, b"PK\x03\x04", false),
             (Kind::ProfileLog, &binary, false),
+            (Kind::Bundle, b"PK\x03\x04aaaabbbbccccddddeeeeffffggqnnscope-report/log.txt", true),
+            (Kind::Bundle, b"PK\x03\x04aaaabbbbccccddddeeeeffffggmy/photos.txt", false),
         ] {
             assert_eq!(kind.is_ours(content).unwrap(), ours, "{kind:?} {content:?}");
         }

@@ -1,6 +1,7 @@
 //! Reports: pure functions of the store.
 
 mod bench_check;
+mod bundle;
 pub mod comparison;
 mod counters;
 mod devices;
@@ -20,6 +21,7 @@ mod text;
 mod verdicts;
 
 pub use bench_check::{BENCH_CHECK_SCHEMA, BenchCheckDocument, FEWEST as FEWEST_LAUNCHES, bench_check_text};
+pub use bundle::{BUNDLE_FOLDER, Bundle};
 pub use counters::{CounterRow, CountersDocument, SamplingDocument, counters_text};
 pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
 pub use doctor::{DoctorDocument, doctor_text};
