@@ -20,6 +20,9 @@ pub(super) struct Tested {
 pub(super) struct Between {
     /// 95 % interval of the relative difference.
     pub interval: [f64; 2],
+    /// The relative difference that launches show, and whether it comes from pairs of them.
+    pub relative: f64,
+    by_pairs: bool,
     /// True if it is outside of what launches vary.
     pub told: bool,
     /// Launches that would tell a difference as large as the one seen, where they do not.
@@ -33,8 +36,11 @@ impl Between {
     }
 
     /// The same with an interval that holds the difference of the figures shown, which are of all inferences, not means over
-    /// launches.
+    /// launches. What pairs of launches show stands for itself: figures of all inferences mix the levels of launches.
     fn with(mut self, relative: f64) -> Self {
+        if self.by_pairs {
+            return self;
+        }
         self.interval = [self.interval[0].min(relative), self.interval[1].max(relative)];
         self.told &= self.interval[0] > 0.0 || self.interval[1] < 0.0;
         self
@@ -60,7 +66,8 @@ impl Rows<'_> {
         }
         let between = self.between(statistic, base, column).and_then(|between| {
             let interval = turned(between.interval).ok_or("the figures leave no ratio")?;
-            let between = Between { interval, ..between };
+            let [relative, _] = turned([between.relative; 2]).ok_or("the figures leave no ratio")?;
+            let between = Between { interval, relative, ..between };
             Ok(if figures.0 > 0.0 { between.with(figures.1 / figures.0 - 1.0) } else { between })
         });
         let within = between.is_err().then(|| self.within(test, statistic, base, column, figures)).flatten();
@@ -71,7 +78,8 @@ impl Rows<'_> {
         let (one, two) = (self.values(statistic, base)?, self.values(statistic, column)?);
         let told = launches::difference(&one, &two).ok_or("the figures leave no ratio")?;
         let launches_to_tell = if told.told { None } else { launches::launches_to_tell(&one, &two, told.relative) };
-        Ok(Between { interval: told.interval, told: told.told, launches_to_tell })
+        let launches::Difference { relative, interval, told, by_pairs } = told;
+        Ok(Between { interval, relative, by_pairs, told, launches_to_tell })
     }
 
     /// The figure of each launch of a column, of two at least.
