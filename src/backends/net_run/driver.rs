@@ -219,10 +219,9 @@ impl NetRun<'_> {
             let outcome = SettingOutcome::Applied;
             settings.push(Setting { key: "--save-profile-log".to_owned(), value, outcome });
         }
-        if !self.task.pin.is_empty() {
-            let cores = self.task.pin.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        if !self.task.pin.is_free() {
             let why = "qnn-net-run has no option for it; a qnnscope built for the device has: --runner FILE";
-            settings.push(no_effect("--pin", cores, why));
+            settings.push(no_effect("--pin", self.task.pin.to_string(), why));
         }
         settings.push(priority_outcome(facts.root));
         settings
