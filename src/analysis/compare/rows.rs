@@ -106,6 +106,8 @@ pub(super) enum Test {
     Latency(Statistic),
     /// By resampling latencies where inferences follow each other at once.
     Throughput,
+    /// By the fastest inference of each launch.
+    Fastest,
     /// Not at all, for this reason.
     None(&'static str),
     /// Not at all: it is computed from saved outputs, which a simulator makes as a device does.
@@ -127,10 +129,11 @@ fn stages(side: &Side, wanted: &[Stage]) -> Option<f64> {
 const LOADING: [Stage; 5] =
     [Stage::LibraryLoad, Stage::BackendCreate, Stage::DeviceCreate, Stage::ContextCreate, Stage::Compose];
 
-const FIGURES: [Figure; 14] = [
+const FIGURES: [Figure; 15] = [
     ("load_us", "load", "us", Better::Lower, ONCE, |side| stages(side, &LOADING)),
     ("finalize_us", "finalize", "us", Better::Lower, ONCE, |side| stages(side, &[Stage::Finalize])),
     ("first_inference_us", "first inference", "us", Better::Lower, ONCE, |side| side.first_us),
+    ("fastest_us", "fastest", "us", Better::Lower, Test::Fastest, |side| side.latency.as_ref()?.fastest_us()),
     ("p50_us", "p50", "us", Better::Lower, Test::Latency(Statistic::P50), |side| side.latency.as_ref()?.p50),
     ("p95_us", "p95", "us", Better::Lower, Test::Latency(Statistic::P95), |side| side.latency.as_ref()?.p95),
     ("p99_us", "p99", "us", Better::Lower, Test::Latency(Statistic::P99), |side| side.latency.as_ref()?.p99),

@@ -51,7 +51,7 @@ fn launch(latencies_us: &[f64]) -> SideLaunch {
     let mean = latencies_us.iter().sum::<f64>() / count as f64;
     let variance = latencies_us.iter().map(|us| (us - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
     let (mean, stddev) = (Some(mean), Some(variance.sqrt()));
-    SideLaunch { samples: count as u64, mean, stddev, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
+    SideLaunch { samples: count as u64, mean, stddev, min: Some(sorted[0]), p50: at(0.5), p95: at(0.95), p99: at(0.99) }
 }
 
 /// A run that measured these latencies in one launch.
@@ -278,6 +278,37 @@ fn what_launches_vary_is_no_difference_and_how_many_would_decide_is_told() {
     let told = two(&on_levels(10, &[1000.0; 5]), &on_levels(20, &[1030.0; 5]));
     assert_eq!(difference(&told, "p50_us", 1).verdict, Verdict::Worse);
     assert_eq!(difference(&told, "p50_us", 1).up_to, None);
+}
+
+#[test]
+fn the_fastest_inferences_show_what_a_busy_machine_hides() {
+    // Launches are held up by others for ever so long; each of them has inferences that nobody disturbed.
+    let busy = |seed: u64, us: f64| -> Vec<f64> {
+        let mut all = on_levels(seed, &[2.0 * us, 5.0 * us, 3.0 * us, 2.2 * us, 4.0 * us, 6.0 * us]);
+        all.chunks_mut(100).zip(0u32..).for_each(|(launch, at)| launch[50] = us * (1.0 + 0.002 * f64::from(at)));
+        all
+    };
+    let sides = |a: &[f64], b: &[f64]| {
+        [a, b].map(|all| {
+            let mut side = side(Backend::Cpu, all);
+            side.latency.as_mut().unwrap().launches = all.chunks(100).map(launch).collect();
+            side
+        })
+    };
+    let seen = |a: &[f64], b: &[f64]| compare(&sides(a, b), &CompareOptions::default());
+    let slower = seen(&busy(1, 1000.0), &busy(20, 1100.0));
+    assert_eq!(difference(&slower, "p50_us", 1).verdict, Verdict::WithinNoise);
+    let fastest = difference(&slower, "fastest_us", 1);
+    assert_eq!(fastest.verdict, Verdict::Worse, "{fastest:?}");
+    assert!((fastest.relative.unwrap() - 0.1).abs() < 0.01, "{fastest:?}");
+    let equal = seen(&busy(1, 1000.0), &busy(20, 1000.0));
+    assert_eq!(difference(&equal, "fastest_us", 1).verdict, Verdict::WithinNoise);
+    // Of more inferences the fastest is faster; one launch has no usual one.
+    assert_eq!(one_launch(Backend::Cpu, &latencies(1, 100, 1000.0, 0.0)).latency.unwrap().fastest_us(), None);
+    let mut other = sides(&busy(1, 1000.0), &busy(20, 1100.0));
+    other[1].latency.as_mut().unwrap().launches.iter_mut().for_each(|launch| launch.samples = 300);
+    let told = compare(&other, &CompareOptions::default());
+    assert!(difference(&told, "fastest_us", 1).no_interval.as_ref().unwrap().contains("fastest of 300"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::bootstrap::{MIN_VALUES, Statistic, relative_interval};
 use super::rows::{Rows, Test};
-use super::{Side, SideLaunch};
+use super::{Side, SideLatency, SideLaunch};
 use crate::analysis::launches;
 
 /// Part of the time that inferences must fill for their mean to stand for the throughput.
@@ -54,6 +54,13 @@ impl Rows<'_> {
         let statistic = match test {
             Test::None(reason) => return none(reason),
             Test::Exact => return none("it is computed from saved outputs"),
+            Test::Fastest => {
+                let between = self.fastest(base, column);
+                return Tested {
+                    between: between.map(|between| between.with(figures.1 / figures.0 - 1.0)),
+                    within: None,
+                };
+            }
             Test::Latency(statistic) => statistic,
             Test::Throughput => Statistic::Mean,
         };
@@ -75,9 +82,31 @@ impl Rows<'_> {
     }
 
     fn between(&self, statistic: Statistic, base: usize, column: usize) -> Result<Between, String> {
-        let (one, two) = (self.values(statistic, base)?, self.values(statistic, column)?);
-        let told = launches::difference(&one, &two).ok_or("the figures leave no ratio")?;
-        let launches_to_tell = if told.told { None } else { launches::launches_to_tell(&one, &two, told.relative) };
+        Self::apart(&self.values(statistic, base)?, &self.values(statistic, column)?)
+    }
+
+    /// By the fastest inference of each launch: what a model takes when nothing comes in between.
+    fn fastest(&self, base: usize, column: usize) -> Result<Between, String> {
+        let [one, two] = [base, column].map(|column| {
+            let launches = self.sides[column].latency.as_ref().map(SideLatency::launches).unwrap_or_default();
+            let usual = launches.iter().map(|launch| launch.samples).max().unwrap_or(0);
+            (launches.iter().filter_map(|launch| launch.min).collect::<Vec<f64>>(), usual)
+        });
+        for (number, (values, _)) in [(base + 1, &one), (column + 1, &two)] {
+            if values.len() < 2 {
+                return Err(format!("{number} has one launch, and what differs between launches is not in it"));
+            }
+        }
+        let (fewer, more) = (one.1.min(two.1), one.1.max(two.1));
+        if more > fewer.saturating_mul(2) {
+            return Err(format!("the fastest of {more} inferences is faster than that of {fewer}"));
+        }
+        Self::apart(&one.0, &two.0)
+    }
+
+    fn apart(one: &[f64], two: &[f64]) -> Result<Between, String> {
+        let told = launches::difference(one, two).ok_or("the figures leave no ratio")?;
+        let launches_to_tell = if told.told { None } else { launches::launches_to_tell(one, two, told.relative) };
         let launches::Difference { relative, interval, told, by_pairs } = told;
         Ok(Between { interval, relative, by_pairs, told, launches_to_tell })
     }
