@@ -58,8 +58,13 @@ impl Cause {
             ),
             Self::Others(_) => advice(
                 "stop the other processes, or wait until they are done",
-                "slow launches had to share the processor",
-                Vec::new(),
+                "slow launches had to share the processor; threads that wait for each other suffer most, so that a run on one core \
+                 (--pin 0) is slower and repeats better",
+                if backend == Backend::Cpu {
+                    vec![format!("qnnscope run MODEL -b {backend} --pin 0")]
+                } else {
+                    Vec::new()
+                },
             ),
             Self::Placement(_) => advice(
                 "give each thread that computes a core of its own, and the calling one that of the first (--pin spread)",
