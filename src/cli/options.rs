@@ -226,9 +226,20 @@ impl RunOptions {
 
     /// Makes sure that the runs write nothing that they read, nothing twice, and no file of somebody else's.
     fn guard(&self, requests: &[RunRequest], global: &Global) -> Result<(), CliError> {
-        let Some(RunRequest { task, .. }) = requests.first() else { return Ok(()) };
+        let Some(RunRequest { task, place, .. }) = requests.first() else { return Ok(()) };
         let mut guard = task.guard();
         guard.prints();
+        match place {
+            Place::Here { .. } => {}
+            Place::NetRun { options, .. } => {
+                options.sdk.folders().iter().for_each(|folder| guard.reads_tree("the SDK's file", folder));
+                options.host_runtime.iter().for_each(|folder| guard.reads_folder("the library", folder));
+            }
+            Place::DeviceRunner { options, .. } => {
+                guard.reads("the runner", &options.runner);
+                guard.reads_tree("the library", &options.libraries.folder());
+            }
+        }
         if let Some(folder) = &global.runtime {
             guard.reads_folder("the library", folder);
         }
