@@ -502,7 +502,7 @@ fn the_calling_thread_is_with_the_first_of_the_backends_unless_threads_are_left_
         assert_eq!(own.len(), (single.len() - 1).min(cores), "a core each: {seen:?}");
     }
     let (seen, pins) = placed("--pin free");
-    assert!(pins.is_empty(), "{pins:?}");
+    assert_eq!(pins, [("free".to_owned(), "applied".to_owned())]);
     assert!(cores == 1 || seen[0].1.parse::<u32>().is_err(), "{seen:?}");
 }
 

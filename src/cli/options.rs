@@ -315,7 +315,7 @@ impl RunOptions {
             pin: match (&self.pin, site, backend) {
                 (Some(pin), ..) => pin.clone(),
                 (None, Site::Here { .. }, Backend::Cpu) => Pin::Auto,
-                (None, ..) => Pin::Free,
+                (None, ..) => Pin::Unset,
             },
             overwrite: self.beside.force,
             protected: self.protected(global),

@@ -116,7 +116,7 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
         log_level: options.log_level,
         allow_unknown_runtime: false,
         slow_load: None,
-        pin: Pin::Free,
+        pin: Pin::Unset,
         // As the vendor's tool, which asks nobody.
         overwrite: true,
         protected: Vec::new(),

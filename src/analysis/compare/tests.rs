@@ -123,6 +123,7 @@ pub fn side(backend: Backend, latencies_us: &[f64]) -> Side {
         op_time_derived: false,
         outputs: Vec::new(),
         facts: None,
+        crowded: None,
         together: None,
         notes: Vec::new(),
     }
@@ -278,6 +279,34 @@ fn what_launches_vary_is_no_difference_and_how_many_would_decide_is_told() {
     let told = two(&on_levels(10, &[1000.0; 5]), &on_levels(20, &[1030.0; 5]));
     assert_eq!(difference(&told, "p50_us", 1).verdict, Verdict::Worse);
     assert_eq!(difference(&told, "p50_us", 1).up_to, None);
+}
+
+#[test]
+fn launches_that_others_hold_up_tell_nothing_of_a_difference() {
+    let crowded = "other processes kept 1.6 of 2 cores busy meanwhile (80 %)";
+    let seen = |levels: &[f64], crowded: Option<&str>| {
+        let sides = [(1, 1.0), (20, 1.5)].map(|(seed, factor)| {
+            let levels: Vec<f64> = levels.iter().map(|us| us * factor).collect();
+            let all = on_levels(seed, &levels);
+            let mut side = side(Backend::Cpu, &all);
+            side.latency.as_mut().unwrap().launches = all.chunks(100).map(launch).collect();
+            side.crowded = crowded.map(ToOwned::to_owned);
+            side
+        });
+        difference(&compare(&sides, &CompareOptions::default()), "p50_us", 1).clone()
+    };
+    let (scattered, alike) =
+        ([1000.0, 1300.0, 1010.0, 1310.0, 1320.0, 990.0], [1000.0, 1010.0, 1400.0, 1020.0, 990.0, 1005.0]);
+    let held_up = seen(&scattered, Some(crowded));
+    assert_eq!((held_up.verdict, held_up.ci95), (Verdict::Unknown, None));
+    let reason = held_up.no_interval.unwrap();
+    assert!(reason.contains("1.6 of 2 cores") && reason.contains("--pin 0"), "{reason}");
+    assert_eq!(seen(&scattered, None).verdict, Verdict::Worse, "nobody was there to hold them up");
+    assert_eq!(
+        seen(&alike, Some(crowded)).verdict,
+        Verdict::Worse,
+        "one launch that was held up is not their middle half"
+    );
 }
 
 #[test]
@@ -446,6 +475,15 @@ fn settings_that_differ_are_named() {
     flag.latency.clone_from(&other.latency);
     flag.settings = vec![setting("--perf-profile", "burst", true)];
     assert_eq!(mismatches(&[same, flag], 0), []);
+    let latency = side(Backend::Htp, &latencies(3, 100, 1000.0, 0.0)).latency;
+    let pinned = |pin: &str| Side {
+        settings: vec![setting("--pin", pin, true)],
+        latency: if pin == "free" { other.latency.clone() } else { latency.clone() },
+        ..base.clone()
+    };
+    assert_eq!(mismatches(&[base.clone(), pinned("spread")], 0), [], "there was nothing to spread");
+    assert_eq!(mismatches(&[pinned("free"), pinned("spread")], 0)[0].id, "setting.pin");
+    assert_eq!(mismatches(&[base.clone(), pinned("0")], 0)[0].id, "setting.pin");
     other = Side { backend: Backend::Cpu, driver: Driver::Runner, clean_level: ProfilingLevel::Off, ..other };
     other.build_id.clone_from(&base.build_id);
     assert_eq!(mismatches(&[base, other], 0), []);

@@ -8,6 +8,9 @@ use crate::analysis::launches;
 /// Part of the time that inferences must fill for their mean to stand for the throughput.
 const BUSY_SHARE: f64 = 0.9;
 
+/// How far the middle half of launches may lie apart where other processes kept the processor busy, as a factor.
+const SCATTER: f64 = 1.2;
+
 /// What became of the test of a difference.
 pub(super) struct Tested {
     /// By the launches of both runs, or why not.
@@ -82,7 +85,10 @@ impl Rows<'_> {
     }
 
     fn between(&self, statistic: Statistic, base: usize, column: usize) -> Result<Between, String> {
-        Self::apart(&self.values(statistic, base)?, &self.values(statistic, column)?)
+        let (one, two) = (self.values(statistic, base)?, self.values(statistic, column)?);
+        self.held_up(base, &one)?;
+        self.held_up(column, &two)?;
+        Self::apart(&one, &two)
     }
 
     /// By the fastest inference of each launch: what a model takes when nothing comes in between.
@@ -101,6 +107,8 @@ impl Rows<'_> {
         if more > fewer.saturating_mul(2) {
             return Err(format!("the fastest of {more} inferences is faster than that of {fewer}"));
         }
+        self.held_up(base, &one.0)?;
+        self.held_up(column, &two.0)?;
         Self::apart(&one.0, &two.0)
     }
 
@@ -109,6 +117,24 @@ impl Rows<'_> {
         let launches_to_tell = if told.told { None } else { launches::launches_to_tell(one, two, told.relative) };
         let launches::Difference { relative, interval, told, by_pairs } = told;
         Ok(Between { interval, relative, by_pairs, told, launches_to_tell })
+    }
+
+    /// Launches that differ because others had the processor differ from one minute to the next, so that the launches of a run are
+    /// no measure of it: with others gone, or on one core, they are.
+    fn held_up(&self, column: usize, values: &[f64]) -> Result<(), String> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let part = sorted.len() / 4;
+        let (low, high) = (sorted[part], sorted[sorted.len() - 1 - part]);
+        match &self.sides[column].crowded {
+            Some(crowded) if high > low * SCATTER => Err(format!(
+                "{crowded} in {}, and its launches differ by a factor of {:.1} in their middle half: what others take changes from \
+                 one minute to the next; measure when they are done, or on one core (--pin 0)",
+                column + 1,
+                high / low
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The figure of each launch of a column, of two at least.

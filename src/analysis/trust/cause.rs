@@ -191,7 +191,9 @@ fn own_cores(run: &Run) -> Vec<Option<f64>> {
 
 /// Nothing else goes with it, and the backend runs on threads of this process, which were not placed.
 fn placement(run: &Run, groups: &Groups) -> Option<Cause> {
-    let is_placed = |setting: &Setting| setting.key == "--pin" && setting.outcome == SettingOutcome::Applied;
+    let is_placed = |setting: &Setting| {
+        setting.key == "--pin" && setting.value != "free" && setting.outcome == SettingOutcome::Applied
+    };
     if run.plan.backend != Backend::Cpu || groups.factor < SHARED_CORES || run.settings.iter().any(is_placed) {
         return None;
     }

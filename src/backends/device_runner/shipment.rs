@@ -190,7 +190,7 @@ mod tests {
             log_level: LogLevel::Error,
             allow_unknown_runtime: false,
             slow_load: None,
-            pin: Pin::Free,
+            pin: Pin::Unset,
             overwrite: false,
             protected: Vec::new(),
         }

@@ -12,7 +12,7 @@ use super::sdk::TOOL;
 use super::tenants::Claim;
 use super::{NetRunError, Sdk, around, config, fits, versions};
 use crate::backends::local::Limits;
-use crate::backends::qnn::runner::RunTask;
+use crate::backends::qnn::runner::{Pin, RunTask};
 use crate::backends::settings::{self, Resolved};
 use crate::backends::{AfterFailure, Backend, asked_to_stop};
 use crate::devices::{Device, DeviceError};
@@ -220,7 +220,7 @@ impl NetRun<'_> {
             let outcome = SettingOutcome::Applied;
             settings.push(Setting { key: "--save-profile-log".to_owned(), value, outcome });
         }
-        if !self.task.pin.is_free() {
+        if !matches!(self.task.pin, Pin::Unset | Pin::Free) {
             let why = "qnn-net-run has no option for it; a qnnscope built for the device has: --runner FILE";
             settings.push(no_effect("--pin", self.task.pin.to_string(), why));
         }

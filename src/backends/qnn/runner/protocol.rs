@@ -163,7 +163,7 @@ pub struct RunTask {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_load: Option<SlowLoad>,
     /// Processor cores of the runner's threads.
-    #[serde(default, skip_serializing_if = "Pin::is_free")]
+    #[serde(default, skip_serializing_if = "Pin::is_unset")]
     pub pin: Pin,
     /// Results may replace files that qnnscope did not make.
     #[serde(default)]
@@ -177,8 +177,10 @@ pub struct RunTask {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pin {
-    /// Where the system and the backend put them.
+    /// Nothing was said: where the system and the backend put them.
     #[default]
+    Unset,
+    /// The same, because the user wants it so.
     Free,
     /// All of them on these cores.
     Cores(Vec<usize>),
@@ -191,9 +193,9 @@ pub enum Pin {
 }
 
 impl Pin {
-    /// True if nothing is pinned.
-    pub fn is_free(&self) -> bool {
-        *self == Self::Free
+    /// True if there is nothing to do or to tell.
+    pub fn is_unset(&self) -> bool {
+        *self == Self::Unset
     }
 }
 
@@ -201,7 +203,7 @@ impl fmt::Display for Pin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |cores: &[usize]| cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
         match self {
-            Self::Free => f.write_str("free"),
+            Self::Unset | Self::Free => f.write_str("free"),
             Self::Cores(cores) => f.write_str(&list(cores)),
             Self::Auto => f.write_str("spread"),
             Self::Spread(cores) if cores.is_empty() => f.write_str("spread"),

@@ -18,7 +18,8 @@ impl Pinning {
     pub fn begin(pin: &Pin) -> (Self, Option<Setting>) {
         let mut pinning = Self { pin: pin.clone(), own: threads(), refused: false };
         let outcome = match pin {
-            Pin::Free | Pin::Auto => None,
+            Pin::Unset | Pin::Auto => None,
+            Pin::Free => Some(SettingOutcome::Applied),
             Pin::Cores(cores) => Some(confine(cores)),
             Pin::Spread(cores) if cores.is_empty() => None,
             // What becomes of it is told once the threads that are to be spread are there.
@@ -34,7 +35,7 @@ impl Pinning {
     pub fn settle(&self) -> Option<Setting> {
         match &self.pin {
             _ if self.refused => None,
-            Pin::Free => None,
+            Pin::Unset | Pin::Free => None,
             // How that went was told before.
             Pin::Cores(cores) => {
                 confine(cores);
