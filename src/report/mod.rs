@@ -13,6 +13,7 @@ pub mod modes;
 mod op_result;
 mod recommendation;
 mod result;
+mod tap;
 mod text;
 mod verdicts;
 
@@ -26,4 +27,5 @@ pub use modes::cool_down_text;
 pub use recommendation::of_sides as recommendation_of_sides;
 pub use recommendation::{RecommendDocument, recommend_text, recommendation, recommendation_text};
 pub use result::{RESULT_SCHEMA, ResultDocument};
+pub use tap::{TAP_SCHEMA, TapDocument, tap_text};
 pub use text::text_report;
