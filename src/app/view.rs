@@ -16,6 +16,7 @@ use crate::event::{RunId, Stage};
 use crate::history;
 use crate::store::{Run, Store};
 use ratatui::layout::Rect;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The view.
@@ -47,8 +48,10 @@ pub struct View {
     pub log_back: usize,
     /// First line shown in the status, memory and host panes.
     pub scroll: [usize; 3],
-    /// Run to show; `None` follows the newest.
+    /// Run to show; `None` follows what goes on, and then the newest.
     pub run: Option<RunId>,
+    /// Rows that were selected in the op tables of other runs: launches take turns, and so do their tables.
+    selected_before: BTreeMap<RunId, u32>,
     /// The counter that is selected: device and id.
     pub counter: Option<(Option<String>, String)>,
     /// The moment that the user was sent to, host monotonic microseconds.
@@ -105,6 +108,7 @@ impl View {
             log_back: 0,
             scroll: [0; 3],
             run: None,
+            selected_before: BTreeMap::new(),
             counter: None,
             moment: None,
             browsers: Default::default(),
@@ -145,12 +149,12 @@ impl View {
         self.over = true;
     }
 
-    /// The run that is shown: the chosen one, or the newest that has begun.
+    /// The run that is shown: the chosen one, or the one whose launch goes on; where none does, the newest.
     pub fn run_of<'a>(&self, store: &'a Store) -> Option<&'a Run> {
         let chosen = self.run.and_then(|id| store.run(id));
         // A frozen view does not jump to a run that began later.
         let frozen = || self.paused.and(self.shown.run).and_then(|id| store.run(id));
-        chosen.or_else(frozen).or_else(|| store.runs().last())
+        chosen.or_else(frozen).or_else(|| store.followed_run())
     }
 
     /// A run is going on.
@@ -216,7 +220,9 @@ impl View {
         if run != self.shown.run {
             (self.counter, self.moment) = (None, None);
             if !std::mem::take(&mut self.keep_selection) {
-                self.selected = None;
+                let (left, row) = (self.shown.run, self.selected);
+                self.selected_before.extend(left.zip(row));
+                self.selected = run.and_then(|run| self.selected_before.get(&run).copied());
             }
             self.layers_top = 0;
             self.scroll = [0; 3];

@@ -181,6 +181,13 @@ impl Store {
         self.runs.iter().find(|run| run.id == id)
     }
 
+    /// The run to look at where none is chosen: of those that go on, the one whose launch began last, since they take turns; else the
+    /// newest.
+    pub fn followed_run(&self) -> Option<&Run> {
+        let began = |run: &&Run| run.launches.last().map(|launch| launch.started_us);
+        self.runs.iter().filter(|run| !run.is_ended()).max_by_key(began).or_else(|| self.runs.last())
+    }
+
     /// Number of a run for people, from 1 in start order.
     pub fn run_number(&self, id: RunId) -> Option<usize> {
         self.runs.iter().position(|run| run.id == id).map(|at| at + 1)
