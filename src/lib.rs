@@ -16,6 +16,7 @@ mod files;
 #[doc(hidden)]
 pub mod fuzz;
 mod hints;
+pub mod imports;
 pub mod models;
 pub mod probes;
 pub mod report;

@@ -121,6 +121,7 @@ const NOT_ABOVE: &[(&str, &[&str])] = &[
     ("backends", &["analysis", "app", "checks", "cli", "diagnosis", "doctor", "report", "run"]),
     ("devices", &["analysis", "app", "backends", "checks", "cli", "diagnosis", "doctor", "report", "run"]),
     ("session", &["analysis", "app", "backends", "checks", "cli", "diagnosis", "doctor", "report", "run"]),
+    ("imports", &["analysis", "app", "checks", "cli", "diagnosis", "doctor", "report", "run"]),
     ("store", &["analysis", "app", "checks", "cli", "diagnosis", "doctor", "probes", "report", "run", "session"]),
     ("analysis", &["app", "checks", "cli", "doctor", "probes", "report", "run"]),
 ];

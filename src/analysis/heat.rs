@@ -106,6 +106,7 @@ fn concerns(backend: Backend, id: &str) -> bool {
         Backend::Htp => any(&["cdsp", "nsp", "npu"]),
         Backend::Gpu => any(&["gpu"]),
         Backend::Cpu => any(&["cpu", "pause"]),
+        Backend::Unknown => false,
     }
 }
 

@@ -15,7 +15,7 @@ const LAYERS: usize = 15;
 /// Arguments of `qnnscope compare`.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// Session and result files; FILE#2 or FILE#htp picks runs of one, else all of its runs are compared
+    /// Session and result files, and files of other tools (docs/imports.md); FILE#2 or FILE#htp picks runs of one, else all of its runs are compared
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Run that differences are taken from, by its number in the comparison [default: the first with latencies]

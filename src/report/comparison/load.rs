@@ -5,6 +5,7 @@ use crate::analysis::compare::Side;
 use crate::backends::Backend;
 use crate::event::clean_text;
 use crate::files::read_at_most;
+use crate::imports::{self, ImportError, Imported};
 use crate::session::{ReadError, SessionReader};
 use crate::store::Store;
 use std::fs::File;
@@ -27,6 +28,8 @@ pub enum LoadError {
     Document { path: String, reason: String },
     #[error(transparent)]
     Session(#[from] ReadError),
+    #[error(transparent)]
+    Import(#[from] ImportError),
     #[error("{path} holds no run")]
     NoRun { path: String },
     #[error("{path} has no run `{wanted}`: its runs are {runs}")]
@@ -75,8 +78,22 @@ fn read(path: &Path, shown: &str) -> Result<Vec<Side>, LoadError> {
     if is_session(path).map_err(io)? {
         return session(path);
     }
+    if let Some(imported) = imports::open(path)? {
+        return Ok(of_another_tool(imported));
+    }
     let bytes = read_at_most(path, MAX_DOCUMENT_BYTES).map_err(io)?;
     file::sides(&bytes).map_err(|reason| LoadError::Document { path: shown.to_owned(), reason })
+}
+
+/// Runs that another tool made.
+fn of_another_tool(imported: Imported) -> Vec<Side> {
+    let mut store = Store::new();
+    imported.records.iter().for_each(|record| store.apply(record));
+    let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of_ended(&store, run)).collect();
+    if let Some(side) = sides.first_mut() {
+        side.notes.extend(imported.notes);
+    }
+    sides
 }
 
 /// A session is one JSON value a line, and its first line has an event.

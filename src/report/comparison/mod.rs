@@ -59,7 +59,10 @@ impl ComparisonReport {
             accuracy.iter().map(|known| known.as_ref().and_then(|known| known.as_ref().ok()).cloned()).collect();
         let comparison = compare(&sides, &options);
         let soc = sides.iter().find_map(|side| soc_by_part(side.device_model.as_deref()?));
-        let recommendation = measured(&sides, &options.accuracy, Target { soc }, &asked.constraints);
+        // What another tool measured, and how, is not known well enough to choose by.
+        let own = sides.iter().all(|side| side.mode.origin.is_none());
+        let recommendation =
+            own.then(|| measured(&sides, &options.accuracy, Target { soc }, &asked.constraints)).flatten();
         let shown_layers = asked.layers.unwrap_or(comparison.layers.len());
         Self { sides, comparison, reference, accuracy, recommendation, shown_layers }
     }
