@@ -14,6 +14,7 @@ use crate::files::OutputError;
 use crate::models::FormatError;
 use crate::probes::CustomError;
 use crate::report::comparison::LoadError;
+use crate::report::export::ExportError;
 use crate::session::RecordError;
 use std::fmt::Write;
 use thiserror::Error;
@@ -50,6 +51,8 @@ pub enum CliError {
     Counters(#[from] CustomError),
     #[error(transparent)]
     Compare(#[from] LoadError),
+    #[error("cannot make the report: {source}")]
+    Export { source: ExportError },
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -82,6 +85,7 @@ impl CliError {
             | Self::Output(_)
             | Self::Counters(_)
             | Self::Compare(_)
+            | Self::Export { source: ExportError::Nothing { .. } | ExportError::Load(_) }
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,
@@ -99,6 +103,7 @@ impl CliError {
             | Self::Device(_)
             | Self::NetRun(_)
             | Self::DeviceRunner(_)
+            | Self::Export { .. }
             | Self::Io { .. }
             | Self::ProfileLog { .. }
             | Self::Failure(_) => FAILED,

@@ -22,6 +22,7 @@ mod parse;
 mod patience;
 mod profile_log;
 mod recommend;
+mod report;
 mod run;
 mod runtime;
 mod runtime_list;
@@ -90,6 +91,8 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Put runs of session and result files side by side: figures, layers, accuracy, which backend
     Compare(compare::CompareArgs),
+    /// Write a report of sessions and other tools' files: HTML, Markdown, CSV, SVG, Perfetto trace, HDR histograms
+    Report(report::ReportArgs),
     /// Suggest a backend from the model's graph, without running it
     Recommend(recommend::RecommendArgs),
     /// Find out which differences between runs can be told on this machine or device: the same thing again and again
@@ -144,6 +147,7 @@ pub fn main() -> ExitCode {
         Some(Command::Check(args)) => check::check(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Compare(args)) => compare::compare(args),
+        Some(Command::Report(args)) => report::report(args),
         Some(Command::Recommend(args)) => recommend::recommend(args, &cli.global),
         Some(Command::BenchCheck(args)) => bench_check::bench_check(args, &cli.global),
         Some(Command::Diagnose(args)) => diagnose::diagnose(args, &cli.global),

@@ -5,18 +5,14 @@ use crate::analysis::compare::Side;
 use crate::backends::Backend;
 use crate::event::clean_text;
 use crate::files::read_at_most;
-use crate::imports::{self, ImportError, Imported};
-use crate::session::{ReadError, SessionReader};
-use crate::store::Store;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use crate::imports::ImportError;
+use crate::report::source::Recorded;
+use crate::session::ReadError;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Largest result document that is read.
 const MAX_DOCUMENT_BYTES: u64 = 512 << 20;
-/// What is read to tell a session from a document; the first line of a session is far shorter.
-const HEAD_BYTES: u64 = 64 << 10;
 
 /// A file or a run of it that cannot be compared.
 #[derive(Debug, Error)]
@@ -30,6 +26,8 @@ pub enum LoadError {
     Session(#[from] ReadError),
     #[error(transparent)]
     Import(#[from] ImportError),
+    #[error("{path} is neither a session nor a known file of another tool: {reason}")]
+    NoSession { path: String, reason: String },
     #[error("{path} holds no run")]
     NoRun { path: String },
     #[error("{path} has no run `{wanted}`: its runs are {runs}")]
@@ -75,64 +73,21 @@ fn split(argument: &Path) -> (PathBuf, Option<String>) {
 
 fn read(path: &Path, shown: &str) -> Result<Vec<Side>, LoadError> {
     let io = |source| LoadError::Io { path: shown.to_owned(), source };
-    if is_session(path).map_err(io)? {
-        return session(path);
-    }
-    if let Some(imported) = imports::open(path)? {
-        return Ok(of_another_tool(imported));
+    if let Some(known) = Recorded::open_known(path)? {
+        return Ok(recorded(&known));
     }
     let bytes = read_at_most(path, MAX_DOCUMENT_BYTES).map_err(io)?;
     file::sides(&bytes).map_err(|reason| LoadError::Document { path: shown.to_owned(), reason })
 }
 
-/// Runs that another tool made.
-fn of_another_tool(imported: Imported) -> Vec<Side> {
-    let mut store = Store::new();
-    imported.records.iter().for_each(|record| store.apply(record));
-    let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of_ended(&store, run)).collect();
-    if let Some(side) = sides.first_mut() {
-        side.notes.extend(imported.notes);
+/// The runs of a session, or of another tool's file.
+fn recorded(recorded: &Recorded) -> Vec<Side> {
+    let store = &recorded.store;
+    let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of_ended(store, run)).collect();
+    // What is missing of a session is missing at its end; notes on another tool's file are of all of it.
+    let noted = if recorded.imported_from.is_some() { sides.first_mut() } else { sides.last_mut() };
+    if let Some(side) = noted {
+        side.notes.extend(recorded.notes.iter().cloned());
     }
     sides
-}
-
-/// A session is one JSON value a line, and its first line has an event.
-fn is_session(path: &Path) -> std::io::Result<bool> {
-    let mut line = Vec::new();
-    BufReader::new(File::open(path)?.take(HEAD_BYTES)).read_until(b'\n', &mut line)?;
-    let value: Result<serde_json::Value, _> = serde_json::from_slice(&line);
-    Ok(value.is_ok_and(|value| value.get("event").is_some()))
-}
-
-/// Replays a session. One that is damaged or cut off is used as far as it goes.
-fn session(path: &Path) -> Result<Vec<Side>, LoadError> {
-    let mut reader = SessionReader::open(path)?;
-    let mut store = Store::new();
-    let mut note = None;
-    for record in reader.by_ref() {
-        match record {
-            Ok(record) => store.apply(&record),
-            Err(ReadError::Damaged { line, .. }) => {
-                note = Some(format!("its session is damaged at line {line} and is used up to there"));
-                break;
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    if reader.is_truncated() {
-        note = Some("its session was cut off and is used as far as it goes".to_owned());
-    }
-    let unknown = store.unknown_events();
-    let skipped = (!unknown.is_empty()).then(|| {
-        let kinds: Vec<&str> = unknown.keys().map(String::as_str).collect();
-        let count: u64 = unknown.values().sum();
-        format!("{count} of its events were written by a newer qnnscope and skipped ({})", kinds.join(", "))
-    });
-    let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of_ended(&store, run)).collect();
-    // The runs before the last one are whole.
-    if let Some(side) = sides.last_mut() {
-        side.notes.extend(note);
-        side.notes.extend(skipped);
-    }
-    Ok(sides)
 }

@@ -10,7 +10,9 @@ mod text;
 pub use document::{COMPARE_SCHEMA, CompareDocument};
 pub use load::{LoadError, load};
 pub use outputs::accuracies;
+pub(super) use tables::value_text;
 pub use text::comparison_text;
+pub(super) use text::short;
 
 use crate::analysis::compare::{CompareOptions, Comparison, LayerSort, Side, compare};
 use crate::analysis::recommend::{Constraints, Recommendation, Target, measured};
