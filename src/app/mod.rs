@@ -12,6 +12,7 @@ mod pages;
 mod panes;
 mod parts;
 mod picker;
+mod reporting;
 mod rows;
 mod shown;
 mod spelling;
@@ -172,9 +173,10 @@ pub async fn run(
     view.notice = warnings.into_iter().next();
 
     let screen = Screen::take().map_err(AppError::Terminal)?;
-    let mut app = App { screen, view, store, theme, requests: requests.clone(), more: false };
+    let (told, notices) = channel::<String>(4);
+    let mut app = App { screen, view, store, theme, requests: requests.clone(), more: false, told };
     app.draw().map_err(AppError::Terminal)?;
-    let result = app.run(events, options.exit_when_done).await;
+    let result = app.run(events, notices, options.exit_when_done).await;
     let App { screen, store, .. } = app;
     drop(screen);
     // The other side may be gone already, then there is nobody left to tell.
@@ -190,6 +192,8 @@ struct App {
     requests: Sender<Request>,
     /// A part of the figures is still to be brought up to date.
     more: bool,
+    /// What came of files that are written beside the loop.
+    told: Sender<String>,
 }
 
 /// What a turn of the loop came to.
@@ -214,7 +218,12 @@ impl App {
         })
     }
 
-    async fn run(&mut self, events: &mut Receiver<Record>, exit_when_done: bool) -> Result<(), AppError> {
+    async fn run(
+        &mut self,
+        events: &mut Receiver<Record>,
+        mut notices: Receiver<String>,
+        exit_when_done: bool,
+    ) -> Result<(), AppError> {
         let mut keys = EventStream::new();
         let mut signals = Signals::new().map_err(AppError::Signals)?;
         let (listed, mut listings) = channel::<Listing>(4);
@@ -230,6 +239,10 @@ impl App {
                 key = next(&mut keys) => self.key(key).map_err(AppError::Terminal)?,
                 Some(listing) = listings.recv() => {
                     update(&mut self.view, &self.store, Action::Listed(listing));
+                    Turn::Urgent
+                }
+                Some(notice) = notices.recv() => {
+                    update(&mut self.view, &self.store, Action::Notice(notice));
                     Turn::Urgent
                 }
                 () = tokio::time::sleep_until(drawn + FRAME), if dirty => Turn::Changed,
@@ -320,6 +333,9 @@ impl App {
             && let Err(error) = terminal::copy(&text)
         {
             self.view.notice = Some(format!("cannot write to the terminal: {error}"));
+        }
+        if std::mem::take(&mut self.view.report_wanted) {
+            self.view.notice = reporting::write(&self.store, &self.told);
         }
         let Some(request) = asked else { return Turn::Urgent };
         if request == Request::Quit {

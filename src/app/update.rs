@@ -89,6 +89,10 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
         KeyAction::NextEntry => step_entry(view, store, 1),
         KeyAction::PreviousEntry => step_entry(view, store, -1),
         KeyAction::Copy => copy(view, store),
+        KeyAction::WriteReport if store.runs().is_empty() => {
+            view.notice = Some("there is no run to report".to_owned());
+        }
+        KeyAction::WriteReport => view.report_wanted = true,
         KeyAction::Up => step(view, store, -1),
         KeyAction::Down => step(view, store, 1),
         KeyAction::PageUp => step(view, store, -page(view)),

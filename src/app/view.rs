@@ -61,6 +61,8 @@ pub struct View {
     pub opened_for: Option<RunId>,
     /// Text on its way to the terminal's clipboard.
     pub copied: Option<String>,
+    /// A report of the session is to be written.
+    pub report_wanted: bool,
     /// Failed runs that were told.
     failures_told: usize,
     /// Set while the view is frozen.
@@ -104,6 +106,7 @@ impl View {
             comparing: Comparing::default(),
             opened_for: None,
             copied: None,
+            report_wanted: false,
             failures_told: 0,
             paused: None,
             asked: None,

@@ -33,10 +33,11 @@ pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
             add("model", format!("{two} ran another model file than {one}"));
         }
         if side.driver != base.driver {
-            add(
-                "driver",
-                format!("{two} was made by the {}, {one} by the {}", side.driver.label(), base.driver.label()),
-            );
+            let maker = |side: &Side| match &side.mode.origin {
+                Some(origin) => format!("by another tool ({})", origin.label),
+                None => format!("by the {}", side.driver.label()),
+            };
+            add("driver", format!("{two} was made {}, {one} {}", maker(side), maker(base)));
         }
         if side.clean_level != base.clean_level {
             add(
@@ -76,7 +77,9 @@ fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl
         );
         add("rate", text);
     }
-    if side.warmup != base.warmup {
+    // Other tools' files do not say how they warmed up.
+    let is_known = side.mode.origin.is_none() && base.mode.origin.is_none();
+    if side.warmup != base.warmup && is_known {
         add(
             "warmup",
             format!("{two} warmed up with {}, {one} with {}", inferences(side.warmup), inferences(base.warmup)),

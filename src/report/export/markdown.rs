@@ -39,7 +39,7 @@ pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
 /// Text that stays text: no markup, no links, no mentions.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
-    let mut before = ' ';
+    let (mut before, mut word) = (' ', String::new());
     for c in clean_whole(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
@@ -49,7 +49,7 @@ fn escaped(text: &str) -> String {
             '@' => out.push_str("&#64;"),
             '#' => out.push_str("&#35;"),
             // An address would become a link.
-            ':' => out.push_str("&#58;"),
+            ':' if is_scheme(&word) => out.push_str("&#58;"),
             '.' if before == 'w' || before == 'W' => out.push_str("&#46;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' => {
                 out.push('\\');
@@ -62,8 +62,18 @@ fn escaped(text: &str) -> String {
             c => out.push(c),
         }
         before = c;
+        if c.is_ascii_alphabetic() {
+            word.push(c.to_ascii_lowercase());
+        } else {
+            word.clear();
+        }
     }
     out
+}
+
+/// Beginnings of addresses that GitHub makes links of by itself.
+fn is_scheme(word: &str) -> bool {
+    ["http", "https", "ftp", "mailto", "xmpp"].iter().any(|scheme| word.ends_with(scheme))
 }
 
 /// Code between marks that it does not hold itself.
@@ -158,10 +168,11 @@ mod tests {
     fn nothing_in_a_text_is_markup() {
         for (text, expected) in [
             ("<img src=x onerror=alert(1)>", "&lt;img src=x onerror=alert(1)&gt;"),
-            ("[a](javascript:alert(1))", "\\[a\\](javascript&#58;alert(1))"),
+            ("[a](javascript:alert(1))", "\\[a\\](javascript:alert(1))"),
             ("@octocat fixes #12", "&#64;octocat fixes &#35;12"),
             ("a|b`c*d_e", "a\\|b\\`c\\*d\\_e"),
             ("http://x.y www.z.org", "http&#58;//x.y www&#46;z.org"),
+            ("mailto:a at 12:30", "mailto&#58;a at 12:30"),
             ("two\nlines", "two\u{fffd}lines"),
             ("- item", "\\- item"),
         ] {

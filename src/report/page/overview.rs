@@ -130,7 +130,12 @@ fn environment(material: &Material<'_>) -> Vec<Block> {
         fact("started", started(part.store));
         let session = part.store.session();
         fact("host", session.map(|session| session.host.clone()));
-        fact("recorded by", session.map(|session| format!("qnnscope {}", session.tool_version)));
+        let origin = part.store.runs().iter().find_map(|run| run.plan.mode.origin.as_ref());
+        let recorded = session.map(|session| format!("qnnscope {}", session.tool_version));
+        match origin {
+            Some(origin) => fact("read from", Some(origin.label.clone())),
+            None => fact("recorded by", recorded),
+        }
         for device in part.store.devices() {
             if !part.store.runs().iter().any(|run| run.plan.device == device.id) {
                 continue;
