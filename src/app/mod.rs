@@ -28,7 +28,7 @@ pub use action::{Action, KeyAction};
 pub use keymap::{KeyContext, Keymap, KeymapError, default_path as default_keymap_path};
 pub use keys::Chord;
 pub use pages::{Browser, Comparing, Known, Part, Section};
-pub use parts::{Asked, Overlay, Page, Pane, Paused};
+pub use parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
 pub use picker::{Entry, EntryKind, Listing, Picker};
 pub use rows::{Column, Sort};
 pub use terminal::{ColorChoice, ColorDepth};
@@ -334,7 +334,7 @@ impl App {
         {
             self.view.notice = Some(format!("cannot write to the terminal: {error}"));
         }
-        if std::mem::take(&mut self.view.report_wanted) {
+        if let Some(Wanted::Report) = self.view.wanted.take() {
             self.view.notice = reporting::write(&self.store, &self.told);
         }
         let Some(request) = asked else { return Turn::Urgent };

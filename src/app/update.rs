@@ -3,7 +3,7 @@
 use super::action::{Action, KeyAction};
 use super::looking::{copy, diagnosis, leave_page, look, look_at_layer, step_entry, toggle_page};
 use super::movement::{focus, page, show, step, step_run};
-use super::parts::{Asked, Overlay, Page, Pane, Paused};
+use super::parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
 use super::picker::{Choice, Picker};
 use super::rows::{Column, Sort};
 use super::start::Item;
@@ -92,7 +92,7 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
         KeyAction::WriteReport if store.runs().is_empty() => {
             view.notice = Some("there is no run to report".to_owned());
         }
-        KeyAction::WriteReport => view.report_wanted = true,
+        KeyAction::WriteReport => view.wanted = Some(Wanted::Report),
         KeyAction::Up => step(view, store, -1),
         KeyAction::Down => step(view, store, 1),
         KeyAction::PageUp => step(view, store, -page(view)),

@@ -4,7 +4,7 @@ use super::keymap::{KeyContext, Keymap};
 use super::layout::{self, Layout, LayoutWishes};
 use super::pages::{self, Browser, Comparing, Known, PageLayout, PageWishes};
 use super::panes;
-use super::parts::{Asked, Overlay, Page, Pane, Paused};
+use super::parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
 use super::rows::Sort;
 use super::shown::{Shown, Wishes};
 use super::start::StartForm;
@@ -61,8 +61,8 @@ pub struct View {
     pub opened_for: Option<RunId>,
     /// Text on its way to the terminal's clipboard.
     pub copied: Option<String>,
-    /// A report of the session is to be written.
-    pub report_wanted: bool,
+    /// What is to be written beside the view, once.
+    pub wanted: Option<Wanted>,
     /// Failed runs that were told.
     failures_told: usize,
     /// Set while the view is frozen.
@@ -106,7 +106,7 @@ impl View {
             comparing: Comparing::default(),
             opened_for: None,
             copied: None,
-            report_wanted: false,
+            wanted: None,
             failures_told: 0,
             paused: None,
             asked: None,

@@ -77,7 +77,9 @@ impl Import for AiHub {
         match inferences.split_first() {
             Some((first, rest)) if !rest.is_empty() => {
                 run.inference(Phase::First, None, *first);
-                rest.iter().for_each(|us| run.inference(Phase::Clean, None, *us));
+                for us in rest {
+                    run.inference(Phase::Clean, None, *us);
+                }
             }
             _ => {
                 if let Some(us) = estimate.or(inferences.first().copied()) {

@@ -267,8 +267,8 @@ impl RunDraft {
     }
 
     /// An inference. Without a moment it follows the one before at once.
-    pub fn inference(&mut self, phase: Phase, start_us: Option<u64>, latency_us: f64) {
-        if !latency_us.is_finite() || latency_us <= 0.0 {
+    pub fn inference(&mut self, phase: Phase, start_us: Option<u64>, took_us: f64) {
+        if !took_us.is_finite() || took_us <= 0.0 {
             return;
         }
         #[expect(
@@ -276,13 +276,14 @@ impl RunDraft {
             clippy::cast_sign_loss,
             reason = "positive, and saturating is right"
         )]
-        let latency_ns = (latency_us * 1000.0).round() as u64;
+        let duration_ns = (took_us * 1000.0).round() as u64;
         // Half of the range is 290 years; sums of two moments then stay within it.
-        let (start_us, latency_ns) = (start_us.unwrap_or(self.now_us).min(u64::MAX / 4), latency_ns.min(u64::MAX / 4));
+        let (begun_us, duration_ns) =
+            (start_us.unwrap_or(self.now_us).min(u64::MAX / 4), duration_ns.min(u64::MAX / 4));
         let fits = self.batch.as_ref().is_some_and(|batch| batch.phase == phase && batch.latency_ns.len() < BATCH);
         if !fits {
             self.flush();
-            self.now_us = self.now_us.max(start_us);
+            self.now_us = self.now_us.max(begun_us);
         }
         let done = &mut self.done[phase as usize];
         let batch = self.batch.get_or_insert_with(|| InferenceBatch {
@@ -293,9 +294,9 @@ impl RunDraft {
             late_ns: Vec::new(),
         });
         *done += 1;
-        batch.start_us.push(start_us);
-        batch.latency_ns.push(latency_ns);
-        self.now_us = self.now_us.max(start_us.saturating_add(latency_ns.div_ceil(1000)));
+        batch.start_us.push(begun_us);
+        batch.latency_ns.push(duration_ns);
+        self.now_us = self.now_us.max(begun_us.saturating_add(duration_ns.div_ceil(1000)));
     }
 
     /// Inferences of a phase so far.

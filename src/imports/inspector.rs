@@ -33,7 +33,7 @@ impl Import for InspectorTable {
         let bytes = sample.bytes()?;
         let text = String::from_utf8_lossy(&bytes);
         let mut rows = text.lines().map(cells).filter(|cells| cells.len() > 1);
-        let header = rows.find(|cells| cells.iter().any(|cell| *cell == NAME));
+        let header = rows.find(|cells| cells.contains(&NAME));
         let header: Vec<&str> = header.ok_or_else(|| Problem::content("it has no line of column names"))?;
         let at = |name: &str| header.iter().position(|cell| *cell == name);
         let (name_at, block_at) = (at(NAME), at(BLOCK));
@@ -72,10 +72,8 @@ impl Import for InspectorTable {
             let delegate = name.strip_suffix(')').and_then(|text| text.rsplit_once(" ("));
             match (name, delegate) {
                 ("Method::execute", _) => run.inference(Phase::Clean, None, value * scale_us),
-                ("Method::init" | "Program::load_method", _) => {
-                    if run.done(Phase::Clean) == 0 && name == "Program::load_method" {
-                        run.stage(0, Stage::ContextCreate, value * scale_us);
-                    }
+                ("Program::load_method", _) if run.done(Phase::Clean) == 0 => {
+                    run.stage(0, Stage::ContextCreate, value * scale_us);
                 }
                 // The delegate's own numbers: the column's unit is not theirs, and its name says which is.
                 (_, Some((name, "cycles"))) if name != "Accelerator (execute) time" => {

@@ -293,10 +293,9 @@ impl OrtFile {
                 }
             }
             // Ops in a finalize of the CPU, and its stages on HTP, have no inference.
-            (_, "SUB-EVENT") if self.block.backend.is_none() && self.block.metrics.is_empty() => {
-                if self.finalizes == 1 && row.message == "UNKNOWN" && row.unit == "US" {
-                    self.parts.push((row.name.to_owned(), row.value));
-                }
+            (message, "SUB-EVENT") if !self.is_inference() => {
+                let is_part = self.finalizes == 1 && message == "UNKNOWN" && row.unit == "US";
+                self.parts.extend(is_part.then(|| (row.name.to_owned(), row.value)));
             }
             ("NODE", "SUB-EVENT") if row.is_op_time() => self.block.op(row),
             ("EXECUTE", "ROOT") => {
@@ -314,6 +313,11 @@ impl OrtFile {
             _ => {}
         }
         Ok(())
+    }
+
+    /// True once anything of an inference was told.
+    fn is_inference(&self) -> bool {
+        self.block.backend.is_some() || !self.block.metrics.is_empty()
     }
 
     fn close(&mut self, draft: &mut Draft) -> Result<(), Problem> {
@@ -335,7 +339,9 @@ impl OrtFile {
                 if let Some((_, duration_us)) = parts.first() {
                     run.stage(0, Stage::Finalize, *duration_us);
                 }
-                parts.iter().for_each(|(name, us)| run.part(0, Stage::Finalize, name, *us, "us"));
+                for (name, us) in &parts {
+                    run.part(0, Stage::Finalize, name, *us, "us");
+                }
                 at
             }
         };

@@ -16,6 +16,8 @@ use std::fs::File;
 const PIECE: usize = 1 << 20;
 /// Most graphs of one log.
 const MAX_GRAPHS: usize = 256;
+/// Largest log that is read in; larger ones are for `qnnscope profile-log`, which keeps nothing of them.
+const MAX_BYTES: u64 = 1 << 30;
 /// Deepest events that are looked at; linting has four levels.
 const MAX_DEPTH: usize = 8;
 /// How HTP names what it says once an inference when it is emulated: no thread of the hardware ever works.
@@ -47,6 +49,12 @@ impl Import for ProfileLog {
 
     fn read(&self, sample: &Sample, draft: &mut Draft) -> Result<(), Problem> {
         let mut source = File::open(sample.path())?;
+        if source.metadata()?.len() > MAX_BYTES {
+            return Err(Problem::content(format!(
+                "it is larger than {} MiB; `qnnscope profile-log` reads logs of any size",
+                MAX_BYTES >> 20
+            )));
+        }
         let mut decoder = Decoder::new();
         let mut log = Log::default();
         loop {

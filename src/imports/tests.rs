@@ -87,7 +87,7 @@ proptest! {
     fn rows_of_a_csv_come_back(values in prop::collection::vec(1u64..1_000_000, 1..40)) {
         let mut csv = "Msg Timestamp,Message,Time,Unit of Measurement,Timing Source,Event Level,Event Identifier\n".to_owned();
         for us in &values {
-            csv += &format!("0,EXECUTE,{},US,BACKEND,ROOT,GRAPH_EXECUTE\n0,NODE,{us},US,BACKEND,SUB-EVENT,_a,b\n", us + 3);
+            csv.extend([format!("0,EXECUTE,{},US,BACKEND,ROOT,GRAPH_EXECUTE\n0,NODE,{us},US,BACKEND,SUB-EVENT,_a,b\n", us + 3)]);
         }
         let store = store(&imported(csv.as_bytes()));
         let run = &store.runs()[0];

@@ -81,7 +81,9 @@ impl Chart {
         match &mut self.plot {
             Plot::Bars { rows } => rows.iter_mut().for_each(|row| row.0 = change(&row.0)),
             Plot::Bins { marks, .. } | Plot::Course { marks, .. } => {
-                marks.iter_mut().for_each(|mark| mark.label = change(&mark.label));
+                for mark in marks {
+                    mark.label = change(&mark.label);
+                }
             }
         }
     }

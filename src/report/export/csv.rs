@@ -10,6 +10,7 @@ use std::fmt::Write;
 const HEAD: &str = "qnnscope_run,backend,device,simulated,model,section,name,type,statistic,value,unit\n";
 
 /// The table.
+#[expect(clippy::unnecessary_wraps, reason = "all formats are made alike")]
 pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     let mut out = HEAD.to_owned();
     for (number, store, run) in material.runs() {

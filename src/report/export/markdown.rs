@@ -16,6 +16,7 @@ const OBSERVATIONS: usize = 2;
 const LINES: usize = 15;
 
 /// The text.
+#[expect(clippy::unnecessary_wraps, reason = "all formats are made alike")]
 pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     let page = Page::of(material);
     let mut out = format!("<!-- {MARK} -->\n## {}\n\n{}\n", escaped(&page.title), escaped(&page.subtitle));

@@ -114,7 +114,7 @@ impl<'a> Trace<'a> {
         name: &str,
         ts: f64,
         dur: f64,
-        args: Value,
+        args: &Value,
     ) -> Result<(), serde_json::Error> {
         if self.slices >= MOST_SLICES {
             self.left_out += 1;
@@ -127,7 +127,7 @@ impl<'a> Trace<'a> {
         )
     }
 
-    fn named(&self, to: &mut Writer, pid: u64, track: Option<u32>, name: &str) -> Result<(), serde_json::Error> {
+    fn named(to: &mut Writer, pid: u64, track: Option<u32>, name: &str) -> Result<(), serde_json::Error> {
         let kind = if track.is_some() { "thread_name" } else { "process_name" };
         to.event(&json!({"ph": "M", "pid": pid, "tid": track.unwrap_or(0), "name": kind, "args": {"name": name}}))
     }
@@ -136,19 +136,19 @@ impl<'a> Trace<'a> {
         let ts = self.ts(record.t_us);
         let (pid, run) = (self.pid(record.run), record.run);
         match &record.event {
-            Event::SessionStarted(_) => self.named(to, self.base, None, "machine and devices")?,
+            Event::SessionStarted(_) => Self::named(to, self.base, None, "machine and devices")?,
             Event::RunStarted(plan) => {
                 let simulated = if plan.simulated { " [simulated]" } else { "" };
                 let name = format!("{} on {}{simulated}: {}", plan.backend, plan.device, plan.model);
-                self.named(to, pid, None, &self.mask.text(&name))?;
+                Self::named(to, pid, None, &self.mask.text(&name))?;
                 for (track, name) in
                     [(STAGES, "stages"), (INFERENCES, "inferences"), (OPS, "ops (shares of the inference)")]
                 {
-                    self.named(to, pid, Some(track), name)?;
+                    Self::named(to, pid, Some(track), name)?;
                 }
             }
             Event::StageFinished { stage, duration_us } => {
-                self.slice(to, run, STAGES, stage.name(), (ts - duration_us).max(0.0), *duration_us, json!({}))?;
+                self.slice(to, run, STAGES, stage.name(), (ts - duration_us).max(0.0), *duration_us, &json!({}))?;
             }
             Event::LaunchStarted { index, of, .. } => {
                 let name = format!("launch {} of {of}", index + 1);
@@ -169,7 +169,7 @@ impl<'a> Trace<'a> {
                             known.detailed.insert(index, (start_us, dur));
                         }
                     }
-                    self.slice(to, run, INFERENCES, batch.phase.name(), start, dur, json!({"index": index}))?;
+                    self.slice(to, run, INFERENCES, batch.phase.name(), start, dur, &json!({"index": index}))?;
                 }
             }
             Event::OpsDeclared(rows) => {
@@ -177,7 +177,7 @@ impl<'a> Trace<'a> {
                 self.runs.entry(run.unwrap_or(RunId(0))).or_default().rows = names;
             }
             Event::OpTimes(sample) if sample.inference < WITH_OPS => {
-                self.ops(run, sample.inference, &sample.values, to)?
+                self.ops(run, sample.inference, &sample.values, to)?;
             }
             Event::CountersDeclared(infos) => {
                 self.counters.insert(0, infos.iter().map(|info| (info.label.clone(), info.unit.clone())).collect());
@@ -239,7 +239,7 @@ impl<'a> Trace<'a> {
         let mut at = self.ts(start_us);
         for (name, value) in rows.iter().zip(values).filter(|(_, value)| **value > 0) {
             let part = *value as f64 / total * dur;
-            self.slice(to, run, OPS, name, at, part, json!({"value": value}))?;
+            self.slice(to, run, OPS, name, at, part, &json!({"value": value}))?;
             at += part;
         }
         Ok(())

@@ -21,8 +21,8 @@ pub fn title(material: &Material<'_>) -> String {
         }
     }
     let more = if names.len() > NAMED { format!(" and {} more", names.len() - NAMED) } else { String::new() };
-    let named: Vec<String> = names.iter().take(NAMED).map(|name| material.mask.name(name).into_owned()).collect();
-    if named.is_empty() { "No run".to_owned() } else { format!("{}{more}", named.join(", ")) }
+    let first: Vec<String> = names.iter().take(NAMED).map(|name| material.mask.name(name).into_owned()).collect();
+    if first.is_empty() { "No run".to_owned() } else { format!("{}{more}", first.join(", ")) }
 }
 
 pub fn subtitle(material: &Material<'_>) -> String {

@@ -99,7 +99,8 @@ fn latency(store: &Store, run: &Run) -> Vec<Block> {
         duration_text(max)
     );
     if let Some(first) = run.first_us() {
-        text += &format!("; first inference {}", duration_text(first));
+        text.push_str("; first inference ");
+        text.push_str(&duration_text(first));
     }
     text.push('.');
     let mut table = Table::new(&["percentile", "#value", "#95 % interval"], PERCENTILES.len());
