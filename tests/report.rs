@@ -342,6 +342,25 @@ fn base64(text: &str) -> Vec<u8> {
 }
 
 #[test]
+fn a_picture_has_lines_and_pixels() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("s.jsonl");
+    session(&input, 15);
+    let svg = written(&[&input], &dir.path().join("r.svg"), "");
+    tags(&svg);
+    assert!(!svg.contains("<script") && svg.contains("&lt;script"), "names are text in it");
+    let output = dir.path().join("r.png");
+    report(&[&input], &output, "").expect(0);
+    let png = std::fs::read(&output).unwrap();
+    assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
+    let side = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+    let height: u32 = svg.split("height=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+    assert_eq!((side(16), side(20)), (1440, (2 * height).min(16_000)));
+    // An empty picture of this size would be far smaller.
+    assert!(png.len() > 50_000, "{} bytes", png.len());
+}
+
+#[test]
 fn what_is_private_stays_here() {
     let dir = tempfile::tempdir().unwrap();
     let input = dir.path().join("s.jsonl");

@@ -14,10 +14,10 @@ pub struct ReportArgs {
     /// Sessions (`run --record`), and files of other tools (docs/imports.md)
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// File to write: .html, .md, .csv, .svg, .trace.json (Perfetto), .hlog (HDR histograms)
+    /// File to write: .html, .md, .csv, .svg, .png, .trace.json (Perfetto), .hlog (HDR histograms)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Format, where the name does not say it: html, md, csv, svg, trace or hdr
+    /// Format, where the name does not say it: html, md, csv, svg, png, trace or hdr
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<&'static str>,
     /// Take out paths, serials of devices, and names of models, layers and tensors; log lines are left out

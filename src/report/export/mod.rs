@@ -40,11 +40,12 @@ pub struct Format {
 }
 
 /// All formats.
-pub static FORMATS: [Format; 6] = [
+pub static FORMATS: [Format; 7] = [
     Format { name: "html", label: "page", endings: &[".html", ".htm"], make: html::make },
     Format { name: "md", label: "Markdown", endings: &[".md", ".markdown"], make: markdown::make },
     Format { name: "csv", label: "table of all figures", endings: &[".csv"], make: csv::make },
     Format { name: "svg", label: "picture", endings: &[".svg"], make: picture::make },
+    Format { name: "png", label: "picture", endings: &[".png"], make: picture::png },
     Format {
         name: "trace",
         label: "Chrome trace, for Perfetto",
