@@ -39,6 +39,18 @@ for version in 2.3.0 2.7.0; do
     QNNSCOPE_DATA_DIR="$QNNSCOPE_TEST_RUNTIMES" target/debug/qnnscope runtime install --version "$version"
 done
 
+# ONNX Runtime with the QNN plug-in: the program that the tap is tried in. Packages, not an environment: Debian's Python has
+# no venv of its own.
+export QNNSCOPE_TEST_PYTHON="${QNNSCOPE_TEST_PYTHON:-$PWD/target/test-python}"
+for version in 2.3.0 2.7.0; do
+    folder="$QNNSCOPE_TEST_PYTHON/onnxruntime-qnn-$version"
+    [ -e "$folder/.complete" ] && continue
+    say "ONNX Runtime with onnxruntime-qnn $version"
+    rm -rf "$folder"
+    python3 -m pip install --quiet --target "$folder" --only-binary=:all: onnxruntime==1.24.4 "onnxruntime-qnn==$version" numpy==2.2.6
+    touch "$folder/.complete"
+done
+
 say "testing"
 # Tests write down which recorded screens they compared with.
 used="$PWD/target/snapshots-used"

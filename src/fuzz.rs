@@ -23,7 +23,7 @@ use std::path::Path;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     ("adb_answers", adb_answers),
     ("context_binary", context_binary),
     ("counter_file", counter_file),
@@ -37,6 +37,7 @@ pub const TARGETS: [Target; 15] = [
     ("run_config", run_config),
     ("run_file", run_file),
     ("sampler_line", sampler_line),
+    ("tap_stream", tap_stream),
     ("theme", theme),
     ("wheel", wheel),
 ];
@@ -192,6 +193,20 @@ pub fn run_file(bytes: &[u8]) {
 /// A line of the sampler that runs on a device.
 pub fn sampler_line(bytes: &[u8]) {
     bytes.split(|&byte| byte == b'\n').for_each(read_line);
+}
+
+/// What a tapped process says, whoever speaks: as events, in the store, and in both reports.
+pub fn tap_stream(bytes: &[u8]) {
+    #[cfg(unix)]
+    {
+        let store = crate::tap::replay(bytes);
+        let _ = crate::report::tap_text(&store);
+        let document = serde_json::to_vec(&crate::report::TapDocument::new(&store));
+        assert!(document.is_ok(), "{document:?}");
+        let _ = qnnscope_core::tap::unread(bytes);
+    }
+    #[cfg(not(unix))]
+    let _ = bytes;
 }
 
 /// A user's theme.

@@ -12,7 +12,7 @@ use toml::Spanned;
 const DEFAULT: &str = include_str!("keymap-default.toml");
 
 /// Where keys are read: the screen that has the focus.
-pub const SCREENS: [&str; 12] = [
+pub const SCREENS: [&str; 13] = [
     "start",
     "picker",
     "live",
@@ -24,6 +24,7 @@ pub const SCREENS: [&str; 12] = [
     "findings",
     "outliers",
     "modes",
+    "program",
     "compare",
 ];
 /// The panes a rule can name.

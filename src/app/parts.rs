@@ -62,6 +62,8 @@ pub enum Page {
     Outliers,
     /// What the way of measuring tells.
     Modes,
+    /// What the tapped program does and prints.
+    Program,
     /// Runs side by side.
     Compare,
 }
@@ -76,6 +78,7 @@ impl Page {
             Self::Findings => "findings",
             Self::Outliers => "outliers",
             Self::Modes => "modes",
+            Self::Program => "program",
             Self::Compare => "compare",
         }
     }
@@ -88,6 +91,7 @@ impl Page {
             Self::Findings => Some(1),
             Self::Outliers => Some(2),
             Self::Modes => Some(3),
+            Self::Program => Some(4),
         }
     }
 }

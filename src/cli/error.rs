@@ -53,6 +53,12 @@ pub enum CliError {
     Compare(#[from] LoadError),
     #[error("cannot make the report: {source}")]
     Export { source: ExportError },
+    #[cfg(unix)]
+    #[error(transparent)]
+    Tap(#[from] crate::tap::ServeError),
+    #[cfg(unix)]
+    #[error(transparent)]
+    Program(#[from] crate::tap::ProgramError),
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -96,6 +102,16 @@ impl CliError {
             Self::DeviceRunner(error) if error.is_missing() => MISSING,
             Self::Device(error) if error.is_link() || matches!(error, DeviceError::NoAdb) => MISSING,
             Self::Runtime(_) | Self::Missing { .. } => MISSING,
+            #[cfg(unix)]
+            Self::Program(crate::tap::ProgramError::Start { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                MISSING
+            }
+            #[cfg(unix)]
+            Self::Tap(crate::tap::ServeError::Taken(_)) => BAD_INPUT,
+            #[cfg(unix)]
+            Self::Tap(_) | Self::Program(_) => FAILED,
             Self::Runner(_)
             | Self::Record(_)
             | Self::TimedOut { .. }

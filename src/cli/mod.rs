@@ -28,7 +28,10 @@ mod runtime;
 mod runtime_list;
 mod runtime_verify;
 mod setup;
+mod shell;
 mod start;
+#[cfg(unix)]
+mod tap;
 mod target;
 
 pub use error::CliError;
@@ -83,6 +86,9 @@ pub struct Global {
 enum Command {
     /// Run a model and measure it
     Run(Box<run::RunArgs>),
+    /// Run a program of yours with the tap in it: profile every QNN graph that it executes, without changing it
+    #[cfg(unix)]
+    Tap(Box<tap::TapArgs>),
     /// Show what a model is made of, without running it
     Inspect(inspect::InspectArgs),
     /// Find what backends refuse in a model, whether HTP compiles it, and doubtful encodings; with no phone
@@ -115,6 +121,10 @@ enum Command {
     Clean(clean::CleanArgs),
     /// Install, list or verify the QNN libraries
     Runtime(runtime::RuntimeArgs),
+    /// Print the completions of a shell: bash, zsh, fish, elvish, powershell
+    Completions(shell::CompletionsArgs),
+    /// Print man pages, or write all of them into a folder
+    Man(shell::ManArgs),
     /// Runner process of qnnscope itself
     #[command(name = "__runner", hide = true)]
     Runner,
@@ -143,6 +153,8 @@ pub fn main() -> ExitCode {
     let result = match &cli.command {
         None => start::start(&cli.global),
         Some(Command::Run(args)) => run::run(args, &cli.global),
+        #[cfg(unix)]
+        Some(Command::Tap(args)) => tap::tap(args, &cli.global),
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
         Some(Command::Check(args)) => check::check(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
@@ -152,6 +164,8 @@ pub fn main() -> ExitCode {
         Some(Command::BenchCheck(args)) => bench_check::bench_check(args, &cli.global),
         Some(Command::Diagnose(args)) => diagnose::diagnose(args, &cli.global),
         Some(Command::Doctor(args)) => doctor::doctor(args, &cli.global),
+        Some(Command::Completions(args)) => shell::completions(args),
+        Some(Command::Man(args)) => shell::man(args),
         Some(Command::Explain(args)) => explain::explain(args),
         Some(Command::Devices(args)) => devices::devices(args, &cli.global),
         Some(Command::Connect(args)) => devices::connect(args, &cli.global),

@@ -18,6 +18,7 @@ mod page;
 mod recommendation;
 mod result;
 mod source;
+mod tap;
 mod text;
 mod verdicts;
 
@@ -34,4 +35,5 @@ pub use recommendation::of_sides as recommendation_of_sides;
 pub use recommendation::{RecommendDocument, recommend_text, recommendation, recommendation_text};
 pub use result::{RESULT_SCHEMA, ResultDocument};
 pub use source::Recorded;
+pub use tap::{TAP_SCHEMA, TapDocument, tap_text};
 pub use text::text_report;

@@ -5,5 +5,6 @@ mod backend;
 pub mod device_state;
 pub mod event;
 pub mod models;
+pub mod tap;
 
 pub use backend::{Backend, ProfilingLevel};

@@ -8,6 +8,8 @@ pub mod api;
 pub mod errors;
 #[cfg(unix)]
 mod sys;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub mod tap;
 
 /// What stands before the name of an op in the log when a backend is asked about it: should it crash, the last such line
 /// names the op.

@@ -35,6 +35,8 @@ pub enum Driver {
     DeviceRunner,
     /// Another tool, whose file was read: see [`Mode::origin`].
     Imported,
+    /// A program of the user's, as the tap within it saw it.
+    Tap,
 }
 
 impl Driver {
@@ -45,6 +47,7 @@ impl Driver {
             Self::NetRun => "qnn-net-run",
             Self::DeviceRunner => "runner on the device",
             Self::Imported => "another tool",
+            Self::Tap => "tapped program",
         }
     }
 }

@@ -5,6 +5,7 @@
 use super::interface::text;
 use super::table::{FunctionTable, TableError};
 use crate::sys::{self, Handle};
+use std::ffi::c_char;
 
 /// One event of a profile, with its children.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +33,15 @@ impl ProfileEvent {
             _ => "",
         }
     }
+}
+
+/// An event as the library hands it out: the identifier lives until the next profiled call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RawEvent {
+    pub kind: u32,
+    pub unit: u32,
+    pub value: u64,
+    pub identifier: *const c_char,
 }
 
 /// Deepest event tree that is followed; linting has four levels.
@@ -75,21 +85,70 @@ impl EventReader {
     }
 
     fn event(self, id: u64, depth: usize) -> Result<ProfileEvent, TableError> {
+        let raw = self.raw(id)?;
+        let (ids, count) = self.sub_events(id)?;
+        Ok(ProfileEvent {
+            kind: raw.kind,
+            unit: raw.unit,
+            value: raw.value,
+            identifier: text(raw.identifier),
+            children: self.list(ids, count, depth + 1)?,
+        })
+    }
+
+    /// Shows each event of the last profiled call, depth first, without allocating anything.
+    ///
+    /// # Safety
+    /// As for [`Self::events`].
+    ///
+    /// # Errors
+    /// As for [`Self::events`].
+    pub(crate) unsafe fn walk(self, profile: Handle, show: &mut dyn FnMut(usize, &RawEvent)) -> Result<(), TableError> {
+        const CALL: &str = "profileGetEvents";
+        let get: sys::ProfileGetEventsFn = self.table.function(sys::slots::core::PROFILE_GET_EVENTS, CALL)?;
+        let (mut ids, mut count) = (std::ptr::null(), 0u32);
+        // SAFETY: the profile is alive (promised), both out pointers are valid.
+        check(CALL, unsafe { get(profile, &raw mut ids, &raw mut count) })?;
+        self.walk_list(ids, count, 0, show)
+    }
+
+    fn walk_list(
+        self,
+        ids: *const u64,
+        count: u32,
+        depth: usize,
+        show: &mut dyn FnMut(usize, &RawEvent),
+    ) -> Result<(), TableError> {
+        if ids.is_null() || count == 0 || depth >= MAX_DEPTH {
+            return Ok(());
+        }
+        // SAFETY: as in `list`.
+        for &id in unsafe { std::slice::from_raw_parts(ids, count as usize) } {
+            show(depth, &self.raw(id)?);
+            let (children, count) = self.sub_events(id)?;
+            self.walk_list(children, count, depth + 1, show)?;
+        }
+        Ok(())
+    }
+
+    fn sub_events(self, id: u64) -> Result<(*const u64, u32), TableError> {
         const CALL: &str = "profileGetSubEvents";
-        let mut event = match self.extended(id) {
-            Some(event) => event,
-            None => self.basic(id)?,
-        };
         let get: sys::ProfileGetSubEventsFn = self.table.function(sys::slots::core::PROFILE_GET_SUB_EVENTS, CALL)?;
         let (mut ids, mut count) = (std::ptr::null(), 0u32);
         // SAFETY: the id is current, both out pointers are valid.
         check(CALL, unsafe { get(id, &raw mut ids, &raw mut count) })?;
-        event.children = self.list(ids, count, depth + 1)?;
-        Ok(event)
+        Ok((ids, count))
+    }
+
+    fn raw(self, id: u64) -> Result<RawEvent, TableError> {
+        match self.extended(id) {
+            Some(event) => Ok(event),
+            None => self.basic(id),
+        }
     }
 
     /// The CPU backend of 2.47 answers only this one.
-    fn extended(self, id: u64) -> Option<ProfileEvent> {
+    fn extended(self, id: u64) -> Option<RawEvent> {
         let get: sys::ProfileGetExtendedEventDataFn = self
             .table
             .function(sys::slots::core::PROFILE_GET_EXTENDED_EVENT_DATA, "profileGetExtendedEventData")
@@ -103,29 +162,17 @@ impl EventReader {
         }
         let v1 = data.v1;
         let value = if v1.unit == 5 { 0 } else { scalar_as_u64(&v1.value) };
-        Some(ProfileEvent {
-            kind: v1.kind,
-            unit: v1.unit,
-            value,
-            identifier: text(v1.identifier),
-            children: Vec::new(),
-        })
+        Some(RawEvent { kind: v1.kind, unit: v1.unit, value, identifier: v1.identifier })
     }
 
-    fn basic(self, id: u64) -> Result<ProfileEvent, TableError> {
+    fn basic(self, id: u64) -> Result<RawEvent, TableError> {
         const CALL: &str = "profileGetEventData";
         let get: sys::ProfileGetEventDataFn = self.table.function(sys::slots::core::PROFILE_GET_EVENT_DATA, CALL)?;
         // SAFETY: as in `extended`.
         let mut data: sys::EventData = unsafe { std::mem::zeroed() };
         // SAFETY: the id is current, the record is valid.
         check(CALL, unsafe { get(id, &raw mut data) })?;
-        Ok(ProfileEvent {
-            kind: data.kind,
-            unit: data.unit,
-            value: data.value,
-            identifier: text(data.identifier),
-            children: Vec::new(),
-        })
+        Ok(RawEvent { kind: data.kind, unit: data.unit, value: data.value, identifier: data.identifier })
     }
 }
 

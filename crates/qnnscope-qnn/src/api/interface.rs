@@ -174,7 +174,7 @@ fn linker_message(error: &libloading::Error) -> String {
 }
 
 /// Counts the slots after the head that are null or point into executable memory.
-fn count_slots(head: *const InterfaceHead) -> Option<usize> {
+pub(crate) fn count_slots(head: *const InterfaceHead) -> Option<usize> {
     let ranges = executable_ranges()?;
     let mut slots = 0;
     let mut last_used = 0;
@@ -209,7 +209,7 @@ fn executable_ranges() -> Option<Vec<std::ops::Range<usize>>> {
 }
 
 /// Copies a C string, empty for null, control characters removed.
-pub(super) fn text(raw: *const c_char) -> String {
+pub(crate) fn text(raw: *const c_char) -> String {
     if raw.is_null() {
         return String::new();
     }

@@ -77,15 +77,8 @@ pub fn without_level(text: &str) -> &str {
 /// The callback given to every logger.
 pub(super) unsafe extern "C" fn callback(format: *const c_char, level: u32, _stamp: u64, arguments: *mut c_void) {
     let Some(sink) = SINK.get() else { return };
-    if format.is_null() {
-        return;
-    }
-    let mut buffer = [0u8; BUFFER];
-    // SAFETY: the buffer and its size agree; format and va_list come from the library for exactly this call, and va_list
-    // is one pointer on the supported targets.
-    let written = unsafe { sys::vsnprintf(buffer.as_mut_ptr().cast(), buffer.len(), format, arguments) };
-    let Ok(written) = usize::try_from(written) else { return };
-    let text = String::from_utf8_lossy(&buffer[..written.min(BUFFER - 1)]);
+    // SAFETY: format and va_list come from the library for exactly this call.
+    let Some(text) = (unsafe { formatted(format, arguments) }) else { return };
     let level = LogLevel::from_qnn(level);
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let mut passes = true;
@@ -99,4 +92,20 @@ pub(super) unsafe extern "C" fn callback(format: *const c_char, level: u32, _sta
             sink(level, line);
         }
     }
+}
+
+/// The text of a log call, cut at [`BUFFER`] bytes.
+///
+/// # Safety
+/// `format` is null or a terminated string, and `arguments` a `va_list` that belongs to it (one pointer on the supported
+/// targets). It is used up.
+pub(crate) unsafe fn formatted(format: *const c_char, arguments: *mut c_void) -> Option<String> {
+    if format.is_null() {
+        return None;
+    }
+    let mut buffer = [0u8; BUFFER];
+    // SAFETY: the buffer and its size agree; the rest is promised.
+    let written = unsafe { sys::vsnprintf(buffer.as_mut_ptr().cast(), buffer.len(), format, arguments) };
+    let written = usize::try_from(written).ok()?;
+    Some(String::from_utf8_lossy(&buffer[..written.min(BUFFER - 1)]).into_owned())
 }

@@ -24,6 +24,13 @@ mod table;
 mod tensor;
 mod verdict;
 
+pub(crate) use events::RawEvent;
+pub(crate) use interface::{count_slots, text};
+pub(crate) use log::formatted;
+pub(crate) use recording::lone_op;
+pub(crate) use table::as_function;
+pub(crate) use tensor::{describe, records};
+
 pub use binary_info::read_binary_info;
 pub use dlc::{ComposedGraph, Dlc};
 pub use error::QnnError;

@@ -190,6 +190,28 @@ impl Recorder {
         self.known().contexts.get(&context).map_or(0, |open| open.graphs.len())
     }
 
+    /// What is known of a graph so far, with its inputs and outputs in the order in which they were made. Its ops and tensors
+    /// are forgotten, its name and place stay.
+    pub fn take_graph(&self, graph: GraphKey) -> Option<Graph> {
+        let mut known = self.known();
+        let (_, open, _) = known.graph(graph)?;
+        let mut made: Vec<(u32, Tensor)> =
+            std::mem::take(&mut open.tensors).into_iter().map(|(id, tensor)| (id, tensor.info)).collect();
+        made.sort_by_key(|(id, _)| *id);
+        let empty =
+            Graph { name: open.graph.name.clone(), inputs: vec![], outputs: vec![], ops: vec![], parameter_bytes: 0 };
+        let mut graph = std::mem::replace(&mut open.graph, empty);
+        for (_, tensor) in made {
+            if matches!(tensor.kind, TensorKind::Input | TensorKind::InputOutput) {
+                graph.inputs.push(tensor.clone());
+            }
+            if matches!(tensor.kind, TensorKind::Output | TensorKind::InputOutput) {
+                graph.outputs.push(tensor);
+            }
+        }
+        Some(graph)
+    }
+
     /// The graphs of a context, in the order of creation; it is forgotten, so that its handle may be used again.
     pub fn take(&self, context: ContextKey) -> Vec<Graph> {
         let mut known = self.known();
@@ -202,6 +224,14 @@ impl Recorder {
         }
         open.graphs.into_iter().map(|open| open.graph).collect()
     }
+}
+
+/// An op as it would be written down, of a graph that is not known.
+pub(crate) fn lone_op(op: &sys::OpConfig) -> Op {
+    let graph = Graph { name: String::new(), inputs: vec![], outputs: vec![], ops: vec![], parameter_bytes: 0 };
+    let open = OpenGraph { key: GraphKey(0), graph, tensors: HashMap::new() };
+    let (inputs, outputs) = (records(op.v1.inputs, op.v1.input_count), records(op.v1.outputs, op.v1.output_count));
+    open.describe(op, &inputs, &outputs, params(op), &HashMap::new())
 }
 
 impl Known {

@@ -93,7 +93,7 @@ pub(super) fn quantization(raw: &sys::QuantizeParams) -> Option<Quantization> {
 }
 
 /// A tensor record for people and files.
-pub(super) fn describe(raw: &sys::Tensor) -> Tensor {
+pub(crate) fn describe(raw: &sys::Tensor) -> Tensor {
     let body = &raw.body;
     Tensor {
         name: text(body.name),
@@ -105,7 +105,7 @@ pub(super) fn describe(raw: &sys::Tensor) -> Tensor {
 }
 
 /// Copies the records of a list of tensors.
-pub(super) fn records(pointer: *const sys::Tensor, count: u32) -> Vec<sys::Tensor> {
+pub(crate) fn records(pointer: *const sys::Tensor, count: u32) -> Vec<sys::Tensor> {
     list(pointer, count.min(1 << 16))
 }
 

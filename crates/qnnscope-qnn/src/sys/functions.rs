@@ -32,6 +32,47 @@ pub type GraphFinalizeFn = unsafe extern "C" fn(Handle, Handle, Handle) -> Error
 pub type GraphRetrieveFn = unsafe extern "C" fn(Handle, *const c_char, *mut Handle) -> ErrorCode;
 pub type GraphExecuteFn =
     unsafe extern "C" fn(Handle, *const Tensor, u32, *mut Tensor, u32, Handle, Handle) -> ErrorCode;
+/// Called when an asynchronous execution ended: the caller's parameter and the returned value (a record of one number, which
+/// goes in a register like the number itself).
+pub type NotifyFn = unsafe extern "C" fn(*mut c_void, u64);
+pub type GraphExecuteAsyncFn = unsafe extern "C" fn(
+    Handle,
+    *const Tensor,
+    u32,
+    *mut Tensor,
+    u32,
+    Handle,
+    Handle,
+    Option<NotifyFn>,
+    *mut c_void,
+) -> ErrorCode;
+pub type ContextCreateFromBinaryWithSignalFn = unsafe extern "C" fn(
+    Handle,
+    Handle,
+    *const *const c_void,
+    *const c_void,
+    u64,
+    *mut Handle,
+    Handle,
+    Handle,
+) -> ErrorCode;
+pub type ContextCreateFromBinaryWithCallbackFn = unsafe extern "C" fn(
+    Handle,
+    Handle,
+    *const *const c_void,
+    *const c_void,
+    *const c_void,
+    u64,
+    *mut Handle,
+    Handle,
+    Handle,
+) -> ErrorCode;
+pub type LogSetLevelFn = unsafe extern "C" fn(Handle, u32) -> ErrorCode;
+pub type MemRegisterFn = unsafe extern "C" fn(Handle, *const c_void, u32, *mut Handle) -> ErrorCode;
+pub type MemDeregisterFn = unsafe extern "C" fn(*const Handle, u32) -> ErrorCode;
+pub type CreatePowerConfigIdFn = unsafe extern "C" fn(u32, u32, *mut u32) -> ErrorCode;
+pub type DestroyPowerConfigIdFn = unsafe extern "C" fn(u32) -> ErrorCode;
+pub type SetPowerConfigFn = unsafe extern "C" fn(u32, *const *const super::PowerConfig) -> ErrorCode;
 pub type CreateTensorFn = unsafe extern "C" fn(Handle, *mut Tensor) -> ErrorCode;
 pub type ProfileCreateFn = unsafe extern "C" fn(Handle, u32, *mut Handle) -> ErrorCode;
 pub type ProfileGetEventsFn = unsafe extern "C" fn(Handle, *mut *const u64, *mut u32) -> ErrorCode;

@@ -18,9 +18,11 @@ pub mod core {
     pub const GRAPH_FINALIZE: usize = 19;
     pub const GRAPH_RETRIEVE: usize = 20;
     pub const GRAPH_EXECUTE: usize = 21;
+    pub const GRAPH_EXECUTE_ASYNC: usize = 22;
     pub const TENSOR_CREATE_CONTEXT_TENSOR: usize = 23;
     pub const TENSOR_CREATE_GRAPH_TENSOR: usize = 24;
     pub const LOG_CREATE: usize = 25;
+    pub const LOG_SET_LEVEL: usize = 26;
     pub const LOG_FREE: usize = 27;
     pub const PROFILE_CREATE: usize = 28;
     pub const PROFILE_GET_EVENTS: usize = 30;
@@ -28,12 +30,16 @@ pub mod core {
     pub const PROFILE_GET_EVENT_DATA: usize = 32;
     pub const PROFILE_GET_EXTENDED_EVENT_DATA: usize = 33;
     pub const PROFILE_FREE: usize = 34;
+    pub const MEM_REGISTER: usize = 35;
+    pub const MEM_DEREGISTER: usize = 36;
     pub const DEVICE_GET_PLATFORM_INFO: usize = 37;
     pub const DEVICE_FREE_PLATFORM_INFO: usize = 38;
     pub const DEVICE_GET_INFRASTRUCTURE: usize = 39;
     pub const DEVICE_CREATE: usize = 40;
     pub const DEVICE_FREE: usize = 43;
     pub const ERROR_GET_MESSAGE: usize = 48;
+    pub const CONTEXT_CREATE_FROM_BINARY_WITH_SIGNAL: usize = 55;
+    pub const CONTEXT_CREATE_FROM_BINARY_WITH_CALLBACK: usize = 68;
 }
 
 /// System table (QnnSystemInterface_t).

@@ -1,0 +1,419 @@
+//! What the tap library inside another program tells qnnscope: one JSON document a line, from each process of its own
+//! connection or file.
+//!
+//! Times are nanoseconds on the machine's monotonic clock. Ids are given by the tap and never used again within a process,
+//! unlike QNN's handles.
+
+use crate::models::{Graph, Op, Tensor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Version of this vocabulary; a reader refuses a newer one by name.
+pub const TAP_PROTOCOL: u32 = 1;
+
+/// Where the tap writes: `unix:PATH` (a socket that is listened on) or `dir:PATH` (one file per process, for devices).
+pub const SINK_VARIABLE: &str = "QNNSCOPE_TAP";
+/// Folder of the real backend libraries, where the tap stands in their place under their names.
+pub const REAL_VARIABLE: &str = "QNNSCOPE_TAP_REAL";
+/// `auto`, or every how many-th execution of a graph is profiled in detail; 0 for never.
+pub const DETAIL_VARIABLE: &str = "QNNSCOPE_TAP_DETAIL";
+/// Level of the vendor's log that is wanted: `error` to `debug`. Without it, what the program's own level lets through.
+pub const LOG_VARIABLE: &str = "QNNSCOPE_TAP_LOG";
+/// Repairs that the user asked for, comma-separated: `device-config`.
+pub const REPAIR_VARIABLE: &str = "QNNSCOPE_TAP_REPAIR";
+
+/// Something that the tap saw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TapMessage {
+    /// The tap was loaded into a process. Comes alone, on a connection of its own: the process may never use QNN.
+    Loaded(Process),
+    /// First message of a process that asks for QNN (or of a fork of one).
+    Hello(Process),
+    /// A backend's function table was asked for.
+    Provider(Provider),
+    /// A call that may take long, or end the process, begins.
+    Began {
+        /// The call.
+        call: String,
+        /// When.
+        t_ns: u64,
+        /// Kernel's id of the thread.
+        thread: u32,
+        /// The graph it is about, where there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        graph: Option<u32>,
+    },
+    /// Such a call returned.
+    Ended(Box<Call>),
+    /// A graph was composed: all of it but its ops, which follow in [`TapMessage::GraphOps`]. Sent before it is finalized.
+    Composed {
+        /// Its id.
+        graph: u32,
+        /// Ops that follow.
+        op_count: u32,
+        /// Name, inputs, outputs; without ops.
+        head: Box<Graph>,
+    },
+    /// Some ops of a composed graph, in order.
+    GraphOps {
+        /// The graph.
+        graph: u32,
+        /// The ops; their index says where they belong.
+        ops: Vec<Op>,
+    },
+    /// Inputs and outputs of a graph as its first execution passed them, for graphs that were not composed here.
+    Bound {
+        /// The graph.
+        graph: u32,
+        /// Inputs in the order of execution.
+        inputs: Vec<BoundTensor>,
+        /// Outputs in the order of execution.
+        outputs: Vec<BoundTensor>,
+    },
+    /// A backend said that it does not take an op, or an op could not be added.
+    Refused(Box<RefusedOp>),
+    /// Executions that ended.
+    Executions(Vec<Execution>),
+    /// Profiling events of one call.
+    Detail(Box<Detail>),
+    /// A power vote was cast, changed or ended.
+    Voted(Vote),
+    /// The program registered or gave back memory that it shares with the backend.
+    MemoryShared {
+        /// When.
+        t_ns: u64,
+        /// Descriptors registered; negative for those given back.
+        count: i64,
+        /// Returned code, low 16 bits.
+        code: u64,
+    },
+    /// A line of the vendor's log.
+    Log {
+        /// When.
+        t_ns: u64,
+        /// QNN's level: 1 error, 2 warning, 3 info, 4 verbose, 5 debug.
+        level: u32,
+        /// The line, control characters removed.
+        text: String,
+    },
+    /// Something of the tap's own that the user should know: a repair that was made, why something is not seen.
+    Note {
+        /// When.
+        t_ns: u64,
+        /// The sentence.
+        text: String,
+    },
+    /// What could not be passed on since the last such message.
+    Lost {
+        /// Of what: `executions`, `messages`, `details`.
+        what: String,
+        /// How many.
+        count: u64,
+    },
+    /// The process ends in the ordinary way.
+    Bye {
+        /// When.
+        t_ns: u64,
+    },
+}
+
+/// A process of the program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// [`TAP_PROTOCOL`] of the tap.
+    pub protocol: u32,
+    /// Version of the tap library.
+    pub tap_version: String,
+    /// Process id.
+    pub pid: u32,
+    /// Its parent.
+    pub parent_pid: u32,
+    /// True for a fork that uses the QNN of its parent: it says again which backends and graphs there are, by the parent's ids.
+    pub forked: bool,
+    /// Path of its executable.
+    pub executable: String,
+    /// Its arguments, the first one included.
+    pub command: Vec<String>,
+    /// Architecture: `x86_64`, `aarch64`.
+    pub arch: String,
+    /// Now.
+    pub t_ns: u64,
+    /// The wall clock at the same moment, microseconds since 1970-01-01 UTC.
+    pub epoch_us: u64,
+    /// File with the executions that are on their way ([`unread`]): should the process be killed, the last ones are there.
+    /// Whoever reads it removes it; a process that ends in the ordinary way does so itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<String>,
+}
+
+/// A backend library that the program found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provider {
+    /// Its number within the process.
+    pub provider: u32,
+    /// File that it came from.
+    pub library: String,
+    /// Name that it gives itself.
+    pub name: String,
+    /// QNN's backend id: 3 CPU, 4 GPU, 6 HTP, 9 IR.
+    pub backend_id: u32,
+    /// Core API version.
+    pub core_api: String,
+    /// The backend's own API version.
+    pub backend_api: String,
+    /// Build id of the library.
+    pub build_id: Option<String>,
+    /// Why nothing of it is seen, if so: handed through untouched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untouched: Option<String>,
+    /// When it was asked for.
+    pub t_ns: u64,
+}
+
+/// A call that returned.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// The call as QNN names it: `backendCreate`, `deviceCreate`, `contextCreate`, `contextCreateFromBinary`, `contextFree`,
+    /// `graphCreate`, `graphRetrieve`, `graphFinalize`, `contextGetBinary`, `backendFree`.
+    pub call: String,
+    /// The provider.
+    pub provider: u32,
+    /// When it began.
+    pub start_ns: u64,
+    /// How long it took.
+    pub duration_ns: u64,
+    /// Thread.
+    pub thread: u32,
+    /// Returned value, all 64 bits; the code is the low 16.
+    pub code: u64,
+    /// The library's own text for the code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The context made, used or freed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<u32>,
+    /// The graph made or used. Freeing a context ends its graphs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<u32>,
+    /// Name of that graph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Size of the context binary read or written, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary_bytes: Option<u64>,
+    /// Options that the program passed, by name where it is known, else by number.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub options: Map<String, Value>,
+    /// Resident memory of the process before, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rss_before: Option<u64>,
+    /// The same afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rss_after: Option<u64>,
+}
+
+/// A tensor as an execution passed it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BoundTensor {
+    /// The tensor.
+    pub tensor: Tensor,
+    /// True if its data lies in memory that is shared with the backend, false if it is copied.
+    pub shared: bool,
+}
+
+/// An op that was refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RefusedOp {
+    /// When.
+    pub t_ns: u64,
+    /// The provider.
+    pub provider: u32,
+    /// The call that refused: `backendValidateOpConfig` or `graphAddNode`.
+    pub call: String,
+    /// The op, with its tensors.
+    pub op: Op,
+    /// Returned code, low 16 bits.
+    pub code: u64,
+    /// What the backend logged meanwhile.
+    pub reasons: Vec<String>,
+}
+
+/// How an execution was made; bits of [`Execution::flags`].
+pub mod execution_flags {
+    /// The tap profiled it in detail: its latency is no clean one.
+    pub const DETAILED: u32 = 1;
+    /// The program passed a profile handle of its own.
+    pub const HOST_PROFILED: u32 = 2;
+    /// graphExecuteAsync: from the call to its notification.
+    pub const ASYNC: u32 = 4;
+    /// First execution of the graph.
+    pub const FIRST: u32 = 8;
+    /// At least one input was passed as raw client memory, not as memory shared with the backend.
+    pub const RAW_INPUT: u32 = 16;
+}
+
+/// One execution; written as an array, there are many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u32, u32, u64, u64, u64, u32)", into = "(u32, u32, u64, u64, u64, u32)")]
+pub struct Execution {
+    /// The graph; `u32::MAX` where it is not known.
+    pub graph: u32,
+    /// Kernel's id of the thread.
+    pub thread: u32,
+    /// When it began.
+    pub start_ns: u64,
+    /// How long it took.
+    pub duration_ns: u64,
+    /// Returned value.
+    pub code: u64,
+    /// See [`execution_flags`].
+    pub flags: u32,
+}
+
+impl From<(u32, u32, u64, u64, u64, u32)> for Execution {
+    fn from((graph, thread, start_ns, duration_ns, code, flags): (u32, u32, u64, u64, u64, u32)) -> Self {
+        Self { graph, thread, start_ns, duration_ns, code, flags }
+    }
+}
+
+impl From<Execution> for (u32, u32, u64, u64, u64, u32) {
+    fn from(e: Execution) -> Self {
+        (e.graph, e.thread, e.start_ns, e.duration_ns, e.code, e.flags)
+    }
+}
+
+/// First number of a ring file.
+pub const RING_MAGIC: u64 = u64::from_le_bytes(*b"QNNSTAP1");
+/// Bytes before the first slot of a ring file: the magic number, the number of slots, two positions.
+pub const RING_HEAD: usize = 64;
+/// Bytes of a slot: sequence number, graph and thread, start, duration, code, flags; 8 bytes each, of this machine's order.
+pub const RING_SLOT: usize = 48;
+
+/// The executions that a process did not get to pass on, from the bytes of its ring file ([`Process::ring`]); empty for
+/// anything that is no such file. Half-written ones are left out.
+#[expect(clippy::cast_possible_truncation, reason = "two halves, and flags that were 32 bits")]
+pub fn unread(bytes: &[u8]) -> Vec<Execution> {
+    let word = |at: usize| bytes.get(at..at + 8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+    let (Some(RING_MAGIC), Some(slots @ 2..)) = (word(0), word(8)) else { return Vec::new() };
+    let mut found: Vec<Execution> = bytes[RING_HEAD.min(bytes.len())..]
+        .chunks_exact(RING_SLOT)
+        .enumerate()
+        .filter_map(|(number, _)| {
+            let at = RING_HEAD + number * RING_SLOT;
+            let field = |index: usize| word(at + index * 8);
+            // Put in and not taken out: one more than a multiple of the size after its own number.
+            let turn = field(0)?.checked_sub(number as u64)?;
+            let who = field(1)?;
+            (turn % slots == 1).then_some(Execution {
+                graph: who as u32,
+                thread: (who >> 32) as u32,
+                start_ns: field(2)?,
+                duration_ns: field(3)?,
+                code: field(4)?,
+                flags: field(5)? as u32,
+            })
+        })
+        .collect();
+    found.sort_by_key(|execution| execution.start_ns);
+    found
+}
+
+/// One profiling event; a tree is written in depth-first order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u32, u32, u32, u64, String)", into = "(u32, u32, u32, u64, String)")]
+pub struct FlatEvent {
+    /// 0 for a root.
+    pub depth: u32,
+    /// QNN's event type.
+    pub kind: u32,
+    /// QNN's unit.
+    pub unit: u32,
+    /// Value.
+    pub value: u64,
+    /// Identifier, control characters removed.
+    pub identifier: String,
+}
+
+impl From<(u32, u32, u32, u64, String)> for FlatEvent {
+    fn from((depth, kind, unit, value, identifier): (u32, u32, u32, u64, String)) -> Self {
+        Self { depth, kind, unit, value, identifier }
+    }
+}
+
+impl From<FlatEvent> for (u32, u32, u32, u64, String) {
+    fn from(e: FlatEvent) -> Self {
+        (e.depth, e.kind, e.unit, e.value, e.identifier)
+    }
+}
+
+/// Profiling events of one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Detail {
+    /// `graphExecute`, `graphExecuteAsync`, `graphFinalize` or `contextCreateFromBinary`.
+    pub call: String,
+    /// The graph; `u32::MAX` where there is none.
+    pub graph: u32,
+    /// Thread.
+    pub thread: u32,
+    /// When the call began: the execution with the same graph, thread and start is this one.
+    pub start_ns: u64,
+    /// How long it took.
+    pub duration_ns: u64,
+    /// How long reading the events took, after the call.
+    pub read_ns: u64,
+    /// True if the program's own profile handle was read, whose level is the program's.
+    pub host: bool,
+    /// Events that did not fit.
+    pub cut: u32,
+    /// The events.
+    pub events: Vec<FlatEvent>,
+}
+
+/// A power vote through the HTP infrastructure table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Vote {
+    /// When.
+    pub t_ns: u64,
+    /// The provider.
+    pub provider: u32,
+    /// `create`, `set` or `destroy`.
+    pub action: String,
+    /// Power config id.
+    pub id: u32,
+    /// Returned value.
+    pub code: u64,
+    /// What was voted for: `dcvs_enable`, `power_mode`, `sleep_latency_us`, `sleep_disable`, `bus_min`, `bus_target`, `bus_max`, `core_min`,
+    /// `core_target`, `core_max`, `rpc_latency_us`, `rpc_polling_us`; others as `option_N`.
+    pub settings: Map<String, Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_bytes_make_reading_a_ring_fail() {
+        assert!(unread(&[]).is_empty() && unread(&[0xff; 1000]).is_empty());
+        let mut bytes = RING_MAGIC.to_ne_bytes().to_vec();
+        for slots in [0u64, 1, 2, u64::MAX] {
+            bytes.truncate(8);
+            bytes.extend(slots.to_ne_bytes());
+            assert!(unread(&bytes).is_empty());
+            for length in [16, 63, 64, 65, 111, 112, 1000] {
+                bytes.resize(length, 0xff);
+                let _ = unread(&bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn many_small_things_are_written_as_arrays() {
+        let execution = Execution { graph: 1, thread: 2, start_ns: 3, duration_ns: 4, code: 5, flags: 6 };
+        let line = serde_json::to_string(&TapMessage::Executions(vec![execution])).unwrap();
+        assert_eq!(line, r#"{"executions":[[1,2,3,4,5,6]]}"#);
+        assert_eq!(serde_json::from_str::<TapMessage>(&line).unwrap(), TapMessage::Executions(vec![execution]));
+        let event = FlatEvent { depth: 1, kind: 404, unit: 3, value: 9, identifier: "conv".into() };
+        assert_eq!(serde_json::to_string(&event).unwrap(), r#"[1,404,3,9,"conv"]"#);
+    }
+}

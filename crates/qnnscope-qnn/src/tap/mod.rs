@@ -1,0 +1,80 @@
+//! Inside another program: every call that it makes to QNN passes through here, is timed and written down, and goes on to
+//! the real library unchanged.
+//!
+//! The library that programs load is a package of its own (`qnnscope-tap`) with nothing but exported names; what they do is
+//! here, beside the ABI and the recorder that the runner uses too. What it tells goes to qnnscope in the words of
+//! [`qnnscope_core::tap`].
+//!
+//! The rules of this folder: never change what the program asked for or is answered, never wait for whoever reads, never
+//! unwind into the program, take no lock around a call of the real library, and allocate nothing while a graph executes.
+
+mod arena;
+mod calls;
+mod compose;
+mod connection;
+mod detail;
+mod execute;
+mod fork;
+mod graphs;
+mod logs;
+mod lookup;
+mod notify;
+mod options;
+mod power;
+mod process;
+mod providers;
+mod ring;
+mod settings;
+mod system;
+mod writer;
+
+pub use lookup::{get_providers, route};
+pub use process::{loaded, unloading};
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// True after a panic of ours: from then on everything is handed through.
+static OFF: AtomicBool = AtomicBool::new(false);
+
+/// True while the tap watches.
+fn is_on() -> bool {
+    !OFF.load(Ordering::Relaxed)
+}
+
+/// Ends watching for good.
+fn turn_off() {
+    OFF.store(true, Ordering::Relaxed);
+}
+
+/// Carries out work of ours. A panic ends the tap, never the program.
+fn guard<T>(work: impl FnOnce() -> T) -> Option<T> {
+    if !is_on() {
+        return None;
+    }
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+        Ok(value) => Some(value),
+        Err(payload) => {
+            turn_off();
+            // Dropping what was thrown may panic again.
+            std::mem::forget(payload);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_panic_ends_the_tap_and_nothing_else() {
+        // Other tests of this process need the tap on: they run in other threads, so the switch is put back at once.
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let answer = super::guard(|| if super::is_on() { panic!("made up") } else { 1 });
+        std::panic::set_hook(hook);
+        assert_eq!(answer, None);
+        assert!(!super::is_on());
+        assert_eq!(super::guard(|| 2), None, "it stays off");
+        super::OFF.store(false, super::Ordering::Relaxed);
+        assert_eq!(super::guard(|| 3), Some(3));
+    }
+}

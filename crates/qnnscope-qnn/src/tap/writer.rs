@@ -1,0 +1,211 @@
+//! The thread that writes: it takes what the program's threads left in the queues, so that none of them ever waits.
+
+use super::connection::{Connection, Wrote};
+use super::process::Tap;
+use super::system;
+use qnnscope_core::tap::TapMessage;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often it comes by.
+const ROUND: Duration = Duration::from_millis(5);
+/// Bytes of messages that may wait.
+const WAITING: usize = 3 << 20;
+/// Executions in one message.
+const BATCH: usize = 512;
+/// How long the end of a process may be held up by a slow reader.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How often a connection that the program closed is opened again.
+const MOST_REOPENED: u32 = 3;
+
+#[derive(Default)]
+struct Waiting {
+    lines: VecDeque<Vec<u8>>,
+    bytes: usize,
+}
+
+/// Queue of messages and the connection they go to.
+pub(super) struct Writer {
+    waiting: Mutex<Waiting>,
+    wake: Condvar,
+    connection: Mutex<Option<Connection>>,
+    lost: AtomicU64,
+    is_ending: AtomicBool,
+    reopened: AtomicU64,
+}
+
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn line(message: &TapMessage) -> Vec<u8> {
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+impl Writer {
+    pub fn new(connection: Connection) -> Self {
+        Self {
+            waiting: Mutex::default(),
+            wake: Condvar::new(),
+            connection: Mutex::new(Some(connection)),
+            lost: AtomicU64::new(0),
+            is_ending: AtomicBool::new(false),
+            reopened: AtomicU64::new(0),
+        }
+    }
+
+    /// Starts the thread. Without one (the system may refuse it) every message is written by whoever has it.
+    pub fn begin(tap: &'static Tap) {
+        let thread = std::thread::Builder::new().name("qnnscope-tap".to_owned()).stack_size(256 * 1024);
+        let begun = system::without_signals(|| thread.spawn(move || super::guard(|| tap.writer.work(tap))));
+        drop(begun);
+    }
+
+    /// Leaves a message for the writer; if too many wait, it is counted instead.
+    pub fn say(&self, message: &TapMessage) {
+        let line = line(message);
+        let mut waiting = held(&self.waiting);
+        if waiting.bytes + line.len() > WAITING {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        waiting.bytes += line.len();
+        waiting.lines.push_back(line);
+        drop(waiting);
+        self.wake.notify_one();
+    }
+
+    /// The same, written at once if the reader takes it: what follows may end the process.
+    pub fn say_now(&self, message: &TapMessage) {
+        self.say(message);
+        if let Ok(mut connection) = self.connection.try_lock() {
+            self.empty(&mut connection, Duration::ZERO);
+        }
+    }
+
+    fn work(&self, tap: &Tap) {
+        while !self.is_ending.load(Ordering::Acquire) {
+            let waiting = held(&self.waiting);
+            if waiting.lines.is_empty() {
+                let _ = self.wake.wait_timeout(waiting, ROUND).unwrap_or_else(PoisonError::into_inner);
+            } else {
+                drop(waiting);
+            }
+            let gone = {
+                let mut connection = held(&self.connection);
+                self.gather(tap);
+                self.empty(&mut connection, Duration::from_millis(50));
+                self.pass_executions(tap, &mut connection, Duration::from_millis(50));
+                connection.is_none()
+            };
+            if gone && !self.reopen(tap) {
+                // Nobody listens: the program goes on as if there were no tap.
+                super::turn_off();
+                return;
+            }
+        }
+    }
+
+    /// The program closed our descriptor, or the reader went.
+    fn reopen(&self, tap: &Tap) -> bool {
+        if self.reopened.fetch_add(1, Ordering::Relaxed) >= u64::from(MOST_REOPENED) {
+            return false;
+        }
+        let Ok(connection) = Connection::open(&tap.settings.sink) else { return false };
+        *held(&self.connection) = Some(connection);
+        self.say_now(&TapMessage::Note {
+            t_ns: system::now_ns(),
+            text: format!("process {} closed the tap's connection; it was opened again", std::process::id()),
+        });
+        true
+    }
+
+    /// Makes messages of what the executing threads left, executions excepted.
+    fn gather(&self, tap: &Tap) {
+        while let Some(mut arena) = tap.full_arenas.pop() {
+            self.say(&TapMessage::Detail(Box::new(arena.detail())));
+            arena.clear();
+            let _ = tap.free_arenas.push(arena);
+        }
+        for (what, count) in
+            [("executions", &tap.lost_executions), ("details", &tap.lost_details), ("messages", &self.lost)]
+        {
+            let count = count.swap(0, Ordering::Relaxed);
+            if count > 0 {
+                self.say(&TapMessage::Lost { what: what.to_owned(), count });
+            }
+        }
+    }
+
+    /// Passes executions on. They leave the ring once the reader has them: should the process be killed before that, they are
+    /// in its file.
+    fn pass_executions(&self, tap: &Tap, connection: &mut Option<Connection>, patience: Duration) {
+        let until = Instant::now() + patience;
+        // What the executions are of comes first.
+        while held(&self.waiting).lines.is_empty() {
+            let Some(open) = connection else { return };
+            let batch = tap.executions.oldest(BATCH);
+            let count = batch.len();
+            if count == 0 {
+                return;
+            }
+            match open.write(&line(&TapMessage::Executions(batch)), until.saturating_duration_since(Instant::now())) {
+                Wrote::All => tap.executions.done(count),
+                Wrote::Busy => return,
+                Wrote::Gone => {
+                    *connection = None;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Writes what waits, as far as the reader takes it.
+    fn empty(&self, connection: &mut Option<Connection>, patience: Duration) {
+        let until = Instant::now() + patience;
+        loop {
+            let Some(open) = connection else { return };
+            let Some(next) = held(&self.waiting).lines.front().cloned() else { return };
+            match open.write(&next, until.saturating_duration_since(Instant::now())) {
+                Wrote::All => {
+                    let mut waiting = held(&self.waiting);
+                    if let Some(done) = waiting.lines.pop_front() {
+                        waiting.bytes -= done.len();
+                    }
+                }
+                Wrote::Busy => return,
+                Wrote::Gone => {
+                    *connection = None;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Last words of a process that ends in the ordinary way.
+    pub fn end(&self, tap: &Tap) {
+        self.is_ending.store(true, Ordering::Release);
+        let until = Instant::now() + LAST_WORDS;
+        while Instant::now() < until {
+            if let Ok(mut connection) = self.connection.try_lock() {
+                let left = || until.saturating_duration_since(Instant::now());
+                self.gather(tap);
+                self.empty(&mut connection, left());
+                self.pass_executions(tap, &mut connection, left());
+                self.gather(tap);
+                self.say(&TapMessage::Bye { t_ns: system::now_ns() });
+                self.empty(&mut connection, left());
+                // Kept for the reader where it did not take everything.
+                if let Some(ring) = tap.executions.path().filter(|_| tap.executions.oldest(1).is_empty()) {
+                    let _ = std::fs::remove_file(ring);
+                }
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+/* A backend that does what no real one at hand does: asynchronous executions that notify, executions in a fork, any time per
+ * execution, failures by choice. It computes nothing. Built by the tests with the machine's C compiler.
+ *
+ *     FAKE_US      how long an execution takes, busy, microseconds (default 0)
+ *     FAKE_FAIL    every how many-th execution fails with 1007 (default never)
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef void *handle;
+typedef struct { uint32_t id; const char *name; uint32_t core[3], backend[3]; void *slot[72]; } provider;
+typedef struct { uint64_t words[10]; } op;
+
+static uint64_t next_handle = 0x1000;
+static uint64_t made(handle *out) { *out = (handle)__atomic_add_fetch(&next_handle, 16, __ATOMIC_SEQ_CST); return 0; }
+
+static uint64_t busy(void) {
+    static long count;
+    const char *us = getenv("FAKE_US"), *fail = getenv("FAKE_FAIL");
+    long time_us = us ? atol(us) : 0, every = fail ? atol(fail) : 0;
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    if (time_us) do clock_gettime(CLOCK_MONOTONIC, &b);
+    while ((b.tv_sec - a.tv_sec) * 1000000 + (b.tv_nsec - a.tv_nsec) / 1000 < time_us);
+    return every && __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST) % every == 0 ? 1007 : 0;
+}
+
+static uint64_t backend_create(handle log, const void **c, handle *out) { (void)log, (void)c; return made(out); }
+static uint64_t free_one(handle h) { (void)h; return 0; }
+static uint64_t context_create(handle b, handle d, const void **c, handle *out) { (void)b, (void)d, (void)c; return made(out); }
+static uint64_t context_free(handle c, handle p) { (void)c, (void)p; return 0; }
+static uint64_t graph_create(handle c, const char *n, const void **g, handle *out) { (void)c, (void)n, (void)g; return made(out); }
+static uint64_t add_node(handle g, op o) { (void)g, (void)o; return 0; }
+static uint64_t finalize(handle g, handle p, handle s) { (void)g, (void)p, (void)s; return 0; }
+static uint64_t tensor_create(handle g, void *t) {
+    (void)g;
+    static uint32_t id;
+    ((uint32_t *)t)[2] = __atomic_add_fetch(&id, 1, __ATOMIC_SEQ_CST);
+    return 0;
+}
+
+/* One event per execution, with two ops. */
+static uint64_t profile_create(handle b, uint32_t level, handle *out) { (void)b, (void)level; return made(out); }
+static const uint64_t roots[1] = {1}, ops[2] = {2, 3};
+static uint64_t get_events(handle p, const uint64_t **ids, uint32_t *n) { (void)p; *ids = roots; *n = 1; return 0; }
+static uint64_t get_sub(uint64_t id, const uint64_t **ids, uint32_t *n) { *ids = ops; *n = id == 1 ? 2 : 0; return 0; }
+static uint64_t get_data(uint64_t id, struct { uint32_t kind, unit; uint64_t value; const char *name; } *data) {
+    data->kind = id == 1 ? 400 : 404;
+    data->unit = 1;
+    data->value = id * 10;
+    data->name = id == 1 ? "EXECUTE" : id == 2 ? "add_0" : "relu";
+    return 0;
+}
+
+static uint64_t execute(handle g, const void *i, uint32_t n, void *o, uint32_t m, handle p, handle s) {
+    (void)g, (void)i, (void)n, (void)o, (void)m, (void)p, (void)s;
+    return busy();
+}
+
+typedef struct { void (*notify)(void *, uint64_t); void *parameter; } later;
+static void *run_later(void *argument) {
+    later l = *(later *)argument;
+    free(argument);
+    uint64_t code = busy();
+    if (l.notify) l.notify(l.parameter, code);
+    return NULL;
+}
+static uint64_t execute_async(handle g, const void *i, uint32_t n, void *o, uint32_t m, handle p, handle s,
+                              void (*notify)(void *, uint64_t), void *parameter) {
+    (void)g, (void)i, (void)n, (void)o, (void)m, (void)p, (void)s;
+    later *l = malloc(sizeof *l);
+    *l = (later){notify, parameter};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_later, l)) return 1007;
+    pthread_detach(thread);
+    return 0;
+}
+
+static provider record = {3, "FAKE", {2, 36, 0}, {1, 0, 0}, {0}};
+uint64_t QnnInterface_getProviders(const provider ***list, uint32_t *count) {
+    static const provider *all[1] = {&record};
+    void **s = record.slot;
+    s[1] = backend_create, s[8] = free_one, s[9] = context_create, s[14] = context_free, s[15] = graph_create;
+    s[18] = add_node, s[19] = finalize, s[21] = execute, s[22] = execute_async, s[24] = tensor_create;
+    s[28] = profile_create, s[30] = get_events, s[31] = get_sub, s[32] = get_data, s[34] = free_one;
+    *list = all;
+    *count = 1;
+    return 0;
+}
