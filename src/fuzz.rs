@@ -10,11 +10,13 @@ use crate::devices::{parse_devices, read_answers};
 use crate::diagnosis::{Diagnoser, explain};
 use crate::event::{Budget, Constraints, Driver, Event, Mode, Record, RunId, RunPlan, clean_text};
 use crate::facts::{build_id_in, context_text, parse_header, read_elf};
+use crate::imports;
 use crate::models::{DataType, Tensor, TensorKind, dlc_sdk_version, identify};
 use crate::probes::{Parser, load_custom, read_line, rows};
 use crate::report::ResultDocument;
 use crate::report::comparison::load;
-use crate::store::{Store, StoreDigest};
+use crate::report::text_report;
+use crate::store::{Run, Store, StoreDigest};
 use std::fs::File;
 use std::io::{Cursor, sink};
 use std::path::Path;
@@ -23,11 +25,12 @@ use std::path::Path;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     ("adb_answers", adb_answers),
     ("context_binary", context_binary),
     ("counter_file", counter_file),
     ("counter_values", counter_values),
+    ("import", import),
     ("inputs", inputs),
     ("keymap", keymap),
     ("log", log),
@@ -87,6 +90,21 @@ pub fn counter_values(bytes: &[u8]) {
             assert!(value.ok().flatten().is_none_or(f64::is_finite), "{} is not finite", row.id);
         }
     }
+}
+
+/// A file of another tool, whichever it looks like; what comes of it is a whole session.
+pub fn import(bytes: &[u8]) {
+    in_file(bytes, "other", |path| {
+        let Ok(Some(imported)) = imports::open(path) else { return };
+        let mut store = Store::new();
+        for (seq, record) in (0..).zip(&imported.records) {
+            assert_eq!(record.seq, seq, "{}", imported.kind);
+            store.apply(record);
+        }
+        assert!(imported.records.is_sorted_by_key(|record| record.t_us), "{}", imported.kind);
+        assert!(!store.runs().is_empty() && store.runs().iter().all(Run::is_ended), "{}", imported.kind);
+        let _ = text_report(&store);
+    });
 }
 
 /// A user's inputs: `.npy` files, and lists in qnn-net-run's format.

@@ -18,6 +18,7 @@ mod files;
 pub mod fuzz;
 mod hints;
 pub mod history;
+pub mod imports;
 pub mod models;
 pub mod probes;
 pub mod report;

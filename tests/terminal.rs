@@ -473,3 +473,19 @@ fn a_recorded_session_opens_plays_and_seeks() {
     terminal.keys("q");
     assert_eq!(terminal.end(), 0);
 }
+
+#[test]
+fn a_key_writes_a_page_of_the_session_while_it_runs() {
+    let mut terminal = Terminal::start(&long_run(), 40, 120, &[]);
+    terminal.wait_for_text(A_LAYER);
+    terminal.keys("R");
+    terminal.wait_for_text("wrote qnnscope-report-");
+    let folder = terminal._data.path().to_owned();
+    let is_page = |name: &str| name.starts_with("qnnscope-report-") && name.ends_with(".html");
+    let mut names = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let page = std::fs::read_to_string(folder.join(names.find(|name| is_page(name)).unwrap())).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "a whole page");
+    assert!(page.contains("unfinished") && page.contains(A_LAYER));
+    terminal.keys("q");
+    terminal.end();
+}

@@ -81,6 +81,7 @@ key_actions! {
     NextEntry "next-entry" "next" "Next entry of the list, wherever the focus is";
     PreviousEntry "previous-entry" "previous" "Previous entry of the list, wherever the focus is";
     Copy "copy" "copy" "Send the selected text to the terminal's clipboard";
+    WriteReport "write-report" "report" "Write an HTML report of the session into this folder";
     Up "up" "up" "One row up";
     Down "down" "down" "One row down";
     PageUp "page-up" "page up" "One page up";

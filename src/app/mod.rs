@@ -13,6 +13,7 @@ mod panes;
 mod parts;
 mod picker;
 mod replay;
+mod reporting;
 mod rows;
 mod shown;
 mod spelling;
@@ -28,7 +29,7 @@ pub use action::{Action, KeyAction};
 pub use keymap::{KeyContext, Keymap, KeymapError, default_path as default_keymap_path};
 pub use keys::Chord;
 pub use pages::{Browser, Comparing, Known, Part, Section};
-pub use parts::{Asked, Overlay, Page, Pane, Paused};
+pub use parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
 pub use picker::{Entry, EntryKind, Listing, Picker};
 pub use replay::{Library, Loaded, Recording, Replay};
 pub use rows::{Column, Sort};
@@ -222,6 +223,8 @@ struct App {
     player: Option<Player>,
     /// Opens another one.
     library: Option<Library>,
+    /// What came of files that are written beside the loop.
+    told: Sender<String>,
 }
 
 /// What a turn of the loop came to.
@@ -250,7 +253,9 @@ impl App {
         }
         let screen = Screen::take().map_err(AppError::Terminal)?;
         let player = recording.map(Player::new);
-        let mut app = Self { screen, view, store, theme, requests, more: false, player, library: None };
+        // Replaced when the loop begins.
+        let (told, _) = channel(1);
+        let mut app = Self { screen, view, store, theme, requests, more: false, player, library: None, told };
         app.draw().map_err(AppError::Terminal)?;
         Ok(app)
     }
@@ -270,6 +275,8 @@ impl App {
         let mut signals = Signals::new().map_err(AppError::Signals)?;
         let (listed, mut listings) = channel::<Listing>(4);
         let (opened, mut loads) = channel::<Loaded>(1);
+        let (told, mut notices) = channel::<String>(4);
+        self.told = told;
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut drawn = Instant::now();
@@ -285,6 +292,10 @@ impl App {
                     Turn::Urgent
                 }
                 Some(loaded) = loads.recv() => self.show_loaded(loaded),
+                Some(notice) = notices.recv() => {
+                    update(&mut self.view, &self.store, Action::Notice(notice));
+                    Turn::Urgent
+                }
                 () = tokio::time::sleep_until(drawn + FRAME), if dirty => Turn::Changed,
                 record = events.recv(), if !self.view.over => self.fold(record, events, exit_when_done),
                 () = pulse(&self.view), if self.player.is_some() => self.play(),
@@ -385,6 +396,9 @@ impl App {
         {
             self.view.notice = Some(format!("cannot write to the terminal: {error}"));
         }
+        if let Some(Wanted::Report) = self.view.wanted.take() {
+            self.view.notice = reporting::write(&self.store, &self.told);
+        }
         let Some(request) = asked else { return Turn::Urgent };
         if request == Request::Quit {
             return Turn::Quit;
@@ -401,7 +415,7 @@ impl App {
 
     /// Has the session read that was chosen, on another thread.
     fn load_wanted(&mut self, opened: &Sender<Loaded>) {
-        let Some((id, library)) = self.view.wanted.take().zip(self.library.as_ref()) else { return };
+        let Some((id, library)) = self.view.chosen.take().zip(self.library.as_ref()) else { return };
         let (load, opened) = (library.load.clone(), opened.clone());
         tokio::task::spawn_blocking(move || {
             // The UI may have ended meanwhile.

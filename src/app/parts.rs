@@ -133,6 +133,13 @@ pub struct Paused {
     pub records: u64,
 }
 
+/// What the loop does beside drawing, once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// A report of the session.
+    Report,
+}
+
 /// What was asked of the run and has not happened yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {

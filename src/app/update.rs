@@ -4,7 +4,7 @@ use super::action::{Action, KeyAction};
 use super::looking::{copy, diagnosis, leave_page, look, look_at_layer, step_entry, toggle_page};
 use super::movement::{focus, page, show, step, step_run};
 use super::pages;
-use super::parts::{Asked, Overlay, Page, Pane, Paused};
+use super::parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
 use super::picker::{Choice, Picker};
 use super::rows::{Column, Sort};
 use super::start::Item;
@@ -104,6 +104,10 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
         KeyAction::NextEntry => step_entry(view, store, 1),
         KeyAction::PreviousEntry => step_entry(view, store, -1),
         KeyAction::Copy => copy(view, store),
+        KeyAction::WriteReport if store.runs().is_empty() => {
+            view.notice = Some("there is no run to report".to_owned());
+        }
+        KeyAction::WriteReport => view.wanted = Some(Wanted::Report),
         KeyAction::Up => step(view, store, -1),
         KeyAction::Down => step(view, store, 1),
         KeyAction::PageUp => step(view, store, -page(view)),
@@ -199,7 +203,7 @@ fn choose_session(view: &mut View) {
     let Some(content) = pages::content(view, &Store::new(), &UNICODE) else { return };
     let Some(entry) = content.entries.get(view.browsers[index].position(&content.entries)) else { return };
     view.notice = Some(format!("opening {}", entry.key));
-    view.wanted = Some(entry.key.clone());
+    view.chosen = Some(entry.key.clone());
 }
 
 fn replay(view: &mut View, key: KeyAction) {

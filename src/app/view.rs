@@ -4,7 +4,7 @@ use super::keymap::{KeyContext, Keymap};
 use super::layout::{self, Layout, LayoutWishes};
 use super::pages::{self, Browser, Comparing, Known, PageLayout, PageWishes};
 use super::panes;
-use super::parts::{Asked, Overlay, Page, Pane, Paused};
+use super::parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
 use super::replay::{Recording, Replay};
 use super::rows::Sort;
 use super::shown::{Shown, Wishes};
@@ -66,6 +66,8 @@ pub struct View {
     pub opened_for: Option<RunId>,
     /// Text on its way to the terminal's clipboard.
     pub copied: Option<String>,
+    /// What is to be written beside the view, once.
+    pub wanted: Option<Wanted>,
     /// Failed runs that were told.
     failures_told: usize,
     /// Set while the view is frozen.
@@ -77,7 +79,7 @@ pub struct View {
     /// The kept sessions, where one of them can be opened.
     pub library: Option<Vec<history::Entry>>,
     /// The one that was asked for.
-    pub wanted: Option<String>,
+    pub chosen: Option<String>,
     /// Where the recording is that is shown instead of runs that go on.
     pub replay: Option<Replay>,
     /// The sources are closed: nothing will come any more.
@@ -116,12 +118,13 @@ impl View {
             comparing: Comparing::default(),
             opened_for: None,
             copied: None,
+            wanted: None,
             failures_told: 0,
             paused: None,
             asked: None,
             notice: None,
             library: None,
-            wanted: None,
+            chosen: None,
             replay: None,
             over: false,
             keymap: Keymap::default(),

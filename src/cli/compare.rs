@@ -18,7 +18,8 @@ const LAYERS: usize = 15;
 /// Arguments of `qnnscope compare`.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// Session and result files, @ID or @last of the history; FILE#2 or FILE#htp picks runs of one, else all are compared
+    /// Session and result files, files of other tools (docs/imports.md), @ID or @last of the history; FILE#2 or FILE#htp picks runs of
+    /// one, else all are compared
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Run that differences are taken from, by its number in the comparison [default: the first with latencies]

@@ -17,6 +17,7 @@ use crate::history::HistoryError;
 use crate::models::FormatError;
 use crate::probes::CustomError;
 use crate::report::comparison::LoadError;
+use crate::report::export::ExportError;
 use crate::session::RecordError;
 use std::fmt::Write;
 use thiserror::Error;
@@ -55,6 +56,8 @@ pub enum CliError {
     Causes(#[from] UserCausesError),
     #[error(transparent)]
     Compare(#[from] LoadError),
+    #[error("cannot make the report: {source}")]
+    Export { source: ExportError },
     #[cfg(unix)]
     #[error(transparent)]
     Tap(#[from] crate::tap::ServeError),
@@ -98,6 +101,7 @@ impl CliError {
             | Self::Counters(_)
             | Self::Causes(_)
             | Self::Compare(_)
+            | Self::Export { source: ExportError::Nothing { .. } | ExportError::Load(_) }
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
             Self::History(error) if error.is_bad_input() => BAD_INPUT,
@@ -128,6 +132,7 @@ impl CliError {
             | Self::Device(_)
             | Self::NetRun(_)
             | Self::DeviceRunner(_)
+            | Self::Export { .. }
             | Self::Io { .. }
             | Self::ProfileLog { .. }
             | Self::Failure(_) => FAILED,

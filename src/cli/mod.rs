@@ -25,6 +25,7 @@ mod patience;
 mod pin;
 mod profile_log;
 mod recommend;
+mod report;
 mod run;
 mod runtime;
 mod runtime_list;
@@ -110,6 +111,8 @@ enum Command {
     Export(export::ExportArgs),
     /// List the sessions that were kept, name and tag them, remove or export them
     Sessions(sessions::SessionsArgs),
+    /// Write a report of sessions and other tools' files: HTML, Markdown, CSV, SVG, Perfetto trace, HDR histograms
+    Report(report::ReportArgs),
     /// Suggest a backend from the model's graph, without running it
     Recommend(recommend::RecommendArgs),
     /// Find out which differences between runs can be told on this machine or device: the same thing again and again
@@ -174,6 +177,7 @@ pub fn main() -> ExitCode {
         Some(Command::Open(args)) => open::open(args, &cli.global),
         Some(Command::Export(args)) => export::export(args),
         Some(Command::Sessions(args)) => sessions::sessions(args),
+        Some(Command::Report(args)) => report::report(args),
         Some(Command::Recommend(args)) => recommend::recommend(args, &cli.global),
         Some(Command::BenchCheck(args)) => bench_check::bench_check(args, &cli.global),
         Some(Command::Diagnose(args)) => diagnose::diagnose(args, &cli.global),

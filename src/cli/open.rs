@@ -35,7 +35,8 @@ pub fn open(args: &OpenArgs, global: &Global) -> Result<u8, CliError> {
     let (mut first, mut notes) = (None, Vec::new());
     if !files.is_empty() {
         let (opened, recording) = load(files, args.play.then_some(args.speed)).map_err(LoadError::from)?;
-        notes = opened.notes;
+        let subject = if opened.imported.is_some() { "" } else { "the session " };
+        notes = opened.notes.iter().map(|note| format!("{subject}{note}")).collect();
         first = Some((if args.play { Store::new() } else { opened.store }, recording));
     }
     // Without a history the files that were named open all the same.
@@ -44,7 +45,7 @@ pub fn open(args: &OpenArgs, global: &Global) -> Result<u8, CliError> {
     let options = AppOptions { library, ..live::looks(global) };
     setup::block_on(app::replay(options, first))??;
     for note in &notes {
-        say(&format!("note: the session {}", clean_text(note)));
+        say(&format!("note: {}", clean_text(note)));
     }
     Ok(OK)
 }

@@ -38,7 +38,7 @@ pub fn show(args: &ShowArgs) -> Result<u8, CliError> {
         print(&text_report(&opened.store))?;
     }
     for note in &opened.notes {
-        say(&format!("note: the session {note}"));
+        say(&format!("note: {}{note}", if opened.imported.is_some() { "" } else { "the session " }));
     }
     Ok(OK)
 }

@@ -23,6 +23,8 @@ pub enum Kind {
     Context,
     /// A QNN profile log: its header names qnnscope as the writer.
     ProfileLog,
+    /// A report: its first lines name qnnscope.
+    Report,
     /// What a tap saw: the document names its schema first.
     TapDocument,
     /// The number of a process, and nothing else.
@@ -40,6 +42,7 @@ impl Kind {
             Self::Session => "it is not a session of qnnscope",
             Self::Context => "it is not a context binary",
             Self::ProfileLog => "it is not a profile log that qnnscope wrote",
+            Self::Report => "it is not a report that qnnscope wrote",
             Self::TapDocument => "it is not a document of qnnscope tap",
             Self::ProcessId => "it holds something else than the number of a process",
             Self::Bundle => "it is not a report that qnnscope wrote",
@@ -68,6 +71,13 @@ impl Kind {
                 // Any version: a newer one is as much ours.
                 let name = |schema: &str| schema.split_once('/').map(|(name, _)| name.to_owned());
                 Ok(schema.is_some_and(|schema| name(schema) == name(SESSION_SCHEMA)))
+            }
+            Self::Report => {
+                let mut start = Vec::new();
+                file.take(512).read_to_end(&mut start)?;
+                // A table begins with its first heading, all others name their maker. A session is no report.
+                let has = |mark: &str| start.windows(mark.len()).any(|part| part == mark.as_bytes());
+                Ok(start.starts_with(b"qnnscope_run,") || (has("qnnscope ") && has(" report")))
             }
             Self::Context => {
                 let mut start = Vec::new();
@@ -127,6 +137,9 @@ mod tests {
             (Kind::Session, &session[..], true),
             (Kind::Session, b"{\"event\":{\"session_started\":{\"schema\":\"other.session/1\"}}}", false),
             (Kind::Session, b"my notes\n", false),
+            (Kind::Report, b"qnnscope_run,backend\n", true),
+            (Kind::Report, b"<!-- qnnscope 0.1.0 report -->\n", true),
+            (Kind::Report, b"my report\n", false),
             (Kind::Context, &binary, true),
             (Kind::Context, b"PK\x03\x04", false),
             (Kind::TapDocument, b"{\"schema\":\"qnnscope.tap/2\",\"tool\":{}}", true),

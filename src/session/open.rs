@@ -1,6 +1,8 @@
 //! Opening a file as a session: the one place that knows all kinds of files that become events.
 
 use super::{ReadError, SessionReader, coding, digest};
+use crate::event::Record;
+use crate::imports::{self, Imported};
 use crate::store::{RunState, Store};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -11,7 +13,7 @@ use std::path::Path;
 pub struct Opened {
     /// Everything in it.
     pub store: Store,
-    /// What is missing of it and why, each a sentence that follows "its session".
+    /// What is missing of it and why: of a session each a sentence that follows "its session".
     pub notes: Vec<String>,
     /// Which tool's file it was, where it was not a session of qnnscope.
     pub imported: Option<&'static str>,
@@ -27,8 +29,27 @@ const HEAD_BYTES: u64 = 64 << 10;
 /// The file cannot be read, or begins like a session and is none.
 pub fn read_any(path: &Path) -> Result<Option<Opened>, ReadError> {
     let is_session = is_session(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
-    // Other tools' files are opened here, too, once there are readers of them.
-    if is_session { session(path).map(Some) } else { Ok(None) }
+    if is_session { session(path).map(Some) } else { foreign(path) }
+}
+
+/// The records of a file, of whichever kind, as far as they can be read.
+pub(super) fn records(path: &Path) -> Box<dyn Iterator<Item = Record> + Send> {
+    if !is_session(path).unwrap_or(true)
+        && let Ok(Some(imported)) = imports::open(path)
+    {
+        return Box::new(imported.records.into_iter());
+    }
+    Box::new(SessionReader::open(path).into_iter().flatten().map_while(Result::ok))
+}
+
+/// A file of another tool.
+fn foreign(path: &Path) -> Result<Option<Opened>, ReadError> {
+    let Some(Imported { kind, records, notes, .. }) = imports::open(path)? else { return Ok(None) };
+    let mut store = Store::new();
+    for record in &records {
+        store.apply(record);
+    }
+    Ok(Some(Opened { store, notes, imported: Some(kind) }))
 }
 
 /// A session is compressed, or one JSON value a line of which the first has an event.

@@ -1,6 +1,6 @@
 //! Several recorded sessions as one, one after another on one axis of time.
 
-use super::{Opened, ReadError, SessionReader, read_any};
+use super::{Opened, ReadError, read_any};
 use crate::event::{Event, Record, RunId};
 use crate::store::Store;
 use std::path::PathBuf;
@@ -50,8 +50,7 @@ impl Playlist {
             joined.next_file();
             let mut joined = joined.share();
             // What is wrong with it was told when it was opened.
-            let reader = SessionReader::open(&file).ok();
-            reader.into_iter().flatten().map_while(Result::ok).filter_map(move |record| joined.place(record))
+            super::open::records(&file).filter_map(move |record| joined.place(record))
         })
     }
 }

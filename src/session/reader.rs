@@ -17,6 +17,8 @@ pub enum ReadError {
     NotASession { path: PathBuf, reason: String },
     #[error("{path}, line {line} is damaged: {reason}")]
     Damaged { path: PathBuf, line: u64, reason: String },
+    #[error(transparent)]
+    Import(#[from] crate::imports::ImportError),
 }
 
 /// Longest line that is read. The graph of a model with 100,000 ops takes less; what is longer would only fill the memory.

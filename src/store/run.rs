@@ -439,7 +439,11 @@ impl Run {
     }
 
     /// Clean inferences a second.
+    /// `None` where nothing says when they began.
     pub fn throughput_ips(&self) -> Option<f64> {
+        if self.plan.mode.origin.as_ref().is_some_and(|origin| !origin.has_moments) {
+            return None;
+        }
         match &self.pace {
             Some(pace) => pace.throughput_ips(&self.clean),
             None => self.clean.throughput_ips(),

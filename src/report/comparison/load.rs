@@ -5,7 +5,9 @@ use crate::analysis::compare::Side;
 use crate::backends::Backend;
 use crate::event::clean_text;
 use crate::files::read_at_most;
-use crate::session::{Opened, ReadError, read_any};
+use crate::imports::ImportError;
+use crate::report::source::Recorded;
+use crate::session::ReadError;
 use crate::text::clean_json;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -23,6 +25,10 @@ pub enum LoadError {
     Document { path: String, reason: String },
     #[error(transparent)]
     Session(#[from] ReadError),
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    #[error("{path} is neither a session nor a known file of another tool: {reason}")]
+    NoSession { path: String, reason: String },
     #[error("{path} holds no run")]
     NoRun { path: String },
     #[error("{path} has no run `{wanted}`: its runs are {runs}")]
@@ -36,7 +42,7 @@ pub enum LoadError {
 pub fn load(argument: &Path) -> Result<Vec<Side>, LoadError> {
     let (path, wanted) = split(argument);
     let shown = clean_text(&path.to_string_lossy());
-    let mut sides = read(&path, &shown)?;
+    let mut sides = read(&path)?;
     if sides.is_empty() {
         return Err(LoadError::NoRun { path: shown });
     }
@@ -71,23 +77,21 @@ fn split(argument: &Path) -> (PathBuf, Option<String>) {
     }
 }
 
-fn read(path: &Path, shown: &str) -> Result<Vec<Side>, LoadError> {
-    let opened = read_any(path).map_err(|error| match error {
-        ReadError::Io { source, .. } => LoadError::Io { path: shown.to_owned(), source },
-        error => error.into(),
-    })?;
-    Ok(match opened {
-        Some(opened) => sides(&opened),
+fn read(path: &Path) -> Result<Vec<Side>, LoadError> {
+    Ok(match Recorded::open_known(path)? {
+        Some(known) => recorded(&known),
         None => read_document(path)?.sides,
     })
 }
 
-/// Runs of a session. The runs before the last one are whole.
-fn sides(opened: &Opened) -> Vec<Side> {
-    let store = &opened.store;
+/// The runs of a session, or of another tool's file.
+fn recorded(recorded: &Recorded) -> Vec<Side> {
+    let store = &recorded.store;
     let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of_ended(store, run)).collect();
-    if let Some(side) = sides.last_mut() {
-        side.notes.extend(opened.notes.iter().map(|note| format!("its session {note}")));
+    // What is missing of a session is missing at its end; notes on another tool's file are of all of it.
+    let noted = if recorded.imported_from.is_some() { sides.first_mut() } else { sides.last_mut() };
+    if let Some(side) = noted {
+        side.notes.extend(recorded.notes.iter().cloned());
     }
     sides
 }
