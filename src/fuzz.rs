@@ -23,7 +23,7 @@ use std::path::Path;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     ("adb_answers", adb_answers),
     ("context_binary", context_binary),
     ("counter_file", counter_file),
@@ -37,6 +37,7 @@ pub const TARGETS: [Target; 15] = [
     ("run_file", run_file),
     ("sampler_line", sampler_line),
     ("session_digest", session_digest),
+    ("tap_stream", tap_stream),
     ("theme", theme),
     ("wheel", wheel),
 ];
@@ -205,6 +206,20 @@ pub fn session_digest(bytes: &[u8]) {
         let event = Event::LaunchStarted { index: 1, of: 2, reason: None };
         store.apply(&Record { seq: 1, t_us: 1, run: Some(RunId(0)), event });
     }
+}
+
+/// What a tapped process says, whoever speaks: as events, in the store, and in both reports.
+pub fn tap_stream(bytes: &[u8]) {
+    #[cfg(unix)]
+    {
+        let store = crate::tap::replay(bytes);
+        let _ = crate::report::tap_text(&store);
+        let document = serde_json::to_vec(&crate::report::TapDocument::new(&store));
+        assert!(document.is_ok(), "{document:?}");
+        let _ = qnnscope_core::tap::unread(bytes);
+    }
+    #[cfg(not(unix))]
+    let _ = bytes;
 }
 
 /// A user's theme.

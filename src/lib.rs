@@ -24,6 +24,8 @@ pub mod report;
 pub mod run;
 pub mod session;
 pub mod store;
+#[cfg(unix)]
+pub mod tap;
 mod text;
 
 pub use qnnscope_core::event;

@@ -20,6 +20,7 @@ pub mod rules;
 mod slowdown;
 mod summary;
 mod sustained;
+pub mod tap;
 #[cfg(test)]
 pub(crate) mod testing;
 mod trust;
@@ -50,6 +51,7 @@ pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     findings.extend(constraints::findings(store, run));
     findings.extend(verdicts(store, run).findings());
     findings.extend(rules::findings(store, run));
+    findings.extend(tap::graph_findings(store, run));
     visible::say(run, &mut findings);
     told_once(&mut findings);
     slowdown::tell(run, sustained(store, run).as_ref(), &mut findings);
@@ -59,10 +61,13 @@ pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
 
 /// Leaves out what another finding tells better: of the same readings, the one that says more of them.
 fn told_once(findings: &mut Vec<Finding>) {
-    const AGAIN: [(&str, &str); 3] = [
+    const AGAIN: [(&str, &str); 6] = [
         ("trust.throttled", "bound.thermal-throttling"),
         ("bound.contention", "trust.background-load"),
         ("m2-warm-up", "trust.few-samples"),
+        ("tap.float-graph", "q2-fp16-to-a16"),
+        ("r3-shared-buffers", "tap.copied-inputs"),
+        ("r1-context-cache", "tap.loading"),
     ];
     for (less, more) in AGAIN {
         if findings.iter().any(|finding| finding.id == more) {

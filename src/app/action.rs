@@ -75,6 +75,7 @@ key_actions! {
     Outliers "outliers" "outliers" "Inferences far slower than the others; press again to return";
     Modes "modes" "modes" "What the way of measuring shows; press again to return";
     Compare "compare" "compare" "Runs side by side; press again to return";
+    Program "program" "program" "What the tapped program does and prints; press again to return";
     OpTypes "op-types" "op types" "Compare layers, or op types and refused ops";
     Baseline "baseline" "baseline" "Take differences from the selected run";
     NextEntry "next-entry" "next" "Next entry of the list, wherever the focus is";

@@ -12,7 +12,7 @@ use toml::Spanned;
 const DEFAULT: &str = include_str!("keymap-default.toml");
 
 /// Where keys are read: the screen that has the focus.
-pub const SCREENS: [&str; 13] = [
+pub const SCREENS: [&str; 14] = [
     "start",
     "picker",
     "live",
@@ -24,6 +24,7 @@ pub const SCREENS: [&str; 13] = [
     "findings",
     "outliers",
     "modes",
+    "program",
     "compare",
     "sessions",
 ];

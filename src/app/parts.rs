@@ -62,6 +62,8 @@ pub enum Page {
     Outliers,
     /// What the way of measuring tells.
     Modes,
+    /// What the tapped program does and prints.
+    Program,
     /// Runs side by side.
     Compare,
     /// The sessions of the history.
@@ -78,6 +80,7 @@ impl Page {
             Self::Findings => "findings",
             Self::Outliers => "outliers",
             Self::Modes => "modes",
+            Self::Program => "program",
             Self::Compare => "compare",
             Self::Sessions => "sessions",
         }
@@ -91,7 +94,8 @@ impl Page {
             Self::Findings => Some(1),
             Self::Outliers => Some(2),
             Self::Modes => Some(3),
-            Self::Sessions => Some(4),
+            Self::Program => Some(4),
+            Self::Sessions => Some(5),
         }
     }
 }

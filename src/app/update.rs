@@ -97,6 +97,7 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
         KeyAction::Findings => toggle_page(view, Page::Findings),
         KeyAction::Outliers => toggle_page(view, Page::Outliers),
         KeyAction::Modes => toggle_page(view, Page::Modes),
+        KeyAction::Program => toggle_page(view, Page::Program),
         KeyAction::Compare => toggle_page(view, Page::Compare),
         KeyAction::OpTypes => view.comparing.toggle_totals(),
         KeyAction::Baseline => view.comparing.set_baseline(),
@@ -297,7 +298,7 @@ fn open(view: &mut View, store: &Store) -> Option<Request> {
             return switch(view, store, selected);
         }
         (None, Page::Start) => return toggle(view, store),
-        (None, Page::Diagnosis | Page::Findings | Page::Outliers | Page::Modes) => look(view, store),
+        (None, Page::Diagnosis | Page::Findings | Page::Outliers | Page::Modes | Page::Program) => look(view, store),
         (None, Page::Sessions) => choose_session(view),
         (None, Page::Compare) => look_at_layer(view, store),
         (None, Page::Live) if view.focus == Pane::Layers && !view.shown.layers.order.is_empty() => {

@@ -54,7 +54,7 @@ pub struct View {
     /// The moment that the user was sent to, host monotonic microseconds.
     pub moment: Option<u64>,
     /// What is selected on the pages with a list.
-    pub browsers: [Browser; 5],
+    pub browsers: [Browser; 6],
     /// What was found out about the shown run.
     pub known: Known,
     /// Runs side by side.

@@ -56,6 +56,12 @@ pub enum CliError {
     History(#[from] HistoryError),
     #[error(transparent)]
     Dataset(#[from] DatasetError),
+    #[cfg(unix)]
+    #[error(transparent)]
+    Tap(#[from] crate::tap::ServeError),
+    #[cfg(unix)]
+    #[error(transparent)]
+    Program(#[from] crate::tap::ProgramError),
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -99,6 +105,16 @@ impl CliError {
             Self::DeviceRunner(error) if error.is_missing() => MISSING,
             Self::Device(error) if error.is_link() || matches!(error, DeviceError::NoAdb) => MISSING,
             Self::Runtime(_) | Self::Missing { .. } => MISSING,
+            #[cfg(unix)]
+            Self::Program(crate::tap::ProgramError::Start { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                MISSING
+            }
+            #[cfg(unix)]
+            Self::Tap(crate::tap::ServeError::Taken(_)) => BAD_INPUT,
+            #[cfg(unix)]
+            Self::Tap(_) | Self::Program(_) => FAILED,
             Self::Runner(_)
             | Self::Record(_)
             | Self::History(_)

@@ -33,6 +33,8 @@ mod setup;
 mod shell;
 mod show;
 mod start;
+#[cfg(unix)]
+mod tap;
 mod target;
 
 pub use error::CliError;
@@ -87,6 +89,9 @@ pub struct Global {
 enum Command {
     /// Run a model and measure it
     Run(Box<run::RunArgs>),
+    /// Run a program of yours with the tap in it: profile every QNN graph that it executes, without changing it
+    #[cfg(unix)]
+    Tap(Box<tap::TapArgs>),
     /// Show what a model is made of, without running it
     Inspect(inspect::InspectArgs),
     /// Find what backends refuse in a model, whether HTP compiles it, and doubtful encodings; with no phone
@@ -157,6 +162,8 @@ pub fn main() -> ExitCode {
     let result = match &cli.command {
         None => start::start(&cli.global),
         Some(Command::Run(args)) => run::run(args, &cli.global),
+        #[cfg(unix)]
+        Some(Command::Tap(args)) => tap::tap(args, &cli.global),
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
         Some(Command::Check(args)) => check::check(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),

@@ -21,6 +21,10 @@ pub enum Kind {
     Context,
     /// A QNN profile log: its header names qnnscope as the writer.
     ProfileLog,
+    /// What a tap saw: the document names its schema first.
+    TapDocument,
+    /// The number of a process, and nothing else.
+    ProcessId,
     /// A man page of qnnscope.
     ManPage,
 }
@@ -32,6 +36,8 @@ impl Kind {
             Self::Session => "it is not a session of qnnscope",
             Self::Context => "it is not a context binary",
             Self::ProfileLog => "it is not a profile log that qnnscope wrote",
+            Self::TapDocument => "it is not a document of qnnscope tap",
+            Self::ProcessId => "it holds something else than the number of a process",
             Self::ManPage => "it is not a man page of qnnscope",
         }
     }
@@ -62,6 +68,16 @@ impl Kind {
                 let mut start = Vec::new();
                 file.take(64).read_to_end(&mut start)?;
                 Ok(starts_context_binary(&start))
+            }
+            Self::TapDocument => {
+                let mut start = Vec::new();
+                file.take(64).read_to_end(&mut start)?;
+                Ok(start.starts_with(b"{\"schema\":\"qnnscope.tap/"))
+            }
+            Self::ProcessId => {
+                let mut start = Vec::new();
+                file.take(16).read_to_end(&mut start)?;
+                Ok(start.len() < 16 && start.trim_ascii().iter().all(u8::is_ascii_digit))
             }
             Self::ManPage => {
                 let mut start = String::new();
@@ -101,6 +117,10 @@ mod tests {
             (Kind::Session, b"my notes\n", false),
             (Kind::Context, &binary, true),
             (Kind::Context, b"PK\x03\x04", false),
+            (Kind::TapDocument, b"{\"schema\":\"qnnscope.tap/2\",\"tool\":{}}", true),
+            (Kind::TapDocument, b"{\"schema\":\"qnnscope.result/1\"}", false),
+            (Kind::ProcessId, b"12345\n", true),
+            (Kind::ProcessId, b"12345 of my notes\n", false),
             (Kind::ProfileLog, b"PK\x03\x04", false),
             (Kind::ProfileLog, &binary, false),
         ] {

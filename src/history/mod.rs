@@ -76,7 +76,7 @@ impl History {
     /// The index cannot be written.
     pub fn end(&self, file: &Path, store: &Store, limits: Limits) -> Result<(), HistoryError> {
         let Some(id) = id_of(file) else { return Ok(()) };
-        if store.runs().is_empty() {
+        if store.runs().is_empty() && store.tapped().is_none() {
             return remove(file);
         }
         let mut index = Index::open(&self.folder)?;

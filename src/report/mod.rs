@@ -15,6 +15,7 @@ mod op_result;
 mod recommendation;
 mod result;
 mod sessions;
+mod tap;
 mod text;
 mod verdicts;
 
@@ -30,4 +31,5 @@ pub use recommendation::of_sides as recommendation_of_sides;
 pub use recommendation::{RecommendDocument, recommend_text, recommendation, recommendation_text};
 pub use result::{RESULT_SCHEMA, ResultDocument};
 pub use sessions::{SESSIONS_SCHEMA, SessionsDocument, session_text, sessions_text};
+pub use tap::{TAP_SCHEMA, TapDocument, tap_text};
 pub use text::text_report;

@@ -50,9 +50,16 @@ struct ImportedFrom {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Tool {
+pub(super) struct Tool {
     name: &'static str,
     version: &'static str,
+}
+
+impl Tool {
+    /// This program.
+    pub(super) fn this() -> Self {
+        Self { name: "qnnscope", version: env!("CARGO_PKG_VERSION") }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -72,7 +79,7 @@ struct Model {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Counter {
+pub(super) struct Counter {
     id: String,
     unit: String,
     mean: Option<f64>,
@@ -83,7 +90,7 @@ struct Counter {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct DeviceCounters {
+pub(super) struct DeviceCounters {
     device: String,
     rate_hz: Option<f64>,
     planned_rate_hz: Option<f64>,
@@ -115,7 +122,7 @@ struct EnergyResult {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct RunResult {
+pub(super) struct RunResult {
     device: Option<DeviceInfo>,
     backend: &'static str,
     simulated: bool,
@@ -241,7 +248,7 @@ impl ResultDocument {
         let runs = store.runs();
         Self {
             schema: RESULT_SCHEMA,
-            tool: Tool { name: "qnnscope", version: env!("CARGO_PKG_VERSION") },
+            tool: Tool::this(),
             imported_from: None,
             started_at: started_at(store),
             model: runs.iter().find_map(model),
@@ -266,7 +273,7 @@ impl ResultDocument {
 }
 
 /// RFC 3339 in UTC, milliseconds.
-fn started_at(store: &Store) -> String {
+pub(super) fn started_at(store: &Store) -> String {
     let wall_us = store.session().map_or(0, |session| session.epoch_us);
     let milliseconds = i64::try_from(wall_us / 1000).unwrap_or(0);
     jiff::Timestamp::from_millisecond(milliseconds).unwrap_or_default().to_string()
@@ -293,7 +300,7 @@ fn model(run: &Run) -> Option<Model> {
     })
 }
 
-fn counter(series: &crate::store::CounterSeries) -> Counter {
+pub(super) fn counter(series: &crate::store::CounterSeries) -> Counter {
     let summary = series.summary();
     Counter {
         id: series.info.id.clone(),
@@ -307,7 +314,7 @@ fn counter(series: &crate::store::CounterSeries) -> Counter {
 }
 
 /// Counters of every device that was sampled.
-fn device_counters(store: &Store) -> Vec<DeviceCounters> {
+pub(super) fn device_counters(store: &Store) -> Vec<DeviceCounters> {
     let all = store.device_counters();
     let mut devices: Vec<&str> = all.series().iter().map(|series| series.device.as_str()).collect();
     devices.dedup();
@@ -355,7 +362,7 @@ fn energy_result(store: &Store, run: &Run) -> EnergyResult {
     }
 }
 
-fn run_result(store: &Store, run: &Run) -> RunResult {
+pub(super) fn run_result(store: &Store, run: &Run) -> RunResult {
     let verdicts = verdicts(store, run);
     let findings = findings(store, run);
     let reported = || run.stages.iter().filter(|time| time.stage.is_reported());

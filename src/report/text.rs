@@ -26,25 +26,7 @@ pub fn text_report(store: &Store) -> String {
         model(&mut out, run);
     }
     for run in store.runs() {
-        let _ = writeln!(out);
-        heading(&mut out, store, run);
-        settings(&mut out, run);
-        modes::cool_down(&mut out, run);
-        stages(&mut out, run);
-        latency(&mut out, run);
-        modes::over_time(&mut out, store, run);
-        modes::published(&mut out, store, run);
-        memory(&mut out, run);
-        energy_line(&mut out, store, run);
-        layers(&mut out, run);
-        metrics(&mut out, run);
-        failure(&mut out, store, run);
-        let found = findings(store, run);
-        findings_text(&mut out, &found);
-        if let Some(text) = summary(run, &verdicts(store, run), &found) {
-            out.push('\n');
-            paragraph(&mut out, &text, 0, 0);
-        }
+        one_run(&mut out, store, run);
     }
     modes::groups(&mut out, store);
     device_counters(&mut out, store);
@@ -54,6 +36,29 @@ pub fn text_report(store: &Store) -> String {
         out.push_str(&super::recommendation_text(&recommendation));
     }
     out
+}
+
+/// The report of one run.
+pub(super) fn one_run(out: &mut String, store: &Store, run: &Run) {
+    let _ = writeln!(out);
+    heading(out, store, run);
+    settings(out, run);
+    modes::cool_down(out, run);
+    stages(out, run);
+    latency(out, run);
+    modes::over_time(out, store, run);
+    modes::published(out, store, run);
+    memory(out, run);
+    energy_line(out, store, run);
+    layers(out, run);
+    metrics(out, run);
+    failure(out, store, run);
+    let found = findings(store, run);
+    findings_text(out, &found);
+    if let Some(text) = summary(run, &verdicts(store, run), &found) {
+        out.push('\n');
+        paragraph(out, &text, 0, 0);
+    }
 }
 
 fn model(out: &mut String, run: &Run) {
@@ -336,7 +341,7 @@ fn energy_line(out: &mut String, store: &Store, run: &Run) {
 }
 
 /// Counters of the devices: what moved, and what could not be read by its number.
-fn device_counters(out: &mut String, store: &Store) {
+pub(super) fn device_counters(out: &mut String, store: &Store) {
     let all = store.device_counters();
     let mut devices: Vec<&str> = all.series().iter().map(|series| series.device.as_str()).collect();
     devices.sort_unstable();
@@ -409,7 +414,7 @@ fn planned(period_us: Option<u64>) -> String {
     }
 }
 
-fn counters(out: &mut String, store: &Store) {
+pub(super) fn counters(out: &mut String, store: &Store) {
     let rows: Vec<String> = store.counters().iter().filter_map(counter_summary).collect();
     if !rows.is_empty() {
         out.push('\n');

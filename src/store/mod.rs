@@ -15,6 +15,7 @@ mod ops;
 mod pace;
 mod run;
 mod sampling;
+mod tap;
 
 pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY};
 pub use digest::StoreDigest;
@@ -29,6 +30,9 @@ pub use ops::{OpStats, OpTable};
 pub use pace::PaceStats;
 pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};
 pub use sampling::{SamplerState, SamplingGap};
+pub use tap::{
+    Alone, CallStats, GraphTimes, GraphsMade, Tapped, TappedContext, TappedGraph, TappedProcess, TimeShare, Timeline,
+};
 
 use crate::event::{DeviceChange, DeviceFacts, DeviceInfo, Event, LogLine, Record, RunId, SessionStarted};
 use std::collections::{BTreeMap, VecDeque};
@@ -74,6 +78,7 @@ pub struct Store {
     logs_dropped: u64,
     lost: u64,
     unknown: BTreeMap<String, u64>,
+    tapped: Option<Tapped>,
     records: u64,
     last_t_us: u64,
 }
@@ -121,6 +126,7 @@ impl Store {
             }
             Event::Log(line) => self.push_log(record, line),
             Event::Lost { count, .. } => self.lost = self.lost.saturating_add(*count),
+            Event::Tap(seen) => self.tapped.get_or_insert_default().apply(record.t_us, record.run, seen),
             Event::Unknown(event) => self.note_unknown(&event.kind),
             event => {
                 if let Some(run) = record.run.and_then(|id| self.runs.iter_mut().rev().find(|run| run.id == id)) {
@@ -208,6 +214,11 @@ impl Store {
     /// Events of kinds that this version does not know, counted by kind; `other` counts those of kinds beyond the first few.
     pub fn unknown_events(&self) -> &BTreeMap<String, u64> {
         &self.unknown
+    }
+
+    /// The tapped program, if there is one.
+    pub fn tapped(&self) -> Option<&Tapped> {
+        self.tapped.as_ref()
     }
 
     /// Records folded so far.

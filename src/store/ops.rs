@@ -24,7 +24,7 @@ impl Default for OpStats {
 }
 
 impl OpStats {
-    fn push(&mut self, value: u64) {
+    pub(super) fn push(&mut self, value: u64) {
         self.count += 1;
         self.sum = self.sum.saturating_add(value);
         self.max = self.max.max(value);

@@ -2,6 +2,7 @@
 
 use super::{Side, same_inputs};
 use crate::backends::settings::setting_name;
+use crate::event::Driver;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -32,7 +33,17 @@ pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
         if side.model_sha256 != base.model_sha256 && side.model_sha256.is_some() && base.model_sha256.is_some() {
             add("model", format!("{two} ran another model file than {one}"));
         }
-        if side.driver != base.driver {
+        let taps = [base, side].map(|side| side.driver == Driver::Tap);
+        if taps[0] != taps[1] {
+            let (program, bench) = if taps[1] { (two, one) } else { (one, two) };
+            add(
+                "driver",
+                format!(
+                    "{program} is a program of yours and {bench} a bench: of the same graph, what {program} takes longer is what the \
+                     program costs, with its own votes, copies, threads and pauses"
+                ),
+            );
+        } else if side.driver != base.driver {
             add(
                 "driver",
                 format!("{two} was made by the {}, {one} by the {}", side.driver.label(), base.driver.label()),
@@ -76,7 +87,8 @@ fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl
         );
         add("rate", text);
     }
-    if side.warmup != base.warmup {
+    // A program warms up as it does.
+    if side.warmup != base.warmup && side.driver != Driver::Tap && base.driver != Driver::Tap {
         add(
             "warmup",
             format!("{two} warmed up with {}, {one} with {}", inferences(side.warmup), inferences(base.warmup)),

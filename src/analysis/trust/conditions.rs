@@ -155,7 +155,7 @@ fn tracing(run: &Run) -> Option<Reason> {
 
 fn shell(run: &Run) -> Option<Reason> {
     let driver = run.plan.driver;
-    if driver == Driver::Runner {
+    if matches!(driver, Driver::Runner | Driver::Tap) {
         return None;
     }
     let profiled = if run.plan.clean_profiling() == ProfilingLevel::Basic { ", with basic profiling" } else { "" };

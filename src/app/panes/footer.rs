@@ -81,6 +81,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
                 || (view.page != Page::Outliers && view.known.outliers.as_ref().is_some_and(|found| found.count > 0)))
             && (action != KeyAction::Open || key_context.screen != "compare" || !view.comparing.totals)
             && (action != KeyAction::Modes || (view.page != Page::Modes && tells_of_its_mode(context)))
+            && (action != KeyAction::Program || (view.page != Page::Program && context.store.tapped().is_some()))
             && (action != KeyAction::Compare || (view.page != Page::Compare && context.store.runs().len() > 1))
             && (action != KeyAction::Findings
                 || (view.page != Page::Findings && !view.known.findings.is_empty() && !counted))
@@ -142,7 +143,7 @@ fn word(action: KeyAction, screen: &str, paused: bool, totals: bool) -> &'static
         (KeyAction::Open, "compare") => "look at layer",
         (KeyAction::NextEntry, "compare") => "next run",
         (KeyAction::Toggle, "compare") => "in or out",
-        (KeyAction::Open, "diagnosis" | "findings" | "outliers" | "modes") => "look there",
+        (KeyAction::Open, "diagnosis" | "findings" | "outliers" | "modes" | "program") => "look there",
         (KeyAction::FocusNext, "start") => "next section",
         (KeyAction::Pause, _) if paused => "go on",
         _ => action.short(),

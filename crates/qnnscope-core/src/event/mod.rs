@@ -17,6 +17,7 @@ mod refusal;
 mod run;
 mod sample;
 mod sandbox;
+mod tap;
 
 pub use check::{CheckOutcome, CheckResult, PlacedFile, Placement};
 pub use clock::{epoch_us, now_us};
@@ -35,6 +36,7 @@ pub use run::{
 };
 pub use sample::{InferenceBatch, MemoryMark, MemorySample, Metric, MetricSample, OpRow, OpSample, OpUnit, Phase};
 pub use sandbox::{Sandbox, SandboxState};
+pub use tap::{BoundInput, GraphOrigin, TapRecord, TapSeen};
 
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};
@@ -225,6 +227,8 @@ pub enum Event {
         /// How it ended.
         status: RunStatus,
     },
+    /// What a tap saw in a program, beyond what the runs of its graphs tell.
+    Tap(Box<TapRecord>),
     /// An event of a kind that this version does not know, read from a session of a newer one. It changes nothing but the
     /// count of such events.
     Unknown(UnknownEvent),

@@ -33,6 +33,8 @@ pub enum Driver {
     NetRun,
     /// qnnscope's runner on the device.
     DeviceRunner,
+    /// A program of the user's, as the tap within it saw it.
+    Tap,
 }
 
 impl Driver {
@@ -42,6 +44,7 @@ impl Driver {
             Self::Runner => "runner",
             Self::NetRun => "qnn-net-run",
             Self::DeviceRunner => "runner on the device",
+            Self::Tap => "tapped program",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One run, stage by stage.
 
 use super::emit::Emitter;
+use super::events;
 use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
 use super::inputs;
 use super::inspect::with_order;
@@ -18,7 +19,7 @@ use crate::backends::settings::{self, Resolved};
 use crate::backends::stopped::{self, target_arch};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{
-    Event, MemoryMark, MemorySample, ModelInfo, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
+    Event, MemoryMark, MemorySample, ModelInfo, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage,
 };
 use crate::files::{Kind, OutputFile, write_whole};
 use crate::models::{Graph, ModelFormat};
@@ -353,16 +354,8 @@ impl Stages<'_> {
     /// Sends the parts of a stage as the backend timed them; returns its events.
     fn sub_stages(&self, stage: Stage, profile: Option<&Profile>) -> Vec<ProfileEvent> {
         let Some(Ok(events)) = profile.map(Profile::events) else { return Vec::new() };
-        for event in events.iter().flat_map(|event| std::iter::once(event).chain(&event.children)) {
-            // Node events of a CPU finalize are per op and of no use here.
-            if event.kind != 404 && !event.identifier.is_empty() {
-                self.emitter.event(Event::SubStageFinished(SubStage {
-                    stage,
-                    name: event.identifier.clone(),
-                    value: event.value as f64,
-                    unit: event.unit_name().to_owned(),
-                }));
-            }
+        for part in events::sub_stages(stage, &events) {
+            self.emitter.event(Event::SubStageFinished(part));
         }
         events
     }
