@@ -62,7 +62,9 @@ fn open(file: &Path) {
 fn stream(file: &Path) {
     let begun = Instant::now();
     let mut store = Store::new();
-    SessionReader::open(file).unwrap().for_each(|record| store.apply(&record.unwrap()));
+    for record in SessionReader::open(file).unwrap() {
+        store.apply(&record.unwrap());
+    }
     report("by its stream", begun, &store);
 }
 

@@ -33,6 +33,7 @@ pub const PANES: [&str; 6] = ["status", "latency", "layers", "memory", "host", "
 
 /// What rules are tested against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own, as rules name them")]
 pub struct KeyContext {
     /// One of `SCREENS`.
     pub screen: &'static str,

@@ -237,7 +237,7 @@ impl Player {
             }
             store.apply(&record);
             count += 1;
-            if count % 16 == 0 && begun.elapsed() >= SLICE {
+            if count.is_multiple_of(16) && begun.elapsed() >= SLICE {
                 return false;
             }
         }

@@ -135,6 +135,7 @@ pub struct Beside {
 
 /// Where results go.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct OutputOptions {
     /// Print the result document as JSON on stdout
     #[arg(long)]

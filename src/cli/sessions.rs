@@ -222,7 +222,7 @@ fn whole_lines(source: &mut dyn io::BufRead, out: &mut impl Write) -> io::Result
     let mut copied = 0;
     loop {
         let read = match source.fill_buf() {
-            Ok(bytes) if bytes.is_empty() => return Ok(copied),
+            Ok([]) => return Ok(copied),
             Ok(bytes) => {
                 out.write_all(bytes)?;
                 bytes.len()

@@ -4,7 +4,7 @@ use super::DatasetError;
 use super::table::{Cell, Table, TableWriter};
 use crate::event::{
     CounterInfo, CounterSample, DeviceInfo, Event, InferenceBatch, OpRow, OpSample, OpUnit, Record, RunId, RunStatus,
-    SessionStarted,
+    SessionStarted, Stage,
 };
 use crate::store::{Run, Store, StoreDigest};
 use std::collections::BTreeMap;
@@ -202,7 +202,7 @@ impl Rows {
             Cell::real(run.plan.mode.rate_hz),
             Cell::count(run.launches.len() as u64),
             Cell::text(status),
-            Cell::some(failure.map(|failure| failure.stage).or(cut_in).map(|stage| stage.name())),
+            Cell::some(failure.map(|failure| failure.stage).or(cut_in).map(Stage::name)),
             failure.and_then(|failure| failure.code).map_or(Cell::Null, Cell::count),
             Cell::some(failure.map(|failure| failure.message.as_str())),
             Cell::count(run.clean.count()),

@@ -33,7 +33,7 @@ const FOLDER: &str = "sessions";
 /// Ending of the files of sessions.
 const ENDING: &str = ".jsonl.zst";
 /// Longest time from the making of a file to its first record.
-const BIRTH: std::time::Duration = std::time::Duration::from_secs(60);
+const BIRTH: std::time::Duration = std::time::Duration::from_mins(1);
 /// Sessions that may begin within one second.
 const TRIES: u32 = 100;
 
@@ -76,7 +76,7 @@ impl History {
     /// The index cannot be written.
     pub fn end(&self, file: &Path, store: &Store, limits: Limits) -> Result<(), HistoryError> {
         let Some(id) = id_of(file) else { return Ok(()) };
-        if store.runs().is_empty() {
+        if store.runs().is_empty() && store.tapped().is_none() {
             return remove(file);
         }
         let mut index = Index::open(&self.folder)?;

@@ -20,8 +20,8 @@ use zstd::stream::write::Encoder;
 const FRAME: u32 = 0x184D_2A57;
 /// Names the layout of [`StoreDigest`], which postcard does not. A reader of another layout folds the stream.
 const MARK: [u8; 8] = *b"qnnsdig1";
-const TRAILER_BYTES: u64 = 24;
-const HEADER_BYTES: u64 = 8;
+const TRAILER_BYTES: usize = 24;
+const HEADER_BYTES: usize = 8;
 /// Largest figures that are read: a million latencies of each phase and 10,000 ops of several runs are far below.
 const MAX_FIGURES: u64 = 512 << 20;
 /// Text of a session below which folding it takes no time to speak of.
@@ -62,9 +62,9 @@ impl DigestWriter {
         let records = self.records.finish()?;
         let figures = store.digest().to_bytes().map_err(io::Error::other)?;
         let figures = zstd::bulk::compress(&figures, LEVEL)?;
-        let length = records.len() as u64 + figures.len() as u64 + TRAILER_BYTES;
+        let length = records.len() as u64 + figures.len() as u64 + TRAILER_BYTES as u64;
         let Ok(length) = u32::try_from(length) else { return Ok(None) };
-        let mut frame = Vec::with_capacity(length as usize + HEADER_BYTES as usize);
+        let mut frame = Vec::with_capacity(length as usize + HEADER_BYTES);
         frame.extend(FRAME.to_le_bytes());
         frame.extend(length.to_le_bytes());
         frame.extend(&records);
@@ -97,18 +97,18 @@ struct Parts {
 impl Parts {
     fn find(file: &mut File) -> io::Result<Option<Self>> {
         let length = file.metadata()?.len();
-        let Some(trailer_at) = length.checked_sub(TRAILER_BYTES) else { return Ok(None) };
-        let mut trailer = [0; TRAILER_BYTES as usize];
+        let Some(trailer_at) = length.checked_sub(TRAILER_BYTES as u64) else { return Ok(None) };
+        let mut trailer = [0; TRAILER_BYTES];
         file.seek(SeekFrom::Start(trailer_at))?;
         file.read_exact(&mut trailer)?;
         let small = |at: usize| u64::from(u32::from_le_bytes([0, 1, 2, 3].map(|byte| trailer[at + byte])));
         let stream = small(8) | small(12) << 32;
         let (records, figures) = (small(0), small(4));
-        let records_at = stream.saturating_add(HEADER_BYTES);
+        let records_at = stream.saturating_add(HEADER_BYTES as u64);
         if trailer[16..] != MARK || records_at.checked_add(records + figures) != Some(trailer_at) {
             return Ok(None);
         }
-        let mut header = [0; HEADER_BYTES as usize];
+        let mut header = [0; HEADER_BYTES];
         file.seek(SeekFrom::Start(stream))?;
         file.read_exact(&mut header)?;
         Ok((header[..4] == FRAME.to_le_bytes()).then_some(Self { records_at, records, figures }))

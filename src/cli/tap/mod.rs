@@ -26,6 +26,9 @@ pub struct TapArgs {
     /// Write the session, as it happens, to this file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Do not keep the session in the history
+    #[arg(long)]
+    no_history: bool,
     /// Overwrite files that qnnscope did not make
     #[arg(long)]
     force: bool,
@@ -70,6 +73,7 @@ impl TapArgs {
             json: self.json.is_some(),
             headless: self.headless,
             record: self.record.clone(),
+            no_history: self.no_history,
             force: self.force,
             no_history: self.no_history,
         }
