@@ -360,5 +360,7 @@ impl View {
 /// Words for runs that were asked for.
 pub(super) fn starting(model: &str, backends: &[Backend]) -> String {
     let names: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
-    format!("starting {model} on {}", names.join(", then "))
+    // A tapped program chooses its backends itself.
+    let on = if names.is_empty() { String::new() } else { format!(" on {}", names.join(", then ")) };
+    format!("starting {model}{on}")
 }
