@@ -8,6 +8,7 @@ pub mod app;
 pub mod backends;
 pub mod checks;
 pub mod cli;
+pub mod dataset;
 pub mod devices;
 pub mod diagnosis;
 pub mod doctor;
@@ -16,12 +17,16 @@ mod files;
 #[doc(hidden)]
 pub mod fuzz;
 mod hints;
+pub mod history;
+pub mod imports;
 pub mod models;
 pub mod probes;
 pub mod report;
 pub mod run;
 pub mod session;
 pub mod store;
+#[cfg(unix)]
+pub mod tap;
 mod text;
 
 pub use qnnscope_core::event;

@@ -20,6 +20,7 @@ pub mod rules;
 mod slowdown;
 mod summary;
 mod sustained;
+pub mod tap;
 #[cfg(test)]
 pub(crate) mod testing;
 mod trust;
@@ -32,7 +33,9 @@ pub use cadence::{Cadence, CadencePoint, cadence};
 pub use energy::{Energy, NoEnergy, energy};
 pub use figures::Figures;
 pub use finding::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};
+pub use heat::{ThrottlingMark, throttling_marks};
 pub use like::{Condition, Gap, LikeReport, State as ConditionState, like};
+pub use load::crowded;
 pub use outliers::{Around, LineAround, Outlier, Outliers, limit_not_supported, outliers};
 pub use roofline::{Achieved, Roofline, roofline};
 pub use rounds::{Round, Rounds, clean_of_all_rounds, interleaved};
@@ -50,6 +53,7 @@ pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     findings.extend(constraints::findings(store, run));
     findings.extend(verdicts(store, run).findings());
     findings.extend(rules::findings(store, run));
+    findings.extend(tap::graph_findings(store, run));
     visible::say(run, &mut findings);
     told_once(&mut findings);
     slowdown::tell(run, sustained(store, run).as_ref(), &mut findings);
@@ -59,10 +63,13 @@ pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
 
 /// Leaves out what another finding tells better: of the same readings, the one that says more of them.
 fn told_once(findings: &mut Vec<Finding>) {
-    const AGAIN: [(&str, &str); 3] = [
+    const AGAIN: [(&str, &str); 6] = [
         ("trust.throttled", "bound.thermal-throttling"),
         ("bound.contention", "trust.background-load"),
         ("m2-warm-up", "trust.few-samples"),
+        ("tap.float-graph", "q2-fp16-to-a16"),
+        ("r3-shared-buffers", "tap.copied-inputs"),
+        ("r1-context-cache", "tap.loading"),
     ];
     for (less, more) in AGAIN {
         if findings.iter().any(|finding| finding.id == more) {

@@ -62,8 +62,12 @@ pub enum Page {
     Outliers,
     /// What the way of measuring tells.
     Modes,
+    /// What the tapped program does and prints.
+    Program,
     /// Runs side by side.
     Compare,
+    /// The sessions of the history.
+    Sessions,
 }
 
 impl Page {
@@ -76,7 +80,9 @@ impl Page {
             Self::Findings => "findings",
             Self::Outliers => "outliers",
             Self::Modes => "modes",
+            Self::Program => "program",
             Self::Compare => "compare",
+            Self::Sessions => "sessions",
         }
     }
 
@@ -88,6 +94,8 @@ impl Page {
             Self::Findings => Some(1),
             Self::Outliers => Some(2),
             Self::Modes => Some(3),
+            Self::Program => Some(4),
+            Self::Sessions => Some(5),
         }
     }
 }
@@ -123,6 +131,13 @@ pub struct Paused {
     pub at_us: u64,
     /// Records folded at that moment.
     pub records: u64,
+}
+
+/// What the loop does beside drawing, once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// A report of the session.
+    Report,
 }
 
 /// What was asked of the run and has not happened yet.

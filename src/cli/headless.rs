@@ -91,6 +91,7 @@ pub async fn measure(
     for record in hub.close() {
         store.apply(&record);
     }
+    setup::close_session(&mut hub, Some(&store));
     Ok(Measured { store, interrupted: asked.get(), record_error: hub.take_record_error() })
 }
 
@@ -99,7 +100,8 @@ pub fn print(text: &str) -> Result<(), CliError> {
     print_bytes(text.as_bytes())
 }
 
-fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
+/// The same of bytes.
+pub fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -118,6 +120,17 @@ pub fn print_json(document: &impl Serialize) -> Result<(), CliError> {
         .map_err(|error| CliError::Io { action: "write the document".to_owned(), source: error.into() })?;
     json.push(b'\n');
     print_bytes(&json)
+}
+
+/// One JSON document on one line, with its end.
+pub fn one_line(document: &impl Serialize) -> Result<Vec<u8>, CliError> {
+    let mut json = Vec::new();
+    let mut out = serde_json::Serializer::with_formatter(&mut json, Printable::default());
+    document
+        .serialize(&mut out)
+        .map_err(|error| CliError::Io { action: "write the document".to_owned(), source: error.into() })?;
+    json.push(b'\n');
+    Ok(json)
 }
 
 /// The first signal asks the run to stop, with its figures kept; the second one ends at once.

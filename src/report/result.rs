@@ -13,12 +13,13 @@ use crate::analysis::{
 use crate::diagnosis::{CauseRow, Fault, diagnose_run};
 use crate::event::{
     Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, RunStatus, RuntimeInfo, Sandbox, Setting,
-    SettingOutcome, Stage, SubStage, TensorData,
+    SettingOutcome, Stage, SubStage, TensorData, clean_text,
 };
 use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
 use crate::store::{PERCENTILES, Run, SamplerState, SamplingGap, Store};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Schema of the document.
 pub const RESULT_SCHEMA: &str = "qnnscope.result/1";
@@ -28,6 +29,8 @@ pub const RESULT_SCHEMA: &str = "qnnscope.result/1";
 pub struct ResultDocument {
     schema: &'static str,
     tool: Tool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    imported_from: Option<ImportedFrom>,
     started_at: String,
     model: Option<Model>,
     seed: Option<u64>,
@@ -39,10 +42,24 @@ pub struct ResultDocument {
     recommendation: Option<Recommendation>,
 }
 
+/// The file of another tool that the figures come from.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Tool {
+struct ImportedFrom {
+    kind: &'static str,
+    path: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Tool {
     name: &'static str,
     version: &'static str,
+}
+
+impl Tool {
+    /// This program.
+    pub(super) fn this() -> Self {
+        Self { name: "qnnscope", version: env!("CARGO_PKG_VERSION") }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -62,7 +79,7 @@ struct Model {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Counter {
+pub(super) struct Counter {
     id: String,
     unit: String,
     mean: Option<f64>,
@@ -73,7 +90,7 @@ struct Counter {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct DeviceCounters {
+pub(super) struct DeviceCounters {
     device: String,
     rate_hz: Option<f64>,
     planned_rate_hz: Option<f64>,
@@ -105,7 +122,7 @@ struct EnergyResult {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct RunResult {
+pub(super) struct RunResult {
     device: Option<DeviceInfo>,
     backend: &'static str,
     simulated: bool,
@@ -231,7 +248,8 @@ impl ResultDocument {
         let runs = store.runs();
         Self {
             schema: RESULT_SCHEMA,
-            tool: Tool { name: "qnnscope", version: env!("CARGO_PKG_VERSION") },
+            tool: Tool::this(),
+            imported_from: None,
             started_at: started_at(store),
             model: runs.iter().find_map(model),
             seed: runs.iter().find_map(|run| run.seed),
@@ -245,8 +263,17 @@ impl ResultDocument {
     }
 }
 
+impl ResultDocument {
+    /// The same, of the file of another tool: its kind and where it is.
+    #[must_use]
+    pub fn imported_from(mut self, file: Option<(&'static str, &Path)>) -> Self {
+        self.imported_from = file.map(|(kind, path)| ImportedFrom { kind, path: clean_text(&path.to_string_lossy()) });
+        self
+    }
+}
+
 /// RFC 3339 in UTC, milliseconds.
-fn started_at(store: &Store) -> String {
+pub(super) fn started_at(store: &Store) -> String {
     let wall_us = store.session().map_or(0, |session| session.epoch_us);
     let milliseconds = i64::try_from(wall_us / 1000).unwrap_or(0);
     jiff::Timestamp::from_millisecond(milliseconds).unwrap_or_default().to_string()
@@ -273,7 +300,7 @@ fn model(run: &Run) -> Option<Model> {
     })
 }
 
-fn counter(series: &crate::store::CounterSeries) -> Counter {
+pub(super) fn counter(series: &crate::store::CounterSeries) -> Counter {
     let summary = series.summary();
     Counter {
         id: series.info.id.clone(),
@@ -287,7 +314,7 @@ fn counter(series: &crate::store::CounterSeries) -> Counter {
 }
 
 /// Counters of every device that was sampled.
-fn device_counters(store: &Store) -> Vec<DeviceCounters> {
+pub(super) fn device_counters(store: &Store) -> Vec<DeviceCounters> {
     let all = store.device_counters();
     let mut devices: Vec<&str> = all.series().iter().map(|series| series.device.as_str()).collect();
     devices.dedup();
@@ -335,7 +362,7 @@ fn energy_result(store: &Store, run: &Run) -> EnergyResult {
     }
 }
 
-fn run_result(store: &Store, run: &Run) -> RunResult {
+pub(super) fn run_result(store: &Store, run: &Run) -> RunResult {
     let verdicts = verdicts(store, run);
     let findings = findings(store, run);
     let reported = || run.stages.iter().filter(|time| time.stage.is_reported());
@@ -429,7 +456,7 @@ fn error(run: &Run) -> Option<ErrorResult> {
     (!run.is_ended()).then(|| ErrorResult {
         stage: match run.state {
             crate::store::RunState::In(stage) => stage,
-            _ => run.stages.last().map_or(Stage::Prepare, |time| time.stage),
+            _ => run.last_stage(),
         },
         launch: run.launches.len() - 1,
         call: "session".to_owned(),

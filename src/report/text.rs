@@ -26,25 +26,7 @@ pub fn text_report(store: &Store) -> String {
         model(&mut out, run);
     }
     for run in store.runs() {
-        let _ = writeln!(out);
-        heading(&mut out, store, run);
-        settings(&mut out, run);
-        modes::cool_down(&mut out, run);
-        stages(&mut out, run);
-        latency(&mut out, run);
-        modes::over_time(&mut out, store, run);
-        modes::published(&mut out, store, run);
-        memory(&mut out, run);
-        energy_line(&mut out, store, run);
-        layers(&mut out, run);
-        metrics(&mut out, run);
-        failure(&mut out, store, run);
-        let found = findings(store, run);
-        findings_text(&mut out, &found);
-        if let Some(text) = summary(run, &verdicts(store, run), &found) {
-            out.push('\n');
-            paragraph(&mut out, &text, 0, 0);
-        }
+        one_run(&mut out, store, run);
     }
     modes::groups(&mut out, store);
     device_counters(&mut out, store);
@@ -54,6 +36,29 @@ pub fn text_report(store: &Store) -> String {
         out.push_str(&super::recommendation_text(&recommendation));
     }
     out
+}
+
+/// The report of one run.
+pub(super) fn one_run(out: &mut String, store: &Store, run: &Run) {
+    let _ = writeln!(out);
+    heading(out, store, run);
+    settings(out, run);
+    modes::cool_down(out, run);
+    stages(out, run);
+    latency(out, run);
+    modes::over_time(out, store, run);
+    modes::published(out, store, run);
+    memory(out, run);
+    energy_line(out, store, run);
+    layers(out, run);
+    metrics(out, run);
+    failure(out, store, run);
+    let found = findings(store, run);
+    findings_text(out, &found);
+    if let Some(text) = summary(run, &verdicts(store, run), &found) {
+        out.push('\n');
+        paragraph(out, &text, 0, 0);
+    }
 }
 
 fn model(out: &mut String, run: &Run) {
@@ -82,15 +87,19 @@ fn heading(out: &mut String, store: &Store, run: &Run) {
     let simulated = if run.plan.simulated { "  [simulated]" } else { "" };
     let device = store.device(&run.plan.device).map_or(run.plan.device.as_str(), |device| device.id.as_str());
     let build = run.runtime.as_ref().map_or_else(String::new, |runtime| {
-        format!("  {} (core API {})", runtime.build_id.as_deref().unwrap_or("unnamed build"), runtime.core_api)
+        let api = if runtime.core_api.is_empty() { String::new() } else { format!(" (core API {})", runtime.core_api) };
+        format!("  {}{api}", runtime.build_id.as_deref().unwrap_or("unnamed build"))
     });
     let end = match run.status() {
-        Some(RunStatus::Ok) => "",
-        Some(RunStatus::Stopped) => "  stopped early",
-        Some(RunStatus::Failed) => "  FAILED",
-        None => "  unfinished",
+        Some(RunStatus::Ok) => String::new(),
+        Some(RunStatus::Stopped) => "  stopped early".to_owned(),
+        Some(RunStatus::Failed) => "  FAILED".to_owned(),
+        None => format!("  unfinished: it was in stage {}", run.last_stage()),
     };
     let _ = writeln!(out, "== {} on {device}{simulated}{build}{end}", run.plan.backend);
+    if let Some(origin) = &run.plan.mode.origin {
+        let _ = writeln!(out, "   {}: read from a file of another tool ({})", run.plan.model, origin.label);
+    }
     for file in &run.changed_files {
         let _ = writeln!(out, "   CHANGED since the runtime was installed: {file}");
     }
@@ -140,10 +149,14 @@ fn latency(out: &mut String, run: &Run) {
     let clean = &run.clean;
     let (Some(mean), Some(min), Some(max)) = (clean.mean_us(), clean.min_us(), clean.max_us()) else { return };
     let profiling = run.plan.clean_profiling().name();
-    let throughput = run.throughput_ips().map_or_else(|| "–".to_owned(), |ips| format!("{ips:.1}"));
+    if run.plan.mode.origin.as_ref().is_some_and(|origin| origin.is_summary) {
+        let _ = writeln!(out, "\nlatency    {}, as the tool computed it", duration_text(mean));
+        return;
+    }
+    let throughput = run.throughput_ips().map_or_else(String::new, |ips| format!("; {ips:.1} inferences/s"));
     let _ = writeln!(
         out,
-        "\nlatency    {} inferences after {} warm-up, profiling {profiling}; {throughput} inferences/s",
+        "\nlatency    {} inferences after {} warm-up, profiling {profiling}{throughput}",
         clean.count(),
         run.warmup.count()
     );
@@ -336,7 +349,7 @@ fn energy_line(out: &mut String, store: &Store, run: &Run) {
 }
 
 /// Counters of the devices: what moved, and what could not be read by its number.
-fn device_counters(out: &mut String, store: &Store) {
+pub(super) fn device_counters(out: &mut String, store: &Store) {
     let all = store.device_counters();
     let mut devices: Vec<&str> = all.series().iter().map(|series| series.device.as_str()).collect();
     devices.sort_unstable();
@@ -409,7 +422,7 @@ fn planned(period_us: Option<u64>) -> String {
     }
 }
 
-fn counters(out: &mut String, store: &Store) {
+pub(super) fn counters(out: &mut String, store: &Store) {
     let rows: Vec<String> = store.counters().iter().filter_map(counter_summary).collect();
     if !rows.is_empty() {
         out.push('\n');

@@ -5,6 +5,8 @@
 //! one per op, but no raw op samples: those are in the session file.
 
 mod counters;
+mod digest;
+mod histogram;
 mod history;
 mod importance;
 mod latency;
@@ -13,8 +15,10 @@ mod ops;
 mod pace;
 mod run;
 mod sampling;
+mod tap;
 
 pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY};
+pub use digest::StoreDigest;
 pub use history::Span;
 pub use importance::by_importance;
 pub use latency::{
@@ -26,6 +30,9 @@ pub use ops::{OpStats, OpTable};
 pub use pace::PaceStats;
 pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};
 pub use sampling::{SamplerState, SamplingGap};
+pub use tap::{
+    Alone, CallStats, GraphTimes, GraphsMade, Tapped, TappedContext, TappedGraph, TappedProcess, TimeShare, Timeline,
+};
 
 use crate::event::{DeviceChange, DeviceFacts, DeviceInfo, Event, LogLine, Record, RunId, SessionStarted};
 use std::collections::{BTreeMap, VecDeque};
@@ -71,6 +78,7 @@ pub struct Store {
     logs_dropped: u64,
     lost: u64,
     unknown: BTreeMap<String, u64>,
+    tapped: Option<Tapped>,
     records: u64,
     last_t_us: u64,
 }
@@ -99,6 +107,9 @@ impl Store {
                     self.runs.push(Run::new(id, (**plan).clone(), record.t_us));
                 }
             }
+            // Declared anew by the session that comes after another one: the series go on.
+            Event::CountersDeclared(infos)
+                if !infos.is_empty() && infos.iter().eq(self.counters.iter().map(|series| &series.info)) => {}
             Event::CountersDeclared(infos) => {
                 self.counters = infos.iter().cloned().map(CounterSeries::new).collect();
             }
@@ -115,6 +126,7 @@ impl Store {
             }
             Event::Log(line) => self.push_log(record, line),
             Event::Lost { count, .. } => self.lost = self.lost.saturating_add(*count),
+            Event::Tap(seen) => self.tapped.get_or_insert_default().apply(record.t_us, record.run, seen),
             Event::Unknown(event) => self.note_unknown(&event.kind),
             event => {
                 if let Some(run) = record.run.and_then(|id| self.runs.iter_mut().rev().find(|run| run.id == id)) {
@@ -169,6 +181,13 @@ impl Store {
         self.runs.iter().find(|run| run.id == id)
     }
 
+    /// The run to look at where none is chosen: of those that go on, the one whose launch began last, since they take turns; else the
+    /// newest.
+    pub fn followed_run(&self) -> Option<&Run> {
+        let began = |run: &&Run| run.launches.last().map(|launch| launch.started_us);
+        self.runs.iter().filter(|run| !run.is_ended()).max_by_key(began).or_else(|| self.runs.last())
+    }
+
     /// Number of a run for people, from 1 in start order.
     pub fn run_number(&self, id: RunId) -> Option<usize> {
         self.runs.iter().position(|run| run.id == id).map(|at| at + 1)
@@ -202,6 +221,11 @@ impl Store {
     /// Events of kinds that this version does not know, counted by kind; `other` counts those of kinds beyond the first few.
     pub fn unknown_events(&self) -> &BTreeMap<String, u64> {
         &self.unknown
+    }
+
+    /// The tapped program, if there is one.
+    pub fn tapped(&self) -> Option<&Tapped> {
+        self.tapped.as_ref()
     }
 
     /// Records folded so far.

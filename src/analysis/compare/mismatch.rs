@@ -2,6 +2,7 @@
 
 use super::{Side, same_inputs};
 use crate::backends::settings::setting_name;
+use crate::event::Driver;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -32,11 +33,22 @@ pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
         if side.model_sha256 != base.model_sha256 && side.model_sha256.is_some() && base.model_sha256.is_some() {
             add("model", format!("{two} ran another model file than {one}"));
         }
-        if side.driver != base.driver {
+        let taps = [base, side].map(|side| side.driver == Driver::Tap);
+        let maker = |side: &Side| match &side.mode.origin {
+            Some(origin) => format!("by another tool ({})", origin.label),
+            None => format!("by the {}", side.driver.label()),
+        };
+        if taps[0] != taps[1] && side.mode.origin.is_none() && base.mode.origin.is_none() {
+            let (program, bench) = if taps[1] { (two, one) } else { (one, two) };
             add(
                 "driver",
-                format!("{two} was made by the {}, {one} by the {}", side.driver.label(), base.driver.label()),
+                format!(
+                    "{program} is a program of yours and {bench} a bench: of the same graph, what {program} takes longer is what the \
+                     program costs, with its own votes, copies, threads and pauses"
+                ),
             );
+        } else if side.driver != base.driver {
+            add("driver", format!("{two} was made {}, {one} {}", maker(side), maker(base)));
         }
         if side.clean_level != base.clean_level {
             add(
@@ -76,7 +88,9 @@ fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl
         );
         add("rate", text);
     }
-    if side.warmup != base.warmup {
+    // Other tools' files do not say how they warmed up, and a program warms up as it does.
+    let is_known = |side: &Side| !matches!(side.driver, Driver::Tap | Driver::Imported);
+    if side.warmup != base.warmup && is_known(side) && is_known(base) {
         add(
             "warmup",
             format!("{two} warmed up with {}, {one} with {}", inferences(side.warmup), inferences(base.warmup)),
@@ -134,7 +148,9 @@ fn settings(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl FnM
     let names: std::collections::BTreeSet<&String> = own.keys().chain(other.keys()).collect();
     for name in names {
         let (own, other) = (own.get(name), other.get(name));
-        if own != other {
+        // A run without it had no threads that could be spread; one that was to be left alone says so.
+        let unspread = name == "pin" && [own, other].iter().all(|value| value.is_none_or(|value| value == "spread"));
+        if own != other && !unspread {
             let word = |value: Option<&String>| value.map_or("not set", String::as_str).to_owned();
             add(&format!("setting.{name}"), format!("{name} is {} in {two}, {} in {one}", word(own), word(other)));
         }

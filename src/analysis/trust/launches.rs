@@ -4,6 +4,7 @@ use super::super::launches::{MOST_LAUNCHES, Spread, minimal_difference};
 use super::super::{Advice, Effort, Evidence};
 use super::cause::{Cause, cause};
 use super::{Reason, Seen, Verdict};
+use crate::event::Driver;
 use crate::store::LaunchFigures;
 use crate::text::duration_text;
 
@@ -29,9 +30,12 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
 fn one_launch(seen: &Seen<'_>) -> Reason {
     let count = seen.run.service().count();
     let text = format!("all {count} inferences were made by one process");
-    let title = "one launch: the next one may settle at another speed, which these figures cannot show (measure with \
-                 --launches 3 or more)"
-        .to_owned();
+    let advice = match seen.run.plan.driver {
+        Driver::Tap => "start the program several times, and compare",
+        _ => "measure with --launches 3 or more",
+    };
+    let title =
+        format!("one launch: the next one may settle at another speed, which these figures cannot show ({advice})");
     Reason::new(Verdict::WithinLaunch, "trust.one-launch", title, vec![Evidence::new(text)])
 }
 

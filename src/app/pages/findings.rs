@@ -75,7 +75,8 @@ impl Counts {
     }
 }
 
-fn entry(finding: &Finding, symbols: &Symbols) -> Entry {
+/// A finding as an entry of a list.
+pub(super) fn entry(finding: &Finding, symbols: &Symbols) -> Entry {
     let sign = match finding.severity {
         Severity::Problem => Sign::Problem,
         Severity::Warning => Sign::Warning,

@@ -109,7 +109,7 @@ fn ended(store: &Store) -> usize {
 }
 
 /// Number of a line that is kept at `at`, from 1 at the begin of the session.
-fn number(store: &Store, at: usize) -> u64 {
+pub(super) fn number(store: &Store, at: usize) -> u64 {
     store.logs_dropped() + at as u64 + 1
 }
 

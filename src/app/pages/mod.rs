@@ -9,6 +9,8 @@ mod known;
 mod layout;
 mod modes;
 mod outliers;
+mod program;
+mod sessions;
 
 pub use browser::{Browser, LABEL, Section, detail_rows, paragraph_rows};
 pub use compare::{CompareLayout, Comparing, Part, Total};
@@ -17,6 +19,7 @@ pub use findings::Counts;
 pub use known::{Known, log_of};
 pub use layout::{PageLayout, PageWishes, layout};
 pub use modes::Modes;
+pub use program::printed;
 
 use super::parts::Page;
 use super::symbols::Symbols;
@@ -133,6 +136,8 @@ pub fn content(view: &View, store: &Store, symbols: &Symbols) -> Option<Content>
         Page::Findings => findings::content(run, &view.known, symbols),
         Page::Outliers => outliers::content(run, view.known.outliers.as_ref(), symbols),
         Page::Modes => modes::content(run, &view.known.modes, symbols),
+        Page::Program => program::content(store, symbols),
+        Page::Sessions => sessions::content(view.library.as_deref(), symbols),
         Page::Start | Page::Live | Page::Compare => return None,
     };
     Some(content.in_symbols(symbols))

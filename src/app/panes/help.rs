@@ -66,8 +66,9 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
             "findings" if here == screen => ("Findings", false),
             "outliers" => ("Outliers", false),
             "modes" => ("Modes", false),
+            "program" => ("Program", false),
             "compare" => ("Compare", false),
-            "findings" => ("Diagnosis, findings, outliers, modes", false),
+            "findings" => ("Diagnosis, findings, outliers, modes, program", false),
             "start" => ("Start screen", false),
             "picker" => ("Choosing a file (type to filter, or a path)", true),
             _ => ("Typing a filter", true),
@@ -78,7 +79,7 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
         lines.push((String::new(), heading.to_owned()));
         for (action, keys) in all(view, KeyContext { screen, text_input, ..base }) {
             // What is the same in the live view and on its pages is said once.
-            if matches!(screen, "live" | "diagnosis" | "findings" | "outliers" | "modes" | "compare") {
+            if matches!(screen, "live" | "diagnosis" | "findings" | "outliers" | "modes" | "program" | "compare") {
                 if said.contains(&(action, keys.clone())) {
                     continue;
                 }

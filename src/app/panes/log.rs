@@ -86,6 +86,7 @@ fn entry_row(buf: &mut Buffer, area: Rect, context: &Context<'_>, y: u16, entry:
             LogSource::Console => "console",
             LogSource::Device => "device",
             LogSource::Runner => "runner",
+            LogSource::Program => "program",
             LogSource::Qnnscope => "qnnscope",
         };
         let run = entry

@@ -62,6 +62,7 @@ impl Drawn<'_> {
             (Section::List, Page::Diagnosis) => "causes",
             (Section::List, _) => "list",
             (Section::Detail, _) => "detail",
+            (Section::Log, Page::Program) => "printed",
             (Section::Log, _) => "log",
         }
     }
@@ -165,8 +166,15 @@ impl Drawn<'_> {
 
     fn log(&self, buf: &mut Buffer, entry: Option<&Entry>) {
         let (area, context) = (self.layout.log, self.context);
-        let Some(run) = context.run.filter(|_| !area.is_empty()) else { return };
-        let lines: Vec<_> = pages::log_of(context.store, run.id).collect();
+        if area.is_empty() {
+            return;
+        }
+        let is_program = context.view.page == Page::Program;
+        let lines: Vec<_> = match context.run {
+            _ if is_program => pages::printed(context.store).collect(),
+            Some(run) => pages::log_of(context.store, run.id).collect(),
+            None => return,
+        };
         let numbers: Vec<u64> = lines.iter().map(|(number, _)| *number).collect();
         let is_evidence = |number: u64| {
             let mut items = entry.iter().flat_map(|entry| &entry.items);
@@ -180,12 +188,19 @@ impl Drawn<'_> {
         }
         let inner = self.frame(buf, area, Some(Section::Log), &more);
         if lines.is_empty() {
-            context.empty(buf, inner, "this run logged nothing, or its lines are only in the session file");
+            let empty = if is_program {
+                "the program printed nothing yet, or its lines are only in the session file"
+            } else {
+                "this run logged nothing, or its lines are only in the session file"
+            };
+            context.empty(buf, inner, empty);
             return;
         }
         let height = usize::from(inner.height);
+        let last = lines.len().saturating_sub(height);
+        // What a program prints is followed, as in a terminal.
         let top =
-            entry.map_or(0, |entry| self.browser.log_start(entry, &numbers)).min(lines.len().saturating_sub(height));
+            if is_program { last } else { entry.map_or(0, |entry| self.browser.log_start(entry, &numbers)).min(last) };
         for (y, (number, line)) in (0..inner.height).zip(lines.iter().skip(top)) {
             log::marked_row(buf, inner, context, y, line, is_evidence(*number));
         }

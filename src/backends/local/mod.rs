@@ -13,7 +13,7 @@ mod supervise;
 pub(crate) use console::events as console_events;
 pub(in crate::backends) use link::{Exit, Process, Running, Translate};
 pub use probe::probe_library;
-pub(in crate::backends) use process::signal_name;
+pub use process::signal_name;
 pub(crate) use process::{DSP_PATH, LIBRARY_PATH, search_path};
 pub use process::{RunnerError, run_unconfined};
 pub(in crate::backends) use supervise::request;

@@ -5,7 +5,7 @@ use crate::analysis::compare::{
 };
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{DeviceInfo, Driver, Mode, RuntimeInfo, Stage, TensorData, clean_text};
-use crate::report::RESULT_SCHEMA;
+use crate::report::{RESULT_SCHEMA, TAP_SCHEMA};
 use crate::text::clean_json;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -27,8 +27,22 @@ struct Model {
     sha256: String,
 }
 
+/// What it needs of a tapped program: its graphs are runs.
+#[derive(Debug, Deserialize)]
+struct Program {
+    processes: Vec<Process>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Process {
+    graphs: Vec<Run>,
+}
+
 #[derive(Debug, Deserialize)]
 struct Run {
+    /// Of a tapped program: name of the graph.
+    #[serde(default)]
+    name: Option<String>,
     device: Option<DeviceInfo>,
     backend: Backend,
     simulated: bool,
@@ -68,6 +82,24 @@ struct Run {
     pace: Option<Pace>,
     #[serde(default)]
     graph_facts: Option<GraphFacts>,
+    #[serde(default)]
+    trust: Option<Trust>,
+}
+
+/// Whether its figures are to be trusted.
+#[derive(Debug, Deserialize)]
+struct Trust {
+    #[serde(default)]
+    reasons: Vec<Reason>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Reason {
+    id: String,
+    #[serde(default)]
+    weight: String,
+    #[serde(default)]
+    title: String,
 }
 
 /// Of a paced run, what its inferences themselves took.
@@ -207,9 +239,12 @@ pub fn sides(bytes: &[u8]) -> Result<Vec<Side>, String> {
     let header: Header = serde_json::from_slice(bytes).map_err(|error| no_document(bytes, Some(&error)))?;
     match header.schema.as_deref() {
         Some(RESULT_SCHEMA) => {}
+        Some(TAP_SCHEMA) => return tapped(bytes),
         Some(other) => {
             let other = clean_text(other);
-            return Err(format!("has the format `{other}`; this version compares `{RESULT_SCHEMA}` and sessions"));
+            return Err(format!(
+                "has the format `{other}`; this version compares `{RESULT_SCHEMA}`, `{TAP_SCHEMA}` and sessions"
+            ));
         }
         None => return Err(format!("has no `schema`: it is neither a `{RESULT_SCHEMA}` document nor a session")),
     }
@@ -218,6 +253,13 @@ pub fn sides(bytes: &[u8]) -> Result<Vec<Side>, String> {
     debug_assert_eq!(document.schema, RESULT_SCHEMA);
     let model = document.model.as_ref();
     Ok(document.runs.into_iter().map(|run| side(run, model, document.seed)).collect())
+}
+
+/// The graphs of a tapped program, as runs.
+fn tapped(bytes: &[u8]) -> Result<Vec<Side>, String> {
+    let program: Program = serde_json::from_slice(&clean_json(bytes))
+        .map_err(|error| format!("is no whole `{TAP_SCHEMA}` document: {error}"))?;
+    Ok(program.processes.into_iter().flat_map(|process| process.graphs).map(|run| side(run, None, None)).collect())
 }
 
 fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
@@ -255,7 +297,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
             Some(ProfilingLevel::Basic) => ProfilingLevel::Basic,
             _ => ProfilingLevel::Off,
         }),
-        model: model.map(|model| clean_text(&model.path)),
+        model: model.map(|model| &model.path).or(run.name.as_ref()).map(|name| clean_text(name)),
         model_sha256: model.map(|model| model.sha256.clone()),
         build_id: run.runtime.and_then(|runtime| runtime.build_id).as_deref().map(clean_text),
         settings: run
@@ -310,6 +352,12 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         ops,
         outputs: run.outputs,
         facts: run.graph_facts,
+        crowded: run
+            .trust
+            .into_iter()
+            .flat_map(|trust| trust.reasons)
+            .find(|reason| reason.id == "trust.background-load" && reason.weight == "not")
+            .map(|reason| clean_text(&reason.title)),
         together: None,
         notes,
     }

@@ -65,6 +65,8 @@ pub enum LogSource {
     Device,
     /// The runner process.
     Runner,
+    /// A program with a tap in it: what it prints.
+    Program,
     /// qnnscope itself.
     Qnnscope,
 }

@@ -13,10 +13,12 @@ mod launches;
 mod log;
 mod log_tail;
 mod mode;
+mod origin;
 mod refusal;
 mod run;
 mod sample;
 mod sandbox;
+mod tap;
 
 pub use check::{CheckOutcome, CheckResult, PlacedFile, Placement};
 pub use clock::{epoch_us, now_us};
@@ -28,6 +30,7 @@ pub use launches::Launches;
 pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text, clean_whole, disturbs};
 pub use log_tail::LogTail;
 pub use mode::{Constraints, CoolDown, CoolDownEnd, Cooling, Like, Member, Mode, OutlierLimit, PaceReport};
+pub use origin::Origin;
 pub use refusal::Refusal;
 pub use run::{
     Budget, Driver, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
@@ -35,6 +38,7 @@ pub use run::{
 };
 pub use sample::{InferenceBatch, MemoryMark, MemorySample, Metric, MetricSample, OpRow, OpSample, OpUnit, Phase};
 pub use sandbox::{Sandbox, SandboxState};
+pub use tap::{BoundInput, GraphOrigin, TapRecord, TapSeen};
 
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};
@@ -225,6 +229,8 @@ pub enum Event {
         /// How it ended.
         status: RunStatus,
     },
+    /// What a tap saw in a program, beyond what the runs of its graphs tell.
+    Tap(Box<TapRecord>),
     /// An event of a kind that this version does not know, read from a session of a newer one. It changes nothing but the
     /// count of such events.
     Unknown(UnknownEvent),

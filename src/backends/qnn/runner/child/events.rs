@@ -1,7 +1,7 @@
 //! Profile events turned into op rows, op values and figures.
 
 use crate::backends::qnn::api::ProfileEvent;
-use crate::event::{Metric, OpRow, OpUnit};
+use crate::event::{Metric, OpRow, OpUnit, Stage, SubStage};
 use crate::models::Graph;
 use std::collections::HashMap;
 
@@ -34,6 +34,20 @@ pub fn metrics(events: &[ProfileEvent]) -> Vec<Metric> {
             name: if event.identifier.is_empty() { format!("event {}", event.kind) } else { event.identifier.clone() },
             unit: event.unit_name().to_owned(),
             value: event.value as f64,
+        })
+        .collect()
+}
+
+/// The parts of a stage as the backend timed them.
+pub fn sub_stages(stage: Stage, events: &[ProfileEvent]) -> Vec<SubStage> {
+    let all = events.iter().flat_map(|event| std::iter::once(event).chain(&event.children));
+    // Node events of a CPU finalize are per op and of no use here.
+    all.filter(|event| event.kind != NODE && !event.identifier.is_empty())
+        .map(|event| SubStage {
+            stage,
+            name: event.identifier.clone(),
+            value: event.value as f64,
+            unit: event.unit_name().to_owned(),
         })
         .collect()
 }

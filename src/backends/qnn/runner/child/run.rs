@@ -1,12 +1,13 @@
 //! One run, stage by stage.
 
 use super::emit::Emitter;
+use super::events;
 use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
 use super::inputs;
 use super::inspect::with_order;
 use super::measure::{self, Loop};
 use super::model::{identify_model, open_library, open_system};
-use super::pin;
+use super::pin::Pinning;
 use super::run_log::{RunLog, timed};
 use crate::backends::qnn::api::{
     Backend as QnnBackend, ComposedGraph, Composition, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions,
@@ -18,7 +19,7 @@ use crate::backends::settings::{self, Resolved};
 use crate::backends::stopped::{self, target_arch};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{
-    Event, MemoryMark, MemorySample, ModelInfo, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
+    Event, MemoryMark, MemorySample, ModelInfo, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage,
 };
 use crate::files::{Kind, OutputFile, write_whole};
 use crate::models::{Graph, ModelFormat};
@@ -69,9 +70,8 @@ struct Ready {
 impl Stages<'_> {
     fn run(&mut self, task: &RunTask, stop: &AtomicBool) -> Result<(), Failed> {
         self.memory(MemoryMark::BeforeLoad);
-        if !task.pin.is_empty() {
-            self.emitter.event(Event::SettingApplied(pin::pin(&task.pin)));
-        }
+        let (pinning, pinned) = Pinning::begin(&task.pin);
+        self.pinned(pinned);
         let (model, bytes) = self.stage(Stage::Prepare, || identify_model(&task.model))?;
         let resolved = settings::resolve(&task.settings, task.backend)?;
         for setting in &resolved.settled {
@@ -90,7 +90,7 @@ impl Stages<'_> {
         self.memory(MemoryMark::Loaded);
         let mut measuring =
             Loop { emitter: self.emitter, execution: &mut execution, sets: &sets, stop, rate_hz: task.rate_hz };
-        let result = self.measure(task, &backend, &graph, &mut measuring);
+        let result = self.measure(task, &backend, &graph, &mut measuring, &pinning);
         self.memory(MemoryMark::End);
         let torn = self.stage(Stage::Teardown, || {
             drop(vote);
@@ -105,6 +105,13 @@ impl Stages<'_> {
             Ok(())
         });
         result.and(torn)
+    }
+
+    /// Tells what became of `--pin`.
+    pub(super) fn pinned(&self, setting: Option<Setting>) {
+        if let Some(setting) = setting {
+            self.emitter.event(Event::SettingApplied(setting));
+        }
     }
 
     fn load(
@@ -353,16 +360,8 @@ impl Stages<'_> {
     /// Sends the parts of a stage as the backend timed them; returns its events.
     fn sub_stages(&self, stage: Stage, profile: Option<&Profile>) -> Vec<ProfileEvent> {
         let Some(Ok(events)) = profile.map(Profile::events) else { return Vec::new() };
-        for event in events.iter().flat_map(|event| std::iter::once(event).chain(&event.children)) {
-            // Node events of a CPU finalize are per op and of no use here.
-            if event.kind != 404 && !event.identifier.is_empty() {
-                self.emitter.event(Event::SubStageFinished(SubStage {
-                    stage,
-                    name: event.identifier.clone(),
-                    value: event.value as f64,
-                    unit: event.unit_name().to_owned(),
-                }));
-            }
+        for part in events::sub_stages(stage, &events) {
+            self.emitter.event(Event::SubStageFinished(part));
         }
         events
     }

@@ -1,0 +1,127 @@
+//! What a tap saw in the processes of a program, beyond what the runs of their graphs tell.
+
+use crate::tap::{Call, Execution, Process, Provider, RefusedOp, Vote};
+use serde::{Deserialize, Serialize};
+
+/// Something seen in a process of a tapped program, or of the program as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TapRecord {
+    /// Number of the process within the session, from 0 in the order in which they began to use QNN; none for the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
+    /// What it is.
+    pub seen: TapSeen,
+}
+
+/// What was seen.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TapSeen {
+    /// The program was started, or processes that are started elsewhere are waited for.
+    ProgramStarted {
+        /// Its command; empty for processes that are started elsewhere.
+        command: Vec<String>,
+    },
+    /// The tap was loaded into a process, which may never use QNN.
+    Loaded {
+        /// Its id.
+        pid: u32,
+        /// Path of its executable.
+        executable: String,
+    },
+    /// The program ended.
+    ProgramEnded {
+        /// Its exit status, if it had one.
+        status: Option<i32>,
+        /// The signal that ended it.
+        signal: Option<i32>,
+    },
+    /// Why the tap does not reach the program, or a part of it.
+    NotReached {
+        /// One sentence.
+        reason: String,
+    },
+    /// A process began to use QNN.
+    ProcessStarted(Box<Process>),
+    /// It found a backend.
+    Provider(Provider),
+    /// A call returned.
+    Called(Box<Call>),
+    /// A graph of the process is this record's run.
+    Followed {
+        /// Its id.
+        graph: u32,
+        /// Name, as QNN knows it.
+        name: String,
+        /// Where it comes from.
+        origin: GraphOrigin,
+        /// Its context, where it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<u32>,
+    },
+    /// Tensors of a graph's first execution whose data is copied, and those that are shared with the backend.
+    Bound {
+        /// The graph.
+        graph: u32,
+        /// Its inputs: size in bytes where it is known, and whether they are shared.
+        inputs: Vec<BoundInput>,
+        /// Names of inputs and outputs that hold floats.
+        floats: u32,
+        /// Inputs and outputs in all.
+        tensors: u32,
+    },
+    /// The backend refused an op.
+    Refused(Box<RefusedOp>),
+    /// Executions that ended, of any graph of the process.
+    Executed(Vec<Execution>),
+    /// A power vote.
+    Voted(Vote),
+    /// Memory that is shared with the backend was registered (or given back: negative).
+    MemoryShared {
+        /// How many descriptors.
+        count: i64,
+        /// Returned code.
+        code: u64,
+    },
+    /// Something of the tap's own that the user should know.
+    Note {
+        /// The sentence.
+        text: String,
+    },
+    /// What could not be passed on.
+    Lost {
+        /// Of what.
+        what: String,
+        /// How many.
+        count: u64,
+    },
+    /// The process ended, or became another program.
+    ProcessEnded {
+        /// True if it said so; a crash, a kill and an exec do not.
+        orderly: bool,
+        /// Calls that had begun and did not return.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        during: Vec<String>,
+    },
+}
+
+/// An input as the first execution passed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundInput {
+    /// Name.
+    pub name: String,
+    /// Bytes; none for types whose layout is not established.
+    pub bytes: Option<u64>,
+    /// Whether the data lies in memory that is shared with the backend.
+    pub shared: bool,
+}
+
+/// Where a graph comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GraphOrigin {
+    /// The process composed it.
+    Composed,
+    /// It was in a context binary.
+    Binary,
+}

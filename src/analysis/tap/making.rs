@@ -1,0 +1,188 @@
+//! How a process makes backends, contexts and graphs, and what failed on the way.
+
+use super::super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
+use super::counted;
+use crate::backends::errors;
+use crate::store::{Store, TappedProcess};
+use crate::text::duration_text;
+use qnnscope_core::tap::Call;
+use std::collections::BTreeMap;
+
+/// Makings after the first execution, from which they are no accident.
+const AGAIN: u64 = 3;
+/// A making for so many inferences at most.
+const PER: u64 = 10;
+/// The code with which a device whose options were laid out for another release cannot be made.
+const DEVICE_CONFIG: u64 = 14001;
+/// The answer of backends that have no such thing, such as devices of the CPU; programs ask all the same.
+const NOT_SUPPORTED: u64 = 1000;
+/// Codes, ops and calls that are listed.
+const LISTED: usize = 5;
+
+pub(super) fn findings(store: &Store, process: &TappedProcess) -> Vec<Finding> {
+    [again(process), not_executed(process), failed(process), refused(process), died(process), lost(store, process)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn again(process: &TappedProcess) -> Option<Finding> {
+    let making =
+        ["contextCreate", "contextCreateFromBinary", "graphCreate", "graphRetrieve", "graphFinalize", "deviceCreate"];
+    let late: Vec<(&str, u64, u64)> = making
+        .into_iter()
+        .map(|name| (name, process.call(name)))
+        .filter(|(_, stats)| stats.late >= AGAIN && stats.late * PER >= process.timeline.inferences)
+        .map(|(name, stats)| (name, stats.late, stats.total_ns / stats.count.max(1)))
+        .collect();
+    let (_, most, _) = late.iter().max_by_key(|(_, late, _)| *late)?;
+    let title = format!(
+        "contexts or graphs are made again and again: {} after the first execution, in {}",
+        counted(*most, "time"),
+        counted(process.timeline.inferences, "inference")
+    );
+    let evidence = late
+        .iter()
+        .map(|(name, late, mean_ns)| {
+            Evidence::new(format!(
+                "{name}: {} later, {} each",
+                counted(*late, "time"),
+                duration_text(*mean_ns as f64 / 1000.0)
+            ))
+        })
+        .collect();
+    let mut finding = Finding::new("tap.remade", FindingKind::Suggestion, Severity::Warning, title, evidence);
+    finding.suggestion = Some(Advice {
+        action: "make context and graph once, and keep them for all inferences".to_owned(),
+        why: "what is made for one inference is paid for by every inference".to_owned(),
+        effort: Effort::Code,
+        snippets: Vec::new(),
+    });
+    Some(finding)
+}
+
+fn not_executed(process: &TappedProcess) -> Option<Finding> {
+    let ended = process.ended_us.is_some();
+    if !ended || process.timeline.executions > 0 || process.providers.is_empty() {
+        return None;
+    }
+    let names: Vec<&str> = process.providers.iter().map(|provider| provider.name.as_str()).collect();
+    let title = format!("QNN was asked for ({}), and nothing was executed on it", names.join(", "));
+    let mut evidence = Vec::new();
+    evidence.extend(process.failures.iter().find(|call| !is_answer(call)).map(|call| Evidence::new(call_text(call))));
+    if process.refused > 0 {
+        evidence.push(Evidence::new(format!("{} refused by the backend", counted(process.refused, "op"))));
+    }
+    let made = process.made.finalized + process.made.retrieved;
+    if made > 0 {
+        evidence.push(Evidence::new(format!("{} made ready and never executed", counted(made, "graph"))));
+    }
+    if evidence.is_empty() {
+        let calls: Vec<&str> = process.calls.keys().map(String::as_str).collect();
+        let seen = if calls.is_empty() { "no call that makes anything".to_owned() } else { calls.join(", ") };
+        evidence.push(Evidence::new(format!("calls that were seen: {seen}")));
+    }
+    // A compiler makes graphs and executes none of them.
+    let compiles = made > 0 && process.failures.iter().all(is_answer);
+    let severity = if compiles { Severity::Info } else { Severity::Problem };
+    let mut finding = Finding::new("tap.not-executed", FindingKind::Trust, severity, title, evidence);
+    if !compiles {
+        finding.suggestion = Some(Advice {
+            action:
+                "have the framework fail instead of falling back: session.disable_cpu_ep_fallback=1 in ONNX Runtime"
+                    .to_owned(),
+            why: "frameworks run on the processor without a word when QNN does not take a model".to_owned(),
+            effort: Effort::Setting,
+            snippets: Vec::new(),
+        });
+    }
+    Some(finding)
+}
+
+/// `deviceCreate failed with 14001 (QNN_...): its text`.
+fn call_text(call: &Call) -> String {
+    let row = errors::lookup(call.code, &call.call);
+    let symbol = row.map_or_else(String::new, |row| format!(" ({})", row.symbol));
+    let meaning = call.message.clone().or_else(|| row.map(|row| row.meaning.to_owned()));
+    let meaning = meaning.map_or_else(String::new, |meaning| format!(": {meaning}"));
+    format!("{} failed with {}{symbol}{meaning}", call.call, call.code & 0xffff)
+}
+
+/// True for a device that a backend does not have: an answer, and no failure.
+fn is_answer(call: &Call) -> bool {
+    call.call == "deviceCreate" && call.code & 0xffff == NOT_SUPPORTED
+}
+
+fn failed(process: &TappedProcess) -> Option<Finding> {
+    let failures = || process.failures.iter().filter(|call| !is_answer(call));
+    let answers = process.failures.iter().filter(|call| is_answer(call)).count() as u64;
+    let count = process.calls.values().map(|stats| stats.failed).sum::<u64>().saturating_sub(answers);
+    let first = failures().next()?;
+    let mut kinds: BTreeMap<(&str, u64), (u64, &Call)> = BTreeMap::new();
+    for call in failures() {
+        kinds.entry((call.call.as_str(), call.code & 0xffff)).or_insert((0, call)).0 += 1;
+    }
+    let evidence = kinds
+        .values()
+        .take(LISTED)
+        .map(|(times, call)| Evidence::new(format!("{}, {}", call_text(call), counted(*times, "time"))));
+    let evidence: Vec<Evidence> = evidence.collect();
+    let title = format!("{} failed, the first in {}", counted(count, "QNN call"), first.call);
+    let mut finding = Finding::new("tap.failed-calls", FindingKind::Trust, Severity::Problem, title, evidence);
+    let moved = kinds.contains_key(&("deviceCreate", DEVICE_CONFIG));
+    let repaired = process.notes.iter().any(|note| note.contains("device-config"));
+    if moved && !repaired {
+        finding.suggestion = Some(Advice {
+            action: "let the tap rewrite the device's option record: --repair device-config".to_owned(),
+            why: "the record moved between releases of the SDK: a program built for one fails on the other with 14001"
+                .to_owned(),
+            effort: Effort::Setting,
+            snippets: vec![format!("qnnscope tap --repair device-config -- {}", process.command())],
+        });
+    }
+    Some(finding)
+}
+
+fn refused(process: &TappedProcess) -> Option<Finding> {
+    let first = process.refusals.first()?;
+    let title = format!(
+        "the backend refused {}: whatever asked runs them elsewhere, or not at all",
+        counted(process.refused, "op")
+    );
+    let evidence = process.refusals.iter().take(LISTED).map(|refusal| {
+        let reason = refusal.reasons.first().map_or_else(String::new, |reason| format!(": {reason}"));
+        Evidence::new(format!("{} `{}` with {}{reason}", refusal.op.op_type, refusal.op.name, refusal.code))
+    });
+    let evidence: Vec<Evidence> = evidence.collect();
+    let mut finding = Finding::new("tap.refused-ops", FindingKind::Suggestion, Severity::Warning, title, evidence);
+    finding.ops = process.refusals.iter().map(|refusal| refusal.op.name.clone()).take(64).collect();
+    finding.suggestion = Some(Advice {
+        action: "find out what each of them would need: qnnscope check MODEL".to_owned(),
+        why: format!("{} is among them", first.op.op_type),
+        effort: Effort::Model,
+        snippets: Vec::new(),
+    });
+    Some(finding)
+}
+
+fn died(process: &TappedProcess) -> Option<Finding> {
+    process.ended_us.filter(|_| !process.orderly)?;
+    let text = match process.died_in.as_slice() {
+        [] => "it did not say that it ends: it crashed, was killed, became another program, or outlived the tap"
+            .to_owned(),
+        calls => format!("it ended within {}", calls.join(", ")),
+    };
+    let severity = if process.died_in.is_empty() { Severity::Info } else { Severity::Problem };
+    let title = "the process did not end in the ordinary way: what was on its way to the tap is missing".to_owned();
+    Some(Finding::new("tap.cut-off", FindingKind::Trust, severity, title, vec![Evidence::new(text)]))
+}
+
+fn lost(store: &Store, process: &TappedProcess) -> Option<Finding> {
+    let evidence: Vec<Evidence> =
+        process.lost.iter().map(|(what, count)| Evidence::new(format!("{count} {what}"))).take(LISTED).collect();
+    if evidence.is_empty() {
+        return None;
+    }
+    let title = format!("not everything arrived: {} items were lost in all", store.lost());
+    Some(Finding::new("tap.lost", FindingKind::Trust, Severity::Warning, title, evidence))
+}

@@ -1,0 +1,126 @@
+//! A tapped program that keeps its terminal; the report comes at its end.
+
+use super::super::{CliError, FAILED, OK, headless as runs, say, setup};
+use super::TapArgs;
+use super::site::{Site, tell};
+use crate::event::TapSeen;
+use crate::files::write_whole;
+use crate::probes::HostProbe;
+use crate::report::{TapDocument, tap_text};
+use crate::session::{RecordError, Source};
+use crate::store::Store;
+use crate::tap::{Ended, Output, Server};
+use tokio::sync::watch;
+
+/// What came of it.
+pub struct Outcome {
+    pub store: Store,
+    /// How the program ended; `None` where there is none of ours.
+    pub ended: Option<Ended>,
+    pub record_error: Option<RecordError>,
+}
+
+/// Runs the program to its end and reports.
+pub fn headless(args: &TapArgs) -> Result<u8, CliError> {
+    let outcome = setup::block_on(session(args))??;
+    let mut status = report(args, &outcome)?;
+    if let Some(error) = outcome.record_error {
+        say(CliError::from(error).render().trim_end());
+        status = FAILED;
+    }
+    Ok(end_as(outcome.ended, status))
+}
+
+async fn session(args: &TapArgs) -> Result<Outcome, CliError> {
+    let (mut hub, source) = setup::open_session(&args.output()).await?;
+    let site = Site::new(args)?;
+    let mut store = Store::new();
+    let probe = HostProbe::start(source.clone());
+    let (server, mut told) = Server::new(source.clone());
+    let (over, is_over) = watch::channel(false);
+    let work = async {
+        let result = {
+            let program = async {
+                let result = run(args, &site, &source).await;
+                let _ = over.send(true);
+                result
+            };
+            let watching = site.watch(&source, Output::Own, args.swap.is_some() || args.command.is_empty(), &mut told);
+            let serving = async {
+                let (result, ()) = tokio::join!(program, server.serve(&site.listener, is_over));
+                result
+            };
+            tokio::select! {
+                result = serving => result,
+                () = watching => Err(CliError::Interrupted),
+            }
+        };
+        // With these goes the last source: the hub then ends.
+        drop((server, probe, source));
+        result
+    };
+    let fold = async {
+        while let Some(record) = hub.next().await {
+            store.apply(&record);
+        }
+    };
+    let (result, ()) = tokio::join!(work, fold);
+    for record in hub.close() {
+        store.apply(&record);
+    }
+    setup::close_session(&mut hub, Some(&store));
+    Ok(Outcome { ended: result?, store, record_error: hub.take_record_error() })
+}
+
+/// The program from its start to its end; without one, until a signal.
+async fn run(args: &TapArgs, site: &Site, source: &Source) -> Result<Option<Ended>, CliError> {
+    if args.command.is_empty() {
+        tell(source, TapSeen::ProgramStarted { command: Vec::new() }).await;
+        say("start the program with these variables; Ctrl-C ends this and reports:");
+        for (name, value) in site.variables.iter() {
+            say(&format!("  export {}={}", name.display(), quoted(&value.to_string_lossy())));
+        }
+        if setup::termination().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        return Ok(None);
+    }
+    let mut program = site.start(args, Output::Own, source).await?;
+    let wait = |source| CliError::Io { action: "wait for the program".to_owned(), source };
+    let ended = program.wait().await.map_err(wait)?;
+    tell(source, TapSeen::ProgramEnded { status: ended.status, signal: ended.signal }).await;
+    Ok(Some(ended))
+}
+
+/// For a shell.
+fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "'\\''"))
+}
+
+/// Prints or writes what was asked for.
+fn report(args: &TapArgs, outcome: &Outcome) -> Result<u8, CliError> {
+    match (&args.json, args.document()) {
+        (None, _) => runs::print(&tap_text(&outcome.store))?,
+        (Some(_), None) => runs::print_bytes(&runs::one_line(&TapDocument::new(&outcome.store))?)?,
+        (Some(_), Some(path)) => {
+            let document = runs::one_line(&TapDocument::new(&outcome.store))?;
+            write_whole(path, &document)
+                .map_err(|source| CliError::Io { action: format!("write --json {}", path.display()), source })?;
+        }
+    }
+    Ok(OK)
+}
+
+/// The program's own end: its exit status, or the signal that ended it. What failed here counts where the program was fine.
+pub fn end_as(ended: Option<Ended>, own: u8) -> u8 {
+    let Some(ended) = ended else { return own };
+    if let Some(signal) = ended.signal {
+        // Returns only where the signal has no such end.
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        return u8::try_from(128 + signal).unwrap_or(FAILED);
+    }
+    match ended.status.and_then(|status| u8::try_from(status).ok()) {
+        Some(OK) | None => own,
+        Some(status) => status,
+    }
+}

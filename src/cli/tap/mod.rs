@@ -1,0 +1,120 @@
+//! `qnnscope tap`.
+
+mod headless;
+mod live;
+mod site;
+
+use super::options::OutputOptions;
+use super::{CliError, Global, target};
+use crate::files::{Guard, Kind};
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// Arguments of `qnnscope tap`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TapArgs {
+    /// The program and its arguments; without one, processes that are started elsewhere are waited for (--listen)
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+    /// The program keeps the terminal; a text report follows at its end
+    #[arg(long)]
+    headless: bool,
+    /// A JSON document at the end: in FILE, or on one line of stdout after the program's own output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    json: Option<Option<PathBuf>>,
+    /// Write the session, as it happens, to this file
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Overwrite files that qnnscope did not make
+    #[arg(long)]
+    force: bool,
+    /// Profile every N-th execution of a graph per layer; 0 for none [default: so that it costs less than 1 % of the time]
+    #[arg(long, value_name = "N", default_value = "auto", value_parser = detail, hide_default_value = true)]
+    detail_every: String,
+    /// Have the vendor's log at this level, whatever the program asks for: error, warning, info, verbose, debug
+    #[arg(long, value_name = "LEVEL", value_parser = ["error", "warning", "info", "verbose", "debug"])]
+    log: Option<String>,
+    /// Repair what the program does wrong: device-config, an option record that moved between releases of the SDK
+    #[arg(long, value_name = "WHAT", value_parser = ["device-config"])]
+    repair: Option<String>,
+    /// Stand in the place of the libraries of this folder instead of being preloaded
+    #[arg(long, value_name = "DIR")]
+    swap: Option<PathBuf>,
+    /// The tap library [default: beside this program] [env: QNNSCOPE_TAP_LIBRARY]
+    #[arg(long, value_name = "FILE")]
+    tap_library: Option<PathBuf>,
+    /// Do not keep the session in the history
+    #[arg(long)]
+    no_history: bool,
+    /// Listen on this socket for processes that are started elsewhere, with the variables that are printed
+    #[arg(long, value_name = "SOCKET")]
+    listen: Option<PathBuf>,
+    /// Write this process's id to a file, once it listens; it goes at the end
+    #[arg(long, value_name = "FILE")]
+    pid_file: Option<PathBuf>,
+}
+
+fn detail(text: &str) -> Result<String, String> {
+    match text.parse::<u32>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) if text == "auto" => Ok(text.to_owned()),
+        Err(_) => Err("expected auto, 0 or a number of executions".to_owned()),
+    }
+}
+
+impl TapArgs {
+    /// Where the session goes.
+    fn output(&self) -> OutputOptions {
+        OutputOptions {
+            json: self.json.is_some(),
+            headless: self.headless,
+            record: self.record.clone(),
+            force: self.force,
+            no_history: self.no_history,
+        }
+    }
+
+    /// The file of the document, if it goes to one.
+    fn document(&self) -> Option<&PathBuf> {
+        self.json.as_ref()?.as_ref()
+    }
+
+    fn is_live(&self) -> bool {
+        let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+        !self.headless && self.json.is_none() && !self.command.is_empty() && terminal
+    }
+
+    /// Refuses what cannot be, and files that must not be written, before anything is started.
+    fn check(&self, global: &Global) -> Result<(), CliError> {
+        let device = target::named(global);
+        if device != target::LOCAL {
+            let text = format!("tap reaches programs on this machine only, not on {device}: leave out --device");
+            return Err(CliError::Usage(text));
+        }
+        if self.command.is_empty() && self.listen.is_none() && self.pid_file.is_none() {
+            let text = "which program? Give it after `--`: qnnscope tap -- ./my_app ARGS; or wait for others with --listen SOCKET";
+            return Err(CliError::Usage(text.to_owned()));
+        }
+        let mut guard = Guard::new(self.force);
+        if let Some(program) = self.command.first() {
+            guard.reads("the program", program.as_ref());
+        }
+        for (option, path, kind) in [
+            ("--record", self.record.as_ref(), Kind::Session),
+            ("--json", self.document(), Kind::TapDocument),
+            ("--pid-file", self.pid_file.as_ref(), Kind::ProcessId),
+        ] {
+            if let Some(path) = path {
+                guard.claim(option, path, kind)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs a program with the tap in it, or waits for others.
+pub fn tap(args: &TapArgs, global: &Global) -> Result<u8, CliError> {
+    args.check(global)?;
+    if args.is_live() { live::live(args, global) } else { headless::headless(args) }
+}

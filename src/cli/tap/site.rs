@@ -1,0 +1,151 @@
+//! Everything around a tapped program: socket, library, variables, and what keeps the tap out.
+
+use super::super::{CliError, say};
+use super::TapArgs;
+use crate::event::{Event, TapRecord, TapSeen, clean_text};
+use crate::files::{private_folder, write_whole};
+use crate::session::Source;
+use crate::tap::{Listener, Output, Program, Told, Variables, library, reach};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+/// By then the tap has been loaded, or it is not.
+const LOADS_WITHIN: Duration = Duration::from_millis(900);
+/// Backends in whose place the tap can stand.
+const SWAPPED: [&str; 3] = ["libQnnHtp.so", "libQnnCpu.so", "libQnnGpu.so"];
+
+/// What the program is given.
+pub struct Site {
+    pub listener: Listener,
+    pub variables: Variables,
+    barrier: Option<reach::Barrier>,
+    pid_file: Option<PathBuf>,
+    _folder: TempDir,
+}
+
+impl Site {
+    /// Finds the library, and listens.
+    pub fn new(args: &TapArgs) -> Result<Self, CliError> {
+        let library = library::find(args.tap_library.as_deref()).map_err(|error| CliError::Missing {
+            message: error.to_string(),
+            hint: format!("build it with `cargo build`, or name it with --tap-library FILE or ${}", library::VARIABLE),
+        })?;
+        let io = |action: &str| {
+            let action = action.to_owned();
+            move |source| CliError::Io { action, source }
+        };
+        let folder = private_folder().map_err(io("make a folder for temporary files"))?;
+        let listener = match &args.listen {
+            Some(path) => Listener::at(path)?,
+            None => Listener::private()?,
+        };
+        let mut variables = Variables::new(listener.path());
+        variables.detail(&args.detail_every);
+        if let Some(level) = &args.log {
+            variables.log(level);
+        }
+        if let Some(repair) = &args.repair {
+            variables.repair(repair);
+        }
+        let barrier = args.command.first().and_then(|program| reach::barrier(program));
+        match &args.swap {
+            Some(real) => swap(real, &library, folder.path(), &mut variables)?,
+            // The loader would complain on the program's stderr.
+            None if barrier.as_ref().is_some_and(|barrier| barrier.refuses) => {}
+            None => {
+                let old = std::env::var_os("LD_PRELOAD");
+                let value = library::preload(&library, folder.path(), old.as_deref());
+                variables.set("LD_PRELOAD", value.map_err(io("link the tap library"))?);
+            }
+        }
+        if let Some(path) = &args.pid_file {
+            write_whole(path, format!("{}\n", std::process::id()).as_bytes()).map_err(io("write --pid-file"))?;
+        }
+        Ok(Self { listener, variables, barrier, pid_file: args.pid_file.clone(), _folder: folder })
+    }
+
+    /// Starts the program and says what keeps the tap out of it, if that is known.
+    pub async fn start(&self, args: &TapArgs, output: Output, source: &Source) -> Result<Program, CliError> {
+        let command = args.command.iter().map(|word| clean_text(&word.to_string_lossy())).collect();
+        tell(source, TapSeen::ProgramStarted { command }).await;
+        let program = Program::start(&args.command, &self.variables, output)?;
+        if let Some(barrier) = &self.barrier {
+            let reason =
+                format!("{} {}; {}", clean_text(&barrier.file.to_string_lossy()), barrier.reason, barrier.advice);
+            not_reached(source, reason, output).await;
+        }
+        Ok(program)
+    }
+
+    /// Waits for the first process in which the tap is loaded, and says so if there is none.
+    pub async fn watch(
+        &self,
+        source: &Source,
+        output: Output,
+        swapped: bool,
+        told: &mut mpsc::UnboundedReceiver<Told>,
+    ) {
+        // In the place of a backend it is loaded when the program opens that, which may be late.
+        let in_time = tokio::time::timeout(LOADS_WITHIN, told.recv()).await;
+        if self.barrier.is_none() && !swapped && in_time.is_err() {
+            let reason =
+                "no process of the program has loaded the tap within a second: a hardened program, or one whose \
+                          processes are started by somebody else (use --listen there)"
+                    .to_owned();
+            not_reached(source, reason, output).await;
+        }
+        // What comes later is told by the events.
+        while told.recv().await.is_some() {}
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        if let Some(path) = &self.pid_file {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Says on stderr, unless the live view is there, what keeps the tap out. The program runs on.
+async fn not_reached(source: &Source, reason: String, output: Output) {
+    if output == Output::Own {
+        say(&format!("qnnscope: {reason}"));
+    }
+    tell(source, TapSeen::NotReached { reason }).await;
+}
+
+/// Puts something of the program as a whole on the stream.
+pub async fn tell(source: &Source, seen: TapSeen) {
+    source.send(None, Event::Tap(Box::new(TapRecord { process: None, seen }))).await;
+}
+
+/// A folder with the tap under the backends' names, to be searched before the real ones.
+fn swap(real: &Path, library: &Path, folder: &Path, variables: &mut Variables) -> Result<(), CliError> {
+    let real =
+        real.canonicalize().map_err(|source| CliError::Io { action: format!("use {}", real.display()), source })?;
+    let there: Vec<&str> = SWAPPED.into_iter().filter(|name| real.join(name).is_file()).collect();
+    if there.is_empty() {
+        let names = SWAPPED.join(", ");
+        return Err(CliError::Missing {
+            message: format!("{} has none of {names}", real.display()),
+            hint: "give the folder that the program's libraries are in".to_owned(),
+        });
+    }
+    for name in there {
+        std::os::unix::fs::symlink(library, folder.join(name))
+            .map_err(|source| CliError::Io { action: "link the tap library".to_owned(), source })?;
+    }
+    let mut path = folder.as_os_str().to_owned();
+    path.push(":");
+    path.push(&real);
+    if let Some(old) = std::env::var_os("LD_LIBRARY_PATH").filter(|old| !old.is_empty()) {
+        path.push(":");
+        path.push(old);
+    }
+    variables.set("LD_LIBRARY_PATH", path);
+    variables.real(&real);
+    Ok(())
+}

@@ -1,0 +1,349 @@
+//! One process of a tapped program.
+
+use super::MOST_SENTENCES;
+use super::timeline::{Timed, Timeline};
+use crate::event::{BoundInput, GraphOrigin, RunId, TapSeen};
+use qnnscope_core::tap::{Call, Execution, Process, Provider, RefusedOp, Vote, execution_flags};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Refused ops, failed calls, votes and contexts that are kept of each; more are counted.
+const MOST: usize = 512;
+/// Ids of graphs that are kept in mind.
+const MOST_IDS: usize = 1 << 20;
+
+/// How often a call was made, and how long it took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CallStats {
+    /// Calls.
+    pub count: u64,
+    /// Of them, those that failed.
+    pub failed: u64,
+    /// Of them, those that began after the first execution.
+    pub late: u64,
+    /// Time of all, nanoseconds.
+    pub total_ns: u64,
+    /// Time of the longest, nanoseconds.
+    pub longest_ns: u64,
+}
+
+/// Graphs that a process made, executed or not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GraphsMade {
+    /// Composed and finalized.
+    pub finalized: u64,
+    /// Found in context binaries.
+    pub retrieved: u64,
+    /// Names of the first ones.
+    pub names: BTreeSet<String>,
+}
+
+/// A context that was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TappedContext {
+    /// Its id.
+    pub context: u32,
+    /// The call that made it.
+    pub call: Call,
+    /// When it was freed, nanoseconds on the monotonic clock.
+    pub freed_ns: Option<u64>,
+}
+
+/// A graph that executes, which is a run.
+#[derive(Debug)]
+pub struct TappedGraph {
+    /// The run.
+    pub run: RunId,
+    /// Name as QNN knows it.
+    pub name: String,
+    /// Where it comes from.
+    pub origin: GraphOrigin,
+    /// Its context, where it is known.
+    pub context: Option<u32>,
+    /// How often it was made: more than once where the program makes it again and again.
+    pub made: u64,
+    /// Executions of all kinds.
+    pub executions: u64,
+    /// Executions that failed, with the first one's code.
+    pub failed: u64,
+    /// Code of the first that failed.
+    pub failed_code: Option<u64>,
+    /// Executions under the program's own profiling.
+    pub host_profiled: u64,
+    /// Executions that copied at least one input.
+    pub copied: u64,
+    /// Asynchronous executions.
+    pub asynchronous: u64,
+    /// Inputs as the first execution passed them; nothing where it was not told.
+    pub inputs: Vec<BoundInput>,
+    /// Inputs and outputs that hold floats, and all of them.
+    pub floats: Option<(u32, u32)>,
+}
+
+/// A process that uses QNN.
+#[derive(Debug)]
+pub struct TappedProcess {
+    /// Its number within the session.
+    pub number: u32,
+    /// Who it is.
+    pub process: Process,
+    /// When it began to use QNN, host monotonic microseconds.
+    pub started_us: u64,
+    /// When it ended; `None` while it goes on.
+    pub ended_us: Option<u64>,
+    /// True if it ended in the ordinary way.
+    pub orderly: bool,
+    /// Calls that it ended within.
+    pub died_in: Vec<String>,
+    /// Backends that it found.
+    pub providers: Vec<Provider>,
+    /// Calls by name.
+    pub calls: BTreeMap<String, CallStats>,
+    /// The first calls that failed.
+    pub failures: Vec<Call>,
+    /// Graphs that it made.
+    pub made: GraphsMade,
+    /// Contexts that it made; the first ones.
+    pub contexts: Vec<TappedContext>,
+    /// Its graphs that execute.
+    pub graphs: Vec<TappedGraph>,
+    /// Executions of graphs that are no run: of backends that are not followed, or unknown.
+    pub not_followed: u64,
+    /// Ops that were refused; the first ones.
+    pub refusals: Vec<RefusedOp>,
+    /// How many were.
+    pub refused: u64,
+    /// Power votes; the first ones.
+    pub votes: Vec<Vote>,
+    /// Votes that were set after the first execution.
+    pub late_votes: u64,
+    /// Votes that were cast.
+    pub vote_count: u64,
+    /// What the last votes of each option say.
+    pub voted: BTreeMap<String, serde_json::Value>,
+    /// Memory descriptors that were registered, all in all.
+    pub registered: u64,
+    /// What the tap says of itself.
+    pub notes: Vec<String>,
+    /// What was lost, by what it is.
+    pub lost: BTreeMap<String, u64>,
+    /// Its executions on one axis.
+    pub timeline: Timeline,
+    graph_of: HashMap<u32, usize>,
+}
+
+impl TappedProcess {
+    pub(super) fn new(number: u32, process: Process, started_us: u64) -> Self {
+        Self {
+            number,
+            process,
+            started_us,
+            ended_us: None,
+            orderly: false,
+            died_in: Vec::new(),
+            providers: Vec::new(),
+            calls: BTreeMap::new(),
+            failures: Vec::new(),
+            made: GraphsMade::default(),
+            contexts: Vec::new(),
+            graphs: Vec::new(),
+            not_followed: 0,
+            refusals: Vec::new(),
+            refused: 0,
+            votes: Vec::new(),
+            late_votes: 0,
+            vote_count: 0,
+            voted: BTreeMap::new(),
+            registered: 0,
+            notes: Vec::new(),
+            lost: BTreeMap::new(),
+            timeline: Timeline::default(),
+            graph_of: HashMap::new(),
+        }
+    }
+
+    /// Its command, or its executable where it told none.
+    pub fn command(&self) -> String {
+        if self.process.command.is_empty() { self.process.executable.clone() } else { self.process.command.join(" ") }
+    }
+
+    /// Time in calls that load: everything but executions and what frees, nanoseconds.
+    pub fn loading_ns(&self) -> u64 {
+        self.calls.iter().filter(|(name, _)| !name.ends_with("Free")).map(|(_, stats)| stats.total_ns).sum()
+    }
+
+    /// A provider by its number.
+    pub fn provider(&self, number: u32) -> Option<&Provider> {
+        self.providers.iter().find(|provider| provider.provider == number)
+    }
+
+    /// Calls with this name.
+    pub fn call(&self, name: &str) -> CallStats {
+        self.calls.get(name).copied().unwrap_or_default()
+    }
+
+    pub(super) fn apply(&mut self, t_us: u64, run: Option<RunId>, seen: &TapSeen) {
+        match seen {
+            TapSeen::Provider(provider) if self.providers.len() < MOST_SENTENCES => {
+                self.providers.push(provider.clone());
+            }
+            TapSeen::Called(call) => self.called(call),
+            TapSeen::Followed { graph, name, origin, context } => self.follow(run, *graph, name, *origin, *context),
+            TapSeen::Bound { graph, inputs, floats, tensors } => {
+                if let Some(graph) = self.graph_of.get(graph).map(|&at| &mut self.graphs[at]) {
+                    graph.inputs.clone_from(inputs);
+                    graph.floats = Some((*floats, *tensors));
+                }
+            }
+            TapSeen::Refused(op) => {
+                self.refused += 1;
+                if self.refusals.len() < MOST {
+                    self.refusals.push((**op).clone());
+                }
+            }
+            TapSeen::Executed(executions) => {
+                for execution in executions {
+                    self.executed(execution);
+                }
+                self.timeline.settle();
+            }
+            TapSeen::Voted(vote) => self.vote(vote),
+            TapSeen::MemoryShared { count, code: 0 } => {
+                self.registered += u64::try_from(*count).unwrap_or(0);
+            }
+            TapSeen::Note { text } if self.notes.len() < MOST_SENTENCES && !self.notes.contains(text) => {
+                self.notes.push(text.clone());
+            }
+            TapSeen::Lost { what, count } => {
+                if self.lost.len() < MOST_SENTENCES || self.lost.contains_key(what) {
+                    *self.lost.entry(what.clone()).or_default() += count;
+                }
+            }
+            TapSeen::ProcessEnded { orderly, during } => {
+                self.ended_us = Some(t_us);
+                self.orderly = *orderly;
+                self.died_in.clone_from(during);
+                self.timeline.finish();
+            }
+            _ => {}
+        }
+    }
+
+    fn called(&mut self, call: &Call) {
+        let is_late = self.timeline.executions > 0;
+        if self.calls.len() < MOST_SENTENCES || self.calls.contains_key(&call.call) {
+            let stats = self.calls.entry(call.call.clone()).or_default();
+            stats.count += 1;
+            stats.failed += u64::from(call.code != 0);
+            stats.late += u64::from(is_late);
+            stats.total_ns = stats.total_ns.saturating_add(call.duration_ns);
+            stats.longest_ns = stats.longest_ns.max(call.duration_ns);
+        }
+        if call.code != 0 {
+            if self.failures.len() < MOST {
+                self.failures.push(call.clone());
+            }
+            return;
+        }
+        let is_new = match call.call.as_str() {
+            "graphFinalize" => {
+                self.made.finalized += 1;
+                true
+            }
+            "graphRetrieve" => {
+                self.made.retrieved += 1;
+                true
+            }
+            _ => false,
+        };
+        if let Some(name) = call.name.as_ref().filter(|_| is_new && self.made.names.len() < MOST_SENTENCES) {
+            self.made.names.insert(name.clone());
+        }
+        match (call.context, call.call.as_str()) {
+            (Some(context), "contextFree") => {
+                if let Some(known) = self.contexts.iter_mut().find(|known| known.context == context) {
+                    known.freed_ns = Some(call.start_ns);
+                }
+            }
+            (Some(context), name) if name.starts_with("contextCreate") && self.contexts.len() < MOST => {
+                self.contexts.push(TappedContext { context, call: call.clone(), freed_ns: None });
+            }
+            _ => {}
+        }
+    }
+
+    fn follow(&mut self, run: Option<RunId>, graph: u32, name: &str, origin: GraphOrigin, context: Option<u32>) {
+        let Some(run) = run else { return };
+        let at = match self.graphs.iter().position(|known| known.run == run) {
+            Some(at) => {
+                self.graphs[at].made += 1;
+                at
+            }
+            None => {
+                self.graphs.push(TappedGraph {
+                    run,
+                    name: name.to_owned(),
+                    origin,
+                    context,
+                    made: 1,
+                    executions: 0,
+                    failed: 0,
+                    failed_code: None,
+                    host_profiled: 0,
+                    copied: 0,
+                    asynchronous: 0,
+                    inputs: Vec::new(),
+                    floats: None,
+                });
+                self.graphs.len() - 1
+            }
+        };
+        if self.graph_of.len() < MOST_IDS {
+            self.graph_of.insert(graph, at);
+        }
+    }
+
+    fn executed(&mut self, execution: &Execution) {
+        let at = self.graph_of.get(&execution.graph).copied();
+        match at.map(|at| &mut self.graphs[at]) {
+            Some(graph) => {
+                let has = |flag| u64::from(execution.flags & flag != 0);
+                graph.executions += 1;
+                graph.failed += u64::from(execution.code != 0);
+                graph.failed_code = graph.failed_code.or((execution.code != 0).then_some(execution.code));
+                graph.host_profiled += has(execution_flags::HOST_PROFILED);
+                graph.copied += has(execution_flags::RAW_INPUT);
+                graph.asynchronous += has(execution_flags::ASYNC);
+            }
+            None => self.not_followed += 1,
+        }
+        self.timeline.push(Timed {
+            start_ns: execution.start_ns,
+            end_ns: execution.start_ns.saturating_add(execution.duration_ns),
+            thread: execution.thread,
+            graph: at,
+        });
+    }
+
+    fn vote(&mut self, vote: &Vote) {
+        self.vote_count += 1;
+        if vote.action == "set" && self.timeline.executions > 0 {
+            self.late_votes += 1;
+        }
+        if vote.code == 0 {
+            match vote.action.as_str() {
+                "set" => {
+                    for (name, value) in &vote.settings {
+                        if self.voted.len() < MOST_SENTENCES || self.voted.contains_key(name) {
+                            self.voted.insert(name.clone(), value.clone());
+                        }
+                    }
+                }
+                "destroy" => self.voted.clear(),
+                _ => {}
+            }
+        }
+        if self.votes.len() < MOST {
+            self.votes.push(vote.clone());
+        }
+    }
+}

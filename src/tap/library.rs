@@ -1,0 +1,79 @@
+//! Finding the tap library that goes with this program.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Name of the library's file.
+pub const FILE: &str = "libqnnscope_tap.so";
+/// Variable that names another.
+pub const VARIABLE: &str = "QNNSCOPE_TAP_LIBRARY";
+
+/// There is no tap library.
+#[derive(Debug, Error)]
+pub enum LibraryError {
+    /// The one that was named is not there.
+    #[error("there is no tap library at {0}")]
+    NotThere(PathBuf),
+    /// None was named, and none is beside the program.
+    #[error("{FILE} is neither beside this program nor in deps/ beside it ({0})")]
+    NotFound(PathBuf),
+}
+
+/// The library: the one that is named (by an option, or the variable), or the one beside this program or where cargo builds it.
+///
+/// # Errors
+/// It is not there.
+pub fn find(named: Option<&Path>) -> Result<PathBuf, LibraryError> {
+    let of_variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(named) = named.map(ToOwned::to_owned).or(of_variable) {
+        return named.canonicalize().ok().filter(|path| path.is_file()).ok_or(LibraryError::NotThere(named));
+    }
+    let folder = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.to_owned())).unwrap_or_default();
+    let places = [folder.join(FILE), folder.join("deps").join(FILE)];
+    places.into_iter().find(|path| path.is_file()).ok_or(LibraryError::NotFound(folder))
+}
+
+/// The value of `LD_PRELOAD` with the library before what is there already. The loader splits at blanks and colons, so a path
+/// with one is reached through a link in `folder`.
+///
+/// # Errors
+/// The link cannot be made.
+pub fn preload(library: &Path, folder: &Path, old: Option<&OsStr>) -> std::io::Result<OsString> {
+    let mut value = if library.to_string_lossy().contains([' ', ':']) {
+        let link = folder.join(FILE);
+        std::os::unix::fs::symlink(library, &link)?;
+        link.into_os_string()
+    } else {
+        library.as_os_str().to_owned()
+    };
+    if let Some(old) = old.filter(|old| !old.is_empty()) {
+        value.push(":");
+        value.push(old);
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_preloaded_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let plain = preload(Path::new("/a/t.so"), dir.path(), Some(OsStr::new("x.so y.so"))).unwrap();
+        assert_eq!(plain, "/a/t.so:x.so y.so");
+        assert_eq!(preload(Path::new("/a/t.so"), dir.path(), Some(OsStr::new(""))).unwrap(), "/a/t.so");
+        let odd = dir.path().join("with blank.so");
+        std::fs::write(&odd, "x").unwrap();
+        let through = preload(&odd, dir.path(), None).unwrap();
+        assert!(!through.to_string_lossy().contains(' '));
+        assert_eq!(std::fs::read(Path::new(&through)).unwrap(), b"x");
+    }
+
+    #[test]
+    fn a_library_that_was_named_is_the_only_one() {
+        let missing = Path::new("/nowhere/tap.so");
+        assert!(matches!(find(Some(missing)), Err(LibraryError::NotThere(path)) if path == missing));
+    }
+}

@@ -1,0 +1,16 @@
+//! The reader's half of the tap: what the library within a program tells becomes events of one session.
+//!
+//! [`Server`] takes the connections of the program's processes, [`line`] reads their lines whatever is in them, [`Fold`] turns
+//! what one process says into events: each of its graphs that executes is a run, as if the runner had made it. [`Program`]
+//! starts the program with the tap in it, and [`reach`] says beforehand where a tap cannot get in.
+
+mod fold;
+pub mod library;
+pub mod line;
+mod program;
+pub mod reach;
+mod server;
+
+pub use fold::{Fold, Out, RunIds};
+pub use program::{Ended, Output, Program, ProgramError, Variables, send};
+pub use server::{Listener, ServeError, Server, Told, replay};

@@ -1,0 +1,196 @@
+//! The program with the tap in it: how it is started, which signals it gets, and how it ended.
+
+use qnnscope_core::tap::{DETAIL_VARIABLE, LOG_VARIABLE, REAL_VARIABLE, REPAIR_VARIABLE, SINK_VARIABLE};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use thiserror::Error;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The program cannot be started.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum ProgramError {
+    #[error("cannot start {}: {source}", program.display())]
+    Start { program: PathBuf, source: std::io::Error },
+    #[error("cannot listen for signals: {0}")]
+    Signals(std::io::Error),
+}
+
+/// Where what the program prints goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// To where it would go without us; it reads the terminal, too.
+    Own,
+    /// To us; it has no input.
+    Piped,
+}
+
+/// What the tap is told.
+#[derive(Debug, Clone, Default)]
+pub struct Variables(Vec<(OsString, OsString)>);
+
+impl Variables {
+    /// Where the tap writes.
+    #[must_use]
+    pub fn new(socket: &Path) -> Self {
+        let mut sink = OsString::from("unix:");
+        sink.push(socket);
+        Self(vec![(SINK_VARIABLE.into(), sink)])
+    }
+
+    /// One more.
+    pub fn set(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) {
+        self.0.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+    }
+
+    /// How often executions are profiled in detail.
+    pub fn detail(&mut self, value: &str) {
+        self.set(DETAIL_VARIABLE, value);
+    }
+
+    /// Level of the vendor's log.
+    pub fn log(&mut self, level: &str) {
+        self.set(LOG_VARIABLE, level);
+    }
+
+    /// Repairs that were asked for.
+    pub fn repair(&mut self, repairs: &str) {
+        self.set(REPAIR_VARIABLE, repairs);
+    }
+
+    /// Folder of the real libraries.
+    pub fn real(&mut self, folder: &Path) {
+        self.set(REAL_VARIABLE, folder);
+    }
+
+    /// Names and values, in the order in which they were set.
+    pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Exit status, if it had one.
+    pub status: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+impl From<ExitStatus> for Ended {
+    fn from(status: ExitStatus) -> Self {
+        Self { status: status.code(), signal: status.signal() }
+    }
+}
+
+/// The program while it runs. It is not ended with this: it is the user's.
+#[derive(Debug)]
+pub struct Program {
+    child: Child,
+    pid: Option<u32>,
+    output: Output,
+    signals: Vec<(i32, Signal)>,
+}
+
+/// Signals that are passed on; a terminal sends the first three to everything in its foreground itself.
+const PASSED: [SignalKind; 6] = [
+    SignalKind::interrupt(),
+    SignalKind::quit(),
+    SignalKind::hangup(),
+    SignalKind::terminate(),
+    SignalKind::user_defined1(),
+    SignalKind::user_defined2(),
+];
+const OF_TERMINALS: usize = 3;
+
+impl Program {
+    /// Starts the program.
+    ///
+    /// # Errors
+    /// The system cannot start it.
+    pub fn start(command: &[OsString], variables: &Variables, output: Output) -> Result<Self, ProgramError> {
+        let (program, arguments) = command.split_first().map_or((OsStr::new(""), &[][..]), |(p, a)| (p.as_os_str(), a));
+        let mut call = Command::new(program);
+        call.args(arguments).envs(variables.iter());
+        if output == Output::Piped {
+            call.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            // Keys are the live view's; what the terminal makes of them must not reach the program by itself.
+            call.process_group(0);
+        }
+        // Before the program is there, so that none goes astray. What is ignored stays so, here and in the program; what has a
+        // handler here has none in the program.
+        let ignored = ignored_signals();
+        let wanted = PASSED.iter().filter(|kind| ignored >> (kind.as_raw_value() - 1) & 1 == 0);
+        let listen = |kind: &SignalKind| Ok((kind.as_raw_value(), signal(*kind)?));
+        let signals = wanted.map(listen).collect::<std::io::Result<_>>().map_err(ProgramError::Signals)?;
+        let child = call.spawn().map_err(|source| ProgramError::Start { program: PathBuf::from(program), source })?;
+        let pid = child.id();
+        Ok(Self { child, pid, output, signals })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// What it prints, once.
+    pub fn outputs(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+        (self.child.stdout.take(), self.child.stderr.take())
+    }
+
+    /// Waits for its end; signals that reach us meanwhile go to it.
+    pub async fn wait(&mut self) -> std::io::Result<Ended> {
+        loop {
+            let mut signals = std::mem::take(&mut self.signals);
+            let caught = tokio::select! {
+                biased;
+                status = self.child.wait() => return status.map(Ended::from),
+                caught = first(&mut signals) => caught,
+            };
+            self.signals = signals;
+            let of_terminal = PASSED[..OF_TERMINALS].iter().any(|kind| kind.as_raw_value() == caught);
+            if !(of_terminal && self.output == Output::Own && in_foreground()) {
+                send(self.pid, caught);
+            }
+        }
+    }
+}
+
+/// Sends a program a signal; one that has ended has no use for it.
+pub fn send(pid: Option<u32>, number: i32) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(number)) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// The number of the next signal.
+async fn first(signals: &mut [(i32, Signal)]) -> i32 {
+    std::future::poll_fn(|context| {
+        for (number, signal) in signals.iter_mut() {
+            if signal.poll_recv(context).is_ready() {
+                return std::task::Poll::Ready(*number);
+            }
+        }
+        std::task::Poll::Pending
+    })
+    .await
+}
+
+/// Signals that whoever started us had ignored, as a mask.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// True if the terminal sends its signals to our process group, which the program is in.
+fn in_foreground() -> bool {
+    let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
+    rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp())
+}
