@@ -288,7 +288,8 @@ impl Diagnoser {
         }
         let mut hits: Vec<(Target, usize, usize)> = Vec::new();
         let mut scratch = std::mem::take(&mut self.scratch);
-        self.rules.apply(line, &self.done, &mut scratch, |rule, index, at| hits.push((rule.target, index, at)));
+        let states = !self.forms.was_worn(line);
+        self.rules.apply(line, &self.done, states, &mut scratch, |rule, index, at| hits.push((rule.target, index, at)));
         self.scratch = scratch;
         let harmless = hits.iter().any(|(target, ..)| *target == Target::Harmless);
         if let Some(trace) = &mut self.trace {

@@ -91,18 +91,32 @@ impl Default for Forms {
 impl Forms {
     /// True if enough lines of this form were read; counts this one.
     pub fn is_worn(&mut self, line: &[u8]) -> bool {
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for byte in line.iter().filter(|byte| !byte.is_ascii_digit()) {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-        #[expect(clippy::cast_possible_truncation, reason = "the low bits choose the slot, the high ones are kept")]
-        let (slot, kept) = (hash as usize % FORMS, (hash >> 32) as u32);
+        let (slot, kept) = Self::place(line);
         let slot = &mut self.slots[slot];
         if slot.0 != kept {
             *slot = (kept, 0);
         }
         slot.1 = slot.1.saturating_add(1);
         slot.1 > ENOUGH_OF_A_FORM
+    }
+
+    /// The same without counting.
+    pub fn was_worn(&self, line: &[u8]) -> bool {
+        let (slot, kept) = Self::place(line);
+        self.slots[slot].0 == kept && self.slots[slot].1 > ENOUGH_OF_A_FORM
+    }
+
+    fn place(line: &[u8]) -> (usize, u32) {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut mix = |value: u64| hash = (hash.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
+        for text in line.split(u8::is_ascii_digit).filter(|text| !text.is_empty()) {
+            // Eight bytes at a time: most of a line is text.
+            let (words, rest) = text.as_chunks::<8>();
+            words.iter().for_each(|word| mix(u64::from_le_bytes(*word)));
+            rest.iter().for_each(|byte| mix(u64::from(*byte)));
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "the low bits choose the slot, the high ones are kept")]
+        (hash as usize % FORMS, (hash >> 32) as u32)
     }
 }
 

@@ -250,16 +250,24 @@ impl Rules {
         }
     }
 
-    /// Calls `hit` for every rule that is not done and that the line fits, in the order of the rules, with the place in the line
+    /// Calls `hit` for every rule that is not done (nor asks for a statement, unless `with_statements`) and that the line fits, in the order of the rules, with the place in the line
     /// that led to it.
-    pub fn apply(&self, line: &[u8], done: &[bool], scratch: &mut Scratch, mut hit: impl FnMut(&Rule, usize, usize)) {
-        self.fit(line, done, scratch);
+    pub fn apply(
+        &self,
+        line: &[u8],
+        done: &[bool],
+        with_statements: bool,
+        scratch: &mut Scratch,
+        mut hit: impl FnMut(&Rule, usize, usize),
+    ) {
+        let skipped = |rule: usize| done[rule] || !with_statements && self.list[rule].says.is_some();
+        self.fit(line, &skipped, scratch);
         let telling =
             |rule: &usize| matches!(self.list[*rule].target, Target::Signal { .. } | Target::Flag(_) | Target::Failure);
         if scratch.fitting.iter().any(telling) {
             let denied = Denied::of(line);
             if denied.is_changed() {
-                self.fit(denied.line(), done, scratch);
+                self.fit(denied.line(), &skipped, scratch);
             }
         }
         for &index in &scratch.fitting {
@@ -270,7 +278,7 @@ impl Rules {
     }
 
     /// Finds the rules that the line fits.
-    fn fit(&self, line: &[u8], done: &[bool], scratch: &mut Scratch) {
+    fn fit(&self, line: &[u8], skipped: &impl Fn(usize) -> bool, scratch: &mut Scratch) {
         scratch.fitting.clear();
         let Some(literals) = &self.literals else { return };
         scratch.present.resize(self.candidates.len(), false);
@@ -285,7 +293,7 @@ impl Rules {
                 scratch.present[literal] = true;
                 scratch.place[literal] = found.start();
                 scratch.met.push(literal);
-                scratch.rules.extend(self.candidates[literal].iter().filter(|&&rule| !done[rule]));
+                scratch.rules.extend(self.candidates[literal].iter().filter(|&&rule| !skipped(rule)));
             }
         }
         scratch.rules.sort_unstable();
