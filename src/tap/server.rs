@@ -57,7 +57,7 @@ impl Listener {
         let folder = private_folder().map_err(ServeError::Folder)?;
         let path = folder.path().join("tap");
         let listener = UnixListener::bind(&path).map_err(|source| ServeError::Listen { path: path.clone(), source })?;
-        Ok(Self { listener, path, folder: Some(folder) })
+        Ok(Self { socket: listener, path, folder: Some(folder) })
     }
 
     /// A socket of the user's choice. One that a dead process left there is replaced; nothing else is.

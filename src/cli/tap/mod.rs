@@ -48,9 +48,6 @@ pub struct TapArgs {
     /// The tap library [default: beside this program] [env: QNNSCOPE_TAP_LIBRARY]
     #[arg(long, value_name = "FILE")]
     tap_library: Option<PathBuf>,
-    /// Do not keep the session in the history
-    #[arg(long)]
-    no_history: bool,
     /// Listen on this socket for processes that are started elsewhere, with the variables that are printed
     #[arg(long, value_name = "SOCKET")]
     listen: Option<PathBuf>,
@@ -76,7 +73,6 @@ impl TapArgs {
             record: self.record.clone(),
             no_history: self.no_history,
             force: self.force,
-            no_history: self.no_history,
         }
     }
 
