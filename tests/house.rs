@@ -124,6 +124,7 @@ const NOT_ABOVE: &[(&str, &[&str])] = &[
     ("devices", &["analysis", "app", "backends", "checks", "cli", "diagnosis", "doctor", "report", "run"]),
     ("tap", &["analysis", "app", "checks", "cli", "diagnosis", "doctor", "report", "run"]),
     ("session", &["analysis", "app", "backends", "checks", "cli", "diagnosis", "doctor", "report", "run"]),
+    ("imports", &["analysis", "app", "checks", "cli", "diagnosis", "doctor", "report", "run"]),
     ("store", &["analysis", "app", "checks", "cli", "diagnosis", "doctor", "probes", "report", "run", "session"]),
     ("analysis", &["app", "checks", "cli", "doctor", "probes", "report", "run"]),
 ];

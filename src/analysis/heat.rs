@@ -54,6 +54,27 @@ pub fn throttled_from_us(store: &Store, run: &Run, slower: bool) -> Option<u64> 
     that_count(store, run, slower).iter().map(|held| held.since_us).min().filter(|since_us| *since_us >= run.started_us)
 }
 
+/// A moment from which on a device was held back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThrottlingMark {
+    /// Host monotonic microseconds.
+    pub since_us: u64,
+    /// The counter that says so.
+    pub label: String,
+    /// True if it holds back what the run's backend uses.
+    pub concerns_backend: bool,
+}
+
+/// When the device of a run was held back, and what says so; what concerns the backend first.
+pub fn throttling_marks(store: &Store, run: &Run) -> Vec<ThrottlingMark> {
+    let mark = |held: HeldBack<'_>| ThrottlingMark {
+        since_us: held.since_us,
+        label: held.counter.label().to_owned(),
+        concerns_backend: held.concerns_backend,
+    };
+    held_back(store, run).into_iter().map(mark).collect()
+}
+
 /// True if any counter that could say so was read.
 pub fn can_tell(store: &Store, run: &Run) -> bool {
     watched(store, run)
@@ -106,6 +127,7 @@ fn concerns(backend: Backend, id: &str) -> bool {
         Backend::Htp => any(&["cdsp", "nsp", "npu"]),
         Backend::Gpu => any(&["gpu"]),
         Backend::Cpu => any(&["cpu", "pause"]),
+        Backend::Unknown => false,
     }
 }
 

@@ -33,6 +33,7 @@ pub use cadence::{Cadence, CadencePoint, cadence};
 pub use energy::{Energy, NoEnergy, energy};
 pub use figures::Figures;
 pub use finding::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};
+pub use heat::{ThrottlingMark, throttling_marks};
 pub use like::{Condition, Gap, LikeReport, State as ConditionState, like};
 pub use load::crowded;
 pub use outliers::{Around, LineAround, Outlier, Outliers, limit_not_supported, outliers};

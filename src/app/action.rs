@@ -53,6 +53,14 @@ key_actions! {
     Help "help" "help" "Show or hide all keys";
     Back "back" "back" "Close what is open, or clear the filter";
     Pause "pause" "pause" "Freeze or release the view; the run goes on";
+    Sessions "sessions" "sessions" "Kept sessions, to open another one; press again to return";
+    Play "play" "play" "Play or stop the recording";
+    SeekBack "seek-back" "back" "Go back in the recording";
+    SeekForward "seek-forward" "forward" "Go forward in the recording";
+    SeekStart "seek-start" "start" "Go to the start of the recording";
+    SeekEnd "seek-end" "end" "Show all of the recording";
+    Slower "slower" "slower" "Play the recording slower";
+    Faster "faster" "faster" "Play the recording faster";
     StopRun "stop-run" "stop" "Stop the run; its figures stay";
     RestartRun "restart-run" "restart" "Run the same model on the same backend again";
     SwitchBackend "switch-backend" "backend" "Run the same model on another backend";
@@ -73,6 +81,7 @@ key_actions! {
     NextEntry "next-entry" "next" "Next entry of the list, wherever the focus is";
     PreviousEntry "previous-entry" "previous" "Previous entry of the list, wherever the focus is";
     Copy "copy" "copy" "Send the selected text to the terminal's clipboard";
+    WriteReport "write-report" "report" "Write an HTML report of the session into this folder";
     Up "up" "up" "One row up";
     Down "down" "down" "One row down";
     PageUp "page-up" "page up" "One page up";

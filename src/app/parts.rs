@@ -66,6 +66,8 @@ pub enum Page {
     Program,
     /// Runs side by side.
     Compare,
+    /// The sessions of the history.
+    Sessions,
 }
 
 impl Page {
@@ -80,6 +82,7 @@ impl Page {
             Self::Modes => "modes",
             Self::Program => "program",
             Self::Compare => "compare",
+            Self::Sessions => "sessions",
         }
     }
 
@@ -92,6 +95,7 @@ impl Page {
             Self::Outliers => Some(2),
             Self::Modes => Some(3),
             Self::Program => Some(4),
+            Self::Sessions => Some(5),
         }
     }
 }
@@ -127,6 +131,13 @@ pub struct Paused {
     pub at_us: u64,
     /// Records folded at that moment.
     pub records: u64,
+}
+
+/// What the loop does beside drawing, once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// A report of the session.
+    Report,
 }
 
 /// What was asked of the run and has not happened yet.

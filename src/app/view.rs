@@ -4,7 +4,8 @@ use super::keymap::{KeyContext, Keymap};
 use super::layout::{self, Layout, LayoutWishes};
 use super::pages::{self, Browser, Comparing, Known, PageLayout, PageWishes};
 use super::panes;
-use super::parts::{Asked, Overlay, Page, Pane, Paused};
+use super::parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
+use super::replay::{Recording, Replay};
 use super::rows::Sort;
 use super::shown::{Shown, Wishes};
 use super::start::StartForm;
@@ -12,6 +13,7 @@ use super::symbols::{Symbols, UNICODE};
 use super::{BackendAvailability, KeyAction, StartChoice};
 use crate::backends::Backend;
 use crate::event::{RunId, Stage};
+use crate::history;
 use crate::store::{Run, Store};
 use ratatui::layout::Rect;
 use std::collections::BTreeMap;
@@ -55,7 +57,7 @@ pub struct View {
     /// The moment that the user was sent to, host monotonic microseconds.
     pub moment: Option<u64>,
     /// What is selected on the pages with a list.
-    pub browsers: [Browser; 5],
+    pub browsers: [Browser; 6],
     /// What was found out about the shown run.
     pub known: Known,
     /// Runs side by side.
@@ -64,6 +66,8 @@ pub struct View {
     pub opened_for: Option<RunId>,
     /// Text on its way to the terminal's clipboard.
     pub copied: Option<String>,
+    /// What is to be written beside the view, once.
+    pub wanted: Option<Wanted>,
     /// Failed runs that were told.
     failures_told: usize,
     /// Set while the view is frozen.
@@ -72,6 +76,12 @@ pub struct View {
     pub asked: Option<Asked>,
     /// Something to tell, until the next key.
     pub notice: Option<String>,
+    /// The kept sessions, where one of them can be opened.
+    pub library: Option<Vec<history::Entry>>,
+    /// The one that was asked for.
+    pub chosen: Option<String>,
+    /// Where the recording is that is shown instead of runs that go on.
+    pub replay: Option<Replay>,
     /// The sources are closed: nothing will come any more.
     pub over: bool,
     /// The keys.
@@ -108,10 +118,14 @@ impl View {
             comparing: Comparing::default(),
             opened_for: None,
             copied: None,
+            wanted: None,
             failures_told: 0,
             paused: None,
             asked: None,
             notice: None,
+            library: None,
+            chosen: None,
+            replay: None,
             over: false,
             keymap: Keymap::default(),
             shown: Shown::default(),
@@ -128,6 +142,14 @@ impl View {
         view.page = Page::Live;
         view.asked = Some(Asked::Run { what: starting(&model, &choice.backends), runs: 0 });
         view
+    }
+
+    /// Shows a recording.
+    pub fn play(&mut self, recording: &Recording) {
+        self.page = Page::Live;
+        self.replay = Some(Replay::of(recording));
+        self.notice = recording.notice.clone().or(self.notice.take());
+        self.over = true;
     }
 
     /// The run that is shown: the chosen one, or the one whose launch goes on; where none does, the newest.
@@ -163,6 +185,7 @@ impl View {
             pane: self.focus.name(),
             running: Self::is_running(store),
             paused: self.paused.is_some(),
+            replay: self.replay.is_some(),
             text_input: matches!(screen, "picker" | "filter"),
         }
     }

@@ -113,6 +113,7 @@ impl ModeOptions {
                         cool_down_s: self.cool_down,
                         outlier_limit: self.outlier_limit,
                         launches: Launches::default(),
+                        origin: None,
                     };
                     slots.push(Slot { backend, mode });
                 }

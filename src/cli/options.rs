@@ -145,6 +145,9 @@ pub struct OutputOptions {
     /// Write the session, as it happens, to this file
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+    /// Do not keep the session in the history
+    #[arg(long)]
+    pub no_history: bool,
     /// Overwrite files and output folders that qnnscope did not make; never those that the command reads
     #[arg(long)]
     pub force: bool,

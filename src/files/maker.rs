@@ -5,8 +5,12 @@ use crate::event::SESSION_SCHEMA;
 use crate::models::starts_context_binary;
 use std::io::{self, BufRead, BufReader, Read};
 
+/// Folder in a report's archive.
+const BUNDLE_FOLDER: &[u8] = b"qnnscope-report/";
 /// Longest first line of a session that is looked at, bytes.
 const HEAD_BYTES: u64 = 256 << 10;
+/// First bytes of a zstd frame.
+const ZSTD: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
 /// Longest first chunk of a profile log; it holds the header and about a thousand messages.
 const CHUNK_BYTES: u32 = 256 << 20;
 
@@ -19,10 +23,14 @@ pub enum Kind {
     Context,
     /// A QNN profile log: its header names qnnscope as the writer.
     ProfileLog,
+    /// A report: its first lines name qnnscope.
+    Report,
     /// What a tap saw: the document names its schema first.
     TapDocument,
     /// The number of a process, and nothing else.
     ProcessId,
+    /// A report to send: its first file lies in our folder.
+    Bundle,
     /// A man page of qnnscope.
     ManPage,
 }
@@ -34,8 +42,10 @@ impl Kind {
             Self::Session => "it is not a session of qnnscope",
             Self::Context => "it is not a context binary",
             Self::ProfileLog => "it is not a profile log that qnnscope wrote",
+            Self::Report => "it is not a report that qnnscope wrote",
             Self::TapDocument => "it is not a document of qnnscope tap",
             Self::ProcessId => "it holds something else than the number of a process",
+            Self::Bundle => "it is not a report that qnnscope wrote",
             Self::ManPage => "it is not a man page of qnnscope",
         }
     }
@@ -45,13 +55,29 @@ impl Kind {
         match self {
             Self::Session => {
                 let mut line = Vec::new();
-                BufReader::new(file.take(HEAD_BYTES)).read_until(b'\n', &mut line)?;
+                // Of a compressed one, so much of its text.
+                let mut head = Vec::new();
+                file.take(HEAD_BYTES).read_to_end(&mut head)?;
+                if head.starts_with(&ZSTD) {
+                    let decoder = zstd::stream::read::Decoder::new(head.as_slice())?;
+                    // A head is cut off somewhere; its first line comes before that.
+                    let _ = BufReader::new(decoder.take(HEAD_BYTES)).read_until(b'\n', &mut line);
+                } else {
+                    BufReader::new(head.as_slice()).read_until(b'\n', &mut line)?;
+                }
                 let header: Option<serde_json::Value> = serde_json::from_slice(&line).ok();
                 let schema =
                     header.as_ref().and_then(|header| header.pointer("/event/session_started/schema")?.as_str());
                 // Any version: a newer one is as much ours.
                 let name = |schema: &str| schema.split_once('/').map(|(name, _)| name.to_owned());
                 Ok(schema.is_some_and(|schema| name(schema) == name(SESSION_SCHEMA)))
+            }
+            Self::Report => {
+                let mut start = Vec::new();
+                file.take(512).read_to_end(&mut start)?;
+                // A table begins with its first heading, all others name their maker. A session is no report.
+                let has = |mark: &str| start.windows(mark.len()).any(|part| part == mark.as_bytes());
+                Ok(start.starts_with(b"qnnscope_run,") || (has("qnnscope ") && has(" report")))
             }
             Self::Context => {
                 let mut start = Vec::new();
@@ -67,6 +93,13 @@ impl Kind {
                 let mut start = Vec::new();
                 file.take(16).read_to_end(&mut start)?;
                 Ok(start.len() < 16 && start.trim_ascii().iter().all(u8::is_ascii_digit))
+            }
+            Self::Bundle => {
+                // A local file header of a zip archive has 30 bytes before the name.
+                let mut start = Vec::new();
+                file.take(64).read_to_end(&mut start)?;
+                let named = start.get(30..).is_some_and(|name| name.starts_with(BUNDLE_FOLDER));
+                Ok(start.starts_with(b"PK\x03\x04") && named)
             }
             Self::ManPage => {
                 let mut start = String::new();
@@ -104,6 +137,9 @@ mod tests {
             (Kind::Session, &session[..], true),
             (Kind::Session, b"{\"event\":{\"session_started\":{\"schema\":\"other.session/1\"}}}", false),
             (Kind::Session, b"my notes\n", false),
+            (Kind::Report, b"qnnscope_run,backend\n", true),
+            (Kind::Report, b"<!-- qnnscope 0.1.0 report -->\n", true),
+            (Kind::Report, b"my report\n", false),
             (Kind::Context, &binary, true),
             (Kind::Context, b"PK\x03\x04", false),
             (Kind::TapDocument, b"{\"schema\":\"qnnscope.tap/2\",\"tool\":{}}", true),
@@ -112,6 +148,8 @@ mod tests {
             (Kind::ProcessId, b"12345 of my notes\n", false),
             (Kind::ProfileLog, b"PK\x03\x04", false),
             (Kind::ProfileLog, &binary, false),
+            (Kind::Bundle, b"PK\x03\x04aaaabbbbccccddddeeeeffffggqnnscope-report/log.txt", true),
+            (Kind::Bundle, b"PK\x03\x04aaaabbbbccccddddeeeeffffggmy/photos.txt", false),
         ] {
             assert_eq!(kind.is_ours(content).unwrap(), ours, "{kind:?} {content:?}");
         }

@@ -87,15 +87,19 @@ fn heading(out: &mut String, store: &Store, run: &Run) {
     let simulated = if run.plan.simulated { "  [simulated]" } else { "" };
     let device = store.device(&run.plan.device).map_or(run.plan.device.as_str(), |device| device.id.as_str());
     let build = run.runtime.as_ref().map_or_else(String::new, |runtime| {
-        format!("  {} (core API {})", runtime.build_id.as_deref().unwrap_or("unnamed build"), runtime.core_api)
+        let api = if runtime.core_api.is_empty() { String::new() } else { format!(" (core API {})", runtime.core_api) };
+        format!("  {}{api}", runtime.build_id.as_deref().unwrap_or("unnamed build"))
     });
     let end = match run.status() {
-        Some(RunStatus::Ok) => "",
-        Some(RunStatus::Stopped) => "  stopped early",
-        Some(RunStatus::Failed) => "  FAILED",
-        None => "  unfinished",
+        Some(RunStatus::Ok) => String::new(),
+        Some(RunStatus::Stopped) => "  stopped early".to_owned(),
+        Some(RunStatus::Failed) => "  FAILED".to_owned(),
+        None => format!("  unfinished: it was in stage {}", run.last_stage()),
     };
     let _ = writeln!(out, "== {} on {device}{simulated}{build}{end}", run.plan.backend);
+    if let Some(origin) = &run.plan.mode.origin {
+        let _ = writeln!(out, "   {}: read from a file of another tool ({})", run.plan.model, origin.label);
+    }
     for file in &run.changed_files {
         let _ = writeln!(out, "   CHANGED since the runtime was installed: {file}");
     }
@@ -145,10 +149,14 @@ fn latency(out: &mut String, run: &Run) {
     let clean = &run.clean;
     let (Some(mean), Some(min), Some(max)) = (clean.mean_us(), clean.min_us(), clean.max_us()) else { return };
     let profiling = run.plan.clean_profiling().name();
-    let throughput = run.throughput_ips().map_or_else(|| "–".to_owned(), |ips| format!("{ips:.1}"));
+    if run.plan.mode.origin.as_ref().is_some_and(|origin| origin.is_summary) {
+        let _ = writeln!(out, "\nlatency    {}, as the tool computed it", duration_text(mean));
+        return;
+    }
+    let throughput = run.throughput_ips().map_or_else(String::new, |ips| format!("; {ips:.1} inferences/s"));
     let _ = writeln!(
         out,
-        "\nlatency    {} inferences after {} warm-up, profiling {profiling}; {throughput} inferences/s",
+        "\nlatency    {} inferences after {} warm-up, profiling {profiling}{throughput}",
         clean.count(),
         run.warmup.count()
     );

@@ -79,7 +79,7 @@ impl Preflight {
         match backend {
             Backend::Htp if self.binary => vec![(backend, named, None)],
             Backend::Htp => self.targets.iter().map(|target| (backend, named, Some(target))).collect(),
-            Backend::Cpu | Backend::Gpu => vec![(backend, named, None)],
+            Backend::Cpu | Backend::Gpu | Backend::Unknown => vec![(backend, named, None)],
         }
     }
 

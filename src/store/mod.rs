@@ -5,6 +5,8 @@
 //! one per op, but no raw op samples: those are in the session file.
 
 mod counters;
+mod digest;
+mod histogram;
 mod history;
 mod importance;
 mod latency;
@@ -16,6 +18,7 @@ mod sampling;
 mod tap;
 
 pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY};
+pub use digest::StoreDigest;
 pub use history::Span;
 pub use importance::by_importance;
 pub use latency::{
@@ -104,6 +107,9 @@ impl Store {
                     self.runs.push(Run::new(id, (**plan).clone(), record.t_us));
                 }
             }
+            // Declared anew by the session that comes after another one: the series go on.
+            Event::CountersDeclared(infos)
+                if !infos.is_empty() && infos.iter().eq(self.counters.iter().map(|series| &series.info)) => {}
             Event::CountersDeclared(infos) => {
                 self.counters = infos.iter().cloned().map(CounterSeries::new).collect();
             }

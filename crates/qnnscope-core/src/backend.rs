@@ -12,18 +12,21 @@ pub enum Backend {
     Htp,
     /// Adreno.
     Gpu,
+    /// Not told: of runs that were read from another tool's file. Nothing can be run on it.
+    Unknown,
 }
 
 impl Backend {
-    /// All backends, in the order they are listed.
+    /// All backends that there are, in the order they are listed.
     pub const ALL: [Self; 3] = [Self::Cpu, Self::Htp, Self::Gpu];
 
-    /// `cpu`, `htp` or `gpu`.
+    /// `cpu`, `htp`, `gpu` or `unknown`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
             Self::Htp => "htp",
             Self::Gpu => "gpu",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -33,6 +36,7 @@ impl Backend {
             Self::Cpu => "libQnnCpu.so",
             Self::Htp => "libQnnHtp.so",
             Self::Gpu => "libQnnGpu.so",
+            Self::Unknown => "no library",
         }
     }
 

@@ -63,7 +63,7 @@ impl Console {
             }
             LogSource::Backend => self.line(line.level, &line.text),
             // Qnnscope's own words have no place in the tool's output.
-            LogSource::Device | LogSource::Runner | LogSource::Program | LogSource::Qnnscope => {}
+            LogSource::Device | LogSource::Runner | LogSource::Qnnscope | LogSource::Program => {}
         }
     }
 }

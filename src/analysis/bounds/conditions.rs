@@ -95,7 +95,7 @@ pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
     let prefix = match run.plan.backend {
         Backend::Cpu => "cpu.freq.",
         Backend::Gpu => "gpu.freq",
-        Backend::Htp => "",
+        Backend::Htp | Backend::Unknown => "",
     };
     // The fastest cluster is where a run on the processor wants to be.
     let clock = watched(store, run)

@@ -34,7 +34,11 @@ pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
             add("model", format!("{two} ran another model file than {one}"));
         }
         let taps = [base, side].map(|side| side.driver == Driver::Tap);
-        if taps[0] != taps[1] {
+        let maker = |side: &Side| match &side.mode.origin {
+            Some(origin) => format!("by another tool ({})", origin.label),
+            None => format!("by the {}", side.driver.label()),
+        };
+        if taps[0] != taps[1] && side.mode.origin.is_none() && base.mode.origin.is_none() {
             let (program, bench) = if taps[1] { (two, one) } else { (one, two) };
             add(
                 "driver",
@@ -44,10 +48,7 @@ pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
                 ),
             );
         } else if side.driver != base.driver {
-            add(
-                "driver",
-                format!("{two} was made by the {}, {one} by the {}", side.driver.label(), base.driver.label()),
-            );
+            add("driver", format!("{two} was made {}, {one} {}", maker(side), maker(base)));
         }
         if side.clean_level != base.clean_level {
             add(
@@ -87,8 +88,9 @@ fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl
         );
         add("rate", text);
     }
-    // A program warms up as it does.
-    if side.warmup != base.warmup && side.driver != Driver::Tap && base.driver != Driver::Tap {
+    // Other tools' files do not say how they warmed up, and a program warms up as it does.
+    let is_known = |side: &Side| !matches!(side.driver, Driver::Tap | Driver::Imported);
+    if side.warmup != base.warmup && is_known(side) && is_known(base) {
         add(
             "warmup",
             format!("{two} warmed up with {}, {one} with {}", inferences(side.warmup), inferences(base.warmup)),

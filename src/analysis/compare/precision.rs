@@ -53,9 +53,10 @@ pub struct GraphFacts {
 }
 
 impl GraphFacts {
-    /// Of the graph that a run made; `None` where none was composed or its ops are not known.
+    /// Of the graph that a run made; `None` where none was composed or its ops are not known. Other tools' files name ops and
+    /// their types, but no tensors.
     pub fn of_run(run: &Run) -> Option<Self> {
-        run.graph().filter(|graph| !graph.ops.is_empty()).map(graph_facts)
+        run.graph().filter(|_| run.plan.mode.origin.is_none()).filter(|graph| !graph.ops.is_empty()).map(graph_facts)
     }
 }
 

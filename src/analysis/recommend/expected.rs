@@ -26,18 +26,19 @@ pub fn expected(
 ) -> Recommendation {
     let mut candidates: Vec<Candidate> = Backend::ALL
         .into_iter()
-        .map(|backend| {
+        .filter_map(|backend| {
             let mut scored = match backend {
                 Backend::Htp => htp(facts, target, constraints),
                 Backend::Gpu => gpu(facts, constraints),
                 Backend::Cpu => cpu(facts, constraints),
+                Backend::Unknown => return None,
             };
             match support.iter().find(|support| support.backend == backend) {
                 Some(support) => scored.support(support),
                 None if scored.eligible && !support.is_empty() => scored.unasked(),
                 None => {}
             }
-            scored.candidate(backend, facts, constraints)
+            Some(scored.candidate(backend, facts, constraints))
         })
         .collect();
     rank(&mut candidates);

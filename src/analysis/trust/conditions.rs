@@ -48,6 +48,7 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut
     reasons.extend(overloaded(seen.run));
     reasons.extend(tracing(seen.run));
     reasons.extend(shell(seen.run));
+    reasons.extend(imported(seen.run));
 }
 
 /// What is true of any run, simulated or not.
@@ -147,9 +148,23 @@ fn tracing(run: &Run) -> Option<Reason> {
     None
 }
 
+/// What another tool measured, and how, is as far known as its file says.
+fn imported(run: &Run) -> Option<Reason> {
+    let origin = run.plan.mode.origin.as_ref()?;
+    let level = origin.clean_level.name();
+    let text = if origin.is_summary {
+        "the file has one figure for all inferences, so nothing is known of how they vary".to_owned()
+    } else {
+        format!("{} inferences, profiling {level}", run.clean.count())
+    };
+    let title =
+        format!("measured by another tool ({}): load, clocks and heat during the run are not known", origin.label);
+    Some(Reason::new(Verdict::WithCare, "trust.imported", title, vec![Evidence::new(text)]))
+}
+
 fn shell(run: &Run) -> Option<Reason> {
     let driver = run.plan.driver;
-    if matches!(driver, Driver::Runner | Driver::Tap) {
+    if matches!(driver, Driver::Runner | Driver::Tap | Driver::Imported) {
         return None;
     }
     let profiled = if run.plan.clean_profiling() == ProfilingLevel::Basic { ", with basic profiling" } else { "" };

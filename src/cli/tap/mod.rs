@@ -44,6 +44,9 @@ pub struct TapArgs {
     /// The tap library [default: beside this program] [env: QNNSCOPE_TAP_LIBRARY]
     #[arg(long, value_name = "FILE")]
     tap_library: Option<PathBuf>,
+    /// Do not keep the session in the history
+    #[arg(long)]
+    no_history: bool,
     /// Listen on this socket for processes that are started elsewhere, with the variables that are printed
     #[arg(long, value_name = "SOCKET")]
     listen: Option<PathBuf>,
@@ -68,6 +71,7 @@ impl TapArgs {
             headless: self.headless,
             record: self.record.clone(),
             force: self.force,
+            no_history: self.no_history,
         }
     }
 

@@ -5,17 +5,15 @@ use crate::analysis::compare::Side;
 use crate::backends::Backend;
 use crate::event::clean_text;
 use crate::files::read_at_most;
-use crate::session::{ReadError, SessionReader};
-use crate::store::Store;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use crate::imports::ImportError;
+use crate::report::source::Recorded;
+use crate::session::ReadError;
+use crate::text::clean_json;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Largest result document that is read.
 const MAX_DOCUMENT_BYTES: u64 = 512 << 20;
-/// What is read to tell a session from a document; the first line of a session is far shorter.
-const HEAD_BYTES: u64 = 64 << 10;
 
 /// A file or a run of it that cannot be compared.
 #[derive(Debug, Error)]
@@ -27,6 +25,10 @@ pub enum LoadError {
     Document { path: String, reason: String },
     #[error(transparent)]
     Session(#[from] ReadError),
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    #[error("{path} is neither a session nor a known file of another tool: {reason}")]
+    NoSession { path: String, reason: String },
     #[error("{path} holds no run")]
     NoRun { path: String },
     #[error("{path} has no run `{wanted}`: its runs are {runs}")]
@@ -40,7 +42,7 @@ pub enum LoadError {
 pub fn load(argument: &Path) -> Result<Vec<Side>, LoadError> {
     let (path, wanted) = split(argument);
     let shown = clean_text(&path.to_string_lossy());
-    let mut sides = read(&path, &shown)?;
+    let mut sides = read(&path)?;
     if sides.is_empty() {
         return Err(LoadError::NoRun { path: shown });
     }
@@ -61,6 +63,11 @@ pub fn load(argument: &Path) -> Result<Vec<Side>, LoadError> {
     Ok(picked)
 }
 
+/// The file of an argument, without the run that it picks.
+pub fn whole_file(argument: &Path) -> PathBuf {
+    split(argument).0
+}
+
 /// A name with `#` that is a file is that file; else what stands behind the last `#` picks runs.
 fn split(argument: &Path) -> (PathBuf, Option<String>) {
     let text = argument.to_string_lossy();
@@ -70,52 +77,54 @@ fn split(argument: &Path) -> (PathBuf, Option<String>) {
     }
 }
 
-fn read(path: &Path, shown: &str) -> Result<Vec<Side>, LoadError> {
-    let io = |source| LoadError::Io { path: shown.to_owned(), source };
-    if is_session(path).map_err(io)? {
-        return session(path);
-    }
-    let bytes = read_at_most(path, MAX_DOCUMENT_BYTES).map_err(io)?;
-    file::sides(&bytes).map_err(|reason| LoadError::Document { path: shown.to_owned(), reason })
+fn read(path: &Path) -> Result<Vec<Side>, LoadError> {
+    Ok(match Recorded::open_known(path)? {
+        Some(known) => recorded(&known),
+        None => read_document(path)?.sides,
+    })
 }
 
-/// A session is one JSON value a line, and its first line has an event.
-fn is_session(path: &Path) -> std::io::Result<bool> {
-    let mut line = Vec::new();
-    BufReader::new(File::open(path)?.take(HEAD_BYTES)).read_until(b'\n', &mut line)?;
-    let value: Result<serde_json::Value, _> = serde_json::from_slice(&line);
-    Ok(value.is_ok_and(|value| value.get("event").is_some()))
+/// The runs of a session, or of another tool's file.
+fn recorded(recorded: &Recorded) -> Vec<Side> {
+    let store = &recorded.store;
+    let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of_ended(store, run)).collect();
+    // What is missing of a session is missing at its end; notes on another tool's file are of all of it.
+    let noted = if recorded.imported_from.is_some() { sides.first_mut() } else { sides.last_mut() };
+    if let Some(side) = noted {
+        side.notes.extend(recorded.notes.iter().cloned());
+    }
+    sides
 }
 
-/// Replays a session. One that is damaged or cut off is used as far as it goes.
-fn session(path: &Path) -> Result<Vec<Side>, LoadError> {
-    let mut reader = SessionReader::open(path)?;
-    let mut store = Store::new();
-    let mut note = None;
-    for record in reader.by_ref() {
-        match record {
-            Ok(record) => store.apply(&record),
-            Err(ReadError::Damaged { line, .. }) => {
-                note = Some(format!("its session is damaged at line {line} and is used up to there"));
-                break;
-            }
-            Err(error) => return Err(error.into()),
-        }
+/// A result document.
+#[derive(Debug)]
+pub struct DocumentFile {
+    value: serde_json::Value,
+    sides: Vec<Side>,
+}
+
+impl DocumentFile {
+    /// All of it, free of control characters.
+    pub fn value(&self) -> &serde_json::Value {
+        &self.value
     }
-    if reader.is_truncated() {
-        note = Some("its session was cut off and is used as far as it goes".to_owned());
+
+    /// Its runs.
+    pub fn sides(&self) -> &[Side] {
+        &self.sides
     }
-    let unknown = store.unknown_events();
-    let skipped = (!unknown.is_empty()).then(|| {
-        let kinds: Vec<&str> = unknown.keys().map(String::as_str).collect();
-        let count: u64 = unknown.values().sum();
-        format!("{count} of its events were written by a newer qnnscope and skipped ({})", kinds.join(", "))
-    });
-    let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of_ended(&store, run)).collect();
-    // The runs before the last one are whole.
-    if let Some(side) = sides.last_mut() {
-        side.notes.extend(note);
-        side.notes.extend(skipped);
-    }
-    Ok(sides)
+}
+
+/// Reads a result document.
+///
+/// # Errors
+/// The file cannot be read or is in another format.
+pub fn read_document(path: &Path) -> Result<DocumentFile, LoadError> {
+    let shown = clean_text(&path.to_string_lossy());
+    let bytes =
+        read_at_most(path, MAX_DOCUMENT_BYTES).map_err(|source| LoadError::Io { path: shown.clone(), source })?;
+    let wrong = |reason| LoadError::Document { path: shown.clone(), reason };
+    let sides = file::sides(&bytes).map_err(wrong)?;
+    let value = serde_json::from_slice(&clean_json(&bytes)).map_err(|error| wrong(format!("is no JSON: {error}")))?;
+    Ok(DocumentFile { value, sides })
 }

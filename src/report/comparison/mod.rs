@@ -2,15 +2,19 @@
 
 mod document;
 mod file;
+mod history;
 mod load;
 mod outputs;
 mod tables;
 mod text;
 
 pub use document::{COMPARE_SCHEMA, CompareDocument};
-pub use load::{LoadError, load};
+pub use history::with_history;
+pub use load::{DocumentFile, LoadError, load, read_document, whole_file};
 pub use outputs::accuracies;
+pub(super) use tables::value_text;
 pub use text::comparison_text;
+pub(super) use text::short;
 
 use crate::analysis::compare::{CompareOptions, Comparison, LayerSort, Side, compare};
 use crate::analysis::recommend::{Constraints, Recommendation, Target, measured};
@@ -59,7 +63,10 @@ impl ComparisonReport {
             accuracy.iter().map(|known| known.as_ref().and_then(|known| known.as_ref().ok()).cloned()).collect();
         let comparison = compare(&sides, &options);
         let soc = sides.iter().find_map(|side| soc_by_part(side.device_model.as_deref()?));
-        let recommendation = measured(&sides, &options.accuracy, Target { soc }, &asked.constraints);
+        // What another tool measured, and how, is not known well enough to choose by.
+        let own = sides.iter().all(|side| side.mode.origin.is_none());
+        let recommendation =
+            own.then(|| measured(&sides, &options.accuracy, Target { soc }, &asked.constraints)).flatten();
         let shown_layers = asked.layers.unwrap_or(comparison.layers.len());
         Self { sides, comparison, reference, accuracy, recommendation, shown_layers }
     }

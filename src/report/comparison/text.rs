@@ -72,7 +72,11 @@ fn head(out: &mut String, report: &ComparisonReport) {
 fn about(side: &Side) -> String {
     let model = side.model.as_deref().map(Path::new).and_then(Path::file_name).map(|name| name.to_string_lossy());
     let build = side.build_id.as_deref().unwrap_or("unknown build");
-    let count = side.latency.as_ref().map_or(0, |latency| latency.count);
+    let is_summary = side.mode.origin.as_ref().is_some_and(|origin| origin.is_summary);
+    let count = match &side.latency {
+        Some(_) if is_summary => "one figure for all inferences".to_owned(),
+        latency => format!("{} inferences", latency.as_ref().map_or(0, |latency| latency.count)),
+    };
     let kept = match side.latency.as_ref().and_then(|latency| latency.series.as_ref()) {
         Some(series) if series.stride > 1 => format!(" (1 in {} kept)", series.stride),
         _ => String::new(),
@@ -80,10 +84,10 @@ fn about(side: &Side) -> String {
     let model = model.as_deref().unwrap_or("unknown model");
     let launches = match side.latency.as_ref().map(|latency| latency.launches().len()) {
         Some(launches) if launches > 1 => format!(" in {launches} launches"),
-        Some(_) => " in one launch".to_owned(),
-        None => String::new(),
+        Some(_) if !is_summary => " in one launch".to_owned(),
+        _ => String::new(),
     };
-    format!("{}: {model} on {}, {build}, {count} inferences{launches}{kept}", side.origin, side.device)
+    format!("{}: {model} on {}, {build}, {count}{launches}{kept}", side.origin, side.device)
 }
 
 /// Relative differences as people read them.

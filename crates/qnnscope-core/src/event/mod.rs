@@ -13,6 +13,7 @@ mod launches;
 mod log;
 mod log_tail;
 mod mode;
+mod origin;
 mod refusal;
 mod run;
 mod sample;
@@ -29,6 +30,7 @@ pub use launches::Launches;
 pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text, clean_whole, disturbs};
 pub use log_tail::LogTail;
 pub use mode::{Constraints, CoolDown, CoolDownEnd, Cooling, Like, Member, Mode, OutlierLimit, PaceReport};
+pub use origin::Origin;
 pub use refusal::Refusal;
 pub use run::{
     Budget, Driver, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,

@@ -1,6 +1,6 @@
 //! How a run measures, what it is compared with, and what that looks like on the stream.
 
-use super::Launches;
+use super::{Launches, Origin};
 use serde::{Deserialize, Serialize};
 
 /// How the inferences of a run follow each other, and how the run belongs together with others.
@@ -25,6 +25,9 @@ pub struct Mode {
     pub outlier_limit: Option<OutlierLimit>,
     /// The processes that share its inferences.
     pub launches: Launches,
+    /// The file that it was read from, if another tool measured it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Box<Origin>>,
 }
 
 /// Latency beyond which an inference is an outlier.

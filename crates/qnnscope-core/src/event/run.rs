@@ -33,6 +33,8 @@ pub enum Driver {
     NetRun,
     /// qnnscope's runner on the device.
     DeviceRunner,
+    /// Another tool, whose file was read: see [`Mode::origin`].
+    Imported,
     /// A program of the user's, as the tap within it saw it.
     Tap,
 }
@@ -44,6 +46,7 @@ impl Driver {
             Self::Runner => "runner",
             Self::NetRun => "qnn-net-run",
             Self::DeviceRunner => "runner on the device",
+            Self::Imported => "another tool",
             Self::Tap => "tapped program",
         }
     }
@@ -85,6 +88,9 @@ pub struct RunPlan {
 impl RunPlan {
     /// Profiling level under which the latencies of the clean phase are taken.
     pub fn clean_profiling(&self) -> ProfilingLevel {
+        if let Some(origin) = &self.mode.origin {
+            return origin.clean_level;
+        }
         match (self.driver, self.profiling) {
             (Driver::NetRun, _) | (_, ProfilingLevel::Basic) => ProfilingLevel::Basic,
             _ => ProfilingLevel::Off,

@@ -1,0 +1,71 @@
+//! `qnnscope report`: sessions, and other tools' files, as a page, a comment, a table, a picture or a trace.
+
+use super::{CliError, OK, say};
+use crate::event::clean_text;
+use crate::files::{Guard, Kind, write_whole};
+use crate::report::export::{FORMATS, Format, by_ending, by_name};
+use crate::report::{Material, Recorded};
+use crate::text::bytes_text;
+use std::path::PathBuf;
+
+/// Arguments of `qnnscope report`.
+#[derive(Debug, clap::Args)]
+pub struct ReportArgs {
+    /// Sessions (`run --record`), and files of other tools (docs/imports.md)
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// File to write: .html, .md, .csv, .svg, .png, .trace.json (Perfetto), .hlog (HDR histograms)
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Format, where the name does not say it: html, md, csv, svg, png, trace or hdr
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    format: Option<&'static str>,
+    /// Take out paths, serials of devices, and names of models, layers and tensors; log lines are left out
+    #[arg(long)]
+    redact: bool,
+    /// Overwrite a file that qnnscope did not write
+    #[arg(long)]
+    force: bool,
+}
+
+fn format(text: &str) -> Result<&'static str, String> {
+    let known = || FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().join(", ");
+    by_name(text).map(|format| format.name).ok_or_else(|| format!("known formats are {}", known()))
+}
+
+/// Writes the report.
+pub fn report(args: &ReportArgs) -> Result<u8, CliError> {
+    let format = chosen(args)?;
+    let mut guard = Guard::new(args.force);
+    for file in &args.files {
+        guard.reads("the file", file);
+    }
+    guard.claim("--output", &args.output, Kind::Report)?;
+    let mut files = Vec::new();
+    for (number, path) in (1..).zip(&args.files) {
+        if args.files.len() > 1 {
+            say(&format!("reading {} ({number} of {})", clean_text(&path.to_string_lossy()), args.files.len()));
+        }
+        files.push(Recorded::open(path)?);
+    }
+    let material = Material::of_files(&files, args.redact);
+    let bytes = (format.make)(&material).map_err(|source| CliError::Export { source })?;
+    write_whole(&args.output, &bytes)
+        .map_err(|source| CliError::Io { action: format!("write {}", args.output.display()), source })?;
+    let shown = clean_text(&args.output.to_string_lossy());
+    #[expect(clippy::cast_precision_loss, reason = "a size for people")]
+    say(&format!("wrote {shown}: {}, {}", format.label, bytes_text(bytes.len() as f64)));
+    Ok(OK)
+}
+
+fn chosen(args: &ReportArgs) -> Result<&'static Format, CliError> {
+    let named = args.format.and_then(by_name);
+    named.or_else(|| by_ending(&args.output)).ok_or_else(|| {
+        let endings: Vec<&str> = FORMATS.iter().filter_map(|format| format.endings.first().copied()).collect();
+        let name = args.output.display();
+        CliError::Usage(format!(
+            "the name {name} does not say a format: let it end in one of {}, or name it with --format",
+            endings.join(", ")
+        ))
+    })
+}

@@ -1,0 +1,35 @@
+//! What can be wrong with a file of another tool.
+
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// A file that cannot be read in.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum ImportError {
+    #[error("cannot read {}: {source}", .path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+    #[error("{} looks like a file of the kind `{label}`, but {reason}", .path.display())]
+    Unreadable { path: PathBuf, label: &'static str, reason: String },
+}
+
+/// The same without the file's name, which only [`super::open`] knows.
+#[derive(Debug)]
+pub(super) enum Problem {
+    /// It cannot be read.
+    Io(std::io::Error),
+    /// It is not what it looked like: in words that follow "but".
+    Content(String),
+}
+
+impl From<std::io::Error> for Problem {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Problem {
+    pub fn content(reason: impl Into<String>) -> Self {
+        Self::Content(reason.into())
+    }
+}

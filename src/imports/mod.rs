@@ -1,0 +1,107 @@
+//! Other tools' files, read into the events that a session file gives: panes, analysis, comparison and reports need no case
+//! for them. What a file lacks stays absent.
+//!
+//! One file per kind: an [`Import`] that recognises its files by their content and puts what they hold into a [`Draft`]. The
+//! kinds are listed once, in [`KINDS`].
+
+mod ai_hub;
+mod benchmark_model;
+mod draft;
+mod error;
+mod etdump;
+mod flatbuffer;
+mod genie;
+mod inspector;
+mod json;
+mod op_trace;
+mod optrace;
+mod ort_profile;
+mod perf_yaml;
+mod profile_csv;
+mod profile_log;
+mod sample;
+#[cfg(test)]
+mod tests;
+
+pub use error::ImportError;
+
+use crate::event::Record;
+use draft::Draft;
+use error::Problem;
+use sample::Sample;
+use std::path::Path;
+
+/// A kind of file that another tool writes.
+trait Import: Sync {
+    /// Stable name, such as `qnn-profile-log`.
+    fn kind(&self) -> &'static str;
+
+    /// What it is, for people.
+    fn label(&self) -> &'static str;
+
+    /// True if the file is of this kind, by its content.
+    fn is_it(&self, sample: &Sample) -> bool;
+
+    /// Puts what the file holds into the draft.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what it looked like.
+    fn read(&self, sample: &Sample, draft: &mut Draft) -> Result<(), Problem>;
+}
+
+/// All kinds, those first whose files say most clearly what they are.
+static KINDS: [&dyn Import; 13] = [
+    &etdump::Etdump,
+    &profile_csv::ViewerCsv,
+    &profile_csv::OrtCsv,
+    &ai_hub::AiHub,
+    &op_trace::OpTrace,
+    &genie::Genie,
+    &optrace::Optrace,
+    &ort_profile::OrtProfile,
+    &inspector::InspectorTable,
+    &perf_yaml::PerfYaml,
+    &benchmark_model::BenchmarkModel,
+    &profile_log::ProfileLog,
+    &optrace::Qhas,
+];
+
+/// What came of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    /// Kind of the file, such as `qnn-profile-log`.
+    pub kind: &'static str,
+    /// What it is, for people.
+    pub label: &'static str,
+    /// What a session file would hold, in order.
+    pub records: Vec<Record>,
+    /// What is missing or was left out, and why.
+    pub notes: Vec<String>,
+}
+
+/// Names of the kinds with what they are, in the order in which a file is asked.
+pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KINDS.iter().map(|import| (import.kind(), import.label()))
+}
+
+/// Reads a file of another tool; `None` for one of no known kind, a pipe, or a device.
+///
+/// # Errors
+/// The file cannot be read, or looks like a known kind and is damaged.
+pub fn open(path: &Path) -> Result<Option<Imported>, ImportError> {
+    let io = |source| ImportError::Io { path: path.to_owned(), source };
+    // What can be read only once is not looked at.
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        return Ok(None);
+    }
+    let sample = Sample::read(path).map_err(io)?;
+    let Some(import) = KINDS.iter().find(|import| import.is_it(&sample)) else { return Ok(None) };
+    let mut draft = Draft::new(import.kind(), import.label(), &sample);
+    import.read(&sample, &mut draft).and_then(|()| draft.check()).map_err(|problem| match problem {
+        Problem::Io(source) => io(source),
+        Problem::Content(reason) => {
+            ImportError::Unreadable { path: path.to_owned(), label: import.label(), reason: reason.clone() }
+        }
+    })?;
+    Ok(Some(draft.finish()))
+}

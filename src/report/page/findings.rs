@@ -1,0 +1,56 @@
+//! Findings and failures in words.
+
+use super::{Block, Told};
+use crate::analysis::{Finding, findings};
+use crate::diagnosis::{Fault, causes_text, diagnose_run};
+use crate::report::mask::Mask;
+use crate::store::{Run, Store};
+
+/// Causes of a failure that are named; the first is the likeliest.
+const CAUSES: usize = 3;
+/// Columns of their text.
+const WIDTH: usize = 100;
+
+/// What the figures mean.
+pub fn told(store: &Store, run: &Run) -> Vec<Told> {
+    findings(store, run).into_iter().map(one).collect()
+}
+
+fn one(finding: Finding) -> Told {
+    let gain = finding.gain_text("µs");
+    let (advice, snippets) = match finding.suggestion {
+        Some(advice) => (Some((advice.action, advice.why)), advice.snippets),
+        None => (None, Vec::new()),
+    };
+    Told {
+        severity: finding.severity,
+        title: finding.title,
+        evidence: finding.evidence.into_iter().map(|evidence| evidence.text).collect(),
+        advice,
+        gain,
+        snippets,
+    }
+}
+
+/// Why it failed. Log lines may hold anything, so a report that is to be shown around has none.
+pub fn failure(store: &Store, run: &Run, mask: &Mask) -> Vec<Block> {
+    let Some(failure) = &run.failure else { return Vec::new() };
+    let fault = Fault::of(failure);
+    let place = fault.as_ref().map_or_else(String::new, |fault| format!(" at {}", fault.sentence()));
+    let mut blocks = vec![Block::Warning(format!("Failed in stage {}{place}: {}", failure.stage, failure.message))];
+    if let Some(hint) = &failure.hint {
+        blocks.push(Block::Text(format!("Next: {hint}")));
+    }
+    if mask.is_active() {
+        return blocks;
+    }
+    if let Some(diagnosis) = diagnose_run(store, run) {
+        let lines = causes_text(&diagnosis, CAUSES, 0, WIDTH);
+        blocks.push(Block::Lines(lines.lines().map(str::to_owned).collect()));
+    }
+    if !failure.log_tail.is_empty() {
+        blocks.push(Block::Text("Log lines that count:".to_owned()));
+        blocks.push(Block::Lines(failure.log_tail.clone()));
+    }
+    blocks
+}
