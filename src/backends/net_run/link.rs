@@ -75,10 +75,12 @@ impl Link<'_> {
     /// The failure, if it was none of the link, or if the device did not come back.
     pub async fn outlive(&self, error: NetRunError) -> Result<(), NetRunError> {
         match error {
-            NetRunError::Device(error) if error.is_link() => match self.wait_for_return(&error, None).await {
-                true => Ok(()),
-                false => Err(NetRunError::Gone { error, advice: gone_advice() }),
-            },
+            NetRunError::Device(error) if error.is_link() => {
+                if self.wait_for_return(&error, None).await {
+                    return Ok(());
+                }
+                Err(NetRunError::Gone { error, advice: gone_advice() })
+            }
             error => Err(error),
         }
     }
