@@ -50,6 +50,13 @@ for version in 2.3.0 2.7.0; do
     python3 -m pip install --quiet --target "$folder" --only-binary=:all: onnxruntime==1.24.4 "onnxruntime-qnn==$version" numpy==2.2.6
     touch "$folder/.complete"
 done
+# Reads the dataset as a lab would.
+[ -e "$QNNSCOPE_TEST_PYTHON/duckdb/.complete" ] || {
+    say "DuckDB"
+    rm -rf "$QNNSCOPE_TEST_PYTHON/duckdb"
+    python3 -m pip install --quiet --target "$QNNSCOPE_TEST_PYTHON/duckdb" --only-binary=:all: duckdb==2.0.0
+    touch "$QNNSCOPE_TEST_PYTHON/duckdb/.complete"
+}
 
 say "testing"
 # Tests write down which recorded screens they compared with.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs the same thing eight times with default settings and compares all 28 pairs: how many are called better or worse? Needs a release
-# build and a runtime. Arguments: MODEL BACKEND [FLAGS OF run...]; without any, the bundled float model on cpu, 400 inferences.
+# build (or QNNSCOPE_BIN) and a runtime. Arguments: MODEL BACKEND [FLAGS OF run...]; without any, the bundled float model on cpu, 400 inferences.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-bin="$PWD/target/release/qnnscope"
+bin="${QNNSCOPE_BIN:-$PWD/target/release/qnnscope}"
 [ "$#" -gt 0 ] || set -- "$PWD/demo/qnnscope-demo-float.dlc" cpu -n 400
 model=$1 backend=$2
 shift 2

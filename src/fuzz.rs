@@ -5,16 +5,18 @@ use crate::app::{ColorDepth, Keymap, Theme};
 use crate::backends::profile_log::{Decoder, write_csv, write_json, write_text};
 use crate::backends::runtime::{Wheel, WheelName};
 use crate::backends::settings;
+use crate::backends::{Backend, ProfilingLevel};
 use crate::devices::{parse_devices, read_answers};
 use crate::diagnosis::{Diagnoser, explain};
-use crate::event::clean_text;
+use crate::event::{Budget, Constraints, Driver, Event, Mode, Record, RunId, RunPlan, clean_text};
 use crate::facts::{build_id_in, context_text, parse_header, read_elf};
 use crate::imports;
 use crate::models::{DataType, Tensor, TensorKind, dlc_sdk_version, identify};
 use crate::probes::{Parser, load_custom, read_line, rows};
+use crate::report::ResultDocument;
 use crate::report::comparison::load;
 use crate::report::text_report;
-use crate::store::{Run, Store};
+use crate::store::{Run, Store, StoreDigest};
 use std::fs::File;
 use std::io::{Cursor, sink};
 use std::path::Path;
@@ -23,7 +25,7 @@ use std::path::Path;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     ("adb_answers", adb_answers),
     ("context_binary", context_binary),
     ("counter_file", counter_file),
@@ -38,6 +40,7 @@ pub const TARGETS: [Target; 16] = [
     ("run_file", run_file),
     ("sampler_line", sampler_line),
     ("tap_stream", tap_stream),
+    ("session_digest", session_digest),
     ("theme", theme),
     ("wheel", wheel),
 ];
@@ -207,6 +210,34 @@ pub fn tap_stream(bytes: &[u8]) {
     }
     #[cfg(not(unix))]
     let _ = bytes;
+}
+
+/// What a long session ends with, over the records that it belongs to.
+pub fn session_digest(bytes: &[u8]) {
+    let Ok(digest) = StoreDigest::from_bytes(bytes) else { return };
+    let mut store = Store::new();
+    let plan = RunPlan {
+        device: "local".to_owned(),
+        backend: Backend::Htp,
+        model: "m".to_owned(),
+        warmup: 0,
+        budget: Budget::Iterations(1),
+        profiling: ProfilingLevel::Detailed,
+        profiling_budget: None,
+        simulated: false,
+        driver: Driver::default(),
+        energy_while_charging: false,
+        mode: Mode::default(),
+        constraints: Constraints::default(),
+    };
+    let event = Event::RunStarted(Box::new(plan));
+    store.apply(&Record { seq: 0, t_us: 0, run: Some(RunId(0)), event });
+    if store.restore(digest) {
+        // What is sound can be shown, and goes on.
+        let _ = ResultDocument::new(&store);
+        let event = Event::LaunchStarted { index: 1, of: 2, reason: None };
+        store.apply(&Record { seq: 1, t_us: 1, run: Some(RunId(0)), event });
+    }
 }
 
 /// A user's theme.

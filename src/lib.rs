@@ -8,6 +8,7 @@ pub mod app;
 pub mod backends;
 pub mod checks;
 pub mod cli;
+pub mod dataset;
 pub mod devices;
 pub mod diagnosis;
 pub mod doctor;
@@ -16,6 +17,7 @@ mod files;
 #[doc(hidden)]
 pub mod fuzz;
 mod hints;
+pub mod history;
 pub mod imports;
 pub mod models;
 pub mod probes;

@@ -383,6 +383,30 @@ fn what_is_missing_for_a_device_run_is_named() {
 }
 
 #[test]
+fn files_of_an_sdk_that_only_a_variable_names_are_not_written_over_even_by_force() {
+    let bench = Bench::new(Snapshot::Sm8650User);
+    let address = format!("127.0.0.1:{}", bench.server.port());
+    for (option, file) in [
+        ("--record", "lib/hexagon-v75/unsigned/libQnnHtpV75Skel.so"),
+        ("--save-profile-log", "lib/aarch64-android/libQnnHtp.so"),
+        ("--record", "bin/aarch64-android/qnn-net-run"),
+    ] {
+        let path = bench.sdk.root().join(file);
+        let before = std::fs::read(&path).unwrap();
+        let done = Qnnscope::without_runtime()
+            .env("QNN_SDK_ROOT", bench.sdk.root())
+            .args(["--adb-server", &address, "--device", &bench.device.serial()])
+            .args(["run", "--json", "-n", "1", "-b", "htp", "--force", option])
+            .arg(&path)
+            .arg(demo_int8())
+            .finish()
+            .expect(2);
+        assert!(done.stderr.contains("would overwrite the SDK's file"), "{}", done.stderr);
+        assert!(std::fs::read(&path).unwrap() == before, "{file}");
+    }
+}
+
+#[test]
 fn rounds_grow_so_that_little_time_goes_to_loading() {
     let bench = Bench::new(Snapshot::Sm8650User);
     let run = bench.run(&demo_int8(), "-b htp --duration 12s --warmup 0 --profiling basic");

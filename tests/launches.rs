@@ -25,14 +25,48 @@ fn counted(before: &str) -> (Qnnscope, PathBuf) {
         pids = pids.display(),
         binary = env!("CARGO_BIN_EXE_qnnscope")
     );
-    // A child writes the file: one that this process has open for writing cannot be run while another test forks.
+    executable(&script, &text);
+    (call.env("QNNSCOPE_RUNNER", &script), pids)
+}
+
+/// A call whose runners are shell scripts that tell 20 inferences each, of `$us` microseconds, which `level` sets; `$n` is the
+/// number of the runner, from 1.
+fn pretended(level: &str) -> Qnnscope {
+    let call = Qnnscope::on(&runtime_247()).with_default_launches();
+    let (script, pids) = (call.home().join("runner"), call.home().join("runners"));
+    let text = format!(
+        r#"#!/bin/sh
+read -r task
+echo $$ >> {pids}
+n=$(wc -l < {pids})
+{level}
+awk -v us="$us" '{{ now = $1 * 1e6 }} END {{
+    printf "{{\"hello\":{{\"protocol\":3,\"version\":\"0\",\"pid\":1}}}}\n"
+    event("\"phase_started\":{{\"phase\":\"clean\",\"budget\":{{\"iterations\":20}}}}")
+    for (i = 0; i < 20; i++) {{
+        starts = starts (i ? "," : "") sprintf("%d", now + i * us)
+        takes = takes (i ? "," : "") sprintf("%d", us * (1000 + i % 5))
+    }}
+    event("\"inferences\":{{\"phase\":\"clean\",\"first_index\":0,\"start_us\":[" starts "],\"latency_ns\":[" takes "]}}")
+    event("\"run_finished\":{{\"status\":\"ok\"}}")
+    print "\"done\""
+}}
+function event(text) {{ printf "{{\"event\":{{\"t_us\":%d,\"event\":{{%s}}}}}}\n", now, text }}' /proc/uptime
+"#,
+        pids = pids.display(),
+    );
+    executable(&script, &text);
+    call.env("QNNSCOPE_RUNNER", &script)
+}
+
+/// A child writes the file: one that this process has open for writing cannot be run while another test forks.
+fn executable(path: &Path, text: &str) {
     let status = std::process::Command::new("sh")
-        .args(["-c", r#"printf '%s' "$1" > "$2" && chmod +x "$2""#, "sh", &text])
-        .arg(&script)
+        .args(["-c", r#"printf '%s' "$1" > "$2" && chmod +x "$2""#, "sh", text])
+        .arg(path)
         .status()
         .unwrap();
     assert!(status.success());
-    (call.env("QNNSCOPE_RUNNER", &script), pids)
 }
 
 /// A model with inferences of microseconds on one thread, which are soon done on a busy machine, too.
@@ -196,6 +230,80 @@ fn by_default_there_are_three_and_more_where_they_disagree() {
 }
 
 #[test]
+fn launches_that_agree_are_six_and_those_on_two_levels_go_on() {
+    let flags = "-b cpu -n 60 --profiling off";
+    let run = pretended("us=1000").run_json(&demo_float(), flags).expect(0).first_run();
+    assert_eq!(samples(&run), [20; 6], "quick ones are six");
+    let call = pretended("us=1000; [ $((n % 2)) = 0 ] && us=2000").within(Duration::from_secs(90));
+    let run = call.run_json(&demo_float(), flags).expect(0).first_run();
+    let made = run["latency_us"]["launches"].as_array().unwrap();
+    assert!((11..=40).contains(&made.len()), "as many as 25 s hold: {}", made.len());
+    for (index, row) in made.iter().enumerate() {
+        let reason = row["reason"].as_str();
+        match index {
+            0..3 => assert_eq!(reason, None),
+            _ => assert!(reason.unwrap().contains("lie apart by a factor of 2.0"), "{row}"),
+        }
+    }
+    let reasons = run["trust"].to_string();
+    assert!(reasons.contains("trust.launches-disagree"), "{reasons}");
+}
+
+/// The verdict on the medians of two runs by pretended runners, and the document.
+fn verdict(base: &str, other: &str) -> (String, Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [("base", base), ("other", other)].map(|(name, level)| {
+        let call = pretended(level).within(Duration::from_secs(90));
+        let done = call.run_json(&demo_float(), "-b cpu -n 60 --profiling off").expect(0);
+        let path = folder.path().join(name);
+        std::fs::write(&path, &done.stdout).unwrap();
+        path
+    });
+    let done = Qnnscope::without_runtime().args(["compare", "--json"]).args(&files).finish().expect(0);
+    let document = done.json();
+    let row = document["rows"].as_array().unwrap().iter().find(|row| row["id"] == "p50_us").unwrap();
+    let difference = row["cells"][1]["difference"].clone();
+    (difference["verdict"].as_str().unwrap().to_owned(), difference)
+}
+
+#[test]
+fn ten_percent_are_found_where_launches_fall_on_two_levels() {
+    let level = |us: u32, slow: u32| format!("us={us}; [ $((n % 2)) = {slow} ] && us=$((us * 2))");
+    let (verdict_10, difference) = verdict(&level(1000, 0), &level(1100, 1));
+    assert_eq!(verdict_10, "worse", "{difference}");
+    assert!((number(&difference["of_launches"]) - 0.1).abs() < 0.02, "{difference}");
+    let [low, high] = [0, 1].map(|at| number(&difference["ci95"][at]));
+    assert!(0.0 < low && low <= 0.1 && 0.1 <= high && high < 0.3, "{difference}");
+    let (equal, difference) = verdict(&level(1000, 0), &level(1000, 1));
+    assert_eq!(equal, "within_noise", "{difference}");
+}
+
+#[test]
+fn a_model_that_is_replaced_between_launches_ends_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("model.dlc");
+    std::fs::copy(demo_float(), &model).unwrap();
+    let swap = format!("[ $n = 3 ] && cp {} {}", demo_int8().display(), model.display());
+    let (call, pids) = counted(&swap);
+    let done = call.run_json(&model, "-b cpu --launches 4 -n 8 --profiling off --record session").expect(1);
+    let done = done.leaves_nothing_behind();
+    let run = done.first_run();
+    assert_eq!((&run["status"], &run["error"]["launch"]), (&json!("failed"), &json!(2)), "{}", run["error"]);
+    let message = run["error"]["message"].as_str().unwrap();
+    assert!(message.contains("was replaced between launches"), "{message}");
+    assert_eq!(samples(&run), [2, 2], "figures of the model that was asked for stand");
+    assert_eq!(runners(&pids).len(), 3);
+    let sums: Vec<String> = records(&done.home().join("session"))
+        .into_iter()
+        .filter_map(|record| match record.event {
+            Event::ModelIdentified(model) => Some(model.sha256),
+            _ => None,
+        })
+        .collect();
+    assert!(sums.windows(2).all(|pair| pair[0] == pair[1]), "{sums:?}");
+}
+
+#[test]
 fn few_inferences_are_one_launch() {
     let done = Qnnscope::on(&runtime_247()).with_default_launches();
     let run = done.run_json(&demo_float(), "-b cpu -n 29 --profiling off").expect(0).first_run();
@@ -346,6 +454,66 @@ fn a_pinned_runner_stays_on_its_cores() {
     let refused = settings.as_array().unwrap().iter().find(|setting| setting["key"] == "--pin").unwrap().clone();
     assert_eq!(refused["outcome"], "refused");
     assert!(done.stderr.contains("--pin 900"), "{}", done.stderr);
+}
+
+/// The cores that each thread of a process may use, by thread; the process's first one comes first.
+fn allowed(pid: u32) -> Vec<(String, String)> {
+    let mut tasks: Vec<u32> = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .unwrap()
+        .flatten()
+        .map(|task| task.file_name().to_str().unwrap().parse().unwrap())
+        .collect();
+    tasks.sort_unstable();
+    let cores = |task: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/task/{task}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+        (task.to_string(), line.trim().to_owned())
+    };
+    tasks.iter().map(cores).collect()
+}
+
+fn pins(run: &Value) -> Vec<(String, String)> {
+    let settings = run["settings"].as_array().unwrap().iter().filter(|setting| setting["key"] == "--pin");
+    settings
+        .map(|setting| (setting["value"].as_str().unwrap().into(), setting["outcome"].as_str().unwrap().into()))
+        .collect()
+}
+
+#[test]
+fn the_calling_thread_is_with_the_first_of_the_backends_unless_threads_are_left_free() {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let placed = |flags: &str| {
+        let (call, _) = counted("");
+        let mut running = in_the_second_launch(call, &format!("-b cpu --launches 2 --duration 6s {flags}"));
+        let pid = running.runner();
+        let seen = allowed(pid);
+        (seen, pins(&running.wait().expect(0).first_run()))
+    };
+    for flags in ["", "--pin spread"] {
+        let (seen, pins) = placed(flags);
+        assert_eq!(pins, [("spread".to_owned(), "applied".to_owned())], "told once");
+        let single: Vec<&str> = seen.iter().map(|(_, cores)| &**cores).filter(|c| c.parse::<u32>().is_ok()).collect();
+        // The caller is the first thread; the backend's follow in the order in which they were made.
+        assert!(seen[0].1.parse::<u32>().is_ok() && single.len() > 1, "{seen:?}");
+        assert_eq!(single[0], single[1], "{seen:?}");
+        let mut own: Vec<&str> = single[1..].to_vec();
+        own.sort_unstable();
+        own.dedup();
+        assert_eq!(own.len(), (single.len() - 1).min(cores), "a core each: {seen:?}");
+    }
+    let (seen, pins) = placed("--pin free");
+    assert_eq!(pins, [("free".to_owned(), "applied".to_owned())]);
+    assert!(cores == 1 || seen[0].1.parse::<u32>().is_err(), "{seen:?}");
+}
+
+#[test]
+fn spreading_says_where_it_cannot() {
+    let run = Qnnscope::on(&runtime_247()).run_json(&demo_int8(), "-b htp -n 2 --profiling off").expect(0).first_run();
+    assert!(pins(&run).is_empty(), "nobody asked: {}", run["settings"]);
+    let done = Qnnscope::on(&runtime_247()).run_json(&demo_float(), "-b cpu -n 2 --pin spread:900").expect(0);
+    assert_eq!(pins(&done.first_run()), [("spread:900".to_owned(), "refused".to_owned())]);
+    let done = Qnnscope::without_runtime().args(["run", "m.dlc", "--pin", "spread:"]).finish().expect(2);
+    assert!(done.stderr.contains("spread:0-3"), "{}", done.stderr);
 }
 
 #[test]

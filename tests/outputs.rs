@@ -317,3 +317,43 @@ fn a_session_that_was_cut_off_names_the_stage_that_went_on() {
         );
     }
 }
+
+#[test]
+fn temporary_folders_are_private_whatever_the_umask() {
+    let runtime = support::runtime_247();
+    let folder = tempfile::tempdir().unwrap();
+    let (script, scratch) = (folder.path().join("open"), folder.path().join("tmp"));
+    std::fs::create_dir(&scratch).unwrap();
+    let text = format!("#!/bin/sh\numask 000\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_qnnscope"));
+    // A child writes the file: one that this process has open for writing cannot be run while another test forks.
+    let written = std::process::Command::new("sh")
+        .args(["-c", r#"printf '%s' "$1" > "$2" && chmod +x "$2""#, "sh", &text])
+        .arg(&script)
+        .status()
+        .unwrap();
+    assert!(written.success());
+    let mut running = Qnnscope::program(&script)
+        .env("TMPDIR", &scratch)
+        .arg("--runtime")
+        .arg(&runtime)
+        .arg("run")
+        .arg(support::demo_float())
+        .flags("--json --launches 1 --profiling off --duration 4s --save-context context --save-profile-log log --record session")
+        .start();
+    let seen = running.until("a temporary folder of the runner", || {
+        let made: Vec<_> = std::fs::read_dir(&scratch).unwrap().flatten().collect();
+        let modes: Vec<(String, u32)> = made
+            .iter()
+            .filter_map(|entry| Some((entry.file_name().into_string().unwrap(), entry.metadata().ok()?.mode() & 0o777)))
+            .collect();
+        modes.iter().any(|(name, _)| name.starts_with("qnnscope-scratch-")).then_some(modes)
+    });
+    for (name, mode) in seen {
+        assert_eq!(mode & 0o077, 0, "{name} has {mode:o}");
+    }
+    let done = running.wait().expect(0);
+    assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0, "none is left");
+    // What the user asked for has the rights that the umask gives, which is the proof that it was in force.
+    let made = done.home().join("context").metadata().unwrap();
+    assert_eq!(made.mode() & 0o777, 0o666);
+}

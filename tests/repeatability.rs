@@ -7,6 +7,8 @@ mod launches;
 use launches::{Machine, Rates, eight_runs, rates};
 
 const PAIRS: u32 = 1000;
+/// Where runs have many launches.
+const FEW_PAIRS: u32 = 300;
 
 /// Intervals of one run and of differences hold the truth in 92 to 98 of 100 cases, and equal sides are called different
 /// in at most 5.
@@ -16,7 +18,7 @@ fn holds(machine: Machine, rates: &Rates) {
         assert!((92.0..=98.0).contains(&covered), "{machine:?}: {rates:?}");
     }
     assert!(rates.called_different <= 5.0, "{machine:?}: {rates:?}");
-    assert!((3.0..=10.0).contains(&rates.launches), "{machine:?}: {rates:?}");
+    assert!((3.0..=40.0).contains(&rates.launches), "{machine:?}: {rates:?}");
 }
 
 #[test]
@@ -47,15 +49,15 @@ fn intervals_hold_for_skewed_latencies_and_heavy_tails() {
 }
 
 #[test]
-fn launches_on_two_levels_are_hardly_ever_told_apart_by_chance() {
-    let machine = Machine::TwoLevels(0.5);
-    let seen = rates(machine, PAIRS, 4);
-    assert!(seen.called_different <= 5.0, "{seen:?}");
-    // Of the interval of one run: 91 to 93 %, since all of its first six launches may be on one level.
-    assert!(seen.covered.iter().all(|covered| *covered >= 90.0), "{seen:?}");
-    // The slow level met by one launch in four may be missed by all of a run's; sides are not called different for that.
-    let rare = rates(Machine::TwoLevels(0.25), PAIRS, 5);
-    assert!(rare.called_different <= 5.0, "{rare:?}");
+fn launches_on_two_levels_are_hardly_ever_told_apart_by_chance_and_show_ten_percent() {
+    for (machine, seed) in [(Machine::TwoLevels(0.5), 4), (Machine::TwoLevels(0.25), 5)] {
+        let seen = rates(machine, FEW_PAIRS, seed);
+        assert!(seen.called_different <= 5.0, "{machine:?}: {seen:?}");
+        assert!(seen.found_10 >= 80.0 && seen.found_30 >= 80.0, "{machine:?}: {seen:?}");
+        assert!(seen.difference_covered.iter().all(|covered| *covered >= 92.0), "{machine:?}: {seen:?}");
+    }
+    // The slow level met by one launch in four may be missed by all of a run's first; the interval of that run is too narrow then.
+    let rare = rates(Machine::TwoLevels(0.25), FEW_PAIRS, 5);
     assert!(rare.covered[0] < 92.0, "if this holds by now, docs/repeatability.md is too modest: {rare:?}");
 }
 
@@ -70,7 +72,7 @@ fn drift_that_sides_share_because_they_take_turns_is_no_difference() {
 #[test]
 fn of_the_28_pairs_of_eight_equal_runs_less_than_one_is_called_different() {
     for machine in [Machine::Normal(0.02), Machine::TwoLevels(0.5)] {
-        let (pairs, many) = eight_runs(machine, 100, 7);
+        let (pairs, many) = eight_runs(machine, 50, 7);
         assert!(pairs < 1.0 && many <= 12.0, "{machine:?}: {pairs} of 28 pairs; more than two in {many} %");
     }
 }

@@ -533,6 +533,34 @@ fn the_status_shows_the_launch_and_how_far_launches_lie_apart() {
 }
 
 #[test]
+fn the_view_follows_launches_that_take_turns() {
+    let mut session = Session::new();
+    let mut shared = [plan(Backend::Cpu), plan(Backend::Htp)];
+    for (run, plan) in (0u32..).zip(&mut shared) {
+        plan.mode.launches = Launches { planned: 3, limit: 3, seed: 1 };
+        session.emit(Some(run), Event::RunStarted(Box::new(plan.clone())));
+    }
+    let mut view = live_view();
+    let shown = |session: &Session, view: &mut View| {
+        press(session, view, &[KeyAction::Redraw]);
+        view.shown.run
+    };
+    for (index, run) in [(0, 0), (0, 1), (1, 1), (1, 0), (2, 0), (2, 1)] {
+        session.t_us += 1_000_000;
+        session.emit(Some(run), Event::LaunchStarted { index, of: 3, reason: None });
+        session.ready(run, shared[run as usize].backend, 60);
+        assert_eq!(shown(&session, &mut view), Some(RunId(run)), "launch {index} of run {run}");
+    }
+    // A run that was chosen stays, whosever turn it is.
+    press(&session, &mut view, &[KeyAction::PreviousRun]);
+    assert_eq!(view.shown.run, Some(RunId(0)));
+    for run in [1, 0] {
+        session.emit(Some(run), Event::RunFinished { status: RunStatus::Ok });
+    }
+    assert_eq!(shown(&session, &mut view), Some(RunId(0)));
+}
+
+#[test]
 fn the_status_tells_a_pace_and_a_cool_down() {
     let mut session = Session::new();
     let mut paced = plan(Backend::Cpu);

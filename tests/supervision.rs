@@ -193,7 +193,7 @@ fn fake_runner(script: &str) -> Done {
     call.env("QNNSCOPE_RUNNER", &path).run_json(&demo_int8(), "-n 5").expect(1).leaves_nothing_behind()
 }
 
-const HELLO: &str = r#"printf '{"hello":{"protocol":2,"version":"0","pid":1}}\n'"#;
+const HELLO: &str = r#"printf '{"hello":{"protocol":3,"version":"0","pid":1}}\n'"#;
 
 #[test]
 fn a_runner_that_speaks_another_language_is_ended() {
@@ -213,9 +213,9 @@ fn a_runner_whose_own_child_holds_the_pipes_cannot_hang_the_parent() {
 
 #[test]
 fn a_runner_of_another_version_is_ended() {
-    let script = format!("{}\nexec cat", HELLO.replace(":2,", ":99,"));
+    let script = format!("{}\nexec cat", HELLO.replace(":3,", ":99,"));
     let error = fake_runner(&script).first_run()["error"].clone();
-    assert_says(&error, &["protocol 99", "not 2"]);
+    assert_says(&error, &["protocol 99", "not 3", "version 0", "anew"]);
 }
 
 #[test]

@@ -412,6 +412,68 @@ fn leaving_the_view_stops_the_run_in_order() {
     assert!(text.contains(r#"{"run_finished":{"status":"stopped"}}"#), "{}", text.lines().last().unwrap());
 }
 
+/// A recorded session in the live view: all at once, from its start, forward and back, with every pane and no run to stop.
+#[test]
+fn a_recorded_session_opens_plays_and_seeks() {
+    let done = support::Qnnscope::on(&support::runtime_247())
+        .run_json(&support::demo_int8(), "-b cpu,htp -n 20 --profiling-iterations 10 --record s.jsonl.zst")
+        .expect(0);
+    let file = done.home().join("s.jsonl.zst").display().to_string();
+    let mut terminal = Terminal::start(&["open", &file], 40, 120, &[]);
+    terminal.wait_for_text(A_LAYER);
+    let whole = terminal.text();
+    assert!(whole.contains("1 cpu") && whole.contains("2 htp") && whole.contains("stopped"), "{whole}");
+    // Nothing can be run in a recording; its keys are those of a player.
+    terminal.keys("r");
+    terminal.keys("(");
+    terminal.wait_for("the start", |screen| screen.contents().contains("stopped 0.00 µs of"));
+    assert!(!terminal.text().contains(A_LAYER), "nothing had happened by then:\n{}", terminal.text());
+    terminal.keys(">>>>> ");
+    terminal.wait_for_text("playing");
+    terminal.wait_for_text(A_LAYER);
+    terminal
+        .wait_for("its end", |screen| screen.contents().contains("stopped") && screen.contents().contains("at 100x"));
+    terminal.keys("()");
+    terminal.wait_for_text(A_LAYER);
+    terminal.wait_for("all of it", |screen| screen.contents().contains("stopped"));
+    terminal.keys("[");
+    terminal.wait_for_text("cpu");
+    terminal.keys("c");
+    terminal.wait_for_text("baseline");
+    terminal.keys("qq");
+    assert_eq!(terminal.end(), 0);
+
+    let terminal = Terminal::start(&["open", "--play", "--speed", "100", &file, &file], 40, 120, &[]);
+    terminal.wait_for_text("4 htp");
+    terminal.wait_for_text(A_LAYER);
+    let mut terminal = terminal;
+    terminal.keys("q");
+    assert_eq!(terminal.end(), 0);
+
+    // Without a file one of the history is chosen; another one from there.
+    let data = tempfile::tempdir().unwrap();
+    for backend in ["cpu", "htp"] {
+        let kept = support::Qnnscope::on(&support::runtime_247()).env("QNNSCOPE_DATA_DIR", data.path());
+        kept.run_json(&support::demo_int8(), &format!("-b {backend} -n 5 --profiling-iterations 5")).expect(0);
+    }
+    let environment = [("QNNSCOPE_DATA_DIR", data.path().to_str().unwrap())];
+    let mut terminal = Terminal::start(&["open"], 40, 120, &environment);
+    terminal.wait_for_text("kept sessions, newest first");
+    terminal.keys("\r");
+    terminal.wait_for_text("1 htp");
+    terminal.wait_for_text(A_LAYER);
+    terminal.keys("H");
+    terminal.wait_for_text("kept sessions, newest first");
+    terminal.keys("j\r");
+    terminal.wait_for_text("1 cpu");
+    terminal.keys("q");
+    assert_eq!(terminal.end(), 0);
+    let mut terminal = Terminal::start(&["open"], 24, 80, &[]);
+    terminal.wait_for_text("no session was kept yet");
+    terminal.keys("q");
+    assert_eq!(terminal.end(), 0);
+}
+
 #[test]
 fn a_key_writes_a_page_of_the_session_while_it_runs() {
     let mut terminal = Terminal::start(&long_run(), 40, 120, &[]);

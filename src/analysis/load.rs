@@ -1,6 +1,7 @@
 //! What other processes took from the processor while a run was measured.
 
 use super::window::{Watched, counter};
+use crate::backends::Backend;
 use crate::store::{Run, Store};
 
 /// A reading of processor use tells about the time since the one before, at most this long, microseconds.
@@ -28,10 +29,25 @@ impl Load<'_> {
         (self.busy_cores - self.own_cores).max(0.0)
     }
 
+    /// What others took, in a sentence.
+    pub fn text(&self) -> String {
+        let (others, cores, percent) = (self.others(), self.cores, self.share() * 100.0);
+        format!("other processes kept {others:.1} of {cores:.0} cores busy meanwhile ({percent:.0} %)")
+    }
+
     /// Part of the machine that others took, 0 to 1.
     pub fn share(&self) -> f64 {
         self.others() / self.cores.max(1.0)
     }
+}
+
+/// Part of the machine that others take, from which a run on the processor is not that of an idle machine.
+pub(super) const TOO_MUCH: f64 = 0.3;
+
+/// Says that other processes kept the processor busy that the run needed, if they did.
+pub fn crowded(store: &Store, run: &Run) -> Option<String> {
+    let load = load(store, run).ok().filter(|load| load.share() >= TOO_MUCH)?;
+    (run.plan.backend == Backend::Cpu).then(|| load.text())
 }
 
 /// The load during the clean phase, or why it cannot be told.

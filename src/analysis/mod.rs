@@ -35,6 +35,7 @@ pub use figures::Figures;
 pub use finding::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};
 pub use heat::{ThrottlingMark, throttling_marks};
 pub use like::{Condition, Gap, LikeReport, State as ConditionState, like};
+pub use load::crowded;
 pub use outliers::{Around, LineAround, Outlier, Outliers, limit_not_supported, outliers};
 pub use roofline::{Achieved, Roofline, roofline};
 pub use rounds::{Round, Rounds, clean_of_all_rounds, interleaved};

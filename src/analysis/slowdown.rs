@@ -280,6 +280,56 @@ mod tests {
     }
 
     #[test]
+    fn a_device_begins_to_throttle_once_whatever_else_follows() {
+        // One part is held back at 4.5 s and another at 15 s; the clocks fall, and inferences get slower, at 6 s.
+        let made = |early: &'static str, late: &'static str| {
+            let mut now_s = 0.0;
+            let latencies: Vec<f64> = steady(10_000.0, 2.0, 1600)
+                .into_iter()
+                .map(|us| {
+                    let us = us * if now_s < 6.0 { 1.0 } else { 1.4 };
+                    now_s += us / 1e6;
+                    us
+                })
+                .collect();
+            Made::on_phone(Backend::Htp)
+                .plan(|plan| (plan.mode.sustained, plan.budget) = (true, Budget::Seconds(20.0)))
+                .clean(latencies)
+                .phone_counter(early, Some(7.0), |t_s| if t_s < 4.5 { 0.0 } else { 1.0 })
+                .phone_counter(late, Some(7.0), |t_s| if t_s < 15.0 { 0.0 } else { 3.0 })
+                .phone_counter("cpu.freq.policy7", Some(2500.0), |t_s| if t_s < 6.0 { 2500.0 } else { 1500.0 })
+                .phone_counter("thermal.npu.nsp0", None, |t_s| if t_s < 6.0 { 45.0 } else { 80.0 })
+                .store()
+        };
+        for (early, late) in
+            [("cooling.cdsp", "cooling.npu"), ("cooling.npu", "cooling.cdsp"), ("cooling.gpu", "cooling.cdsp")]
+        {
+            let store = made(early, late);
+            let run = only(&store);
+            let found = findings(&store, run);
+            let texts = found.iter().flat_map(|finding| {
+                let evidence = finding.evidence.iter().map(|evidence| evidence.text.clone());
+                evidence.chain([finding.title.clone()])
+            });
+            let reasons = crate::analysis::trust(&store, run).map(|trust| trust.reasons).unwrap_or_default();
+            let all: Vec<String> = texts
+                .chain(reasons.into_iter().map(|reason| reason.finding.title))
+                .chain([told(&store).text()])
+                .collect();
+            let after = |text: &str, words: &str| {
+                let (_, rest) = text.split_once(words)?;
+                rest.split(' ').next()?.parse::<f64>().ok()
+            };
+            let onsets: Vec<f64> = all
+                .iter()
+                .filter_map(|text| after(text, "throttled from ").or_else(|| after(text, "which set in at ")))
+                .collect();
+            assert!(onsets.len() >= 2, "{early}: the finding and the slowdown: {all:#?}");
+            assert!(onsets.iter().all(|onset| (4.4..4.7).contains(onset)), "{early}: {onsets:?} in {all:#?}");
+        }
+    }
+
+    #[test]
     fn a_slowdown_is_told_once() {
         for by in [1.3, 1.07] {
             let store = slower(by, |_| 51.0).store();

@@ -15,15 +15,18 @@ pub(super) fn say(run: &Run, findings: &mut [Finding]) {
             && finding.expected_gain_share.is_some_and(|[_, most]| 0.0 < most && most < LARGE)
     };
     let between = between_launches(run.service());
-    let tells = between.as_ref().and_then(|between| Some((between.launches, between.tells_percent?)));
+    let tells = between.as_ref().map(|between| (between.launches, between.tells_percent));
     for finding in findings.iter_mut().filter(small) {
         let most = 100.0 * finding.expected_gain_share.map_or(0.0, |[_, most]| most);
         let text = match tells {
-            Some((launches, percent)) if most < percent => format!(
+            Some((launches, None)) => format!(
+                "could not be seen here: {launches} launches like these differ too much from each other to tell two runs apart"
+            ),
+            Some((launches, Some(percent))) if most < percent => format!(
                 "could not be seen here: it saves at most {most:.1} %, and two runs of {launches} launches like these tell \
                  differences from {percent:.1} %"
             ),
-            Some((launches, percent)) => format!(
+            Some((launches, Some(percent))) => format!(
                 "could be seen here: two runs of {launches} launches like these tell differences from {percent:.1} %"
             ),
             None => format!(
@@ -60,6 +63,8 @@ mod tests {
         assert!(loud.starts_with("could not be seen here: it saves at most 2.0 %"), "{loud}");
         let calm = said(launches([1000.0, 1001.0, 999.0]), 0.02).unwrap();
         assert!(calm.starts_with("could be seen here"), "{calm}");
+        let wild = said(launches([1000.0, 9000.0, 2000.0]), 0.02).unwrap();
+        assert!(wild.contains("3 launches like these differ too much"), "{wild}");
         let one = said(Made::local(Backend::Cpu).clean(steady(1000.0, 5.0, 300)), 0.02).unwrap();
         assert!(one.contains("not known from one launch"), "{one}");
         assert_eq!(said(launches([1000.0, 1030.0, 980.0]), 0.3), None);

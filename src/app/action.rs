@@ -53,6 +53,14 @@ key_actions! {
     Help "help" "help" "Show or hide all keys";
     Back "back" "back" "Close what is open, or clear the filter";
     Pause "pause" "pause" "Freeze or release the view; the run goes on";
+    Sessions "sessions" "sessions" "Kept sessions, to open another one; press again to return";
+    Play "play" "play" "Play or stop the recording";
+    SeekBack "seek-back" "back" "Go back in the recording";
+    SeekForward "seek-forward" "forward" "Go forward in the recording";
+    SeekStart "seek-start" "start" "Go to the start of the recording";
+    SeekEnd "seek-end" "end" "Show all of the recording";
+    Slower "slower" "slower" "Play the recording slower";
+    Faster "faster" "faster" "Play the recording faster";
     StopRun "stop-run" "stop" "Stop the run; its figures stay";
     RestartRun "restart-run" "restart" "Run the same model on the same backend again";
     SwitchBackend "switch-backend" "backend" "Run the same model on another backend";

@@ -12,7 +12,7 @@ use toml::Spanned;
 const DEFAULT: &str = include_str!("keymap-default.toml");
 
 /// Where keys are read: the screen that has the focus.
-pub const SCREENS: [&str; 13] = [
+pub const SCREENS: [&str; 14] = [
     "start",
     "picker",
     "live",
@@ -26,12 +26,14 @@ pub const SCREENS: [&str; 13] = [
     "modes",
     "program",
     "compare",
+    "sessions",
 ];
 /// The panes a rule can name.
 pub const PANES: [&str; 6] = ["status", "latency", "layers", "memory", "host", "log"];
 
 /// What rules are tested against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own, as rules name them")]
 pub struct KeyContext {
     /// One of `SCREENS`.
     pub screen: &'static str,
@@ -41,6 +43,8 @@ pub struct KeyContext {
     pub running: bool,
     /// The view is frozen.
     pub paused: bool,
+    /// A recording is shown.
+    pub replay: bool,
     /// A text field has the focus: plain characters are text.
     pub text_input: bool,
 }
@@ -74,6 +78,7 @@ struct When {
     panes: Vec<&'static str>,
     running: Option<bool>,
     paused: Option<bool>,
+    replay: Option<bool>,
 }
 
 impl When {
@@ -82,6 +87,7 @@ impl When {
             && (self.panes.is_empty() || self.panes.contains(&context.pane))
             && self.running.is_none_or(|running| running == context.running)
             && self.paused.is_none_or(|paused| paused == context.paused)
+            && self.replay.is_none_or(|replay| replay == context.replay)
     }
 
     /// True if some context fits both.
@@ -92,6 +98,7 @@ impl When {
             && lists(&self.panes, &other.panes)
             && flags(self.running, other.running)
             && flags(self.paused, other.paused)
+            && flags(self.replay, other.replay)
     }
 }
 
@@ -124,6 +131,7 @@ struct RawWhen {
     pane: Option<Spanned<Names>>,
     running: Option<bool>,
     paused: Option<bool>,
+    replay: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -220,6 +228,7 @@ fn parse(text: &str, file: &str) -> Result<Vec<Rule>, KeymapError> {
             panes: names(raw_rule.when.pane, &PANES, "pane", &fault)?,
             running: raw_rule.when.running,
             paused: raw_rule.when.paused,
+            replay: raw_rule.when.replay,
         };
         let rule = Rule { keys, action, when, line: line_of(at) };
         if let Some((earlier, key)) = conflict(&rules, &rule) {
@@ -287,7 +296,7 @@ mod tests {
     use super::*;
 
     fn live() -> KeyContext {
-        KeyContext { screen: "live", pane: "layers", running: true, paused: false, text_input: false }
+        KeyContext { screen: "live", pane: "layers", running: true, paused: false, replay: false, text_input: false }
     }
 
     fn chord(text: &str) -> Chord {

@@ -111,7 +111,7 @@ pub(super) fn look_at_layer(view: &mut View, store: &Store) {
         view.notice = Some("the selected run has no time of this layer".to_owned());
         return;
     };
-    view.run = (store.runs().last().map(|last| last.id) != Some(run)).then_some(run);
+    view.run = store.followed_run().is_none_or(|followed| followed.id != run || !followed.is_ended()).then_some(run);
     go(view, store, &Place::Op(row));
     // The table of that run is shown from the next frame on; until then nothing may take the selection away.
     view.keep_selection = view.shown.run != Some(run);

@@ -12,6 +12,7 @@ mod pages;
 mod panes;
 mod parts;
 mod picker;
+mod replay;
 mod reporting;
 mod rows;
 mod shown;
@@ -30,6 +31,7 @@ pub use keys::Chord;
 pub use pages::{Browser, Comparing, Known, Part, Section};
 pub use parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
 pub use picker::{Entry, EntryKind, Listing, Picker};
+pub use replay::{Library, Loaded, Recording, Replay};
 pub use rows::{Column, Sort};
 pub use terminal::{ColorChoice, ColorDepth};
 pub use theme::{Meaning, SHIPPED as SHIPPED_THEMES, Theme, ThemeError};
@@ -41,6 +43,7 @@ use crate::event::{Record, now_us};
 use crate::store::Store;
 use crossterm::event::{Event as TerminalEvent, EventStream, KeyEventKind};
 use futures_core::Stream;
+use replay::{Played, Player};
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -72,6 +75,8 @@ pub struct AppOptions {
     pub keymap_file: Option<PathBuf>,
     /// The user's themes.
     pub themes_dir: Option<PathBuf>,
+    /// The kept sessions, where another one can be opened.
+    pub library: Option<Library>,
 }
 
 /// What runs were asked for.
@@ -159,6 +164,38 @@ pub async fn run(
     events: &mut Receiver<Record>,
     requests: Sender<Request>,
 ) -> Result<Store, AppError> {
+    let mut app = App::open(&options, store, requests.clone(), None)?;
+    let result = app.run(events, options.exit_when_done).await;
+    let App { screen, store, .. } = app;
+    drop(screen);
+    // The other side may be gone already, then there is nobody left to tell.
+    let _ = requests.send_timeout(Request::Quit, LAST_REQUEST).await;
+    result.map(|()| store)
+}
+
+/// Runs the UI on a recording until the user leaves or a signal ends it; without one the user chooses among the kept sessions.
+/// Shown first is everything in the store of the recording, or nothing yet.
+///
+/// # Errors
+/// As [`run`].
+pub async fn replay(options: AppOptions, first: Option<(Store, Recording)>) -> Result<(), AppError> {
+    // Nothing comes but from the player, and nobody takes requests.
+    let (_, mut events) = channel(1);
+    let (requests, _) = channel(1);
+    let (store, recording) = first.map_or_else(Default::default, |(store, recording)| (store, Some(recording)));
+    let mut app = App::open(&options, store, requests, recording)?;
+    app.view.library = options.library.as_ref().map(|library| library.sessions.clone());
+    if app.player.is_none() {
+        app.view.page = Page::Sessions;
+        app.view.over = true;
+        app.draw().map_err(AppError::Terminal)?;
+    }
+    app.library = options.library;
+    app.run(&mut events, false).await
+}
+
+/// The view of these options with its theme; without what is asked of a terminal.
+fn open_view(options: &AppOptions) -> Result<(View, Theme), AppError> {
     let variable = |name: &str| std::env::var(name).ok();
     let depth = ColorDepth::detect(options.color, variable);
     let light = terminal::light_background(variable);
@@ -171,17 +208,7 @@ pub async fn run(
     };
     view.keymap = Keymap::load(options.keymap_file.as_deref())?;
     view.notice = warnings.into_iter().next();
-
-    let screen = Screen::take().map_err(AppError::Terminal)?;
-    let (told, notices) = channel::<String>(4);
-    let mut app = App { screen, view, store, theme, requests: requests.clone(), more: false, told };
-    app.draw().map_err(AppError::Terminal)?;
-    let result = app.run(events, notices, options.exit_when_done).await;
-    let App { screen, store, .. } = app;
-    drop(screen);
-    // The other side may be gone already, then there is nobody left to tell.
-    let _ = requests.send_timeout(Request::Quit, LAST_REQUEST).await;
-    result.map(|()| store)
+    Ok((view, theme))
 }
 
 struct App {
@@ -192,6 +219,10 @@ struct App {
     requests: Sender<Request>,
     /// A part of the figures is still to be brought up to date.
     more: bool,
+    /// Plays the recording, where there is one.
+    player: Option<Player>,
+    /// Opens another one.
+    library: Option<Library>,
     /// What came of files that are written beside the loop.
     told: Sender<String>,
 }
@@ -209,24 +240,43 @@ enum Turn {
 }
 
 impl App {
+    /// Takes the terminal and draws for the first time.
+    fn open(
+        options: &AppOptions,
+        store: Store,
+        requests: Sender<Request>,
+        recording: Option<Recording>,
+    ) -> Result<Self, AppError> {
+        let (mut view, theme) = open_view(options)?;
+        if let Some(recording) = &recording {
+            view.play(recording);
+        }
+        let screen = Screen::take().map_err(AppError::Terminal)?;
+        let player = recording.map(Player::new);
+        // Replaced when the loop begins.
+        let (told, _) = channel(1);
+        let mut app = Self { screen, view, store, theme, requests, more: false, player, library: None, told };
+        app.draw().map_err(AppError::Terminal)?;
+        Ok(app)
+    }
+
     fn draw(&mut self) -> io::Result<()> {
         let Self { screen, view, store, theme, more, .. } = self;
         screen.draw(|frame| {
-            let now = now_us();
+            // A recording has a clock of its own.
+            let now = view.replay.as_ref().map_or_else(now_us, |replay| replay.at_us);
             *more = view.prepare(store, frame.area(), now);
             draw(frame, store, view, theme, now);
         })
     }
 
-    async fn run(
-        &mut self,
-        events: &mut Receiver<Record>,
-        mut notices: Receiver<String>,
-        exit_when_done: bool,
-    ) -> Result<(), AppError> {
+    async fn run(&mut self, events: &mut Receiver<Record>, exit_when_done: bool) -> Result<(), AppError> {
         let mut keys = EventStream::new();
         let mut signals = Signals::new().map_err(AppError::Signals)?;
         let (listed, mut listings) = channel::<Listing>(4);
+        let (opened, mut loads) = channel::<Loaded>(1);
+        let (told, mut notices) = channel::<String>(4);
+        self.told = told;
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut drawn = Instant::now();
@@ -241,15 +291,18 @@ impl App {
                     update(&mut self.view, &self.store, Action::Listed(listing));
                     Turn::Urgent
                 }
+                Some(loaded) = loads.recv() => self.show_loaded(loaded),
                 Some(notice) = notices.recv() => {
                     update(&mut self.view, &self.store, Action::Notice(notice));
                     Turn::Urgent
                 }
                 () = tokio::time::sleep_until(drawn + FRAME), if dirty => Turn::Changed,
                 record = events.recv(), if !self.view.over => self.fold(record, events, exit_when_done),
+                () = pulse(&self.view), if self.player.is_some() => self.play(),
                 _ = tick.tick(), if running => Turn::Changed,
             };
             self.read_wanted(&listed);
+            self.load_wanted(&opened);
             match turn {
                 Turn::Idle => {}
                 Turn::Changed => dirty = true,
@@ -286,6 +339,15 @@ impl App {
         }
         self.view.over = true;
         if exit_when_done { Turn::Quit } else { Turn::Changed }
+    }
+
+    /// Brings the recording to the moment that is to be shown.
+    fn play(&mut self) -> Turn {
+        let (Some(player), Some(replay)) = (&mut self.player, &mut self.view.replay) else { return Turn::Idle };
+        match player.advance(replay, &mut self.store, std::time::Instant::now()) {
+            Played::Nothing => Turn::Idle,
+            Played::Moved | Played::Seeking => Turn::Changed,
+        }
     }
 
     fn key(&mut self, event: Option<io::Result<TerminalEvent>>) -> io::Result<Turn> {
@@ -351,6 +413,32 @@ impl App {
         Turn::Urgent
     }
 
+    /// Has the session read that was chosen, on another thread.
+    fn load_wanted(&mut self, opened: &Sender<Loaded>) {
+        let Some((id, library)) = self.view.chosen.take().zip(self.library.as_ref()) else { return };
+        let (load, opened) = (library.load.clone(), opened.clone());
+        tokio::task::spawn_blocking(move || {
+            // The UI may have ended meanwhile.
+            let _ = opened.blocking_send(load(&id));
+        });
+    }
+
+    /// Shows a session that was read, in the place of the one before.
+    fn show_loaded(&mut self, loaded: Loaded) -> Turn {
+        match loaded {
+            Ok((store, recording)) => {
+                // What was selected and found out is of the session before.
+                let fresh = View::start(Vec::new(), Vec::new());
+                let old = std::mem::replace(&mut self.view, fresh);
+                (self.view.keymap, self.view.library) = (old.keymap, old.library);
+                self.view.play(&recording);
+                (self.store, self.player) = (store, Some(Player::new(recording)));
+            }
+            Err(reason) => self.view.notice = Some(reason),
+        }
+        Turn::Urgent
+    }
+
     /// Has the folder read that the file picker wants to see, on another thread: it may block.
     fn read_wanted(&mut self, listed: &Sender<Listing>) {
         let wanted = self.view.overlays.iter_mut().find_map(|overlay| match overlay {
@@ -364,6 +452,16 @@ impl App {
                 let _ = listed.blocking_send(Listing::read(&dir));
             });
         }
+    }
+}
+
+/// Waits until the recording is to go on.
+async fn pulse(view: &View) {
+    match &view.replay {
+        // Other tasks, signals and keys get their turn.
+        Some(replay) if replay.wanted_us.is_some() => tokio::time::sleep(Duration::from_millis(1)).await,
+        Some(replay) if replay.playing => tokio::time::sleep(FRAME).await,
+        _ => std::future::pending().await,
     }
 }
 

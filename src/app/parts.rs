@@ -66,6 +66,8 @@ pub enum Page {
     Program,
     /// Runs side by side.
     Compare,
+    /// The sessions of the history.
+    Sessions,
 }
 
 impl Page {
@@ -80,6 +82,7 @@ impl Page {
             Self::Modes => "modes",
             Self::Program => "program",
             Self::Compare => "compare",
+            Self::Sessions => "sessions",
         }
     }
 
@@ -92,6 +95,7 @@ impl Page {
             Self::Outliers => Some(2),
             Self::Modes => Some(3),
             Self::Program => Some(4),
+            Self::Sessions => Some(5),
         }
     }
 }

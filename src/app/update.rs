@@ -3,10 +3,12 @@
 use super::action::{Action, KeyAction};
 use super::looking::{copy, diagnosis, leave_page, look, look_at_layer, step_entry, toggle_page};
 use super::movement::{focus, page, show, step, step_run};
+use super::pages;
 use super::parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
 use super::picker::{Choice, Picker};
 use super::rows::{Column, Sort};
 use super::start::Item;
+use super::symbols::UNICODE;
 use super::view::{View, starting};
 use super::{BackendAvailability, Request};
 use crate::store::{Run, Store};
@@ -60,8 +62,20 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
             }
             _ => view.overlays.push(Overlay::Help { scroll: 0 }),
         },
+        // Without a session there is nothing to go back to.
+        KeyAction::Back if view.page == Page::Sessions && view.replay.is_none() && view.overlays.is_empty() => {
+            return Some(Request::Quit);
+        }
         KeyAction::Back => back(view, store),
+        KeyAction::Sessions => toggle_page(view, Page::Sessions),
         KeyAction::Pause => pause(view, store),
+        KeyAction::Play
+        | KeyAction::SeekBack
+        | KeyAction::SeekForward
+        | KeyAction::SeekStart
+        | KeyAction::SeekEnd
+        | KeyAction::Slower
+        | KeyAction::Faster => replay(view, key),
         KeyAction::StopRun => return stop(view, store),
         KeyAction::RestartRun => return restart(view, store),
         KeyAction::SwitchBackend => open_backends(view, store),
@@ -183,8 +197,34 @@ fn pause(view: &mut View, store: &Store) {
     };
 }
 
+/// Asks for the selected session; the loop reads it.
+fn choose_session(view: &mut View) {
+    let Some(index) = Page::Sessions.browser() else { return };
+    let Some(content) = pages::content(view, &Store::new(), &UNICODE) else { return };
+    let Some(entry) = content.entries.get(view.browsers[index].position(&content.entries)) else { return };
+    view.notice = Some(format!("opening {}", entry.key));
+    view.chosen = Some(entry.key.clone());
+}
+
+fn replay(view: &mut View, key: KeyAction) {
+    let Some(replay) = &mut view.replay else {
+        view.notice = Some("only a recording can be played".to_owned());
+        return;
+    };
+    match key {
+        KeyAction::Play => replay.toggle(),
+        KeyAction::SeekBack => replay.step(false),
+        KeyAction::SeekForward => replay.step(true),
+        KeyAction::SeekStart => replay.seek(replay.start_us),
+        KeyAction::SeekEnd => replay.seek(replay.end_us),
+        KeyAction::Slower => replay.step_speed(false),
+        _ => replay.step_speed(true),
+    }
+}
+
 fn interrupt(view: &mut View, store: &Store) -> Request {
-    match active(store) {
+    // Nothing goes on in a recording.
+    match active(store).filter(|_| view.replay.is_none()) {
         Some(run) if !matches!(view.asked, Some(Asked::Stop(_))) => {
             view.asked = Some(Asked::Stop(run.id));
             Request::Stop
@@ -263,6 +303,7 @@ fn open(view: &mut View, store: &Store) -> Option<Request> {
         }
         (None, Page::Start) => return toggle(view, store),
         (None, Page::Diagnosis | Page::Findings | Page::Outliers | Page::Modes | Page::Program) => look(view, store),
+        (None, Page::Sessions) => choose_session(view),
         (None, Page::Compare) => look_at_layer(view, store),
         (None, Page::Live) if view.focus == Pane::Layers && !view.shown.layers.order.is_empty() => {
             // From now on the details stay with this op, however the order changes.

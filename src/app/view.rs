@@ -5,6 +5,7 @@ use super::layout::{self, Layout, LayoutWishes};
 use super::pages::{self, Browser, Comparing, Known, PageLayout, PageWishes};
 use super::panes;
 use super::parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
+use super::replay::{Recording, Replay};
 use super::rows::Sort;
 use super::shown::{Shown, Wishes};
 use super::start::StartForm;
@@ -12,8 +13,10 @@ use super::symbols::{Symbols, UNICODE};
 use super::{BackendAvailability, KeyAction, StartChoice};
 use crate::backends::Backend;
 use crate::event::{RunId, Stage};
+use crate::history;
 use crate::store::{Run, Store};
 use ratatui::layout::Rect;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The view.
@@ -45,14 +48,16 @@ pub struct View {
     pub log_back: usize,
     /// First line shown in the status, memory and host panes.
     pub scroll: [usize; 3],
-    /// Run to show; `None` follows the newest.
+    /// Run to show; `None` follows what goes on, and then the newest.
     pub run: Option<RunId>,
+    /// Rows that were selected in the op tables of other runs: launches take turns, and so do their tables.
+    selected_before: BTreeMap<RunId, u32>,
     /// The counter that is selected: device and id.
     pub counter: Option<(Option<String>, String)>,
     /// The moment that the user was sent to, host monotonic microseconds.
     pub moment: Option<u64>,
     /// What is selected on the pages with a list.
-    pub browsers: [Browser; 5],
+    pub browsers: [Browser; 6],
     /// What was found out about the shown run.
     pub known: Known,
     /// Runs side by side.
@@ -71,6 +76,12 @@ pub struct View {
     pub asked: Option<Asked>,
     /// Something to tell, until the next key.
     pub notice: Option<String>,
+    /// The kept sessions, where one of them can be opened.
+    pub library: Option<Vec<history::Entry>>,
+    /// The one that was asked for.
+    pub chosen: Option<String>,
+    /// Where the recording is that is shown instead of runs that go on.
+    pub replay: Option<Replay>,
     /// The sources are closed: nothing will come any more.
     pub over: bool,
     /// The keys.
@@ -99,6 +110,7 @@ impl View {
             log_back: 0,
             scroll: [0; 3],
             run: None,
+            selected_before: BTreeMap::new(),
             counter: None,
             moment: None,
             browsers: Default::default(),
@@ -111,6 +123,9 @@ impl View {
             paused: None,
             asked: None,
             notice: None,
+            library: None,
+            chosen: None,
+            replay: None,
             over: false,
             keymap: Keymap::default(),
             shown: Shown::default(),
@@ -129,12 +144,20 @@ impl View {
         view
     }
 
-    /// The run that is shown: the chosen one, or the newest that has begun.
+    /// Shows a recording.
+    pub fn play(&mut self, recording: &Recording) {
+        self.page = Page::Live;
+        self.replay = Some(Replay::of(recording));
+        self.notice = recording.notice.clone().or(self.notice.take());
+        self.over = true;
+    }
+
+    /// The run that is shown: the chosen one, or the one whose launch goes on; where none does, the newest.
     pub fn run_of<'a>(&self, store: &'a Store) -> Option<&'a Run> {
         let chosen = self.run.and_then(|id| store.run(id));
         // A frozen view does not jump to a run that began later.
         let frozen = || self.paused.and(self.shown.run).and_then(|id| store.run(id));
-        chosen.or_else(frozen).or_else(|| store.runs().last())
+        chosen.or_else(frozen).or_else(|| store.followed_run())
     }
 
     /// A run is going on.
@@ -162,6 +185,7 @@ impl View {
             pane: self.focus.name(),
             running: Self::is_running(store),
             paused: self.paused.is_some(),
+            replay: self.replay.is_some(),
             text_input: matches!(screen, "picker" | "filter"),
         }
     }
@@ -199,7 +223,9 @@ impl View {
         if run != self.shown.run {
             (self.counter, self.moment) = (None, None);
             if !std::mem::take(&mut self.keep_selection) {
-                self.selected = None;
+                let (left, row) = (self.shown.run, self.selected);
+                self.selected_before.extend(left.zip(row));
+                self.selected = run.and_then(|run| self.selected_before.get(&run).copied());
             }
             self.layers_top = 0;
             self.scroll = [0; 3];
@@ -334,5 +360,7 @@ impl View {
 /// Words for runs that were asked for.
 pub(super) fn starting(model: &str, backends: &[Backend]) -> String {
     let names: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
-    format!("starting {model} on {}", names.join(", then "))
+    // A tapped program chooses its backends itself.
+    let on = if names.is_empty() { String::new() } else { format!(" on {}", names.join(", then ")) };
+    format!("starting {model}{on}")
 }

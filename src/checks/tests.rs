@@ -160,6 +160,21 @@ fn the_catalogue_file_of_windows_is_wanted_beside_each_skel() {
 }
 
 #[test]
+fn the_dsps_runtime_is_not_missed_where_the_dsp_was_never_asked() {
+    let with_skel = |own: &[&str]| {
+        let mut scene = scene(own, &[]);
+        let elf = parse_header(&hexagon(0x75)).map(|mut elf| {
+            elf.needed = Some(vec!["libc++.so.1".to_owned()]);
+            elf
+        });
+        scene.read.insert("/run/libQnnHtpV75Skel.so".to_owned(), Read { elf, build: None });
+        scene
+    };
+    is(&with_skel(&["libQnnHtpV75Skel.so"]), "dsp-libcxx-missing", "dsp-libcxx", Unknown);
+    is(&with_skel(&["libQnnHtpV75Skel.so", "libcdsprpc.so"]), "dsp-libcxx-missing", "dsp-libcxx", Confirms);
+}
+
+#[test]
 fn a_pc_says_nothing_of_the_machine_where_it_failed() {
     let mut here = scene(&[], &[]);
     here.about.is_here = true;

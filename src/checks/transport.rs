@@ -274,7 +274,10 @@ pub fn dsp_libcxx(scene: &Scene) -> Verdict {
 }
 
 fn try_dsp_libcxx(scene: &Scene) -> Told {
-    scene.dsp()?;
+    let look = scene.dsp()?;
+    if look.files(|name| name.starts_with("libcdsprpc.so")).next().is_none() {
+        return Ok(Verdict::unknown("without libcdsprpc.so the DSP was never asked to load anything"));
+    }
     let arch = arch(scene)?;
     let skel = scene.on_dsp_path(&format!("libQnnHtpV{arch}Skel.so"));
     let Some(skel) = skel else { return Ok(Verdict::unknown("the skel that would need it is not there")) };

@@ -33,6 +33,9 @@ pub struct BenchCheckArgs {
     /// Write the session, as it happens, to this file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Do not keep the session in the history
+    #[arg(long)]
+    no_history: bool,
     /// Overwrite a file that qnnscope did not make; never one that the command reads
     #[arg(long)]
     force: bool,
@@ -49,7 +52,12 @@ pub fn bench_check(args: &BenchCheckArgs, global: &Global) -> Result<u8, CliErro
     if device == target::LOCAL {
         identify(&model)?;
     }
-    let output = OutputOptions { record: args.record.clone(), force: args.force, ..OutputOptions::default() };
+    let output = OutputOptions {
+        record: args.record.clone(),
+        no_history: args.no_history,
+        force: args.force,
+        ..OutputOptions::default()
+    };
     let mut options = RunOptions {
         beside: output.beside(),
         backend: vec![args.backend],

@@ -3,11 +3,14 @@
 use super::headless::{print, print_json};
 use super::modes::percent;
 use super::options::Wishes;
-use super::{CliError, OK};
+use super::{CliError, OK, setup};
 use crate::analysis::compare::{LayerSort, pool_rounds, pool_same};
 use crate::analysis::recommend::Constraints;
-use crate::report::comparison::{Asked, CompareDocument, ComparisonReport, comparison_text, load};
-use std::path::PathBuf;
+use crate::history;
+use crate::report::comparison::{
+    Asked, CompareDocument, ComparisonReport, comparison_text, load, whole_file, with_history,
+};
+use std::path::{Path, PathBuf};
 
 /// Layers of the text where nothing is said.
 const LAYERS: usize = 15;
@@ -15,7 +18,8 @@ const LAYERS: usize = 15;
 /// Arguments of `qnnscope compare`.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// Session and result files, and files of other tools (docs/imports.md); FILE#2 or FILE#htp picks runs of one, else all of its runs are compared
+    /// Session and result files, files of other tools (docs/imports.md), @ID or @last of the history; FILE#2 or FILE#htp picks runs of
+    /// one, else all are compared
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Run that differences are taken from, by its number in the comparison [default: the first with latencies]
@@ -33,6 +37,9 @@ pub struct CompareArgs {
     /// Count runs of the same thing (model, backend, device, build, settings, inputs) as launches of one run
     #[arg(long)]
     pool: bool,
+    /// Count the history's runs of the same thing (model, backend, device, build, settings, inputs) as launches, too
+    #[arg(long)]
+    history: bool,
     #[command(flatten)]
     wishes: Wishes,
     /// The percentile that has to keep the budget [default: the highest up to p99 that the samples support]
@@ -51,13 +58,19 @@ pub struct CompareArgs {
 
 /// Compares the runs of files.
 pub fn compare(args: &CompareArgs) -> Result<u8, CliError> {
+    let files: Vec<PathBuf> = args.files.iter().map(|file| history::resolve(file)).collect::<Result<_, _>>()?;
     let mut sides = Vec::new();
-    for file in &args.files {
+    for file in &files {
         sides.extend(load(file)?);
     }
     sides = pool_rounds(&sides);
     if args.pool {
         sides = pool_same(&sides);
+    }
+    if args.history {
+        let files: Vec<PathBuf> = files.iter().map(|file| whole_file(file)).collect();
+        let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+        sides = with_history(sides, &files, &setup::history()?)?;
     }
     if sides.len() < 2 {
         return Err(CliError::Usage(

@@ -2,9 +2,9 @@
 
 use super::headless::{print, print_json};
 use super::patience::Patience;
-use super::{CliError, Global, OK, target};
+use super::{CliError, Global, OK, bundle, target, watch};
 use crate::checks::{About, confirm};
-use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, diagnosis_text};
+use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, diagnosis_text, load_user_causes};
 use crate::event::{CheckResult, DeviceKind, clean_text};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -21,8 +21,9 @@ const MOST_LEVELS: usize = 4;
 
 /// Arguments of `qnnscope diagnose`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct DiagnoseArgs {
-    /// The log, or - for standard input
+    /// The log, or - for standard input; with --watch also logcat for the log of the device
     #[arg(value_name = "FILE")]
     log: PathBuf,
     /// Exit status of the program that wrote the log (128 and the signal for a signal)
@@ -37,6 +38,18 @@ pub struct DiagnoseArgs {
     /// With --check: folder with the program's QNN libraries, there
     #[arg(long, value_name = "DIR", requires = "check")]
     files: Option<String>,
+    /// Diagnose as lines come, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["check", "bundle", "explain"])]
+    watch: bool,
+    /// Write a report to send: log, diagnosis, doctor, versions, without names, serials and secrets; shows it and asks first
+    #[arg(long, value_name = "FILE")]
+    bundle: Option<PathBuf>,
+    /// With --bundle: write without asking
+    #[arg(long, requires = "bundle")]
+    yes: bool,
+    /// Show what each line states and how each cause came to its confidence
+    #[arg(long)]
+    explain: bool,
     /// Print the document as JSON on stdout
     #[arg(long)]
     json: bool,
@@ -46,12 +59,22 @@ pub struct DiagnoseArgs {
 
 /// Reads the log once and prints what points to known failures. Finding some, or none, is both a success.
 pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
+    load_user_causes()?;
     let mut diagnoser = Diagnoser::new();
+    if args.explain {
+        diagnoser.keep_trace();
+    }
     if let Some(status) = args.exit_code {
         diagnoser.exit_status(status);
     }
     if let Some(outputs) = &args.outputs {
         diagnoser.empty_outputs(empty_files(outputs)?);
+    }
+    if args.watch {
+        return watch::watch(&args.log, args.json, diagnoser, global);
+    }
+    if args.bundle.is_some() && args.log.as_os_str() == "-" {
+        return Err(CliError::Usage("--bundle needs the log as a file, not standard input".to_owned()));
     }
     let diagnosis = if args.log.as_os_str() == "-" {
         read(std::io::stdin().lock(), diagnoser)
@@ -67,6 +90,9 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
         print_json(&DiagnosisDocument::new(&diagnosis))?;
     } else {
         print(&diagnosis_text(&diagnosis, text_width()))?;
+    }
+    if let Some(file) = &args.bundle {
+        bundle::bundle(&diagnosis, &args.log, file, args.yes, args.patience, global)?;
     }
     Ok(OK)
 }

@@ -5,7 +5,7 @@ use super::headless::{print, print_json};
 use super::patience::Patience;
 use super::{CliError, FAILED, Global, OK, options};
 use crate::backends::runtime::Env;
-use crate::doctor::Doctor;
+use crate::doctor::{Doctor, Examination};
 use crate::report::{DoctorDocument, doctor_text};
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
@@ -24,6 +24,17 @@ pub struct DoctorArgs {
 
 /// Looks at tools, libraries and devices. Fails where nothing can run.
 pub fn doctor(args: &DoctorArgs, global: &Global) -> Result<u8, CliError> {
+    let examination = examine(args.patience, global)?;
+    if args.json {
+        print_json(&DoctorDocument::new(&examination))?;
+    } else {
+        print(&doctor_text(&examination, text_width()))?;
+    }
+    Ok(if examination.can_run() { OK } else { FAILED })
+}
+
+/// The examination, with what is looked at on a terminal.
+pub fn examine(patience: Patience, global: &Global) -> Result<Examination, CliError> {
     let serial = || std::env::var("ANDROID_SERIAL").ok().filter(|serial| !serial.is_empty());
     let doctor = Doctor {
         runtime: global.runtime.clone(),
@@ -51,15 +62,9 @@ pub fn doctor(args: &DoctorArgs, global: &Global) -> Result<u8, CliError> {
         Some(_) => String::new(),
     };
     let work = async { Ok::<_, CliError>(doctor.examine(&tell).await) };
-    let examination = args.patience.wait(waited_for, work);
+    let examination = patience.wait(waited_for, work);
     if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
-    let examination = examination?;
-    if args.json {
-        print_json(&DoctorDocument::new(&examination))?;
-    } else {
-        print(&doctor_text(&examination, text_width()))?;
-    }
-    Ok(if examination.can_run() { OK } else { FAILED })
+    examination
 }

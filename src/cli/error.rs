@@ -8,9 +8,12 @@ use crate::backends::net_run::NetRunError;
 use crate::backends::profile_log::ProfileLogError;
 use crate::backends::runtime::RuntimeError;
 use crate::backends::settings::SettingError;
+use crate::dataset::DatasetError;
 use crate::devices::DeviceError;
+use crate::diagnosis::UserCausesError;
 use crate::event::{Failure, clean_text};
 use crate::files::OutputError;
+use crate::history::HistoryError;
 use crate::models::FormatError;
 use crate::probes::CustomError;
 use crate::report::comparison::LoadError;
@@ -50,6 +53,8 @@ pub enum CliError {
     #[error(transparent)]
     Counters(#[from] CustomError),
     #[error(transparent)]
+    Causes(#[from] UserCausesError),
+    #[error(transparent)]
     Compare(#[from] LoadError),
     #[error("cannot make the report: {source}")]
     Export { source: ExportError },
@@ -59,6 +64,10 @@ pub enum CliError {
     #[cfg(unix)]
     #[error(transparent)]
     Program(#[from] crate::tap::ProgramError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
     #[error("{0}")]
     Usage(String),
     #[error("{message}")]
@@ -90,10 +99,12 @@ impl CliError {
             }
             | Self::Output(_)
             | Self::Counters(_)
+            | Self::Causes(_)
             | Self::Compare(_)
             | Self::Export { source: ExportError::Nothing { .. } | ExportError::Load(_) }
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
+            Self::History(error) if error.is_bad_input() => BAD_INPUT,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,
             Self::Failure(failure) if failure.missing => MISSING,
             Self::NetRun(error) if error.is_bad_input() => BAD_INPUT,
@@ -114,6 +125,8 @@ impl CliError {
             Self::Tap(_) | Self::Program(_) => FAILED,
             Self::Runner(_)
             | Self::Record(_)
+            | Self::History(_)
+            | Self::Dataset(_)
             | Self::TimedOut { .. }
             | Self::App(_)
             | Self::Device(_)
@@ -164,6 +177,7 @@ impl CliError {
             Self::NetRun(error) => error.advice(),
             Self::DeviceRunner(error) => error.advice(),
             Self::Output(error) => error.advice().map(ToOwned::to_owned),
+            Self::History(error) => error.advice().map(ToOwned::to_owned),
             Self::Record(_) => Some("the figures are whole; free some space and record again".to_owned()),
             Self::TimedOut { .. } => Some("allow more time with --timeout".to_owned()),
             Self::Missing { hint, .. } => Some(hint.clone()),

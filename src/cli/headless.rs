@@ -91,6 +91,7 @@ pub async fn measure(
     for record in hub.close() {
         store.apply(&record);
     }
+    setup::close_session(&mut hub, Some(&store));
     Ok(Measured { store, interrupted: asked.get(), record_error: hub.take_record_error() })
 }
 

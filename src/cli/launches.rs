@@ -2,7 +2,7 @@
 
 use super::CliError;
 use super::modes::ModeOptions;
-use crate::analysis::launches::{FIRST_LAUNCHES, MOST_LAUNCHES};
+use crate::analysis::launches::{FIRST_LAUNCHES, MANY_LAUNCHES};
 use crate::event::{Budget, Launches};
 
 /// Launches when nothing is said.
@@ -10,7 +10,7 @@ use crate::event::{Budget, Launches};
 const PLANNED: u32 = FIRST_LAUNCHES as u32;
 /// Launches that there may be when they disagree.
 #[expect(clippy::cast_possible_truncation, reason = "a handful")]
-const MOST: u32 = MOST_LAUNCHES as u32;
+const MOST: u32 = MANY_LAUNCHES as u32;
 /// Inferences that each launch should have, for a median that is not chance; fewer in all are a quick look.
 const INFERENCES: u64 = 10;
 /// Time that each should have for the same, seconds.
@@ -56,11 +56,11 @@ mod tests {
     #[test]
     fn inferences_are_shared_as_far_as_they_go() {
         let options = ModeOptions::default();
-        for (inferences, launches) in [(1, (1, 1)), (29, (1, 1)), (30, (3, 10)), (1 << 40, (3, 10))] {
+        for (inferences, launches) in [(1, (1, 1)), (29, (1, 1)), (30, (3, 40)), (1 << 40, (3, 40))] {
             assert_eq!(of(&options, Budget::Iterations(inferences)), launches, "{inferences}");
         }
         assert_eq!(of(&options, Budget::Seconds(0.2)), (1, 1));
-        assert_eq!(of(&options, Budget::Seconds(10.0)), (3, 10));
+        assert_eq!(of(&options, Budget::Seconds(10.0)), (3, 40));
     }
 
     #[test]

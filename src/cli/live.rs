@@ -32,6 +32,17 @@ pub fn live(
     setup::block_on(session(start, run_options, output, global))?
 }
 
+/// How the view looks, and its keys.
+pub fn looks(global: &Global) -> AppOptions {
+    AppOptions {
+        theme: global.theme.clone(),
+        ascii: global.ascii,
+        themes_dir: app::default_keymap_path().and_then(|path| Some(path.parent()?.join("themes"))),
+        keymap_file: app::default_keymap_path().filter(|path| path.exists()),
+        ..AppOptions::default()
+    }
+}
+
 async fn session(
     start: Option<(StartChoice, Vec<RunRequest>)>,
     run_options: &RunOptions,
@@ -43,14 +54,10 @@ async fn session(
     let (requests, mut asked) = mpsc::channel::<Request>(16);
     let (orders, ordered) = mpsc::channel::<Order>(16);
     let app_options = AppOptions {
-        theme: global.theme.clone(),
-        ascii: global.ascii,
         start: start.as_ref().map(|(choice, _)| choice.clone()),
         recent_models: recent::read(),
         backends: availability(global),
-        themes_dir: app::default_keymap_path().and_then(|path| Some(path.parent()?.join("themes"))),
-        keymap_file: app::default_keymap_path().filter(|path| path.exists()),
-        ..AppOptions::default()
+        ..looks(global)
     };
     let mut desk = Desk {
         options: run_options.clone(),
@@ -118,7 +125,10 @@ async fn session(
         }
     };
     tokio::join!(leave, rest);
-    let hub = pump.await;
+    let mut hub = pump.await;
+    if let Ok(hub) = &mut hub {
+        setup::close_session(hub, store.as_ref().ok());
+    }
     let store = store?;
     let printed = if store.runs().is_empty() { Ok(()) } else { headless::print(&text_report(&store)) };
     if let Ok(mut hub) = hub

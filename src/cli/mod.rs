@@ -1,10 +1,10 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
 mod bench_check;
+mod bundle;
 mod check;
 mod clean;
 mod compare;
-mod cores;
 mod counters;
 mod demo;
 mod devices;
@@ -12,14 +12,17 @@ mod diagnose;
 mod doctor;
 mod error;
 mod explain;
+mod export;
 mod headless;
 mod inspect;
 mod launches;
 mod live;
 mod modes;
+mod open;
 mod options;
 mod parse;
 mod patience;
+mod pin;
 mod profile_log;
 mod recommend;
 mod report;
@@ -27,12 +30,15 @@ mod run;
 mod runtime;
 mod runtime_list;
 mod runtime_verify;
+mod sessions;
 mod setup;
 mod shell;
+mod show;
 mod start;
 #[cfg(unix)]
 mod tap;
 mod target;
+mod watch;
 
 pub use error::CliError;
 
@@ -97,6 +103,14 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Put runs of session and result files side by side: figures, layers, accuracy, which backend
     Compare(compare::CompareArgs),
+    /// Show a session or result file as `run` printed it; @last is the newest of the history
+    Show(show::ShowArgs),
+    /// Open sessions in the live view: all at once, or played like a film
+    Open(open::OpenArgs),
+    /// Add sessions to a Parquet dataset, for DuckDB, Spark, pandas and the like
+    Export(export::ExportArgs),
+    /// List the sessions that were kept, name and tag them, remove or export them
+    Sessions(sessions::SessionsArgs),
     /// Write a report of sessions and other tools' files: HTML, Markdown, CSV, SVG, Perfetto trace, HDR histograms
     Report(report::ReportArgs),
     /// Suggest a backend from the model's graph, without running it
@@ -159,6 +173,10 @@ pub fn main() -> ExitCode {
         Some(Command::Check(args)) => check::check(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Compare(args)) => compare::compare(args),
+        Some(Command::Show(args)) => show::show(args),
+        Some(Command::Open(args)) => open::open(args, &cli.global),
+        Some(Command::Export(args)) => export::export(args),
+        Some(Command::Sessions(args)) => sessions::sessions(args),
         Some(Command::Report(args)) => report::report(args),
         Some(Command::Recommend(args)) => recommend::recommend(args, &cli.global),
         Some(Command::BenchCheck(args)) => bench_check::bench_check(args, &cli.global),

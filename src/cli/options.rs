@@ -1,13 +1,13 @@
 //! Options of a run, and the requests they become.
 
-use super::cores::{Cores, cores};
 use super::launches;
 use super::modes::{Asked, ModeOptions, Slot, positive};
+use super::pin::pin;
 use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};
 use crate::analysis::recommend::Constraints;
 use crate::backends::local::Limits;
-use crate::backends::qnn::runner::{InputFile, RunTask};
+use crate::backends::qnn::runner::{InputFile, Pin, RunTask};
 use crate::backends::runtime::{Env, RuntimeDir, choose};
 use crate::backends::settings::{self, SettingRequest};
 use crate::backends::{Backend, ProfilingLevel};
@@ -107,10 +107,10 @@ pub struct RunOptions {
     /// On a device, leave the system's own library folders out of the search paths
     #[arg(long, help_heading = "Options of runs on a device")]
     pub no_vendor_libs: bool,
-    /// Processor cores that the process running the model may use, such as 0-3,6; where launches fall on two levels, pinning
-    /// shows whether the placement of threads is why
-    #[arg(long, value_name = "CORES", value_parser = cores)]
-    pub pin: Option<Cores>,
+    /// Processor cores that the process running the model may use, such as 0-3,6; spread (or spread:0-3): one for each thread
+    /// that computes; free: where the system puts them [default: spread for the cpu backend on this machine, else free]
+    #[arg(long, value_name = "CORES", value_parser = pin)]
+    pub pin: Option<Pin>,
     /// Longest time without progress before a run is given up, seconds
     #[arg(long, value_name = "S", default_value = "300", value_parser = seconds)]
     pub stage_timeout: f64,
@@ -135,6 +135,7 @@ pub struct Beside {
 
 /// Where results go.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct OutputOptions {
     /// Print the result document as JSON on stdout
     #[arg(long)]
@@ -145,6 +146,9 @@ pub struct OutputOptions {
     /// Write the session, as it happens, to this file
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
+    /// Do not keep the session in the history
+    #[arg(long)]
+    pub no_history: bool,
     /// Overwrite files and output folders that qnnscope did not make; never those that the command reads
     #[arg(long)]
     pub force: bool,
@@ -226,9 +230,20 @@ impl RunOptions {
 
     /// Makes sure that the runs write nothing that they read, nothing twice, and no file of somebody else's.
     fn guard(&self, requests: &[RunRequest], global: &Global) -> Result<(), CliError> {
-        let Some(RunRequest { task, .. }) = requests.first() else { return Ok(()) };
+        let Some(RunRequest { task, place, .. }) = requests.first() else { return Ok(()) };
         let mut guard = task.guard();
         guard.prints();
+        match place {
+            Place::Here { .. } => {}
+            Place::NetRun { options, .. } => {
+                options.sdk.folders().iter().for_each(|folder| guard.reads_tree("the SDK's file", folder));
+                options.host_runtime.iter().for_each(|folder| guard.reads_folder("the library", folder));
+            }
+            Place::DeviceRunner { options, .. } => {
+                guard.reads("the runner", &options.runner);
+                guard.reads_tree("the library", &options.libraries.folder());
+            }
+        }
         if let Some(folder) = &global.runtime {
             guard.reads_folder("the library", folder);
         }
@@ -301,7 +316,11 @@ impl RunOptions {
             log_level: self.log_level,
             allow_unknown_runtime: global.allow_unknown_runtime,
             slow_load: None,
-            pin: self.pin.clone().map(|pin| pin.0).unwrap_or_default(),
+            pin: match (&self.pin, site, backend) {
+                (Some(pin), ..) => pin.clone(),
+                (None, Site::Here { .. }, Backend::Cpu) => Pin::Auto,
+                (None, ..) => Pin::Unset,
+            },
             overwrite: self.beside.force,
             protected: self.protected(global),
         };

@@ -1,11 +1,14 @@
 //! What every session begins with.
 
-use super::CliError;
 use super::options::OutputOptions;
+use super::{CliError, say};
+use crate::backends::runtime::Env;
 use crate::devices::local_device;
-use crate::event::{Event, SESSION_SCHEMA, SessionStarted, epoch_us, now_us};
+use crate::event::{Event, SESSION_SCHEMA, SessionStarted, clean_text, epoch_us, now_us};
 use crate::files::Guard;
+use crate::history::{History, HistoryError, Limits, config_path};
 use crate::session::{Hub, Recorder, Source};
+use crate::store::Store;
 use std::io;
 
 /// An async runtime on this thread. Runners are children of the main thread: the kernel ends them with the thread that
@@ -115,17 +118,52 @@ fn catch_file_size_limit() {
     }
 }
 
+/// Begins the history's copy of a session; `None` if the user does not want one.
+fn keep(began_us: u64) -> Result<Option<Recorder>, HistoryError> {
+    if !Limits::load(config_path().as_deref())?.keep {
+        return Ok(None);
+    }
+    history()?.begin(began_us).map(Some)
+}
+
+/// The history of the user's data folder.
+pub fn history() -> Result<History, HistoryError> {
+    Ok(History::of(&Env::from_process().data_dir.ok_or(HistoryError::NoDataDir)?))
+}
+
+fn not_kept(error: &HistoryError) {
+    say(&format!("note: the history does not keep this session: {}", clean_text(&error.to_string())));
+}
+
+/// Has the session of a hub on the disk, and lists it in the history. `store` is what its records come to.
+pub fn close_session(hub: &mut Hub, store: Option<&Store>) {
+    let Some((file, store)) = hub.finish(store).zip(store) else { return };
+    let listed = Limits::load(config_path().as_deref()).and_then(|limits| history()?.end(&file, store, limits));
+    if let Err(error) = listed {
+        not_kept(&error);
+    }
+}
+
 /// A hub with its header and this machine on the stream.
 pub async fn open_session(output: &OutputOptions) -> Result<(Hub, Source), CliError> {
     let guard = Guard::new(output.force);
     let recorder = output.record.as_deref().map(|path| Recorder::create_with(path, &guard)).transpose()?;
     catch_file_size_limit();
-    let (hub, source) = Hub::new(recorder);
+    let (mut hub, source) = Hub::new(recorder);
     let device = local_device();
+    let began_us = epoch_us();
+    if !output.no_history {
+        match keep(began_us) {
+            Ok(Some(kept)) => hub.keep(kept),
+            Ok(None) => {}
+            // Where nothing can be kept, runs are made all the same.
+            Err(error) => not_kept(&error),
+        }
+    }
     let header = SessionStarted {
         schema: SESSION_SCHEMA.to_owned(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        epoch_us: epoch_us(),
+        epoch_us: began_us,
         monotonic_us: now_us(),
         host: format!("{} {}", device.os, device.abi),
     };

@@ -1,4 +1,4 @@
-//! What a chat model was asked and said is in the log of its runner, and is no part of what happened.
+//! What is in a log and no part of what happened: what a chat model was asked and said, and an earlier diagnosis of ours.
 
 use memchr::memmem::{self, Finder};
 use std::sync::LazyLock;
@@ -8,19 +8,42 @@ const LONGEST: u64 = 400;
 /// What a line begins with that the runner prints after an answer.
 const AFTER: [&[u8]; 6] = [b"[KPIS]", b"[PROMPT]", b"[ERROR]", b"[WARN", b"[INFO]", b"[DEBUG]"];
 
+/// What a line of our own diagnosis begins with.
+const OWN: [&[u8]; 6] = [b"cause, ", b"confirmed: ", b"check: ", b"fix: ", b"next: ", b"why: "];
+/// Blanks before the second line of such a text.
+const OWN_INDENT: usize = 11;
+/// Lines of one such text.
+const OWN_LINES: u64 = 8;
+
 static BEGIN: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("[BEGIN]:"));
 static QUESTION: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("[PROMPT]:"));
 
 /// Where in an answer the log is.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Answers {
     /// The line in which an answer began that has not ended.
     begun: Option<u64>,
+    /// The line in which a text of ours began.
+    own: Option<u64>,
 }
 
 impl Answers {
-    /// True if the line belongs to an answer or a question.
+    /// True if the line belongs to an answer or a question, or to a diagnosis that we made.
     pub fn covers(&mut self, number: u64, line: &[u8]) -> bool {
+        self.is_own(number, line) || self.is_answer(number, line)
+    }
+
+    fn is_own(&mut self, number: u64, line: &[u8]) -> bool {
+        let text = line.trim_ascii_start();
+        let indent = line.len() - text.len();
+        if indent >= 2 && OWN.iter().any(|start| text.starts_with(start)) {
+            self.own = Some(number);
+            return true;
+        }
+        indent >= OWN_INDENT && self.own.is_some_and(|begun| number.saturating_sub(begun) <= OWN_LINES)
+    }
+
+    fn is_answer(&mut self, number: u64, line: &[u8]) -> bool {
         if let Some(begun) = self.begun {
             let over = number.saturating_sub(begun) > LONGEST || AFTER.iter().any(|mark| line.starts_with(mark));
             if over {

@@ -1,7 +1,8 @@
 //! The catalogue of failure modes, as data: `catalogue/*.toml`, embedded.
 
+use super::cases::Case;
 use serde::Deserialize;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// One way in which things go wrong.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -81,6 +82,28 @@ pub(super) struct Pattern {
     /// One of these QNN codes, in any spelling, where the line calls it an error.
     #[serde(default)]
     pub code: Vec<u64>,
+    /// A statement that the line makes, in whatever words.
+    pub says: Option<Says>,
+}
+
+/// What is said of what, by classes of the lexicon. Lines that only inform state nothing.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Says {
+    /// One of these is said.
+    pub said: Vec<String>,
+    /// Of one of these.
+    #[serde(default)]
+    pub of: Vec<String>,
+    /// And of one of these, in the same clause.
+    #[serde(default)]
+    pub and: Vec<String>,
+    /// Of none of these.
+    #[serde(default)]
+    pub not_of: Vec<String>,
+    /// By one of these, where the line names who speaks.
+    #[serde(default)]
+    pub who: Vec<String>,
 }
 
 /// A pattern (or, without one, flags alone) that points to a cause.
@@ -147,7 +170,7 @@ pub struct CodeNote {
 }
 
 /// Everything of the files.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Catalogue {
     #[serde(default)]
@@ -158,9 +181,11 @@ pub(super) struct Catalogue {
     pub harmless: Vec<Pattern>,
     #[serde(default)]
     pub code: Vec<CodeNote>,
+    #[serde(default)]
+    pub case: Vec<Case>,
 }
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 13] = [
     include_str!("catalogue/flags.toml"),
     include_str!("catalogue/libraries.toml"),
     include_str!("catalogue/device.toml"),
@@ -168,9 +193,12 @@ const FILES: [&str; 10] = [
     include_str!("catalogue/graph.toml"),
     include_str!("catalogue/execute.toml"),
     include_str!("catalogue/conversion.toml"),
+    include_str!("catalogue/mistakes.toml"),
+    include_str!("catalogue/stacks.toml"),
     include_str!("catalogue/slow.toml"),
     include_str!("catalogue/other.toml"),
     include_str!("catalogue/codes.toml"),
+    include_str!("catalogue/cases.toml"),
 ];
 
 /// Flags that are not read off single lines but off the log's form, the exit status or the outputs.
@@ -188,16 +216,49 @@ pub(super) const FACTS: [&str; 10] = [
 ];
 
 // A file that does not parse is a defect that the tests below find; at run time its causes would be missing.
-static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
+static BUILTIN: LazyLock<Catalogue> = LazyLock::new(|| {
     let mut whole = Catalogue::default();
     for part in FILES.iter().filter_map(|text| toml::from_str::<Catalogue>(text).ok()) {
         whole.cause.extend(part.cause);
         whole.flag.extend(part.flag);
         whole.harmless.extend(part.harmless);
         whole.code.extend(part.code);
+        whole.case.extend(part.case);
     }
     whole
 });
+
+/// The user's own entries.
+static USERS: OnceLock<Catalogue> = OnceLock::new();
+
+/// The built-in entries and the user's, which come first and replace those of the same id.
+static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
+    let mut whole = BUILTIN.clone();
+    let Some(users) = USERS.get().cloned() else { return whole };
+    whole.cause.retain(|cause| !users.cause.iter().any(|own| own.id == cause.id));
+    whole.case.retain(|case| !users.case.iter().any(|own| own.id == case.id));
+    whole.cause.splice(0..0, users.cause);
+    whole.case.splice(0..0, users.case);
+    whole.flag.extend(users.flag);
+    whole.harmless.extend(users.harmless);
+    whole.code.extend(users.code);
+    whole
+});
+
+/// Takes the user's entries; without effect once the catalogue was used.
+pub(super) fn install(users: Catalogue) {
+    let _ = USERS.set(users);
+}
+
+/// What is built in, without the user's entries.
+pub(super) fn builtin() -> &'static Catalogue {
+    &BUILTIN
+}
+
+/// True if a cause of this id or alias is built in.
+pub(super) fn builtin_cause(id: &str) -> bool {
+    BUILTIN.cause.iter().any(|cause| cause.id == id || cause.aliases.iter().any(|alias| alias == id))
+}
 
 pub(super) fn catalogue() -> &'static Catalogue {
     &CATALOGUE

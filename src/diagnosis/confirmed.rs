@@ -26,6 +26,8 @@ impl Diagnosis {
                         confirmed: None,
                         results: Vec::new(),
                         evidence: vec![Evidence { line: 0, text: result.detail.clone() }],
+                        signs: Vec::new(),
+                        lowered: Vec::new(),
                         codes: Vec::new(),
                         remedy: None,
                         cause: known,

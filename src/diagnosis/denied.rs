@@ -5,7 +5,7 @@ use regex::bytes::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-/// The word, in the first group or the second.
+/// The word, in one of the groups.
 static DENIALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     regex(concat!(
         r"(?:\b|_)(errors?|err|errno|fail|failed|fails|failures?|errorcode)",
@@ -13,6 +13,7 @@ static DENIALS: LazyLock<Option<Regex>> = LazyLock::new(|| {
         // Neither `0.5.1` nor "none of the files".
         r#"(?:(?:0x0+|0|success|ok|no error)(?:$|[\s,;:)\]}'"|/]|\.(?:\s|$))|none\s*(?:$|[,;.)]))"#,
         r"|(?:^|[^\w.])(?:0|no|zero|without(?: any)?)\s+(errors?|failures?|failed|failing|unsupported|mismatch(?:es)?|timeouts?|crash(?:es)?)\b",
+        r"|\b(unsupported|missing|mismatch(?:es)?|mismatched|refused|rejected|timeouts?|crashes|invalid)(?: (?:ops|nodes|tensors))?\s*[:=]\s*0(?:$|[\s,;)])",
     ))
     .ok()
 });
@@ -26,7 +27,7 @@ impl<'l> Denied<'l> {
     pub fn of(line: &'l [u8]) -> Self {
         let mut kept = Cow::Borrowed(line);
         for found in DENIALS.iter().flat_map(|denials| denials.captures_iter(line)) {
-            if let Some(word) = found.get(1).or_else(|| found.get(2)) {
+            if let Some(word) = found.get(1).or_else(|| found.get(2)).or_else(|| found.get(3)) {
                 kept.to_mut()[word.range()].fill(b' ');
             }
         }
@@ -57,6 +58,7 @@ mod tests {
             ("0 failed, 12 passed", "0       , 12 passed"),
             ("num_errors=0", "num_      =0"),
             ("no errors", "no       "),
+            ("unsupported: 0", "           : 0"),
         ] {
             assert_eq!(String::from_utf8_lossy(Denied::of(line.as_bytes()).line()), kept);
         }

@@ -5,11 +5,13 @@ use super::catalogue::{Voids, causes};
 use super::facts::Facts;
 use super::finding::{Diagnosis, Evidence, excerpt, excerpt_at};
 use super::near::Nearness;
-use super::repeats::Repeats;
-use super::rules::{Rules, Scratch, Target, rules};
+use super::options;
+use super::progress::Progress;
+use super::repeats::{Forms, Repeats};
+use super::rules::{Rules, Scratch, Target, Worth, rules};
 use super::score::score;
 use super::stream::Filter;
-use aho_corasick::AhoCorasick;
+use super::trace::Trace;
 
 /// Longer lines are read in pieces of this many bytes.
 const PIECE: usize = 32 * 1024;
@@ -23,13 +25,15 @@ pub(super) type Seen = Option<Evidence>;
 ///
 /// Bytes come through [`Self::feed`] in pieces of any size, or lines through [`Self::feed_line`]. Memory does not grow with
 /// the log: at most one piece of a line and one line per signal of the catalogue are kept.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Diagnoser {
     rules: &'static Rules,
     filter: Filter,
     facts: Facts,
     scratch: Scratch,
     repeats: Repeats,
+    forms: Forms,
+    progress: Progress,
     near: Nearness,
     answers: Answers,
     /// The flag that the log has to do with QNN, by its place.
@@ -46,6 +50,10 @@ pub struct Diagnoser {
     done: Vec<bool>,
     pub(super) flags: Vec<Seen>,
     pub(super) signals: Vec<Vec<Seen>>,
+    /// Signals that do not count, by the places of cause and signal.
+    ignored: Vec<(usize, usize)>,
+    /// What lines state, for those who ask for it.
+    trace: Option<Trace>,
     last: Evidence,
 }
 
@@ -65,6 +73,8 @@ impl Diagnoser {
             facts: Facts::default(),
             scratch: Scratch::default(),
             repeats: Repeats::default(),
+            forms: Forms::default(),
+            progress: Progress::default(),
             near: Nearness::default(),
             answers: Answers::default(),
             qnn: rules.flag("qnn"),
@@ -76,8 +86,26 @@ impl Diagnoser {
             done: vec![false; rules.list.len()],
             flags: vec![None; rules.flags.len()],
             signals: causes().iter().map(|cause| vec![None; cause.signal.len()]).collect(),
+            ignored: Vec::new(),
+            trace: None,
             last: Evidence { line: 0, text: String::new() },
         }
+    }
+
+    /// Leaves signals out, by the cause's id and their place among its signals: how well others carry without them.
+    pub fn ignore(&mut self, signals: &[(&str, usize)]) {
+        let place = |id: &str| causes().iter().position(|cause| cause.id == id);
+        self.ignored = signals.iter().filter_map(|&(id, signal)| Some((place(id)?, signal))).collect();
+    }
+
+    /// Keeps what lines state, as [`Diagnosis::trace`].
+    pub fn keep_trace(&mut self) {
+        self.trace = Some(Trace::default());
+    }
+
+    /// What is known so far, as if the log ended here.
+    pub fn so_far(&self) -> Diagnosis {
+        self.clone().finish()
     }
 
     /// How the program that wrote the log ended, as a shell counts it: 128 and the signal for a signal.
@@ -170,13 +198,20 @@ impl Diagnoser {
         let Some(anchors) = &rules.anchors else { return };
         let (mut counted, mut from) = (0, 0);
         'lines: while from < block.len() {
+            // Up to here lines have a form of which enough were read.
+            let mut worn = 0;
             for found in anchors.find_overlapping_iter(&block[from..]) {
-                if !self.is_wanted(found.pattern().as_usize()) {
+                let at = from + found.start();
+                let worth = rules.worth(found.pattern().as_usize(), &self.done);
+                if worth == Worth::Nothing || worth == Worth::Statement && at < worn {
                     continue;
                 }
-                let at = from + found.start();
                 let start = memchr::memrchr(b'\n', &block[..at]).map_or(0, |at| at + 1);
                 let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |next| at + next);
+                if worth == Worth::Statement && end - start < PIECE && self.forms.is_worn(&block[start..end]) {
+                    worn = end;
+                    continue;
+                }
                 self.lines += memchr::memchr_iter(b'\n', &block[counted..start]).count() as u64;
                 counted = start;
                 if end - start < PIECE {
@@ -217,18 +252,19 @@ impl Diagnoser {
         }
     }
 
-    /// True while a rule that this anchor can lead to has not been met.
-    fn is_wanted(&self, anchor: usize) -> bool {
-        self.rules.anchored[anchor].iter().any(|&rule| !self.done[rule])
-    }
-
     fn read_if_wanted(&mut self, number: u64, line: &[u8]) {
-        let anchors = self.rules.anchors.as_ref();
-        let wanted = |anchors: &AhoCorasick| {
-            anchors.find_overlapping_iter(line).any(|found| self.is_wanted(found.pattern().as_usize()))
-        };
-        if anchors.is_some_and(wanted) {
-            self.read(number, line);
+        let rules = self.rules;
+        let mut is_worn = None;
+        let found = rules.anchors.iter().flat_map(|anchors| anchors.find_overlapping_iter(line));
+        for anchor in found.map(|found| found.pattern().as_usize()) {
+            let wanted = match rules.worth(anchor, &self.done) {
+                Worth::Nothing => false,
+                Worth::Statement => !*is_worn.get_or_insert_with(|| self.forms.is_worn(line)),
+                Worth::Line => true,
+            };
+            if wanted {
+                return self.read(number, line);
+            }
         }
     }
 
@@ -252,15 +288,22 @@ impl Diagnoser {
         }
         let mut hits: Vec<(Target, usize, usize)> = Vec::new();
         let mut scratch = std::mem::take(&mut self.scratch);
-        self.rules.apply(line, &self.done, &mut scratch, |rule, index, at| hits.push((rule.target, index, at)));
+        let states = !self.forms.was_worn(line);
+        self.rules.apply(line, &self.done, states, &mut scratch, |rule, index, at| hits.push((rule.target, index, at)));
         self.scratch = scratch;
         let harmless = hits.iter().any(|(target, ..)| *target == Target::Harmless);
+        if let Some(trace) = &mut self.trace {
+            trace.note(number, line, harmless);
+        }
         for (target, index, at) in hits {
             if self.done[index] {
                 continue;
             }
             match target {
                 Target::Flag(flag) => {
+                    if self.qnn == Some(flag) {
+                        self.progress.listen(line);
+                    }
                     let again = self.rules.voids[flag] == Voids::Earlier;
                     if again || self.flags[flag].is_none() {
                         self.flags[flag] = Some(Evidence { line: number, text: excerpt_at(line, at) });
@@ -276,6 +319,16 @@ impl Diagnoser {
                     }
                 }
                 Target::Signal { .. } | Target::Harmless | Target::Answer => {}
+                Target::Progress(step) => {
+                    self.progress.went_well(step, Evidence { line: number, text: excerpt(line) });
+                    self.done[index] = true;
+                }
+                Target::Failure => {
+                    if !harmless {
+                        self.progress.failed(Evidence { line: number, text: excerpt_at(line, at) }, line);
+                        self.done[index] = self.progress.is_enough();
+                    }
+                }
                 Target::Skel => {
                     self.facts.skel_line(line);
                     self.done[index] = self.facts.enough_skels();
@@ -309,8 +362,15 @@ impl Diagnoser {
                 self.flags[flag] = Some(text.map_or_else(|| last.clone(), |text| Evidence { line: 0, text }));
             }
         }
-        let causes = score(self.rules, &self.flags, &self.signals);
-        Diagnosis { causes, fault: None, lines: self.lines, bytes: self.bytes }
+        let succeeded =
+            self.rules.flag("run-succeeded").and_then(|flag| self.flags[flag].as_ref()).map(|line| line.line);
+        let exit_status = self.facts.status();
+        let mut causes = score(self.rules, &self.flags, &self.signals, &self.ignored);
+        for finding in causes.iter_mut().filter(|finding| finding.id == "option-unknown") {
+            finding.remedy = finding.evidence.iter().find_map(|evidence| options::remedy(&evidence.text));
+        }
+        let unexplained = self.progress.at_end(&causes, succeeded, exit_status);
+        Diagnosis { causes, fault: None, unexplained, trace: self.trace, lines: self.lines, bytes: self.bytes }
     }
 }
 

@@ -1,8 +1,12 @@
 //! The `qnnscope.diagnosis/1` and `qnnscope.explain/1` documents.
 
+use super::cases::NearCase;
 use super::catalogue::{Cause, Check, Place};
 use super::explain::{Answer, Explanation};
-use super::finding::{Diagnosis, Evidence, Finding};
+use super::finding::{Diagnosis, Evidence, Finding, Sign};
+use super::progress::Unexplained;
+use super::statements::Decoded;
+use super::trace::{Stated, Trace};
 use crate::event::CheckOutcome;
 use serde::Serialize;
 
@@ -14,6 +18,110 @@ pub struct DiagnosisDocument {
     lines: u64,
     bytes: u64,
     causes: Vec<CauseRow>,
+    unexplained: Option<UnexplainedRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<TraceRow>,
+}
+
+/// What is known where no cause is well founded.
+#[derive(Debug, Serialize)]
+struct UnexplainedRow {
+    first: Evidence,
+    who: Option<&'static str>,
+    states: Vec<String>,
+    codes: Vec<DecodedRow>,
+    went_well: Vec<StepRow>,
+    collect: Vec<&'static str>,
+    nearest: Vec<NearRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct DecodedRow {
+    text: String,
+    space: &'static str,
+    value: u64,
+    symbol: &'static str,
+    meaning: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct StepRow {
+    what: &'static str,
+    line: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct NearRow {
+    id: &'static str,
+    cause: &'static str,
+    agree: Vec<&'static str>,
+    states: &'static [String],
+    solved: &'static str,
+    source: &'static str,
+}
+
+/// What `--explain` adds.
+#[derive(Debug, Serialize)]
+struct TraceRow {
+    causes: Vec<WeighedRow>,
+    lines: Vec<Stated>,
+    more: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct WeighedRow {
+    id: &'static str,
+    confidence: f64,
+    signs: Vec<Sign>,
+    lowered: Vec<LoweredRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct LoweredRow {
+    why: &'static str,
+    part: f64,
+}
+
+impl UnexplainedRow {
+    fn new(unexplained: &Unexplained) -> Self {
+        let code = |code: &Decoded| DecodedRow {
+            text: code.text.clone(),
+            space: code.space,
+            value: code.value,
+            symbol: code.symbol,
+            meaning: code.meaning,
+        };
+        let near = |near: &NearCase| NearRow {
+            id: &near.case.id,
+            cause: &near.case.cause,
+            agree: near.agree.clone(),
+            states: &near.case.states,
+            solved: &near.case.solved,
+            source: &near.case.source,
+        };
+        let steps = unexplained.went_well.iter();
+        Self {
+            first: unexplained.first.clone(),
+            who: unexplained.who,
+            states: unexplained.states.clone(),
+            codes: unexplained.codes.iter().map(code).collect(),
+            went_well: steps.map(|(what, line)| StepRow { what, line: line.line }).collect(),
+            collect: unexplained.collect.clone(),
+            nearest: unexplained.nearest.iter().map(near).collect(),
+        }
+    }
+}
+
+impl TraceRow {
+    fn new(trace: &Trace, diagnosis: &Diagnosis) -> Self {
+        let weighed = |finding: &Finding| WeighedRow {
+            id: finding.id,
+            confidence: finding.confidence,
+            signs: finding.signs.clone(),
+            lowered: finding.lowered.iter().map(|&(why, part)| LoweredRow { why, part }).collect(),
+        };
+        Self { causes: diagnosis.causes.iter().map(weighed).collect(), lines: trace.lines.clone(), more: trace.more }
+    }
 }
 
 /// A cause as JSON; also in documents of runs.
@@ -58,6 +166,8 @@ impl DiagnosisDocument {
             lines: diagnosis.lines,
             bytes: diagnosis.bytes,
             causes: diagnosis.causes.iter().map(CauseRow::new).collect(),
+            unexplained: diagnosis.unexplained.as_ref().map(UnexplainedRow::new),
+            trace: diagnosis.trace.as_ref().map(|trace| TraceRow::new(trace, diagnosis)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One code explained: what it is called, where it comes from, what usually stands behind it.
 
 use super::catalogue::{Cause, cause, causes, code_note};
+use super::statements::of_systems;
 use crate::backends::errors::{self, ErrorCode, FASTRPC_BASE};
 use crate::event::Stage;
 
@@ -150,7 +151,14 @@ const fn errno(code: u64, symbol: &'static str, meaning: &'static str) -> ErrorC
     ErrorCode { code, component: "errno", symbol, meaning }
 }
 
-fn answer(code: u64, rows: Vec<ErrorCode>, note: Option<&'static str>) -> Answer {
+fn answer(code: u64, mut rows: Vec<ErrorCode>, note: Option<&'static str>) -> Answer {
+    // Exit statuses of shells and of Windows.
+    rows.extend(of_systems(code).into_iter().map(|code| ErrorCode {
+        code: code.value,
+        component: code.space,
+        symbol: code.symbol,
+        meaning: code.meaning,
+    }));
     if rows.is_empty() {
         return match code_note(code) {
             Some(_) => known(code, rows, Some("the table has no symbol for it")),
@@ -225,6 +233,9 @@ fn meaning(row: ErrorCode) -> Meaning {
         "system context" => ("systemContextGetBinaryInfo", &[ContextCreate]),
         component if component.starts_with("system") => ("calls of the system library", &[ContextCreate, Compose]),
         "errno" => ("the kernel, or FastRPC on the processor's side", &[DeviceCreate, ContextCreate, Execute]),
+        "exit status" | "Windows" | "Windows NTSTATUS" | "Android" => {
+            ("the system, when a library is loaded or a process ends", &[])
+        }
         component if component.starts_with("fastrpc") => {
             ("FastRPC, below the HTP and DSP backends", &[DeviceCreate, ContextCreate, Execute])
         }
@@ -289,6 +300,21 @@ mod tests {
         }
         for word in ["0x58", "0x72", "0xc", "0x80000580"] {
             assert!(!known_of(word).causes.is_empty(), "{word}");
+        }
+    }
+
+    #[test]
+    fn what_systems_say_when_a_process_ends_is_known() {
+        for (word, symbol) in [
+            ("-1073741819", "STATUS_ACCESS_VIOLATION"),
+            ("3221225781", "STATUS_DLL_NOT_FOUND"),
+            ("0xc000007b", "STATUS_INVALID_IMAGE_FORMAT"),
+            ("0x8007007e", "ERROR_MOD_NOT_FOUND"),
+            ("136", "SIGFPE"),
+            ("124", "timeout"),
+        ] {
+            let known = known_of(word);
+            assert!(known.meanings.iter().any(|meaning| meaning.row.symbol == symbol), "{word}: {:?}", known.meanings);
         }
     }
 

@@ -12,7 +12,7 @@ const MANY_REFUSALS: u32 = 20;
 const SHORT_BYTES: u64 = 512;
 
 /// Gathered while the log goes by.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Facts {
     tail: Vec<u8>,
     skels_wanted: BTreeSet<u8>,
@@ -32,6 +32,11 @@ impl Facts {
     /// The exit status as a shell counts it: 128 and the signal for a signal.
     pub fn exit_status(&mut self, status: i32) {
         self.exit_status = Some(status);
+    }
+
+    /// The exit status that was told.
+    pub fn status(&self) -> Option<i32> {
+        self.exit_status
     }
 
     /// Result files of 0 bytes.

@@ -84,6 +84,8 @@ fn take_fault(diagnosis: &mut Diagnosis, fault: Fault) {
                 confirmed: None,
                 results: Vec::new(),
                 evidence: Vec::new(),
+                signs: Vec::new(),
+                lowered: Vec::new(),
                 codes: Vec::new(),
                 remedy: None,
                 cause: known,

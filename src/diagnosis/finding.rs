@@ -2,6 +2,8 @@
 
 use super::catalogue::{Cause, Check};
 use super::fault::Fault;
+use super::progress::Unexplained;
+use super::trace::Trace;
 use crate::event::{CheckResult, clean_text};
 use serde::Serialize;
 
@@ -15,6 +17,10 @@ pub struct Diagnosis {
     pub causes: Vec<Finding>,
     /// The op at which a run of ours stopped.
     pub fault: Option<Fault>,
+    /// What is known where no cause is well founded, and something failed.
+    pub unexplained: Option<Unexplained>,
+    /// What lines state, if it was asked for.
+    pub trace: Option<Trace>,
     /// Lines read.
     pub lines: u64,
     /// Bytes read.
@@ -34,6 +40,10 @@ pub struct Finding {
     pub results: Vec<CheckResult>,
     /// The first line of each sign, by line.
     pub evidence: Vec<Evidence>,
+    /// The signs that add up to it.
+    pub signs: Vec<Sign>,
+    /// What lowered the confidence after that, and to which part.
+    pub lowered: Vec<(&'static str, f64)>,
     /// Codes of the cause that the evidence names, as in the catalogue.
     pub codes: Vec<&'static str>,
     /// What to do in this very case, where that is known.
@@ -56,6 +66,17 @@ impl Finding {
     pub fn checks(&self) -> &'static [Check] {
         &self.cause.confirm
     }
+}
+
+/// A sign that points to a cause.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Sign {
+    /// Its place among the signals of the cause in the catalogue, from 0.
+    pub index: usize,
+    /// How far it carries alone, 0 to 1.
+    pub weight: f64,
+    /// Its line; 0 for what no single line says.
+    pub line: u64,
 }
 
 /// A line that points to a cause.

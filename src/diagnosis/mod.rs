@@ -1,6 +1,7 @@
 //! Why it failed: a catalogue of failure modes, and how to find them in logs. Nothing here reads files or runs anything.
 
 mod answers;
+mod cases;
 mod catalogue;
 mod confirmed;
 mod denied;
@@ -13,18 +14,27 @@ mod fault;
 mod finding;
 mod near;
 mod numbers;
+mod options;
 pub mod preflight;
+mod progress;
 mod repeats;
 mod rules;
 mod score;
+mod statements;
 mod stream;
 mod text;
+mod trace;
+mod user;
 
+pub use cases::{Case, NearCase};
 pub use catalogue::{Cause, Check, CodeNote, Place, cause, causes, code_note};
 pub use diagnoser::Diagnoser;
 pub use document::{CauseRow, DiagnosisDocument, ExplainDocument};
 pub use explain::{Answer, Explanation, Meaning, explain};
 pub use failure::{diagnose_failure, diagnose_run};
 pub use fault::Fault;
-pub use finding::{Diagnosis, Evidence, Finding};
+pub use finding::{Diagnosis, Evidence, Finding, Sign};
+pub use progress::Unexplained;
 pub use text::{causes_text, confidence_text, diagnosis_text, explain_text};
+pub use trace::{Stated, Trace};
+pub use user::{UserCausesError, load_user_causes, user_causes_path};

@@ -48,7 +48,7 @@ impl Author {
 }
 
 /// A line that counts if QNN turns out to be near.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Waiting {
     place: (usize, usize),
     near: Near,
@@ -57,7 +57,7 @@ struct Waiting {
 }
 
 /// What is known of QNN's lines, and the lines that wait for it.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Nearness {
     /// The whole log is one of a run of QNN.
     own: bool,
@@ -119,7 +119,8 @@ impl Nearness {
     }
 }
 
-fn names_qnn(line: &[u8]) -> bool {
+/// True if the line has words of QNN or of what it runs on.
+pub fn names_qnn(line: &[u8]) -> bool {
     WORDS.as_ref().is_some_and(|words| words.is_match(line))
 }
 

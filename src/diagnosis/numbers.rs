@@ -164,7 +164,8 @@ fn stands_alone(line: &[u8], start: usize, end: usize) -> bool {
     }
 }
 
-fn is_error(line: &[u8], start: usize, end: usize) -> bool {
+/// True if the line calls the number between `start` and `end` an error.
+pub(super) fn is_error(line: &[u8], start: usize, end: usize) -> bool {
     let next = word_after(&line[end..]);
     if UNITS.contains(&next.as_str()) {
         return false;

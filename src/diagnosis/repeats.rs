@@ -8,7 +8,7 @@ const LONG_RUN: usize = 6;
 
 /// Recently read lines, by a hash that leaves time stamps and counters out. Error codes have four or five digits (or are
 /// hexadecimal) and are kept, as is every short number that stands by itself.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Repeats {
     slots: Vec<u64>,
 }
@@ -68,6 +68,56 @@ fn hash(line: &[u8]) -> u64 {
     }
     // Zero marks an empty slot.
     hash.max(1)
+}
+
+/// Forms that are remembered.
+const FORMS: usize = 4096;
+/// Lines of one form that are read for their statements.
+const ENOUGH_OF_A_FORM: u8 = 24;
+
+/// How often lines of one form came: all of a line but its digits. What a line states does not hang on its numbers, so a log in
+/// which one message comes a million times, each time with another number, need not be read a million times.
+#[derive(Debug, Clone)]
+pub struct Forms {
+    slots: Vec<(u32, u8)>,
+}
+
+impl Default for Forms {
+    fn default() -> Self {
+        Self { slots: vec![(0, 0); FORMS] }
+    }
+}
+
+impl Forms {
+    /// True if enough lines of this form were read; counts this one.
+    pub fn is_worn(&mut self, line: &[u8]) -> bool {
+        let (slot, kept) = Self::place(line);
+        let slot = &mut self.slots[slot];
+        if slot.0 != kept {
+            *slot = (kept, 0);
+        }
+        slot.1 = slot.1.saturating_add(1);
+        slot.1 > ENOUGH_OF_A_FORM
+    }
+
+    /// The same without counting.
+    pub fn was_worn(&self, line: &[u8]) -> bool {
+        let (slot, kept) = Self::place(line);
+        self.slots[slot].0 == kept && self.slots[slot].1 > ENOUGH_OF_A_FORM
+    }
+
+    fn place(line: &[u8]) -> (usize, u32) {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut mix = |value: u64| hash = (hash.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
+        for text in line.split(u8::is_ascii_digit).filter(|text| !text.is_empty()) {
+            // Eight bytes at a time: most of a line is text.
+            let (words, rest) = text.as_chunks::<8>();
+            words.iter().for_each(|word| mix(u64::from_le_bytes(*word)));
+            rest.iter().for_each(|byte| mix(u64::from(*byte)));
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "the low bits choose the slot, the high ones are kept")]
+        (hash as usize % FORMS, (hash >> 32) as u32)
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! The catalogue's patterns, compiled: which lines are worth a look, and what a line says.
 
-use super::catalogue::{FACTS, Near, Pattern, Voids, catalogue};
+use super::catalogue::{FACTS, Near, Pattern, Says, Voids, catalogue};
 use super::denied::Denied;
 use super::numbers;
+use super::progress;
+use super::statements::{Classes, Statements, lexicon};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::bytes::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
@@ -27,6 +29,63 @@ pub enum Target {
     Nodes,
     /// What a chat model is asked or answers begins or ends.
     Answer,
+    /// Says that a step of a run went well, by its place in [`super::progress::STEPS`].
+    Progress(usize),
+    /// States a failure of any kind.
+    Failure,
+}
+
+/// [`Says`], compiled.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    said: Classes,
+    of: Classes,
+    and: Classes,
+    not_of: Classes,
+    who: Classes,
+}
+
+impl Wanted {
+    fn of(says: &Says) -> Self {
+        let lexicon = lexicon();
+        let object = |name: &String| lexicon.object_class(name);
+        Self {
+            said: classes(&says.said, |name| lexicon.said_class(name)),
+            of: classes(&says.of, object),
+            and: classes(&says.and, object),
+            not_of: classes(&says.not_of, object),
+            who: classes(&says.who, |name| lexicon.who_class(name)),
+        }
+    }
+
+    fn fits(&self, statements: &Statements) -> bool {
+        let one_of = |wanted: Classes, found: Classes| wanted.is_empty() || wanted.meets(found);
+        statements.is_failure()
+            && one_of(self.who, statements.who)
+            && statements.list.iter().any(|statement| {
+                self.said.has(statement.said)
+                    && one_of(self.of, statement.of)
+                    && one_of(self.and, statement.of)
+                    && !self.not_of.meets(statement.of)
+            })
+    }
+}
+
+fn classes(names: &[String], class: impl Fn(&String) -> Option<u8>) -> Classes {
+    let mut classes = Classes::default();
+    names.iter().filter_map(class).for_each(|class| classes.insert(class));
+    classes
+}
+
+/// Whether a literal makes a line worth a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worth {
+    /// All rules that it leads to have been met.
+    Nothing,
+    /// For statements: lines of one form state the same, so a few of a form are enough.
+    Statement,
+    /// Whatever its form.
+    Line,
 }
 
 /// One compiled pattern.
@@ -41,6 +100,16 @@ pub struct Rule {
     not: Vec<usize>,
     re: Option<Regex>,
     code: Vec<u64>,
+    says: Option<Wanted>,
+}
+
+/// The rules that an anchor can lead to.
+#[derive(Debug, Default)]
+struct Anchored {
+    /// Those that ask for words and codes.
+    plain: Vec<usize>,
+    /// Those that ask for a statement.
+    says: Vec<usize>,
 }
 
 /// All patterns and their search automata.
@@ -54,7 +123,7 @@ pub struct Rules {
     /// Literals that make a line worth a look.
     pub anchors: Option<AhoCorasick>,
     /// The rules that each anchor can lead to, without the harmless ones.
-    pub anchored: Vec<Vec<usize>>,
+    anchored: Vec<Anchored>,
     literals: Option<AhoCorasick>,
     /// The rules that each literal can lead to.
     candidates: Vec<Vec<usize>>,
@@ -115,6 +184,7 @@ impl Rules {
                 not: literals.ids(&pattern.not),
                 re: pattern.re.as_deref().and_then(|re| regex(re).ok()),
                 code: pattern.code.clone(),
+                says: pattern.says.as_ref().map(Wanted::of),
             };
             if pattern.re.is_some() && rule.re.is_none() {
                 continue;
@@ -125,6 +195,8 @@ impl Rules {
                 literals.ids(&spelled)
             } else if let Some(longest) = pattern.all.iter().max_by_key(|text| text.len()) {
                 vec![literals.id(longest)]
+            } else if let (true, Some(wanted)) = (rule.any.is_empty(), &rule.says) {
+                lexicon().words_of(wanted.said).map(|word| literals.id(word)).collect()
             } else {
                 rule.any.clone()
             };
@@ -142,10 +214,11 @@ impl Rules {
         let mut anchors = Vec::new();
         let mut anchored = Vec::new();
         for (text, rules_of_it) in texts.iter().zip(&candidates) {
-            let telling: Vec<usize> = rules_of_it.iter().copied().filter(|&rule| leads[rule].1).collect();
-            if !telling.is_empty() {
+            let telling = rules_of_it.iter().copied().filter(|&rule| leads[rule].1);
+            let (says, plain): (Vec<usize>, Vec<usize>) = telling.partition(|&rule| rules[rule].says.is_some());
+            if !(says.is_empty() && plain.is_empty()) {
                 anchors.push(*text);
-                anchored.push(telling);
+                anchored.push(Anchored { plain, says });
             }
         }
         Self {
@@ -164,15 +237,37 @@ impl Rules {
         self.flags.iter().position(|flag| flag == name)
     }
 
-    /// Calls `hit` for every rule that is not done and that the line fits, in the order of the rules, with the place in the line
+    /// What a line with this anchor is worth while the rules that are `done` need no more lines.
+    pub fn worth(&self, anchor: usize, done: &[bool]) -> Worth {
+        let anchored = &self.anchored[anchor];
+        let wanted = |rules: &[usize]| rules.iter().any(|&rule| !done[rule]);
+        if wanted(&anchored.plain) {
+            Worth::Line
+        } else if wanted(&anchored.says) {
+            Worth::Statement
+        } else {
+            Worth::Nothing
+        }
+    }
+
+    /// Calls `hit` for every rule that is not done (nor asks for a statement, unless `with_statements`) and that the line fits, in the order of the rules, with the place in the line
     /// that led to it.
-    pub fn apply(&self, line: &[u8], done: &[bool], scratch: &mut Scratch, mut hit: impl FnMut(&Rule, usize, usize)) {
-        self.fit(line, done, scratch);
-        let telling = |rule: &usize| matches!(self.list[*rule].target, Target::Signal { .. } | Target::Flag(_));
+    pub fn apply(
+        &self,
+        line: &[u8],
+        done: &[bool],
+        with_statements: bool,
+        scratch: &mut Scratch,
+        mut hit: impl FnMut(&Rule, usize, usize),
+    ) {
+        let skipped = |rule: usize| done[rule] || !with_statements && self.list[rule].says.is_some();
+        self.fit(line, &skipped, scratch);
+        let telling =
+            |rule: &usize| matches!(self.list[*rule].target, Target::Signal { .. } | Target::Flag(_) | Target::Failure);
         if scratch.fitting.iter().any(telling) {
             let denied = Denied::of(line);
             if denied.is_changed() {
-                self.fit(denied.line(), done, scratch);
+                self.fit(denied.line(), &skipped, scratch);
             }
         }
         for &index in &scratch.fitting {
@@ -183,7 +278,7 @@ impl Rules {
     }
 
     /// Finds the rules that the line fits.
-    fn fit(&self, line: &[u8], done: &[bool], scratch: &mut Scratch) {
+    fn fit(&self, line: &[u8], skipped: &impl Fn(usize) -> bool, scratch: &mut Scratch) {
         scratch.fitting.clear();
         let Some(literals) = &self.literals else { return };
         scratch.present.resize(self.candidates.len(), false);
@@ -198,7 +293,7 @@ impl Rules {
                 scratch.present[literal] = true;
                 scratch.place[literal] = found.start();
                 scratch.met.push(literal);
-                scratch.rules.extend(self.candidates[literal].iter().filter(|&&rule| !done[rule]));
+                scratch.rules.extend(self.candidates[literal].iter().filter(|&&rule| !skipped(rule)));
             }
         }
         scratch.rules.sort_unstable();
@@ -213,12 +308,14 @@ impl Rules {
             }
             codes.contains(code) || numbers::has_symbol(line, *code)
         };
-        fitting.extend(rules.iter().filter(|index| self.list[**index].fits(line, present, &mut names)));
+        let mut statements: Option<Statements> = None;
+        let mut says = |wanted: &Wanted| wanted.fits(statements.get_or_insert_with(|| Statements::of(line)));
+        fitting.extend(rules.iter().filter(|index| self.list[**index].fits(line, present, &mut names, &mut says)));
     }
 }
 
 /// Buffers that one line after another uses.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Scratch {
     present: Vec<bool>,
     /// By literal that is present: where it is first.
@@ -231,13 +328,20 @@ pub struct Scratch {
 }
 
 impl Rule {
-    fn fits(&self, line: &[u8], present: &[bool], names: &mut impl FnMut(&u64) -> bool) -> bool {
+    fn fits(
+        &self,
+        line: &[u8],
+        present: &[bool],
+        names: &mut impl FnMut(&u64) -> bool,
+        says: &mut impl FnMut(&Wanted) -> bool,
+    ) -> bool {
         let one_of = |ids: &[usize]| ids.is_empty() || ids.iter().any(|&id| present[id]);
         self.all.iter().all(|&id| present[id])
             && one_of(&self.any)
             && one_of(&self.any_of)
             && !self.not.iter().any(|&id| present[id])
             && (self.code.is_empty() || self.code.iter().any(names))
+            && self.says.as_ref().is_none_or(says)
             && self.re.as_ref().is_none_or(|re| re.is_match(line))
     }
 }
@@ -265,13 +369,22 @@ fn patterns(flags: &[String]) -> Vec<(Pattern, Target)> {
     list.push((literals(&["failed to validate op", "validateopconfig failed"]), Target::Refusal));
     list.push((literals(&["nodes in the graph", "nodes supported by qnn"]), Target::Nodes));
     list.push((literals(&["[begin]:", "[end]", "[prompt]:", "[kpis]"]), Target::Answer));
+    for (place, step) in progress::STEPS.iter().enumerate() {
+        let not = step.not.iter().map(|text| (*text).to_owned()).collect();
+        list.push((Pattern { not, ..literals(step.words) }, Target::Progress(place)));
+    }
+    // Every word that is bad, and errors that say it in words of their own.
+    let good = ["wanted", "wrong"];
+    let said = lexicon().said_names().filter(|name| !good.contains(name)).map(str::to_owned).collect();
+    list.push((Pattern { says: Some(Says { said, ..Says::default() }), ..Pattern::default() }, Target::Failure));
+    list.push((literals(&["[ error ]", "[error]", "<e>", "[e:onnxruntime", "error:"]), Target::Failure));
     list
 }
 
 impl Pattern {
     /// True for a signal of flags alone.
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.any.is_empty() && self.code.is_empty()
+        self.all.is_empty() && self.any.is_empty() && self.code.is_empty() && self.says.is_none()
     }
 }
 
@@ -284,13 +397,17 @@ fn spellings(code: u64) -> Vec<String> {
     list
 }
 
-/// FastRPC's `0x8000....` as it is also written: without `0x`, decimal, and as a negative number.
+/// FastRPC's `0x8000....` and Windows' `0xc000....` as they are also written: without `0x`, decimal, negative, and widened to
+/// 64 bits.
 fn fastrpc_spellings(text: &str) -> Vec<String> {
-    let digits = text.strip_prefix("0x8").filter(|digits| digits.len() == 7);
-    let value = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).map(|low| low | 0x8000_0000);
+    let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 8 && digits.starts_with(['8', 'c']));
+    let value = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
     value.map_or_else(
         || vec![text.to_owned()],
-        |value| vec![format!("{value:x}"), value.to_string(), value.cast_signed().to_string()],
+        |value| {
+            let widened = i64::from(value.cast_signed()).cast_unsigned();
+            vec![format!("{value:x}"), value.to_string(), value.cast_signed().to_string(), widened.to_string()]
+        },
     )
 }
 

@@ -2,7 +2,7 @@
 
 use super::catalogue::{Cause, Voids, causes};
 use super::diagnoser::Seen;
-use super::finding::{Evidence, Finding};
+use super::finding::{Evidence, Finding, Sign};
 use super::numbers;
 use super::rules::Rules;
 
@@ -27,11 +27,14 @@ const CEILING: f64 = 0.97;
 /// Most causes that are listed.
 const MOST: usize = 6;
 
-/// Causes, best first.
-pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Seen>]) -> Vec<Finding> {
+/// Causes, best first. Signals that are `ignored` (cause and signal by their places) do not count.
+pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Seen>], ignored: &[(usize, usize)]) -> Vec<Finding> {
     let flag = |name: &String| rules.flag(name).and_then(|flag| flags.get(flag)).and_then(Option::as_ref);
-    let mut found: Vec<Finding> =
-        causes().iter().zip(signals).filter_map(|(cause, seen)| weigh(cause, seen, rules, &flag)).collect();
+    let weighed = causes().iter().zip(signals).enumerate().filter_map(|(place, (cause, seen))| {
+        let skipped = |signal: usize| ignored.contains(&(place, signal));
+        weigh(cause, seen, rules, &flag, skipped)
+    });
+    let mut found: Vec<Finding> = weighed.collect();
     // The first error of a chain is the cause of the later ones.
     let first_line = |finding: &Finding| finding.evidence.iter().map(|e| e.line).filter(|line| *line > 0).min();
     let founded = |finding: &Finding| finding.confidence >= FOUNDED && !finding.cause.generic && !finding.cause.remark;
@@ -41,19 +44,23 @@ pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Seen>]) -> Vec<Findin
     let any_founded = found.iter().any(founded);
     for finding in &mut found {
         if (finding.cause.generic || finding.cause.remark) && any_founded {
-            finding.confidence *= GENERIC_BESIDE;
+            lower(finding, "says only where to look, beside a well-founded cause", GENERIC_BESIDE);
         } else if let (Some((start, sure)), Some(line)) = (start, first_line(finding))
             && line > start
         {
-            finding.confidence *= if sure >= SURE { LATER_THAN_SURE } else { LATER };
+            lower(
+                finding,
+                "first shows after a well-founded cause",
+                if sure >= SURE { LATER_THAN_SURE } else { LATER },
+            );
         }
     }
     found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(first_line(a).cmp(&first_line(b))));
     if let [best, second, ..] = &mut found[..]
         && second.confidence > best.confidence * CONTESTED
     {
-        best.confidence *= CONTESTED;
-        second.confidence *= CONTESTED * CONTESTED;
+        lower(best, "another cause is about as likely", CONTESTED);
+        lower(second, "another cause is about as likely", CONTESTED * CONTESTED);
         found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     }
     let floor = found.first().map_or(FLOOR, |best| FLOOR.max(best.confidence * RELATIVE_FLOOR));
@@ -65,11 +72,17 @@ pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Seen>]) -> Vec<Findin
     found
 }
 
+fn lower(finding: &mut Finding, why: &'static str, part: f64) {
+    finding.confidence *= part;
+    finding.lowered.push((why, part));
+}
+
 fn weigh<'f>(
     cause: &'static Cause,
     seen: &[Seen],
     rules: &Rules,
     flag: &impl Fn(&String) -> Option<&'f Evidence>,
+    skipped: impl Fn(usize) -> bool,
 ) -> Option<Finding> {
     let voids = |name: &String, seen: &Seen| {
         let kind = rules.flag(name).map_or(Voids::All, |flag| rules.voids[flag]);
@@ -79,15 +92,20 @@ fn weigh<'f>(
             _ => true,
         })
     };
+    // A program that tries one after another and finds one has not failed with those before it.
+    let taken_back = |seen: &Seen| seen.is_some() && voids(&"probe-succeeded".to_owned(), seen);
     let mut doubt = 1.0;
     let mut evidence: Vec<Evidence> = Vec::new();
-    for (signal, seen) in cause.signal.iter().zip(seen) {
-        let shown = seen.is_some() || signal.pattern.is_empty();
-        if !shown || signal.without.iter().any(|name| voids(name, seen)) {
+    let mut signs = Vec::new();
+    for (index, (signal, seen)) in cause.signal.iter().zip(seen).enumerate() {
+        let shown = (seen.is_some() || signal.pattern.is_empty()) && !skipped(index);
+        if !shown || taken_back(seen) || signal.without.iter().any(|name| voids(name, seen)) {
             continue;
         }
         let Some(context) = signal.with.iter().map(flag).collect::<Option<Vec<_>>>() else { continue };
         doubt *= 1.0 - signal.weight;
+        let line = seen.as_ref().or(context.first().copied()).map_or(0, |evidence| evidence.line);
+        signs.push(Sign { index, weight: signal.weight, line });
         match seen {
             Some(line) => evidence.push(line.clone()),
             None => evidence.extend(context.into_iter().cloned()),
@@ -105,6 +123,8 @@ fn weigh<'f>(
         confirmed: None,
         results: Vec::new(),
         evidence,
+        signs,
+        lowered: Vec::new(),
         codes,
         remedy: None,
         cause,

@@ -1,7 +1,7 @@
 //! Bytes of a log as they come: UTF-16 made UTF-8, terminal escapes taken out. Neither depends on how the log is cut.
 
 /// State of the filter.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Filter {
     encoding: Option<Encoding>,
     /// The first bytes, until they tell the encoding; then half a UTF-16 unit.

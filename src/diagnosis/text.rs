@@ -3,6 +3,7 @@
 use super::catalogue::{Cause, Check, Place};
 use super::explain::{Answer, Explanation};
 use super::finding::{Diagnosis, Finding};
+use super::progress::Unexplained;
 use crate::event::{CheckOutcome, clean_text};
 use crate::text::titled;
 use std::fmt::Write;
@@ -16,10 +17,16 @@ const WHOLE: usize = 2;
 /// The diagnosis, in lines of at most `width` columns (commands are never cut).
 pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
     let looked = format!("{} lines, {} bytes", diagnosis.lines, diagnosis.bytes);
-    if diagnosis.causes.is_empty() {
-        return format!("no known failure found ({looked} looked at)\n");
-    }
     let mut out = String::new();
+    if diagnosis.causes.is_empty() {
+        let Some(unexplained) = &diagnosis.unexplained else {
+            return format!("no known failure found ({looked} looked at)\n") + &trace_text(diagnosis, width);
+        };
+        titled(&mut out, "", "No known failure fits, and the log states one. What it says of itself:", width);
+        unexplained_text(&mut out, unexplained, width);
+        let _ = writeln!(out, "\n{looked} looked at");
+        return out + &trace_text(diagnosis, width);
+    }
     for (rank, finding) in diagnosis.causes.iter().enumerate() {
         if rank < WHOLE {
             whole(&mut out, rank + 1, finding, width);
@@ -30,7 +37,80 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
             titled(&mut out, "", &line, width);
         }
     }
+    if let Some(unexplained) = &diagnosis.unexplained {
+        out.push('\n');
+        titled(&mut out, "", "None of these is well founded. What the log says of itself:", width);
+        unexplained_text(&mut out, unexplained, width);
+    }
     let _ = writeln!(out, "\n{looked} looked at");
+    out + &trace_text(diagnosis, width)
+}
+
+/// What is known where no cause is.
+fn unexplained_text(out: &mut String, unexplained: &Unexplained, width: usize) {
+    let first = &unexplained.first;
+    let _ = writeln!(out, "{}", cut(&format!("   first failure, line {}: {}", first.line, first.text), width));
+    if let Some(who) = unexplained.who {
+        titled(out, "   stated by: ", who, width);
+    }
+    if !unexplained.states.is_empty() {
+        titled(out, "   it states: ", &unexplained.states.join("; "), width);
+    }
+    for code in &unexplained.codes {
+        let text = format!("{} = {} ({}): {}", code.text, code.symbol, code.space, code.meaning);
+        titled(out, "   code: ", &text, width);
+    }
+    if !unexplained.went_well.is_empty() {
+        let steps: Vec<String> =
+            unexplained.went_well.iter().map(|(what, line)| format!("{what} (line {})", line.line)).collect();
+        titled(out, "   went well, so it is not that: ", &steps.join(", "), width);
+    }
+    for near in &unexplained.nearest {
+        let (agree, of) = (near.agree.len(), near.case.states.len());
+        let text = format!(
+            "{} ({agree} of {of} statements agree: {}): {} [{}]",
+            near.case.cause,
+            near.agree.join("; "),
+            near.case.solved,
+            near.case.source
+        );
+        titled(out, "   closest known case: ", &clean_text(&text), width);
+    }
+    for what in &unexplained.collect {
+        titled(out, "   collect next: ", what, width);
+    }
+}
+
+/// What each line became, and how each cause came to its confidence.
+fn trace_text(diagnosis: &Diagnosis, width: usize) -> String {
+    let Some(trace) = &diagnosis.trace else { return String::new() };
+    let mut out = "\nhow each cause came to its confidence\n".to_owned();
+    for finding in &diagnosis.causes {
+        let signs: Vec<String> = finding
+            .signs
+            .iter()
+            .map(|sign| format!("sign {} ({:.2}, line {})", sign.index + 1, sign.weight, sign.line))
+            .collect();
+        let lowered = finding.lowered.iter().map(|(why, part)| format!("; x {part:.2}: {why}"));
+        let lowered = lowered.collect::<Vec<_>>().concat();
+        titled(
+            &mut out,
+            &format!("   {} {:.2}: ", finding.id, finding.confidence),
+            &(signs.join(", ") + &lowered),
+            width,
+        );
+    }
+    out.push_str("\nwhat each line states\n");
+    for stated in &trace.lines {
+        let _ = writeln!(out, "{}", cut(&format!("   line {}: {}", stated.evidence.line, stated.evidence.text), width));
+        let who = if stated.who.is_empty() { String::new() } else { format!("{}: ", stated.who.join(", ")) };
+        let parts: Vec<String> = stated.states.iter().chain(&stated.codes).cloned().collect();
+        let left_out = stated.left_out.map_or_else(String::new, |why| format!(" [{why}]"));
+        titled(&mut out, "      ", &format!("{who}{}{left_out}", parts.join("; ")), width);
+    }
+    if trace.more > 0 {
+        let _ = writeln!(out, "   and {} more lines", trace.more);
+    }
     out
 }
 
@@ -95,6 +175,9 @@ fn whole(out: &mut String, rank: usize, finding: &Finding, width: usize) {
         let _ = writeln!(out, "   and {} more lines", finding.evidence.len() - MOST_EVIDENCE);
     }
     results(out, finding, "   ", width);
+    if let Some(remedy) = &finding.remedy {
+        titled(out, "   here: ", &clean_text(remedy), width);
+    }
     reasons(out, cause, width, |check| finding.results.iter().any(|result| result.check == check));
     out.push('\n');
 }

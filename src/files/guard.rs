@@ -83,6 +83,20 @@ impl Guard {
         }
     }
 
+    /// So is every file in this folder and in those below it, as far down as libraries of an SDK lie.
+    pub fn reads_tree(&mut self, role: &'static str, folder: &Path) {
+        self.reads_below(role, folder, 4);
+    }
+
+    fn reads_below(&mut self, role: &'static str, folder: &Path, levels: usize) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() && levels > 0 => self.reads_below(role, &entry.path(), levels - 1),
+                _ => self.reads(role, &entry.path()),
+            }
+        }
+    }
+
     /// So are an input list, in qnn-net-run's format, and the files that it names.
     pub fn reads_list(&mut self, list: &Path) {
         self.reads("the input list", list);

@@ -5,8 +5,12 @@ use crate::event::SESSION_SCHEMA;
 use crate::models::starts_context_binary;
 use std::io::{self, BufRead, BufReader, Read};
 
+/// Folder in a report's archive.
+const BUNDLE_FOLDER: &[u8] = b"qnnscope-report/";
 /// Longest first line of a session that is looked at, bytes.
 const HEAD_BYTES: u64 = 256 << 10;
+/// First bytes of a zstd frame.
+const ZSTD: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
 /// Longest first chunk of a profile log; it holds the header and about a thousand messages.
 const CHUNK_BYTES: u32 = 256 << 20;
 
@@ -25,6 +29,8 @@ pub enum Kind {
     TapDocument,
     /// The number of a process, and nothing else.
     ProcessId,
+    /// A report to send: its first file lies in our folder.
+    Bundle,
     /// A man page of qnnscope.
     ManPage,
 }
@@ -39,6 +45,7 @@ impl Kind {
             Self::Report => "it is not a report that qnnscope wrote",
             Self::TapDocument => "it is not a document of qnnscope tap",
             Self::ProcessId => "it holds something else than the number of a process",
+            Self::Bundle => "it is not a report that qnnscope wrote",
             Self::ManPage => "it is not a man page of qnnscope",
         }
     }
@@ -48,7 +55,16 @@ impl Kind {
         match self {
             Self::Session => {
                 let mut line = Vec::new();
-                BufReader::new(file.take(HEAD_BYTES)).read_until(b'\n', &mut line)?;
+                // Of a compressed one, so much of its text.
+                let mut head = Vec::new();
+                file.take(HEAD_BYTES).read_to_end(&mut head)?;
+                if head.starts_with(&ZSTD) {
+                    let decoder = zstd::stream::read::Decoder::new(head.as_slice())?;
+                    // A head is cut off somewhere; its first line comes before that.
+                    let _ = BufReader::new(decoder.take(HEAD_BYTES)).read_until(b'\n', &mut line);
+                } else {
+                    BufReader::new(head.as_slice()).read_until(b'\n', &mut line)?;
+                }
                 let header: Option<serde_json::Value> = serde_json::from_slice(&line).ok();
                 let schema =
                     header.as_ref().and_then(|header| header.pointer("/event/session_started/schema")?.as_str());
@@ -77,6 +93,13 @@ impl Kind {
                 let mut start = Vec::new();
                 file.take(16).read_to_end(&mut start)?;
                 Ok(start.len() < 16 && start.trim_ascii().iter().all(u8::is_ascii_digit))
+            }
+            Self::Bundle => {
+                // A local file header of a zip archive has 30 bytes before the name.
+                let mut start = Vec::new();
+                file.take(64).read_to_end(&mut start)?;
+                let named = start.get(30..).is_some_and(|name| name.starts_with(BUNDLE_FOLDER));
+                Ok(start.starts_with(b"PK\x03\x04") && named)
             }
             Self::ManPage => {
                 let mut start = String::new();
@@ -125,6 +148,8 @@ mod tests {
             (Kind::ProcessId, b"12345 of my notes\n", false),
             (Kind::ProfileLog, b"PK\x03\x04", false),
             (Kind::ProfileLog, &binary, false),
+            (Kind::Bundle, b"PK\x03\x04aaaabbbbccccddddeeeeffffggqnnscope-report/log.txt", true),
+            (Kind::Bundle, b"PK\x03\x04aaaabbbbccccddddeeeeffffggmy/photos.txt", false),
         ] {
             assert_eq!(kind.is_ours(content).unwrap(), ours, "{kind:?} {content:?}");
         }

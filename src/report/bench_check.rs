@@ -150,8 +150,15 @@ pub fn bench_check_text(document: &BenchCheckDocument) -> String {
     }
     let _ = writeln!(out, "\n\n  {:<24}{:<24}time for two sides", "launches of each side", "tell a difference of");
     for row in &document.tells {
-        let percent = format!("{:.1} %", row.difference_percent);
+        let percent = if row.difference_percent < 100.0 {
+            format!("{:.1} %", row.difference_percent)
+        } else {
+            format!("a factor of {:.1}", 1.0 + row.difference_percent / 100.0)
+        };
         let _ = writeln!(out, "  {:<24}{percent:<24}{}", row.launches, time(row.seconds));
+    }
+    if document.tells.len() < SIDES.len() {
+        let _ = writeln!(out, "  fewer tell nothing: launches differ too much");
     }
     let _ = writeln!(out, "\n  {:<24}{:<24}time for two sides", "a difference of", "takes launches");
     for row in &document.takes {

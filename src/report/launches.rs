@@ -4,7 +4,7 @@ use super::layout::list;
 use crate::analysis::launches::{self as analysis, between_launches};
 use crate::event::{RunStatus, Stage};
 use crate::store::{Launch, LaunchFacts, PERCENTILES, Run};
-use crate::text::duration_text;
+use crate::text::{apart_text, duration_text, known_text};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -149,13 +149,15 @@ pub(super) fn text(out: &mut String, run: &Run) {
         .collect();
     list(out, &format!("  {} launches", measured.len()), &[format!("p50 {}", medians.join(", "))]);
     let Some(seen) = between_launches(&run.clean) else { return };
-    let tells = seen.tells_percent.map_or_else(String::new, |percent| {
-        format!("; as many launches can tell {} from another run", difference_text(percent))
-    });
+    let tells = match seen.tells_percent {
+        Some(percent) => format!("as many launches can tell {} from another run", difference_text(percent)),
+        None => "so few that differ so much tell nothing of another run".to_owned(),
+    };
     let _ = writeln!(
         out,
-        "  they lie {:.1} % apart: the median is known to ±{:.1} %{tells}",
-        seen.spread_percent, seen.known_to_percent
+        "  they lie {}: the median is known {}; {tells}",
+        apart_text(seen.spread_percent),
+        known_text(seen.known_to_percent)
     );
 }
 

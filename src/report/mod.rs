@@ -1,11 +1,13 @@
 //! Reports: pure functions of the store. `page/` says what a report has, `export/` writes it in each format.
 
 mod bench_check;
+mod bundle;
 mod charts;
 pub mod comparison;
 mod counters;
 mod devices;
 mod doctor;
+mod document;
 pub mod export;
 mod inspect;
 mod launches;
@@ -17,15 +19,18 @@ mod op_result;
 mod page;
 mod recommendation;
 mod result;
+mod sessions;
 mod source;
 mod tap;
 mod text;
 mod verdicts;
 
 pub use bench_check::{BENCH_CHECK_SCHEMA, BenchCheckDocument, FEWEST as FEWEST_LAUNCHES, bench_check_text};
+pub use bundle::{BUNDLE_FOLDER, Bundle};
 pub use counters::{CounterRow, CountersDocument, SamplingDocument, counters_text};
 pub use devices::{AdbDocument, DeviceRow, DevicesDocument, devices_text};
 pub use doctor::{DoctorDocument, doctor_text};
+pub use document::document_text;
 pub use inspect::{InspectDocument, inspect_text};
 pub use launches::spread_percent;
 pub use mask::Mask;
@@ -34,6 +39,7 @@ pub use page::Material;
 pub use recommendation::of_sides as recommendation_of_sides;
 pub use recommendation::{RecommendDocument, recommend_text, recommendation, recommendation_text};
 pub use result::{RESULT_SCHEMA, ResultDocument};
+pub use sessions::{SESSIONS_SCHEMA, SessionsDocument, session_text, sessions_text};
 pub use source::Recorded;
 pub use tap::{TAP_SCHEMA, TapDocument, tap_text};
 pub use text::text_report;

@@ -13,12 +13,13 @@ use crate::analysis::{
 use crate::diagnosis::{CauseRow, Fault, diagnose_run};
 use crate::event::{
     Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, RunStatus, RuntimeInfo, Sandbox, Setting,
-    SettingOutcome, Stage, SubStage, TensorData,
+    SettingOutcome, Stage, SubStage, TensorData, clean_text,
 };
 use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
 use crate::store::{PERCENTILES, Run, SamplerState, SamplingGap, Store};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Schema of the document.
 pub const RESULT_SCHEMA: &str = "qnnscope.result/1";
@@ -28,6 +29,8 @@ pub const RESULT_SCHEMA: &str = "qnnscope.result/1";
 pub struct ResultDocument {
     schema: &'static str,
     tool: Tool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    imported_from: Option<ImportedFrom>,
     started_at: String,
     model: Option<Model>,
     seed: Option<u64>,
@@ -37,6 +40,13 @@ pub struct ResultDocument {
     interleaved: Vec<Rounds>,
     cadence: Vec<Cadence>,
     recommendation: Option<Recommendation>,
+}
+
+/// The file of another tool that the figures come from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct ImportedFrom {
+    kind: &'static str,
+    path: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -239,6 +249,7 @@ impl ResultDocument {
         Self {
             schema: RESULT_SCHEMA,
             tool: Tool::this(),
+            imported_from: None,
             started_at: started_at(store),
             model: runs.iter().find_map(model),
             seed: runs.iter().find_map(|run| run.seed),
@@ -249,6 +260,15 @@ impl ResultDocument {
             cadence: cadence(store),
             recommendation: super::recommendation(store),
         }
+    }
+}
+
+impl ResultDocument {
+    /// The same, of the file of another tool: its kind and where it is.
+    #[must_use]
+    pub fn imported_from(mut self, file: Option<(&'static str, &Path)>) -> Self {
+        self.imported_from = file.map(|(kind, path)| ImportedFrom { kind, path: clean_text(&path.to_string_lossy()) });
+        self
     }
 }
 
@@ -436,7 +456,7 @@ fn error(run: &Run) -> Option<ErrorResult> {
     (!run.is_ended()).then(|| ErrorResult {
         stage: match run.state {
             crate::store::RunState::In(stage) => stage,
-            _ => run.stages.last().map_or(Stage::Prepare, |time| time.stage),
+            _ => run.last_stage(),
         },
         launch: run.launches.len() - 1,
         call: "session".to_owned(),

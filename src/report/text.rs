@@ -91,10 +91,10 @@ fn heading(out: &mut String, store: &Store, run: &Run) {
         format!("  {}{api}", runtime.build_id.as_deref().unwrap_or("unnamed build"))
     });
     let end = match run.status() {
-        Some(RunStatus::Ok) => "",
-        Some(RunStatus::Stopped) => "  stopped early",
-        Some(RunStatus::Failed) => "  FAILED",
-        None => "  unfinished",
+        Some(RunStatus::Ok) => String::new(),
+        Some(RunStatus::Stopped) => "  stopped early".to_owned(),
+        Some(RunStatus::Failed) => "  FAILED".to_owned(),
+        None => format!("  unfinished: it was in stage {}", run.last_stage()),
     };
     let _ = writeln!(out, "== {} on {device}{simulated}{build}{end}", run.plan.backend);
     if let Some(origin) = &run.plan.mode.origin {

@@ -3,6 +3,7 @@
 use super::after_failure::after_failure;
 use super::cool_down::{HeatWatch, Pause};
 use super::launches::{Course, LaunchGate, Turns};
+use crate::backends::asked_to_stop;
 use crate::backends::device_runner::{DeviceRun, DeviceRunnerOptions};
 use crate::backends::local::{DSP_PATH, Ended, LIBRARY_PATH, Limits, RunnerError, Supervisor, search_path};
 use crate::backends::net_run::{NetRun, NetRunOptions, Pace};
@@ -131,14 +132,34 @@ impl Conductor {
         source.send(Some(id), started).await;
         gate.begin(&task, later);
         let gated = source.gated(gate.clone());
-        self.make(id, &gated, &request.place, &task, pace, &stop).await;
-        let launched = gate.end();
+        // A launch of something else than the first one is ended: its figures would not be those of the run.
+        let (end, ended) = watch::channel(*stop.borrow());
+        let ending = async {
+            tokio::select! {
+                () = asked_to_stop(&mut stop) => {}
+                () = gate.other() => {}
+            }
+            let _ = end.send(true);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = self.make(id, &gated, &request.place, &task, pace, &ended) => {}
+            () = ending => {}
+        }
+        let mut launched = gate.end();
+        if let Some(other) = &launched.other {
+            let message = format!("{other}: figures of two things are not put together; run again");
+            let failure = Failure::new(Stage::Prepare, "identify", &message);
+            source.send(Some(id), Event::Failed(Box::new(failure))).await;
+            launched.status = RunStatus::Failed;
+        }
         let status = launched.status;
         if course.goes_on(&launched, began.elapsed()) {
             return true;
         }
         source.send(Some(id), Event::RunFinished { status }).await;
-        if matches!(request.place, Place::Here { .. }) {
+        // What became of the files is known then.
+        if matches!(request.place, Place::Here { .. }) && launched.other.is_none() {
             after_failure(source, id, &Device::local(), &stop).await;
         }
         false

@@ -1,5 +1,6 @@
 //! The launches of a run: what each one makes, what came of it, and whether another is needed.
 
+use super::identity::Identity;
 use crate::analysis::launches::needs_more;
 use crate::backends::ProfilingLevel;
 use crate::backends::qnn::runner::{RunTask, SlowLoad};
@@ -10,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// A model that takes longer to load is loaded once, seconds, unless the user asks for a number of launches: three loads
 /// would take most of the time that launches may take.
@@ -146,6 +148,8 @@ pub(super) struct Launched {
     pub clean: LatencyStats,
     /// True if it made all inferences of the run.
     pub made_all: bool,
+    /// Why it was not of the same thing as the first one; nothing of it counts then.
+    pub other: Option<String>,
 }
 
 /// Keeps the end of a launch from being the end of its run, notes what came of it, and what was said of an earlier launch
@@ -153,6 +157,8 @@ pub(super) struct Launched {
 #[derive(Debug, Default)]
 pub(super) struct LaunchGate {
     state: Mutex<State>,
+    /// Told when a launch turns out to be of something else.
+    is_other: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -163,6 +169,8 @@ struct State {
     clean: LatencyStats,
     made_all: bool,
     said: Vec<Event>,
+    identity: Identity,
+    other: Option<String>,
 }
 
 impl LaunchGate {
@@ -187,7 +195,13 @@ impl LaunchGate {
             status: state.status.unwrap_or(RunStatus::Failed),
             clean: std::mem::take(&mut state.clean),
             made_all: state.made_all,
+            other: state.other.take(),
         }
+    }
+
+    /// Waits until the launch that goes on turns out to be of something else than the first one.
+    pub(super) async fn other(&self) {
+        self.is_other.notified().await;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -199,11 +213,17 @@ impl LaunchGate {
 impl Gate for LaunchGate {
     fn lets_pass(&self, event: &Event) -> bool {
         let mut state = self.state();
+        if let Some(other) = state.identity.take(event) {
+            state.other.get_or_insert(other);
+            self.is_other.notify_one();
+        }
         match event {
             Event::RunFinished { status } => {
                 state.status = Some(*status);
                 return false;
             }
+            // Figures of two things are not put together.
+            _ if state.other.is_some() => return false,
             // The same graphs again would only make the session longer.
             Event::GraphComposed(_) | Event::GraphChosen { .. } => return !state.later,
             Event::PhaseStarted { phase: Phase::Clean, budget } => state.made_all = state.whole == Some(*budget),

@@ -4,6 +4,7 @@
 mod after_failure;
 mod conductor;
 mod cool_down;
+mod identity;
 mod launches;
 mod preflight;
 

@@ -3,7 +3,9 @@
 use super::recorder::{RecordError, Recorder};
 use super::tape::Tape;
 use crate::event::{Event, LogLevel, LogLine, LogSource, Record, RunId, RunStatus, now_us};
+use crate::store::Store;
 use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
@@ -113,6 +115,8 @@ pub struct Hub {
     dropped: Arc<AtomicU64>,
     next_seq: u64,
     recorder: Option<Recorder>,
+    /// The copy for the history. Losing it is a pity, and no failure of the session.
+    history: Option<Recorder>,
     record_error: Option<RecordError>,
     pending: VecDeque<Incoming>,
     /// Runs that have begun and not ended.
@@ -129,6 +133,7 @@ impl Hub {
             dropped: dropped.clone(),
             next_seq: 0,
             recorder,
+            history: None,
             record_error: None,
             pending: VecDeque::new(),
             going: BTreeSet::new(),
@@ -136,17 +141,42 @@ impl Hub {
         (hub, Source { sender, dropped, observer: None, gate: None, tape: None })
     }
 
-    /// The next record; `None` when every source is gone.
-    pub async fn next(&mut self) -> Option<Record> {
-        let incoming = match self.pending.pop_front() {
-            Some(incoming) => incoming,
-            None => self.receiver.recv().await?,
-        };
-        Some(self.take(incoming))
+    /// Records for the history, too.
+    pub fn keep(&mut self, history: Recorder) {
+        self.history = Some(history);
     }
 
-    /// Ends the session, however it came to its end: takes what still waits, reports runs without an end as stopped, and has
-    /// the recording on the disk. Nothing comes after these records.
+    /// The next record; `None` when every source is gone.
+    pub async fn next(&mut self) -> Option<Record> {
+        loop {
+            if let Some(incoming) = self.pending.pop_front() {
+                return Some(self.take(incoming));
+            }
+            let due = [&self.recorder, &self.history].into_iter().flatten().filter_map(Recorder::flush_due).min();
+            let flush = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                incoming = self.receiver.recv() => return Some(self.take(incoming?)),
+                // Nothing comes, and what came is still to be written.
+                () = flush => self.flush(),
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        let named = self.recorder.as_mut().map(Recorder::flush);
+        self.note_recording(named);
+        let kept = self.history.as_mut().map(Recorder::flush);
+        self.note_history(kept);
+    }
+
+    /// Ends the session, however it came to its end: takes what still waits, and reports runs without an end as
+    /// stopped. Nothing comes after these records but [`Hub::finish`].
     pub fn close(&mut self) -> Vec<Record> {
         self.receiver.close();
         let mut last = Vec::new();
@@ -157,10 +187,20 @@ impl Hub {
             let event = Event::RunFinished { status: RunStatus::Stopped };
             last.push(self.take(Incoming { t_us: now_us(), run: Some(run), event }));
         }
-        if let Some(Err(error)) = self.recorder.take().map(Recorder::finish) {
+        last
+    }
+
+    /// Has the recording on the disk. `store` is what all records come to, if somebody folded them: it makes a long session open
+    /// at once. Returns the history's file, if there is one.
+    pub fn finish(&mut self, store: Option<&Store>) -> Option<PathBuf> {
+        let store = store.filter(|store| store.records() == self.next_seq);
+        if let Some(Err(error)) = self.recorder.take().map(|mut recorder| recorder.finish(store)) {
             self.record_error = Some(error);
         }
-        last
+        let mut history = self.history.take()?;
+        // What is in the file is listed all the same.
+        let _ = history.finish(store);
+        Some(history.path().to_owned())
     }
 
     /// Gives an event its number, and records it.
@@ -177,16 +217,27 @@ impl Hub {
             _ => {}
         }
         self.note_drops();
-        if let Some(recorder) = &mut self.recorder
-            && let Err(error) = recorder.write(&record)
-        {
-            self.recorder = None;
-            let text = format!("recording stopped: {error}");
-            self.report(Event::Log(LogLine::new(LogLevel::Error, LogSource::Qnnscope, &text)));
-            self.report(Event::Lost { source: "recorder".to_owned(), reason: error.to_string(), count: 1 });
-            self.record_error = Some(error);
-        }
+        let named = self.recorder.as_mut().map(|recorder| recorder.write(&record));
+        self.note_recording(named);
+        let kept = self.history.as_mut().map(|history| history.write(&record));
+        self.note_history(kept);
         record
+    }
+
+    fn note_recording(&mut self, written: Option<Result<(), RecordError>>) {
+        let Some(Err(error)) = written else { return };
+        self.recorder = None;
+        let text = format!("recording stopped: {error}");
+        self.report(Event::Log(LogLine::new(LogLevel::Error, LogSource::Qnnscope, &text)));
+        self.report(Event::Lost { source: "recorder".to_owned(), reason: error.to_string(), count: 1 });
+        self.record_error = Some(error);
+    }
+
+    fn note_history(&mut self, written: Option<Result<(), RecordError>>) {
+        let Some(Err(error)) = written else { return };
+        self.history = None;
+        let text = format!("the history keeps this session only up to here: {error}");
+        self.report(Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text)));
     }
 
     /// Why recording stopped, if it did.
@@ -257,7 +308,9 @@ mod tests {
         let last = hub.close();
         assert_eq!(last.last().unwrap().run, Some(RunId(1)));
         assert_eq!(last.last().unwrap().event, Event::RunFinished { status: RunStatus::Stopped });
-        assert!(hub.close().is_empty() && hub.record_error().is_none());
+        assert!(hub.close().is_empty());
+        hub.finish(None);
+        assert!(hub.record_error().is_none());
         let read: Vec<Record> = SessionReader::open(&path).unwrap().map(|record| record.unwrap()).collect();
         assert_eq!(read[1..], last[..]);
     }

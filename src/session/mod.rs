@@ -1,12 +1,19 @@
 //! A session: sources feed one bounded hub, which numbers, records and hands on.
 
+mod coding;
+mod digest;
 mod hub;
+mod open;
+mod playlist;
 mod reader;
 mod recorder;
 mod tape;
 
 pub use crate::files::OutputError;
+pub use coding::{Coding, decode};
 pub use hub::{Gate, Hub, Incoming, Observer, Source};
+pub use open::{Opened, read_any};
+pub use playlist::Playlist;
 pub use reader::{ReadError, SessionReader};
 pub use recorder::{RecordError, Recorder};
 pub use tape::Tape;

@@ -1,9 +1,9 @@
 //! Reading a session file back: replay is just another source of records.
 
+use super::coding;
 use crate::event::{Event, Record, SESSION_SCHEMA};
 use crate::text::clean_json;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -17,40 +17,61 @@ pub enum ReadError {
     NotASession { path: PathBuf, reason: String },
     #[error("{path}, line {line} is damaged: {reason}")]
     Damaged { path: PathBuf, line: u64, reason: String },
+    #[error(transparent)]
+    Import(#[from] crate::imports::ImportError),
 }
 
-/// Reads the records of a session in order.
-#[derive(Debug)]
+/// Longest line that is read. The graph of a model with 100,000 ops takes less; what is longer would only fill the memory.
+pub(super) const MAX_LINE_BYTES: u64 = 256 << 20;
+
+/// Reads the records of a session in order, compressed or not.
 pub struct SessionReader {
     path: PathBuf,
-    input: BufReader<File>,
+    input: Box<dyn BufRead + Send>,
     line: u64,
     text: Vec<u8>,
     truncated: bool,
 }
 
+impl std::fmt::Debug for SessionReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionReader").field("path", &self.path).field("line", &self.line).finish_non_exhaustive()
+    }
+}
+
 impl SessionReader {
     /// Opens a session.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        let file = File::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
-        Ok(Self { path: path.to_owned(), input: BufReader::new(file), line: 0, text: Vec::new(), truncated: false })
+        let input = coding::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), input, line: 0, text: Vec::new(), truncated: false })
     }
 
-    /// True if the file ended inside a line: the session was cut off by a crash.
+    /// True if the file ended inside a line or a compressed frame: the session was cut off by a crash.
     pub fn is_truncated(&self) -> bool {
         self.truncated
     }
 
     fn read(&mut self) -> Result<Option<Record>, ReadError> {
         self.text.clear();
-        let io = |source| ReadError::Io { path: self.path.clone(), source };
-        if self.input.read_until(b'\n', &mut self.text).map_err(io)? == 0 {
+        match self.input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut self.text) {
+            Ok(_) => {}
+            // A frame without an end.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => self.truncated = true,
+            Err(source) if source.raw_os_error().is_some() => {
+                return Err(ReadError::Io { path: self.path.clone(), source });
+            }
+            Err(error) => return Err(self.damaged(self.line + 1, &error)),
+        }
+        if self.text.is_empty() {
             if self.line == 0 {
                 return Err(ReadError::NotASession { path: self.path.clone(), reason: "it is empty".to_owned() });
             }
             return Ok(None);
         }
         self.line += 1;
+        if self.text.len() as u64 == MAX_LINE_BYTES {
+            return Err(self.damaged(self.line, &format!("it is longer than {MAX_LINE_BYTES} bytes")));
+        }
         let whole = self.text.last() == Some(&b'\n');
         match Record::read(&clean_json(&self.text)) {
             Ok(record) => {
@@ -66,10 +87,12 @@ impl SessionReader {
             Err(error) if self.line == 1 => {
                 Err(ReadError::NotASession { path: self.path.clone(), reason: error.to_string() })
             }
-            Err(error) => {
-                Err(ReadError::Damaged { path: self.path.clone(), line: self.line, reason: error.to_string() })
-            }
+            Err(error) => Err(self.damaged(self.line, &error)),
         }
+    }
+
+    fn damaged(&self, line: u64, reason: &dyn std::fmt::Display) -> ReadError {
+        ReadError::Damaged { path: self.path.clone(), line, reason: reason.to_string() }
     }
 
     fn check_header(&self, record: &Record) -> Result<(), ReadError> {

@@ -5,6 +5,8 @@
 //! one per op, but no raw op samples: those are in the session file.
 
 mod counters;
+mod digest;
+mod histogram;
 mod history;
 mod importance;
 mod latency;
@@ -16,6 +18,7 @@ mod sampling;
 mod tap;
 
 pub use counters::{CounterSeries, DeviceCounters, DeviceSeries, SERIES_CAPACITY};
+pub use digest::StoreDigest;
 pub use history::Span;
 pub use importance::by_importance;
 pub use latency::{
@@ -104,6 +107,9 @@ impl Store {
                     self.runs.push(Run::new(id, (**plan).clone(), record.t_us));
                 }
             }
+            // Declared anew by the session that comes after another one: the series go on.
+            Event::CountersDeclared(infos)
+                if !infos.is_empty() && infos.iter().eq(self.counters.iter().map(|series| &series.info)) => {}
             Event::CountersDeclared(infos) => {
                 self.counters = infos.iter().cloned().map(CounterSeries::new).collect();
             }
@@ -173,6 +179,13 @@ impl Store {
     /// One run.
     pub fn run(&self, id: RunId) -> Option<&Run> {
         self.runs.iter().find(|run| run.id == id)
+    }
+
+    /// The run to look at where none is chosen: of those that go on, the one whose launch began last, since they take turns; else the
+    /// newest.
+    pub fn followed_run(&self) -> Option<&Run> {
+        let began = |run: &&Run| run.launches.last().map(|launch| launch.started_us);
+        self.runs.iter().filter(|run| !run.is_ended()).max_by_key(began).or_else(|| self.runs.last())
     }
 
     /// Number of a run for people, from 1 in start order.

@@ -1,15 +1,16 @@
 //! Op times: one small histogram per op, so 5,000 ops stay within tens of megabytes however long the run.
 
+use super::digest::MOST;
+use super::histogram;
 use crate::event::{OpRow, OpUnit};
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
-/// Two significant digits: a percentile of an op is within 1 % of the sample it stands for. Mean, smallest and largest
-/// value are exact.
-const SIGNIFICANT_DIGITS: u8 = 2;
-
-/// Statistics of one op in its own unit (microseconds or cycles).
-#[derive(Debug, Clone)]
+/// Statistics of one op in its own unit (microseconds or cycles). Percentiles come from a histogram; mean, smallest and
+/// largest value are exact.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OpStats {
+    #[serde(with = "histogram::of_ops")]
     histogram: Histogram<u32>,
     count: u64,
     sum: u64,
@@ -18,10 +19,7 @@ pub struct OpStats {
 
 impl Default for OpStats {
     fn default() -> Self {
-        #[expect(clippy::expect_used, reason = "the digits are a constant in the crate's range of 0..=5")]
-        let mut histogram = Histogram::new(SIGNIFICANT_DIGITS).expect("2 significant digits are valid");
-        histogram.auto(true);
-        Self { histogram, count: 0, sum: 0, max: 0 }
+        Self { histogram: histogram::new(histogram::OP_DIGITS), count: 0, sum: 0, max: 0 }
     }
 }
 
@@ -57,7 +55,7 @@ impl OpStats {
 }
 
 /// Op times of one run.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct OpTable {
     rows: Vec<OpRow>,
     stats: Vec<OpStats>,
@@ -98,6 +96,15 @@ impl OpTable {
             stats.push(value);
             self.total = self.total.saturating_add(value);
         }
+    }
+
+    /// False for what no folding of events comes to.
+    pub fn is_sound(&self) -> bool {
+        let is_sound =
+            |op: &OpStats| op.count == op.histogram.len() && op.count < MOST && op.sum < MOST && op.max < MOST;
+        self.rows.len() == self.stats.len()
+            && [self.inferences, self.total, self.mismatched].iter().all(|number| *number < MOST)
+            && self.stats.iter().all(is_sound)
     }
 
     /// The rows in the backend's order.

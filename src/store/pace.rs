@@ -1,11 +1,13 @@
 //! A paced phase: what was on time, and what the inferences themselves took.
 
 use super::LatencyStats;
+use super::digest::MOST;
 use crate::event::{InferenceBatch, PaceReport};
+use serde::{Deserialize, Serialize};
 
 /// Clean inferences that started on a schedule. The run's clean latencies count from the planned starts, so that a stall is
 /// in the figures of all that waited behind it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PaceStats {
     /// Planned starts a second.
     pub rate_hz: f64,
@@ -21,6 +23,16 @@ impl PaceStats {
     /// A phase without inferences yet.
     pub fn new(rate_hz: f64) -> Self {
         Self { rate_hz, service: LatencyStats::default(), missed: 0, report: None }
+    }
+
+    /// False for what no folding of events comes to.
+    pub(super) fn is_sound(&self) -> bool {
+        let report = |report: &PaceReport| report.planned < MOST && report.done < MOST;
+        self.rate_hz.is_finite()
+            && self.rate_hz > 0.0
+            && self.missed < MOST
+            && self.service.is_sound()
+            && self.report.as_ref().is_none_or(report)
     }
 
     /// Time from a planned start to the next, microseconds.

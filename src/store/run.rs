@@ -7,6 +7,7 @@ use crate::event::{
     SubStage, TensorData, Transfer,
 };
 use crate::models::{Graph, Op};
+use serde::{Deserialize, Serialize};
 
 const PHASES: [Phase; 4] = [Phase::First, Phase::Warmup, Phase::Clean, Phase::Detailed];
 
@@ -33,7 +34,7 @@ pub struct StageTime {
 }
 
 /// Mean, smallest and largest value of a backend figure.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetricStats {
     /// The backend's name for it.
     pub name: String,
@@ -130,7 +131,7 @@ pub struct Run {
     /// Launches planned so far.
     pub launches_planned: u32,
     /// Inferences of each phase before the launch that goes on.
-    before_launch: [u64; 4],
+    pub(super) before_launch: [u64; 4],
     /// Parts of stages as the backend timed them.
     pub sub_stages: Vec<SubStage>,
     /// Seed of random inputs.

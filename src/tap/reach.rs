@@ -34,9 +34,9 @@ const SAME: &str = "build qnnscope's tap for that architecture, or tap a program
 pub fn barrier(program: &OsStr) -> Option<Barrier> {
     let mut file = resolve(program)?;
     for _ in 0..MOST_SCRIPTS {
-        match interpreter(&file)? {
-            Some(next) => file = next,
-            None => break,
+        match kind(&file)? {
+            Kind::Script(next) => file = next,
+            Kind::Other => break,
         }
     }
     of_binary(&file)
@@ -52,21 +52,28 @@ fn resolve(program: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(program)).find(is_program)
 }
 
-/// What runs a script; `Some(None)` for what is none, `None` for what cannot be read.
-fn interpreter(file: &Path) -> Option<Option<PathBuf>> {
+/// What a file is to the system.
+enum Kind {
+    /// A script, and what runs it.
+    Script(PathBuf),
+    Other,
+}
+
+/// What a file is; `None` where it, or what runs it, cannot be told.
+fn kind(file: &Path) -> Option<Kind> {
     let mut head = Vec::new();
     File::open(file).ok()?.take(LINE).read_to_end(&mut head).ok()?;
-    let Some(line) = head.strip_prefix(b"#!") else { return Some(None) };
+    let Some(line) = head.strip_prefix(b"#!") else { return Some(Kind::Other) };
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let os = |word: &[u8]| OsString::from_vec(word.to_vec());
     let first = words.next()?;
     if !first.ends_with(b"/env") {
-        return Some(Some(PathBuf::from(os(first))));
+        return Some(Kind::Script(PathBuf::from(os(first))));
     }
     // Options of env, and variables that it sets.
     let command = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
-    resolve(&os(command)).map(Some)
+    resolve(&os(command)).map(Kind::Script)
 }
 
 fn of_binary(file: &Path) -> Option<Barrier> {

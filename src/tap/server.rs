@@ -43,7 +43,7 @@ pub enum ServeError {
 /// A socket that processes connect to. It goes when this is dropped.
 #[derive(Debug)]
 pub struct Listener {
-    listener: UnixListener,
+    socket: UnixListener,
     path: PathBuf,
     folder: Option<TempDir>,
 }
@@ -57,7 +57,7 @@ impl Listener {
         let folder = private_folder().map_err(ServeError::Folder)?;
         let path = folder.path().join("tap");
         let listener = UnixListener::bind(&path).map_err(|source| ServeError::Listen { path: path.clone(), source })?;
-        Ok(Self { listener, path, folder: Some(folder) })
+        Ok(Self { socket: listener, path, folder: Some(folder) })
     }
 
     /// A socket of the user's choice. One that a dead process left there is replaced; nothing else is.
@@ -74,10 +74,10 @@ impl Listener {
             }
         }
         let listen = |source| ServeError::Listen { path: path.clone(), source };
-        let listener = UnixListener::bind(&path).map_err(listen)?;
+        let socket = UnixListener::bind(&path).map_err(listen)?;
         // What programs tell is not for other users.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(listen)?;
-        Ok(Self { listener, path, folder: None })
+        Ok(Self { socket, path, folder: None })
     }
 
     /// Its path.
@@ -147,7 +147,7 @@ impl Server {
             };
             tokio::select! {
                 biased;
-                connection = listener.listener.accept() => match connection {
+                connection = listener.socket.accept() => match connection {
                     Ok((stream, _)) => drop(readers.spawn(read(stream, self.shared.clone()))),
                     // Too many open files: those that are there go on, and it is tried again.
                     Err(_) => tokio::time::sleep(MEMORY).await,
@@ -161,7 +161,7 @@ impl Server {
             }
             // Connections that wait are accepted first, so nothing that was said is left out.
             if end.is_some() && readers.is_empty() {
-                let waiting = tokio::time::timeout(Duration::ZERO, listener.listener.accept()).await;
+                let waiting = tokio::time::timeout(Duration::ZERO, listener.socket.accept()).await;
                 match waiting {
                     Ok(Ok((stream, _))) => drop(readers.spawn(read(stream, self.shared.clone()))),
                     _ => break,

@@ -69,6 +69,27 @@ fn scaled(mut value: f64, step: f64, smallest: &str, larger: &[&str]) -> String 
     format!("{}{unit}", three_digits(value))
 }
 
+/// `3.1 % apart`, or by which factor.
+pub fn apart_text(percent: f64) -> String {
+    if percent < 100.0 {
+        format!("{percent:.1} % apart")
+    } else {
+        format!("apart by a factor of {:.1}", 1.0 + percent / 100.0)
+    }
+}
+
+/// `to ±3.1 %`, of a half interval on the scale of logarithms, or to which factor.
+pub fn known_text(percent: f64) -> String {
+    let factor = (percent / 100.0).exp();
+    if percent < 50.0 {
+        format!("to ±{percent:.1} %")
+    } else if factor < 10.0 {
+        format!("to a factor of {factor:.1}")
+    } else {
+        "only to its order of magnitude".to_owned()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,5 +134,16 @@ mod tests {
         for (value, expected) in cases {
             assert_eq!(count(value), expected, "{value}");
         }
+    }
+
+    #[test]
+    fn what_launches_vary_reads_as_a_factor_where_per_cent_say_little() {
+        assert_eq!(
+            (apart_text(3.14), apart_text(250.0)),
+            ("3.1 % apart".to_owned(), "apart by a factor of 3.5".to_owned())
+        );
+        assert_eq!(known_text(2.5), "to ±2.5 %");
+        assert_eq!(known_text(100.0), "to a factor of 2.7");
+        assert_eq!(known_text(900.0), "only to its order of magnitude");
     }
 }

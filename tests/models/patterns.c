@@ -7,6 +7,7 @@
  * -DPATTERN=shallow   a convolution of three channels over a large map
  * -DPATTERN=hot       a convolution of 3 x 3 between four additions of a constant
  * -DPATTERN=healthy   two convolutions of 32 channels
+ * -DPATTERN=chain     -DSTEPS=n (20) convolutions of 1 x 1, one after the other: a tenth more of them is a tenth more work
  */
 #include <stdio.h>
 
@@ -17,7 +18,7 @@ enum { TENSOR_OPTION = 1, MOST_VALUES = 3 * 3 * 32 * 32 };
 static float values[MOST_VALUES];
 static const table_rec *calls;
 static void *graph;
-static char names[64][16];
+static char names[512][16];
 static int made;
 
 static tensor_rec make(const char *label, enum use use, uint32_t rank, uint32_t *dims) {
@@ -185,6 +186,25 @@ static uint32_t healthy(tensor_rec *x, tensor_rec *y) {
   TRY(conv("first", *x, square, &c));
   *y = make("y", APP_READS, 4, small);
   return conv("second", c, square, y);
+}
+
+#ifndef STEPS
+#define STEPS 20
+#endif
+
+static uint32_t chain(tensor_rec *x, tensor_rec *y) {
+  static char labels[STEPS][12];
+  *x = make("x", APP_WRITES, 4, small);
+  TRY(declare(x));
+  tensor_rec now = *x;
+  for (int i = 0; i < STEPS; i++) {
+    snprintf(labels[i], sizeof labels[i], "step%d", i);
+    tensor_rec next = i + 1 == STEPS ? make("y", APP_READS, 4, small) : make(NULL, BETWEEN, 4, small);
+    TRY(conv(labels[i], now, point, &next));
+    now = next;
+  }
+  *y = now;
+  return 0;
 }
 
 uint32_t QnnModel_composeGraphs(void *backend, table_rec table, void *context, const void **settings,

@@ -691,6 +691,30 @@ fn runs_are_taken_out_of_the_comparison_and_one_is_its_baseline() {
 }
 
 #[test]
+fn rounds_are_launches_of_one_column() {
+    let session = in_other_ways();
+    let rounds = session.store.runs().iter().filter(|run| run.plan.mode.repeat.is_some()).count();
+    assert_eq!(rounds, 3);
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Compare]);
+    let all = session.store.runs().len();
+    assert_eq!(view.comparing.columns.len(), all - rounds + 1);
+    let column = view.comparing.column_of(RunId(3)).unwrap();
+    assert_eq!(view.comparing.members[column], [RunId(3), RunId(4), RunId(5)]);
+    assert_eq!(view.comparing.column_of(RunId(5)), Some(column));
+    // Each of them can be left out, and the cursor on any of them shows the column.
+    press(&session, &mut view, &[KeyAction::PreviousEntry]);
+    let buffer = render(&session, &mut view, 120, 40);
+    find(&buffer, "x3");
+    find(&buffer, &format!("{all} of {all} runs"));
+    press(&session, &mut view, &[KeyAction::Toggle]);
+    assert_eq!(view.comparing.members[view.comparing.column_of(RunId(3)).unwrap()], [RunId(3), RunId(4)]);
+    find(&render(&session, &mut view, 120, 40), "x2");
+    press(&session, &mut view, &[KeyAction::Baseline]);
+    assert_eq!(Some(view.comparing.comparison.as_ref().unwrap().baseline), view.comparing.column_of(RunId(5)));
+}
+
+#[test]
 fn a_layer_of_the_comparison_leads_to_the_layers_of_the_run() {
     let session = two_runs();
     let mut view = live_view();

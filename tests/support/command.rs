@@ -196,6 +196,12 @@ impl Running {
         self.until(text, || String::from_utf8_lossy(&bytes.lock().unwrap()).contains(text).then_some(()));
     }
 
+    /// Waits until the program has printed this on stdout.
+    pub fn until_printed(&mut self, text: &str) {
+        let bytes = self.stdout.bytes.clone();
+        self.until(text, || String::from_utf8_lossy(&bytes.lock().unwrap()).contains(text).then_some(()));
+    }
+
     /// The runner process, once there is one.
     pub fn runner(&mut self) -> u32 {
         let pid = self.pid();

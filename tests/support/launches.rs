@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// Inferences of a launch.
 pub const INFERENCES: usize = 100;
-/// Time that a made-up launch takes.
-const LAUNCH: Duration = Duration::from_secs(1);
+/// Time that a made-up launch takes: about that of a model of 2 ms on the processor.
+const LAUNCH: Duration = Duration::from_millis(500);
 /// Launches whose middle is taken for the truth.
 const MANY: usize = 4000;
 /// Noise of single inferences, as a part.

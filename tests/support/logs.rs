@@ -12,6 +12,26 @@ pub struct Known {
     pub log: String,
     /// The cause and other answers that are as right; none for a healthy log.
     pub right: Vec<String>,
+    /// Where it comes from: logs of one thread are of one source.
+    pub thread: String,
+    /// The project, tool or hand that it comes from.
+    pub project: String,
+    /// Exit status of the program that wrote it, if it is known.
+    pub exit_status: Option<i32>,
+}
+
+impl Known {
+    fn new(name: &str, log: String, right: Vec<String>, source: &str) -> Self {
+        // `https://github.com/owner/repo/issues/12`, perhaps behind "after".
+        let address = source.split_whitespace().find(|word| word.starts_with("http")).unwrap_or_default();
+        let parts: Vec<&str> = address.split('/').collect();
+        let (thread, project) = match parts[..] {
+            [_, _, host, owner, repo, ..] => (address.to_owned(), format!("{host}/{owner}/{repo}")),
+            _ if source.starts_with("made up") => (name.to_owned(), "made up".to_owned()),
+            _ => (name.to_owned(), source.to_owned()),
+        };
+        Self { name: name.to_owned(), log, right, thread, project, exit_status: None }
+    }
 }
 
 fn data(path: &str) -> PathBuf {
@@ -34,25 +54,55 @@ fn rows(file: &str) -> Vec<Known> {
         let row: Value = serde_json::from_str(line).unwrap();
         let accept = row["accept"].as_array().cloned().unwrap_or_default();
         let right = accept.iter().chain([&row["truth"]]).map(|id| id.as_str().unwrap().to_owned());
-        Known {
-            name: row["id"].as_str().unwrap().to_owned(),
-            log: row["log"].as_str().unwrap().to_owned(),
-            right: right.filter(|id| id != "healthy" && id != "unrelated").collect(),
-        }
+        let right = right.filter(|id| id != "healthy" && id != "unrelated").collect();
+        let log = row["log"].as_str().unwrap().to_owned();
+        Known::new(row["id"].as_str().unwrap(), log, right, row["source"].as_str().unwrap())
     });
     known.collect()
 }
 
+/// Messages of ordinary mistakes and of other stacks, in words of our own.
+pub fn mistakes() -> Vec<Known> {
+    rows("mistake-logs.jsonl")
+}
+
 /// Console logs of real runs.
 pub fn runs() -> Vec<Known> {
-    let text = std::fs::read_to_string(data("run-logs/manifest.json")).unwrap();
+    folder("run-logs")
+}
+
+/// Logs of the real device libraries, with answers of FastRPC that were chosen.
+pub fn dsp() -> Vec<Known> {
+    folder("dsp-logs")
+}
+
+/// Logs of real converters.
+pub fn converters() -> Vec<Known> {
+    folder("converter-logs")
+}
+
+fn folder(name: &str) -> Vec<Known> {
+    let text = std::fs::read_to_string(data(name).join("manifest.json")).unwrap();
     let rows: Vec<Value> = serde_json::from_str(&text).unwrap();
     let known = rows.iter().map(|row| {
-        let name = row["file"].as_str().unwrap().to_owned();
-        let bytes = std::fs::read(data("run-logs").join(&name)).unwrap();
-        let cause = row["cause"].as_str().unwrap().to_owned();
-        let right = if cause == "none" { Vec::new() } else { vec![cause] };
-        Known { name, log: String::from_utf8_lossy(&bytes).into_owned(), right }
+        let file = row["file"].as_str().unwrap();
+        let bytes = std::fs::read(data(name).join(file)).unwrap();
+        let accept = row["accept"].as_array().cloned().unwrap_or_default();
+        let right = [&row["cause"]].into_iter().chain(&accept).map(|id| id.as_str().unwrap().to_owned());
+        // One scenario has one root, whatever release, part and log level: `open-0x2-618-247-error`.
+        let number = |part: &&str| part.len() == 3 && part.bytes().all(|c| c.is_ascii_digit());
+        let scenario: Vec<&str> = file.split('-').take_while(|part| !number(part)).collect();
+        let tool = row["tool"].as_str().unwrap_or(name).split(',').next().unwrap();
+        let right: Vec<String> = right.collect();
+        let right = if right[0] == "none" { right[1..].to_vec() } else { right };
+        Known {
+            name: file.to_owned(),
+            log: String::from_utf8_lossy(&bytes).into_owned(),
+            right,
+            thread: scenario.join("-"),
+            project: format!("{name}: {tool}"),
+            exit_status: row["exit_code"].as_i64().map(|status| status as i32),
+        }
     });
     known.collect()
 }

@@ -6,7 +6,7 @@ use super::ending::Ending;
 use super::options::{Model, Options};
 use super::{BUILD, inputs, metadata};
 use qnnscope::backends::local::{Limits, Supervisor};
-use qnnscope::backends::qnn::runner::{RunTask, Straight, Task};
+use qnnscope::backends::qnn::runner::{Pin, RunTask, Straight, Task};
 use qnnscope::backends::settings::{self, SettingRequest};
 use qnnscope::backends::{Backend, ProfilingLevel};
 use qnnscope::event::{Budget, Event, Failure, LogLevel, RunId, Stage};
@@ -116,7 +116,7 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
         log_level: options.log_level,
         allow_unknown_runtime: false,
         slow_load: None,
-        pin: Vec::new(),
+        pin: Pin::Unset,
         // As the vendor's tool, which asks nobody.
         overwrite: true,
         protected: Vec::new(),

@@ -44,6 +44,8 @@ pub struct SideLaunch {
     pub mean: Option<f64>,
     /// Standard deviation.
     pub stddev: Option<f64>,
+    /// Smallest.
+    pub min: Option<f64>,
     /// Median.
     pub p50: Option<f64>,
     /// 95th percentile.
@@ -61,6 +63,7 @@ impl SideLaunch {
             samples: figures.count,
             mean: Some(figures.mean_us),
             stddev: figures.stddev_us,
+            min: Some(figures.min_us),
             p50: percentile(50.0),
             p95: percentile(95.0),
             p99: percentile(99.0),
@@ -148,9 +151,17 @@ impl SideLatency {
     pub fn launches(&self) -> Vec<SideLaunch> {
         let Self { mean, stddev, p50, p95, p99, .. } = *self;
         if self.launches.is_empty() {
-            return vec![SideLaunch { samples: self.count, mean, stddev, p50, p95, p99 }];
+            return vec![SideLaunch { samples: self.count, mean, stddev, min: None, p50, p95, p99 }];
         }
         self.launches.clone()
+    }
+
+    /// The fastest inference of a usual launch: the middle of theirs; `None` of fewer than two launches.
+    pub fn fastest_us(&self) -> Option<f64> {
+        let mut fastest: Vec<f64> = self.launches.iter().filter_map(|launch| launch.min).collect();
+        fastest.sort_by(f64::total_cmp);
+        let last = fastest.len().checked_sub(1).filter(|last| *last > 0)?;
+        Some(f64::midpoint(fastest[last / 2], fastest[last.div_ceil(2)]))
     }
 
     /// Any percentile; `None` where the inferences do not support it, or where only single latencies would tell it and none

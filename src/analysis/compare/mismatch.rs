@@ -148,7 +148,9 @@ fn settings(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl FnM
     let names: std::collections::BTreeSet<&String> = own.keys().chain(other.keys()).collect();
     for name in names {
         let (own, other) = (own.get(name), other.get(name));
-        if own != other {
+        // A run without it had no threads that could be spread; one that was to be left alone says so.
+        let unspread = name == "pin" && [own, other].iter().all(|value| value.is_none_or(|value| value == "spread"));
+        if own != other && !unspread {
             let word = |value: Option<&String>| value.map_or("not set", String::as_str).to_owned();
             add(&format!("setting.{name}"), format!("{name} is {} in {two}, {} in {one}", word(own), word(other)));
         }

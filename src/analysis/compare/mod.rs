@@ -21,7 +21,7 @@ pub use bootstrap::{MIN_VALUES, RESAMPLES, Resampled, Statistic, relative_interv
 pub use latency::{SERIES_POINTS, Series, SideLatency, SideLaunch};
 pub use layers::{LayerCell, LayerRow, LayerSort, TypeCell, TypeRow, layers, sort_layers, type_totals};
 pub use mismatch::{Mismatch, mismatches, same_settings};
-pub use pool::{families, pool_rounds, pool_same, same_thing, together};
+pub use pool::{families, pool_rounds, pool_rounds_of, pool_same, same_thing, together};
 pub use precision::{Arithmetic, GraphFacts, graph_facts};
 pub use rows::{Better, Cell, Difference, Row, Verdict, differences, figure};
 pub use side::{Side, SideCounter, SideFailure, SideOp, SideSetting, counters, producers, refused_op};

@@ -33,6 +33,11 @@ pub fn same_thing(base: &Side, side: &Side) -> Result<(), String> {
 /// Rounds of one plan (`--interleave`) as launches of one side each; other sides stay as they are. Rounds that kept no
 /// latencies stay apart.
 pub fn pool_rounds(sides: &[Side]) -> Vec<Side> {
+    pool_rounds_of(sides).0
+}
+
+/// The same, with the places of the sides that each of them is.
+pub fn pool_rounds_of(sides: &[Side]) -> (Vec<Side>, Vec<Vec<usize>>) {
     let rounds = families(sides, |side| side.mode.repeat);
     join(sides, &rounds, "rounds")
 }
@@ -48,11 +53,11 @@ pub fn pool_same(sides: &[Side]) -> Vec<Side> {
             None => families.push(vec![at]),
         }
     }
-    join(sides, &families, "runs")
+    join(sides, &families, "runs").0
 }
 
-fn join(sides: &[Side], families: &[Vec<usize>], what: &str) -> Vec<Side> {
-    let mut joined = Vec::new();
+fn join(sides: &[Side], families: &[Vec<usize>], what: &str) -> (Vec<Side>, Vec<Vec<usize>>) {
+    let (mut joined, mut members) = (Vec::new(), Vec::new());
     for (at, side) in sides.iter().enumerate() {
         let family = families.iter().find(|family| family.len() > 1 && family.contains(&at));
         match family.map(|family| (family, together(sides, family, what))) {
@@ -62,12 +67,16 @@ fn join(sides: &[Side], families: &[Vec<usize>], what: &str) -> Vec<Side> {
                     side.notes.push(format!("{what} of {} together", origins.join(", ")));
                     side.mode.repeat = None;
                     joined.push(side);
+                    members.push(family.clone());
                 }
             }
-            _ => joined.push(side.clone()),
+            _ => {
+                joined.push(side.clone());
+                members.push(vec![at]);
+            }
         }
     }
-    joined
+    (joined, members)
 }
 
 /// Runs of one file that belong together, by what `member` says of each; an index that does not go up begins a family anew.
@@ -121,6 +130,7 @@ pub fn together(sides: &[Side], family: &[usize], what: &str) -> Option<Side> {
         memory_peak: most(|side| side.memory_peak),
         energy_mj: mean(|side| side.energy_mj),
         power_w: mean(|side| side.power_w),
+        crowded: runs.iter().find_map(|run| run.crowded.clone()),
         together: Some(format!("{} {what} together", runs.len())),
         ..sides[*first].clone()
     })

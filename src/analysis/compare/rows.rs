@@ -45,7 +45,9 @@ pub struct Difference {
     pub absolute: f64,
     /// The same as a part of the baseline's value; `None` where that is not above 0.
     pub relative: Option<f64>,
-    /// 95 % interval of the relative difference, from the launches of both.
+    /// The relative difference that the launches of both show: the middle of their pairs, or of their means where they are few.
+    pub of_launches: Option<f64>,
+    /// Its 95 % interval.
     pub ci95: Option<[f64; 2]>,
     /// What it comes to.
     pub verdict: Verdict,
@@ -59,6 +61,16 @@ pub struct Difference {
     /// Where they are not told apart: launches of each that would find the difference that was seen nine times in ten; `None`
     /// where that takes more than a hundred.
     pub launches_to_tell: Option<usize>,
+}
+
+impl Difference {
+    /// The relative difference to show: that of the figures, unless launches show another one. Those fall on levels then, which
+    /// figures of all inferences mix.
+    pub fn shown(&self) -> Option<f64> {
+        let relative = self.relative?;
+        let mixed = self.ci95.is_some_and(|[low, high]| relative < low || high < relative);
+        Some(self.of_launches.filter(|_| mixed).unwrap_or(relative))
+    }
 }
 
 /// One figure of one run.
@@ -94,6 +106,8 @@ pub(super) enum Test {
     Latency(Statistic),
     /// By resampling latencies where inferences follow each other at once.
     Throughput,
+    /// By the fastest inference of each launch.
+    Fastest,
     /// Not at all, for this reason.
     None(&'static str),
     /// Not at all: it is computed from saved outputs, which a simulator makes as a device does.
@@ -115,10 +129,11 @@ fn stages(side: &Side, wanted: &[Stage]) -> Option<f64> {
 const LOADING: [Stage; 5] =
     [Stage::LibraryLoad, Stage::BackendCreate, Stage::DeviceCreate, Stage::ContextCreate, Stage::Compose];
 
-const FIGURES: [Figure; 14] = [
+const FIGURES: [Figure; 15] = [
     ("load_us", "load", "us", Better::Lower, ONCE, |side| stages(side, &LOADING)),
     ("finalize_us", "finalize", "us", Better::Lower, ONCE, |side| stages(side, &[Stage::Finalize])),
     ("first_inference_us", "first inference", "us", Better::Lower, ONCE, |side| side.first_us),
+    ("fastest_us", "fastest", "us", Better::Lower, Test::Fastest, |side| side.latency.as_ref()?.fastest_us()),
     ("p50_us", "p50", "us", Better::Lower, Test::Latency(Statistic::P50), |side| side.latency.as_ref()?.p50),
     ("p95_us", "p95", "us", Better::Lower, Test::Latency(Statistic::P95), |side| side.latency.as_ref()?.p95),
     ("p99_us", "p99", "us", Better::Lower, Test::Latency(Statistic::P99), |side| side.latency.as_ref()?.p99),
@@ -244,7 +259,16 @@ impl Rows<'_> {
             Better::Higher => known.iter().max_by(|a, b| a.1.total_cmp(&b.1)),
             Better::Neither => None,
         };
-        let Some(&(best, value)) = best.filter(|_| known.len() > 1) else { return };
+        let Some(&(mut best, mut value)) = best.filter(|_| known.len() > 1) else { return };
+        // Where figures of all inferences mix the levels of launches, launches may show another one to be better.
+        let surpasses = |own: usize, best: usize| {
+            self.difference(better, test, values, best, own).is_some_and(|found| found.verdict == Verdict::Better)
+        };
+        for &(column, own) in &known {
+            if column != best && surpasses(column, best) {
+                (best, value) = (column, own);
+            }
+        }
         let alike = |&(column, own): &(usize, f64)| {
             let difference = || self.difference(better, test, values, best, column);
             let same = match test {
@@ -287,6 +311,7 @@ impl Rows<'_> {
         Some(Difference {
             absolute: to - from,
             relative: (from > 0.0).then(|| to / from - 1.0),
+            of_launches: tested.between.as_ref().ok().map(|between| between.relative),
             ci95: tested.between.as_ref().ok().map(|between| between.interval),
             verdict,
             up_to: alike.map(Between::up_to),

@@ -2,7 +2,7 @@
 
 use super::latency::SideLatency;
 use super::precision::GraphFacts;
-use crate::analysis::energy;
+use crate::analysis::{crowded, energy};
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{DeviceKind, Driver, Mode, OpUnit, RunStatus, SettingOutcome, Stage, TensorData};
 use crate::models::{Graph, Op, TensorKind};
@@ -78,6 +78,8 @@ pub struct Side {
     pub outputs: Vec<String>,
     /// What the graph is made of, where it is known.
     pub facts: Option<GraphFacts>,
+    /// What other processes took of the processor that the run needed, where that was much.
+    pub crowded: Option<String>,
     /// How several runs became this one, where they did.
     pub together: Option<String>,
     /// What is missing of it and why.
@@ -187,6 +189,7 @@ impl Side {
             op_time_derived: run.ops.unit() == Some(OpUnit::Cycles),
             outputs: run.outputs.clone(),
             facts: GraphFacts::of_run(run),
+            crowded: crowded(store, run),
             together: None,
             notes: Vec::new(),
         }

@@ -51,7 +51,7 @@ fn launch(latencies_us: &[f64]) -> SideLaunch {
     let mean = latencies_us.iter().sum::<f64>() / count as f64;
     let variance = latencies_us.iter().map(|us| (us - mean).powi(2)).sum::<f64>() / (count - 1) as f64;
     let (mean, stddev) = (Some(mean), Some(variance.sqrt()));
-    SideLaunch { samples: count as u64, mean, stddev, p50: at(0.5), p95: at(0.95), p99: at(0.99) }
+    SideLaunch { samples: count as u64, mean, stddev, min: Some(sorted[0]), p50: at(0.5), p95: at(0.95), p99: at(0.99) }
 }
 
 /// A run that measured these latencies in one launch.
@@ -123,6 +123,7 @@ pub fn side(backend: Backend, latencies_us: &[f64]) -> Side {
         op_time_derived: false,
         outputs: Vec::new(),
         facts: None,
+        crowded: None,
         together: None,
         notes: Vec::new(),
     }
@@ -281,6 +282,65 @@ fn what_launches_vary_is_no_difference_and_how_many_would_decide_is_told() {
 }
 
 #[test]
+fn launches_that_others_hold_up_tell_nothing_of_a_difference() {
+    let crowded = "other processes kept 1.6 of 2 cores busy meanwhile (80 %)";
+    let seen = |levels: &[f64], crowded: Option<&str>| {
+        let sides = [(1, 1.0), (20, 1.5)].map(|(seed, factor)| {
+            let levels: Vec<f64> = levels.iter().map(|us| us * factor).collect();
+            let all = on_levels(seed, &levels);
+            let mut side = side(Backend::Cpu, &all);
+            side.latency.as_mut().unwrap().launches = all.chunks(100).map(launch).collect();
+            side.crowded = crowded.map(ToOwned::to_owned);
+            side
+        });
+        difference(&compare(&sides, &CompareOptions::default()), "p50_us", 1).clone()
+    };
+    let (scattered, alike) =
+        ([1000.0, 1300.0, 1010.0, 1310.0, 1320.0, 990.0], [1000.0, 1010.0, 1400.0, 1020.0, 990.0, 1005.0]);
+    let held_up = seen(&scattered, Some(crowded));
+    assert_eq!((held_up.verdict, held_up.ci95), (Verdict::Unknown, None));
+    let reason = held_up.no_interval.unwrap();
+    assert!(reason.contains("1.6 of 2 cores") && reason.contains("--pin 0"), "{reason}");
+    assert_eq!(seen(&scattered, None).verdict, Verdict::Worse, "nobody was there to hold them up");
+    assert_eq!(
+        seen(&alike, Some(crowded)).verdict,
+        Verdict::Worse,
+        "one launch that was held up is not their middle half"
+    );
+}
+
+#[test]
+fn the_fastest_inferences_show_what_a_busy_machine_hides() {
+    // Launches are held up by others for ever so long; each of them has inferences that nobody disturbed.
+    let busy = |seed: u64, us: f64| -> Vec<f64> {
+        let mut all = on_levels(seed, &[2.0 * us, 5.0 * us, 3.0 * us, 2.2 * us, 4.0 * us, 6.0 * us]);
+        all.chunks_mut(100).zip(0u32..).for_each(|(launch, at)| launch[50] = us * (1.0 + 0.002 * f64::from(at)));
+        all
+    };
+    let sides = |a: &[f64], b: &[f64]| {
+        [a, b].map(|all| {
+            let mut side = side(Backend::Cpu, all);
+            side.latency.as_mut().unwrap().launches = all.chunks(100).map(launch).collect();
+            side
+        })
+    };
+    let seen = |a: &[f64], b: &[f64]| compare(&sides(a, b), &CompareOptions::default());
+    let slower = seen(&busy(1, 1000.0), &busy(20, 1100.0));
+    assert_eq!(difference(&slower, "p50_us", 1).verdict, Verdict::WithinNoise);
+    let fastest = difference(&slower, "fastest_us", 1);
+    assert_eq!(fastest.verdict, Verdict::Worse, "{fastest:?}");
+    assert!((fastest.relative.unwrap() - 0.1).abs() < 0.01, "{fastest:?}");
+    let equal = seen(&busy(1, 1000.0), &busy(20, 1000.0));
+    assert_eq!(difference(&equal, "fastest_us", 1).verdict, Verdict::WithinNoise);
+    // Of more inferences the fastest is faster; one launch has no usual one.
+    assert_eq!(one_launch(Backend::Cpu, &latencies(1, 100, 1000.0, 0.0)).latency.unwrap().fastest_us(), None);
+    let mut other = sides(&busy(1, 1000.0), &busy(20, 1100.0));
+    other[1].latency.as_mut().unwrap().launches.iter_mut().for_each(|launch| launch.samples = 300);
+    let told = compare(&other, &CompareOptions::default());
+    assert!(difference(&told, "fastest_us", 1).no_interval.as_ref().unwrap().contains("fastest of 300"));
+}
+
+#[test]
 fn rounds_and_runs_of_the_same_thing_are_launches_of_one_side() {
     let rounds: Vec<Side> =
         [(0, 0, 1000.0), (1, 0, 1500.0), (0, 1, 1010.0), (1, 1, 1490.0), (0, 2, 990.0), (1, 2, 1510.0)]
@@ -415,6 +475,15 @@ fn settings_that_differ_are_named() {
     flag.latency.clone_from(&other.latency);
     flag.settings = vec![setting("--perf-profile", "burst", true)];
     assert_eq!(mismatches(&[same, flag], 0), []);
+    let latency = side(Backend::Htp, &latencies(3, 100, 1000.0, 0.0)).latency;
+    let pinned = |pin: &str| Side {
+        settings: vec![setting("--pin", pin, true)],
+        latency: if pin == "free" { other.latency.clone() } else { latency.clone() },
+        ..base.clone()
+    };
+    assert_eq!(mismatches(&[base.clone(), pinned("spread")], 0), [], "there was nothing to spread");
+    assert_eq!(mismatches(&[pinned("free"), pinned("spread")], 0)[0].id, "setting.pin");
+    assert_eq!(mismatches(&[base.clone(), pinned("0")], 0)[0].id, "setting.pin");
     other = Side { backend: Backend::Cpu, driver: Driver::Runner, clean_level: ProfilingLevel::Off, ..other };
     other.build_id.clone_from(&base.build_id);
     assert_eq!(mismatches(&[base, other], 0), []);

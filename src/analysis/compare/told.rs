@@ -2,11 +2,14 @@
 
 use super::bootstrap::{MIN_VALUES, Statistic, relative_interval};
 use super::rows::{Rows, Test};
-use super::{Side, SideLaunch};
+use super::{Side, SideLatency, SideLaunch};
 use crate::analysis::launches;
 
 /// Part of the time that inferences must fill for their mean to stand for the throughput.
 const BUSY_SHARE: f64 = 0.9;
+
+/// How far the middle half of launches may lie apart where other processes kept the processor busy, as a factor.
+const SCATTER: f64 = 1.2;
 
 /// What became of the test of a difference.
 pub(super) struct Tested {
@@ -20,6 +23,9 @@ pub(super) struct Tested {
 pub(super) struct Between {
     /// 95 % interval of the relative difference.
     pub interval: [f64; 2],
+    /// The relative difference that launches show, and whether it comes from pairs of them.
+    pub relative: f64,
+    by_pairs: bool,
     /// True if it is outside of what launches vary.
     pub told: bool,
     /// Launches that would tell a difference as large as the one seen, where they do not.
@@ -33,8 +39,11 @@ impl Between {
     }
 
     /// The same with an interval that holds the difference of the figures shown, which are of all inferences, not means over
-    /// launches.
+    /// launches. What pairs of launches show stands for itself: figures of all inferences mix the levels of launches.
     fn with(mut self, relative: f64) -> Self {
+        if self.by_pairs {
+            return self;
+        }
         self.interval = [self.interval[0].min(relative), self.interval[1].max(relative)];
         self.told &= self.interval[0] > 0.0 || self.interval[1] < 0.0;
         self
@@ -48,6 +57,13 @@ impl Rows<'_> {
         let statistic = match test {
             Test::None(reason) => return none(reason),
             Test::Exact => return none("it is computed from saved outputs"),
+            Test::Fastest => {
+                let between = self.fastest(base, column);
+                return Tested {
+                    between: between.map(|between| between.with(figures.1 / figures.0 - 1.0)),
+                    within: None,
+                };
+            }
             Test::Latency(statistic) => statistic,
             Test::Throughput => Statistic::Mean,
         };
@@ -60,7 +76,8 @@ impl Rows<'_> {
         }
         let between = self.between(statistic, base, column).and_then(|between| {
             let interval = turned(between.interval).ok_or("the figures leave no ratio")?;
-            let between = Between { interval, ..between };
+            let [relative, _] = turned([between.relative; 2]).ok_or("the figures leave no ratio")?;
+            let between = Between { interval, relative, ..between };
             Ok(if figures.0 > 0.0 { between.with(figures.1 / figures.0 - 1.0) } else { between })
         });
         let within = between.is_err().then(|| self.within(test, statistic, base, column, figures)).flatten();
@@ -69,9 +86,55 @@ impl Rows<'_> {
 
     fn between(&self, statistic: Statistic, base: usize, column: usize) -> Result<Between, String> {
         let (one, two) = (self.values(statistic, base)?, self.values(statistic, column)?);
-        let told = launches::difference(&one, &two).ok_or("the figures leave no ratio")?;
-        let launches_to_tell = if told.told { None } else { launches::launches_to_tell(&one, &two, told.relative) };
-        Ok(Between { interval: told.interval, told: told.told, launches_to_tell })
+        self.held_up(base, &one)?;
+        self.held_up(column, &two)?;
+        Self::apart(&one, &two)
+    }
+
+    /// By the fastest inference of each launch: what a model takes when nothing comes in between.
+    fn fastest(&self, base: usize, column: usize) -> Result<Between, String> {
+        let [one, two] = [base, column].map(|column| {
+            let launches = self.sides[column].latency.as_ref().map(SideLatency::launches).unwrap_or_default();
+            let usual = launches.iter().map(|launch| launch.samples).max().unwrap_or(0);
+            (launches.iter().filter_map(|launch| launch.min).collect::<Vec<f64>>(), usual)
+        });
+        for (number, (values, _)) in [(base + 1, &one), (column + 1, &two)] {
+            if values.len() < 2 {
+                return Err(format!("{number} has one launch, and what differs between launches is not in it"));
+            }
+        }
+        let (fewer, more) = (one.1.min(two.1), one.1.max(two.1));
+        if more > fewer.saturating_mul(2) {
+            return Err(format!("the fastest of {more} inferences is faster than that of {fewer}"));
+        }
+        self.held_up(base, &one.0)?;
+        self.held_up(column, &two.0)?;
+        Self::apart(&one.0, &two.0)
+    }
+
+    fn apart(one: &[f64], two: &[f64]) -> Result<Between, String> {
+        let told = launches::difference(one, two).ok_or("the figures leave no ratio")?;
+        let launches_to_tell = if told.told { None } else { launches::launches_to_tell(one, two, told.relative) };
+        let launches::Difference { relative, interval, told, by_pairs } = told;
+        Ok(Between { interval, relative, by_pairs, told, launches_to_tell })
+    }
+
+    /// Launches that differ because others had the processor differ from one minute to the next, so that the launches of a run are
+    /// no measure of it: with others gone, or on one core, they are.
+    fn held_up(&self, column: usize, values: &[f64]) -> Result<(), String> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let part = sorted.len() / 4;
+        let (low, high) = (sorted[part], sorted[sorted.len() - 1 - part]);
+        match &self.sides[column].crowded {
+            Some(crowded) if high > low * SCATTER => Err(format!(
+                "{crowded} in {}, and its launches differ by a factor of {:.1} in their middle half: what others take changes from \
+                 one minute to the next; measure when they are done, or on one core (--pin 0)",
+                column + 1,
+                high / low
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The figure of each launch of a column, of two at least.

@@ -1,22 +1,25 @@
 //! Two sides with several launches each.
 
-use super::spread::Spread;
+use super::ranks::{Ranks, are_separate};
+use super::spread::{RESOLUTION, Spread};
 use super::student::t_975;
 
-/// How often ranks may set equal sides apart by chance: of the 28 pairs of eight equal runs less than one.
-const ALPHA: f64 = 0.02;
-/// Launches of both sides together up to which the rank test is exact.
-const EXACT_RANKS: usize = 40;
+/// Launches of one side for each of the other side that are looked at.
+const UNEQUAL: usize = 2;
 
 /// What sets one side apart from another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
-    /// Middle of the other side divided by that of the first one, less 1.
+    /// Other side divided by the first one, less 1: the middle of all pairs of launches, or of the geometric means where launches are
+    /// too few for that.
     pub relative: f64,
     /// Its 95 % interval; it holds 0 exactly where the sides are not told apart.
     pub interval: [f64; 2],
     /// True if the difference lies outside of what launches vary.
     pub told: bool,
+    /// Pairs of launches were compared, so that figures of all inferences may differ by more or less: they mix the levels that
+    /// launches fall on.
+    pub by_pairs: bool,
 }
 
 impl Difference {
@@ -28,88 +31,40 @@ impl Difference {
 
 /// Compares a figure of two sides by its values of each launch; `None` unless both have at least two.
 ///
-/// Welch's test on logarithms gives the interval. It takes launches for normal, and where they fall on two levels one side may
-/// have met only one of them by chance: few launches without any spread are then "different" from many with it. So ranks
-/// have to agree (Mann and Whitney): so few launches overlap as would by chance in one of fifty cases, or none does where
-/// the launches are too few for that.
+/// Ranks decide where there are enough launches for them: that holds whatever launches vary by, two levels included. With few
+/// (three against three) it is Welch's test of the logarithms, and launches must not overlap: that test takes launches for
+/// normal, and three that met one of two levels by chance have no spread at all.
 pub fn difference(base: &[f64], other: &[f64]) -> Option<Difference> {
+    // A run ends early when its first launches agree, which they may by chance on one of two levels: ever so many launches of
+    // the other side would set it apart then.
+    let most = UNEQUAL * base.len().min(other.len());
+    let (base, other) = (&base[..base.len().min(most)], &other[..other.len().min(most)]);
     let (one, two) = (Spread::of(base)?, Spread::of(other)?);
-    let (a, b) = (one.variance_of_mean(), two.variance_of_mean());
-    let freedom = (a + b).powi(2) / (a * a / one.freedom() + b * b / two.freedom());
-    let half = t_975(freedom) * (a + b).sqrt();
-    let apart = two.log_mean - one.log_mean;
-    let told = apart.abs() > half && ranks_differ(base, other);
-    let [low, high] = [(apart - half).exp_m1(), (apart + half).exp_m1()];
-    let interval = if told { [low, high] } else { [low.min(0.0), high.max(0.0)] };
-    Some(Difference { relative: apart.exp_m1(), interval, told })
-}
-
-/// True if the ranks of both sides' values speak against chance.
-fn ranks_differ(base: &[f64], other: &[f64]) -> bool {
-    let (few, all) = (base.len(), base.len() + other.len());
-    // Pairs in which the first side's value is the larger one, doubled so that ties count for half.
-    let pairs = |mine: f64| -> usize {
-        other.iter().map(|theirs| if mine > *theirs { 2 } else { usize::from(mine.total_cmp(theirs).is_eq()) }).sum()
-    };
-    let most = few * other.len();
-    let above: usize = base.iter().map(|mine| pairs(*mine)).sum();
-    // What is on the smaller side; an odd half is counted as overlap.
-    let overlap = above.min(2 * most - above).div_ceil(2);
-    if overlap == 0 {
-        return true;
-    }
-    if all > EXACT_RANKS {
-        let (middle, size) = (most as f64 / 2.0, most as f64);
-        let deviation = (size * (all as f64 + 1.0) / 12.0).sqrt();
-        return (middle - overlap as f64) / deviation > 1.96;
-    }
-    let ways = ways(few, other.len());
-    let total: f64 = ways.iter().sum();
-    let as_far: f64 = ways.iter().take(overlap + 1).sum();
-    2.0 * as_far / total <= ALPHA
-}
-
-/// In how many orders of `few` and `rest` values each number of pairs has the first side's value as the larger one.
-fn ways(few: usize, rest: usize) -> Vec<f64> {
-    let most = few * rest;
-    // table[i][u]: orders of i of the first side and j of the second, for j growing.
-    let mut table = vec![vec![0.0; most + 1]; few + 1];
-    for row in &mut table {
-        row[0] = 1.0;
-    }
-    for theirs in 1..=rest {
-        for mine in 1..=few {
-            // The largest value is one of the first side's, above all of the second's; or one of the second's.
-            let with_mine = table[mine - 1].clone();
-            let row = &mut table[mine];
-            for pairs in (0..=most).rev() {
-                let mine_on_top = pairs.checked_sub(theirs).map_or(0.0, |left| with_mine[left]);
-                row[pairs] += mine_on_top;
-            }
+    let logs = |values: &[f64]| -> Vec<f64> { values.iter().map(|value| value.ln()).collect() };
+    let (base, other) = (logs(base), logs(other));
+    let (apart, [low, high], differs, by_pairs) = match Ranks::of(&base, &other) {
+        Some(ranks) => {
+            // Values are told no closer than this.
+            let [low, high] = ranks.interval;
+            (ranks.middle, [low - RESOLUTION, high + RESOLUTION], ranks.apart, true)
         }
-    }
-    table.swap_remove(few)
+        None => {
+            let (a, b) = (one.variance_of_mean(), two.variance_of_mean());
+            let freedom = (a + b).powi(2) / (a * a / one.freedom() + b * b / two.freedom());
+            let half = t_975(freedom) * (a + b).sqrt();
+            let apart = two.log_mean - one.log_mean;
+            (apart, [apart - half, apart + half], are_separate(&base, &other), false)
+        }
+    };
+    let told = differs && (low > 0.0 || high < 0.0);
+    let [low, high] = [low.exp_m1(), high.exp_m1()];
+    let interval = if told { [low, high] } else { [low.min(0.0), high.max(0.0)] };
+    Some(Difference { relative: apart.exp_m1(), interval, told, by_pairs })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ranks_are_counted_as_mann_and_whitney_did() {
-        // Published: 20 orders of 3 and 3 values, 1 1 2 3 3 3 3 2 1 1 by pairs.
-        assert_eq!(ways(3, 3), [1.0, 1.0, 2.0, 3.0, 3.0, 3.0, 3.0, 2.0, 1.0, 1.0]);
-        for (few, rest, orders) in [(2, 4, 15.0), (6, 10, 8008.0)] {
-            assert!((ways(few, rest).iter().sum::<f64>() - orders).abs() < 1e-6);
-        }
-        // Critical values at 5 %, two-sided: 5 and 5 values 2, 6 and 6 values 5, 10 and 10 values 23.
-        for (count, critical) in [(5, 2), (6, 5), (10, 23)] {
-            let ways = ways(count, count);
-            let total: f64 = ways.iter().sum();
-            let p = |overlap: usize| 2.0 * ways.iter().take(overlap + 1).sum::<f64>() / total;
-            assert!(p(critical) <= 0.05 && p(critical + 1) > 0.05, "{count}");
-        }
-    }
 
     #[test]
     fn a_difference_beyond_what_launches_vary_is_told() {
@@ -134,12 +89,28 @@ mod tests {
         let both = [1001.0, 2002.0, 1999.0, 1004.0, 2003.0, 1001.5, 2001.0, 2004.0, 1002.5, 2000.0];
         let seen = difference(&one_level, &both).unwrap();
         assert!(!seen.told && seen.interval[0] <= 0.0, "{seen:?}");
-        // Welch alone would tell them apart.
-        assert!(seen.interval[0].abs() < 1e-12, "{seen:?}");
         // Many launches: the normal approximation of the ranks agrees.
         let many: Vec<f64> = both.iter().chain(&both).chain(&both).chain(&both).copied().collect();
         assert!(!difference(&many, &both).unwrap().told);
         let slower: Vec<f64> = many.iter().map(|us| us * 3.0).collect();
         assert!(difference(&many, &slower).unwrap().told);
+    }
+    #[test]
+    fn ten_percent_are_found_among_launches_on_two_levels() {
+        // Every second launch is twice as slow, of each side others.
+        let side = |factor: f64, slow: usize| -> Vec<f64> {
+            (0..30).map(|at| factor * (1000.0 + f64::from(at as u8)) * if at % 2 == slow { 2.0 } else { 1.0 }).collect()
+        };
+        let seen = difference(&side(1.0, 0), &side(1.1, 1)).unwrap();
+        assert!(seen.told && seen.by_pairs && (seen.relative - 0.1).abs() < 0.01, "{seen:?}");
+        assert!(seen.interval[0] > 0.05 && seen.interval[1] < 0.15, "{seen:?}");
+        assert!(!difference(&side(1.0, 0), &side(1.0, 1)).unwrap().told);
+    }
+
+    #[test]
+    fn launches_that_agree_to_the_last_digit_are_not_set_apart_by_it() {
+        assert!(!difference(&[1000.0; 6], &[1000.4; 6]).unwrap().told);
+        assert!(!difference(&[1000.0; 6], &[1000.0; 6]).unwrap().told);
+        assert!(difference(&[1000.0; 6], &[1010.0; 6]).unwrap().told);
     }
 }

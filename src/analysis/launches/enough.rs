@@ -1,7 +1,8 @@
 //! How many launches it takes.
 
-use super::spread::Spread;
+use super::spread::{RESOLUTION, Spread};
 use super::student::{t_90, t_975};
+use crate::text::{apart_text, known_text};
 use std::fmt;
 use std::time::Duration;
 
@@ -12,13 +13,25 @@ pub const FIRST_LAUNCHES: usize = 3;
 pub const CHEAP_LAUNCHES: usize = 6;
 /// Time that [`CHEAP_LAUNCHES`] may take in all.
 pub const CHEAP_TIME: Duration = Duration::from_secs(20);
-/// Launches at most.
+/// Launches at most, unless they are quick.
 pub const MOST_LAUNCHES: usize = 10;
 /// Time that launches may take in all.
 pub const MORE_TIME: Duration = Duration::from_mins(1);
+/// Launches at most. Where half of the launches are twice as slow, so many on each side show a difference of 10 % nine times
+/// in ten.
+pub const MANY_LAUNCHES: usize = 40;
+/// Time that more than [`MOST_LAUNCHES`] may take in all: two sides are done in less than a minute.
+pub const MANY_TIME: Duration = Duration::from_secs(25);
 /// Half of the median's interval, as a part of it, from which launches disagree. Where they agree so far, two sides that differ
 /// by 5 % are as good as always told apart.
 const AGREED: f64 = 0.025;
+/// Launches whose pairs say what pairs of others differ by.
+const STAND_FOR_OTHERS: usize = 10;
+/// Noether's number of launches of each side, where the part of pairs is 1 above a half: (2.576 + 1.282)^2 / 6, for a test that
+/// is wrong in one of a hundred cases and right in nine of ten.
+const RANKS: f64 = 2.48;
+/// A difference that says nothing, as a part.
+const NOTHING: f64 = 9.0;
 /// Launches beyond which nobody would wait for an answer.
 const TOO_MANY: usize = 100;
 
@@ -47,9 +60,9 @@ impl fmt::Display for MoreLaunches {
             }
             Self::Disagree { range, known_to } => write!(
                 f,
-                "the medians of launches lie up to {:.1} % apart, so that theirs is only known to ±{:.1} %",
-                100.0 * range,
-                100.0 * known_to
+                "the medians of launches lie {}, so that theirs is only known {}",
+                apart_text(100.0 * range),
+                known_text(100.0 * known_to).trim_start_matches("only ")
             ),
         }
     }
@@ -63,7 +76,8 @@ pub fn needs_more(medians_us: &[f64], spent: Duration) -> Option<MoreLaunches> {
         return Some(MoreLaunches::Few);
     }
     let with_another = spent.saturating_add(spent / u32::try_from(made).unwrap_or(u32::MAX));
-    if made >= MOST_LAUNCHES || with_another > MORE_TIME {
+    let time = if made < MOST_LAUNCHES { MORE_TIME } else { MANY_TIME };
+    if made >= MANY_LAUNCHES || with_another > time {
         return None;
     }
     let spread = Spread::of(medians_us)?;
@@ -77,28 +91,61 @@ pub fn needs_more(medians_us: &[f64], spent: Duration) -> Option<MoreLaunches> {
 }
 
 /// The smallest difference, as a part, that is found nine times in ten when each of two sides has so many launches and they
-/// vary as these do; `None` where these are fewer than two, or for fewer than two launches.
+/// vary as these do; `None` where these are fewer than two, for fewer than two launches, and where it would take a
+/// factor of ten or more: such launches tell nothing.
 pub fn minimal_difference(medians_us: &[f64], launches: usize) -> Option<f64> {
-    Some(detectable(Spread::of(medians_us)?.deviation, launches)?.exp_m1())
+    let found = Detectable::of(&[medians_us])?.with(launches)?.exp_m1();
+    (found < NOTHING).then_some(found)
 }
 
 /// Launches of each of two sides that it takes to find a difference, as a part, nine times in ten when launches vary as those
 /// of both sides do; `None` where it would take more than a hundred.
 pub fn launches_to_tell(base: &[f64], other: &[f64], relative: f64) -> Option<usize> {
-    let (one, two) = (Spread::of(base)?, Spread::of(other)?);
-    let deviation = (one.deviation.powi(2) + two.deviation.powi(2)).sqrt() / std::f64::consts::SQRT_2;
+    let detectable = Detectable::of(&[base, other])?;
     let wanted = relative.max(-1.0 + f64::EPSILON).ln_1p().abs();
-    (2..=TOO_MANY).find(|launches| detectable(deviation, *launches).is_some_and(|found| found <= wanted))
+    (2..=TOO_MANY).find(|launches| detectable.with(*launches).is_some_and(|found| found <= wanted))
 }
 
-/// On the scale of logarithms.
-fn detectable(deviation: f64, launches: usize) -> Option<f64> {
-    if launches < 2 {
-        return None;
+/// Which differences launches show that vary as some do, on the scale of logarithms.
+struct Detectable {
+    /// Standard deviation of a launch.
+    deviation: f64,
+    /// Differences of all pairs of launches of the same side, in order; empty where those are too few to stand for others.
+    pairs: Vec<f64>,
+}
+
+impl Detectable {
+    fn of(sides: &[&[f64]]) -> Option<Self> {
+        let spreads: Vec<Spread> = sides.iter().map(|side| Spread::of(side)).collect::<Option<_>>()?;
+        let variance = spreads.iter().map(|spread| spread.deviation.powi(2)).sum::<f64>() / spreads.len() as f64;
+        let mut pairs = Vec::new();
+        for side in sides.iter().filter(|side| side.len() >= STAND_FOR_OTHERS) {
+            let differences = |(at, one): (usize, &f64)| {
+                let others = side.iter().enumerate().filter(move |(other, _)| *other != at);
+                let one = one.ln();
+                others.map(move |(_, other)| other.ln() - one).collect::<Vec<f64>>()
+            };
+            pairs.extend(side.iter().enumerate().flat_map(differences));
+        }
+        pairs.sort_by(f64::total_cmp);
+        Some(Self { deviation: variance.sqrt(), pairs })
     }
-    let count = launches as f64;
-    let freedom = 2.0 * count - 2.0;
-    Some((t_975(freedom) + t_90(freedom)) * deviation * (2.0 / count).sqrt())
+
+    /// The smallest difference that so many launches of each side show nine times in ten.
+    fn with(&self, launches: usize) -> Option<f64> {
+        if launches < 2 {
+            return None;
+        }
+        let count = launches as f64;
+        let freedom = 2.0 * count - 2.0;
+        let of_means = (t_975(freedom) + t_90(freedom)) * self.deviation * (2.0 / count).sqrt();
+        // Noether's formula: the part of pairs in which the slower side is the slower one.
+        let part = 0.5 + (RANKS / count).sqrt();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
+        let place = (part * self.pairs.len() as f64) as usize;
+        let of_ranks = self.pairs.get(place).map(|apart| apart.max(2.0 * RESOLUTION));
+        Some(of_ranks.map_or(of_means, |of_ranks| of_ranks.min(of_means)))
+    }
 }
 
 #[cfg(test)]
@@ -120,12 +167,15 @@ mod tests {
     #[test]
     fn launches_that_disagree_go_on_until_they_do_not_or_time_is_up() {
         let apart = [1000.0, 2000.0, 1990.0, 1010.0, 1000.0, 2000.0, 1990.0, 1010.0, 1000.0, 2000.0];
-        for made in 3..10 {
+        for made in 3..=10 {
             let why = needs_more(&apart[..made], QUICK).unwrap();
             assert!(matches!(why, MoreLaunches::Disagree { range, .. } if (range - 1.0).abs() < 1e-9), "{why:?}");
-            assert!(why.to_string().contains("100.0 % apart"), "{why}");
+            assert!(why.to_string().contains("apart by a factor of 2.0"), "{why}");
         }
-        assert_eq!(needs_more(&apart, QUICK), None);
+        assert_eq!(needs_more(&apart, Duration::from_secs(23)), None, "beyond ten they have to be quick");
+        let many: Vec<f64> = apart.iter().cycle().take(40).copied().collect();
+        assert!(needs_more(&many[..39], Duration::from_secs(20)).is_some());
+        assert_eq!(needs_more(&many, QUICK), None);
         assert!(needs_more(&apart[..3], Duration::from_secs(44)).is_some());
         assert_eq!(needs_more(&apart[..3], Duration::from_secs(46)), None, "the fourth would end after 61 s");
     }
@@ -136,6 +186,13 @@ mod tests {
         let told: Vec<f64> = [3, 6, 10].iter().map(|k| minimal_difference(&one_percent, *k).unwrap()).collect();
         assert!(told.is_sorted_by(|a, b| a > b) && (0.03..0.04).contains(&told[0]) && told[2] < 0.017, "{told:?}");
         assert!(minimal_difference(&[1000.0, 2000.0, 1000.0], 10).unwrap() > 0.5);
+        assert_eq!(minimal_difference(&[1000.0, 9000.0, 2000.0], 3), None, "it would be a factor of a thousand");
+        // Two levels, each of them sharp: pairs of the same level show what means do not.
+        let levels: Vec<f64> =
+            (0..20).map(|at| (1000.0 + f64::from(at)) * if at % 2 == 0 { 2.0 } else { 1.0 }).collect();
+        assert!(minimal_difference(&levels, 10).unwrap() > 0.5);
+        assert!(minimal_difference(&levels, 48).unwrap() < 0.05);
+        assert!((25..=50).contains(&launches_to_tell(&levels, &levels, 0.1).unwrap()));
         assert_eq!((minimal_difference(&one_percent, 1), minimal_difference(&[1000.0], 5)), (None, None));
         let needed = launches_to_tell(&one_percent, &one_percent, 0.02).unwrap();
         assert!((6..=9).contains(&needed), "{needed}");

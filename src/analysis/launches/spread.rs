@@ -3,7 +3,7 @@
 use super::student::t_975;
 
 /// Percentiles are told to one part in a thousand, so launches that agree to the last digit are not closer than this.
-const RESOLUTION: f64 = 0.0005;
+pub(super) const RESOLUTION: f64 = 0.0005;
 
 /// A figure of several launches, on the scale of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]

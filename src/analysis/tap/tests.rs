@@ -19,6 +19,7 @@ fn made(backend_id: u32) -> Vec<Value> {
     ]
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "callers write it in place")]
 fn ended(call: &str, at_us: u64, more: Value) -> Value {
     let mut value =
         json!({"call": call, "provider": 0, "start_ns": at_us * 1000, "duration_ns": 500, "thread": 1, "code": 0});

@@ -4,6 +4,7 @@ use super::super::load::READING_US;
 use super::super::window::{Watched, watched};
 use super::super::{Advice, Effort, Evidence, is_heat};
 use crate::backends::Backend;
+use crate::event::{Setting, SettingOutcome};
 use crate::store::{Run, Store};
 
 /// Part of the slowdown that a lower clock has to explain to be named.
@@ -57,15 +58,20 @@ impl Cause {
             ),
             Self::Others(_) => advice(
                 "stop the other processes, or wait until they are done",
-                "slow launches had to share the processor",
-                Vec::new(),
+                "slow launches had to share the processor; threads that wait for each other suffer most, so that a run on one core \
+                 (--pin 0) is slower and repeats better",
+                if backend == Backend::Cpu {
+                    vec![format!("qnnscope run MODEL -b {backend} --pin 0")]
+                } else {
+                    Vec::new()
+                },
             ),
             Self::Placement(_) => advice(
-                "give the runner's threads a core each (--pin), or as many launches as it takes to see both speeds",
-                "the processor backend's threads spin while they wait for each other; two of them on one core, or on the \
-                 siblings of one, halve each other's speed for as long as the process lasts",
+                "give each thread that computes a core of its own, and the calling one that of the first (--pin spread)",
+                "the processor backend's threads spin while they wait for each other; the calling thread on the core of one \
+                 that spins, or two threads on the siblings of a core, take twice as long for as long as the process lasts",
                 vec![
-                    format!("qnnscope run MODEL -b {backend} --pin 0,1"),
+                    format!("qnnscope run MODEL -b {backend} --pin spread"),
                     format!("qnnscope run MODEL -b {backend} --launches 10"),
                 ],
             ),
@@ -183,9 +189,12 @@ fn own_cores(run: &Run) -> Vec<Option<f64>> {
     run.launches.iter().map(|launch| launch.cpu_utilization_percent().map(|percent| percent / 100.0)).collect()
 }
 
-/// Nothing else goes with it, and the backend runs on threads of this process.
+/// Nothing else goes with it, and the backend runs on threads of this process, which were not placed.
 fn placement(run: &Run, groups: &Groups) -> Option<Cause> {
-    if run.plan.backend != Backend::Cpu || groups.factor < SHARED_CORES {
+    let is_placed = |setting: &Setting| {
+        setting.key == "--pin" && setting.value != "free" && setting.outcome == SettingOutcome::Applied
+    };
+    if run.plan.backend != Backend::Cpu || groups.factor < SHARED_CORES || run.settings.iter().any(is_placed) {
         return None;
     }
     let own = own_cores(run);

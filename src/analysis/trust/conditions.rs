@@ -2,6 +2,7 @@
 
 use super::super::Evidence;
 use super::super::heat::can_tell;
+use super::super::load::TOO_MUCH;
 use super::{Reason, Seen, Verdict};
 use crate::backends::Backend;
 use crate::backends::ProfilingLevel;
@@ -11,8 +12,6 @@ use crate::text::{duration_text, rate_text};
 
 /// Part of the machine taken by others that matters.
 const LOAD_MATTERS: f64 = 0.1;
-/// Part from which a run on the processor says more about others than about itself.
-const LOAD_TOO_MUCH: f64 = 0.3;
 /// Tracing that makes an inference this many times as long changes what layers look like.
 const TRACING_MATTERS: f64 = 1.25;
 
@@ -81,13 +80,8 @@ fn background(seen: &Seen<'_>) -> Option<Reason> {
         "of {:.0} cores {:.1} were busy, {:.1} of them with this run ({} readings)",
         load.cores, load.busy_cores, load.own_cores, load.readings
     );
-    let title = format!(
-        "other processes kept {:.1} of {:.0} cores busy meanwhile ({:.0} %)",
-        load.others(),
-        load.cores,
-        load.share() * 100.0
-    );
-    let too_much = seen.run.plan.backend == Backend::Cpu && load.share() >= LOAD_TOO_MUCH;
+    let title = load.text();
+    let too_much = seen.run.plan.backend == Backend::Cpu && load.share() >= TOO_MUCH;
     let weight = if too_much { Verdict::Not } else { Verdict::WithCare };
     Some(Reason::new(weight, "trust.background-load", title, vec![Evidence::at(text, load.busy.place())]))
 }

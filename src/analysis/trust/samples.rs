@@ -2,6 +2,7 @@
 
 use super::super::Evidence;
 use super::{Reason, Seen, Verdict};
+use crate::event::Driver;
 use crate::store::PERCENTILES;
 use crate::text::duration_text;
 
@@ -57,8 +58,10 @@ fn median(seen: &Seen<'_>, dependence: f64) -> Option<Reason> {
         duration_text(low),
         duration_text(high)
     );
+    // How many a program of the user's makes is no option of ours.
+    let option = if seen.run.plan.driver == Driver::Tap { String::new() } else { format!(" (-n {needed})") };
     let title = format!(
-        "the median is only known to ±{:.1} %: about {} more inferences would make it ±{:.0} % (-n {needed})",
+        "the median is only known to ±{:.1} %: about {} more inferences would make it ±{:.0} %{option}",
         off * 100.0,
         needed.saturating_sub(count),
         SHARP * 100.0

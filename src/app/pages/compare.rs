@@ -1,7 +1,9 @@
 //! Runs of the session side by side: which ones, what is selected, and the comparison, kept because it costs more than a
 //! frame may take.
 
-use crate::analysis::compare::{CompareOptions, Comparison, LayerSort, RefusedOp, Side, TypeRow, compare, sort_layers};
+use crate::analysis::compare::{
+    CompareOptions, Comparison, LayerSort, RefusedOp, Side, TypeRow, compare, pool_rounds_of, sort_layers,
+};
 use crate::analysis::recommend::Recommendation;
 use crate::app::layout::{WIDE, inside, split_bottom, split_top};
 use crate::event::{RunId, clean_text};
@@ -50,8 +52,10 @@ pub struct Comparing {
     pub totals: bool,
     /// First row of them shown.
     pub totals_top: usize,
-    /// The runs that were compared, in columns.
+    /// The first run of each column that was compared.
     pub columns: Vec<RunId>,
+    /// All runs of each column: rounds of one plan are launches of one column.
+    pub members: Vec<Vec<RunId>>,
     /// What came out.
     pub comparison: Option<Comparison>,
     /// Which backend, once all runs that are compared have ended.
@@ -65,7 +69,7 @@ pub struct Comparing {
 /// What was compared and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Taken {
-    columns: Vec<RunId>,
+    runs: Vec<RunId>,
     baseline: Option<RunId>,
     ended: usize,
     records: u64,
@@ -87,11 +91,11 @@ impl Comparing {
     /// Brings the comparison up to date with the store and the choice, unless it was done a moment ago.
     pub fn refresh(&mut self, store: &Store, frozen: bool, now_us: u64) {
         let chosen: Vec<&Run> = store.runs().iter().filter(|run| !self.left_out.contains(&run.id)).collect();
-        let columns: Vec<RunId> = chosen.iter().map(|run| run.id).collect();
+        let runs: Vec<RunId> = chosen.iter().map(|run| run.id).collect();
         let ended = chosen.iter().filter(|run| run.is_ended()).count();
-        let baseline = self.baseline.filter(|id| columns.contains(id));
+        let baseline = self.baseline.filter(|id| runs.contains(id));
         if let Some(taken) = &self.taken {
-            let same = taken.columns == columns && taken.baseline == baseline;
+            let same = taken.runs == runs && taken.baseline == baseline;
             let wait_us = REFRESH_US.max(taken.cost_us.saturating_mul(SHARE));
             let moved = ended < chosen.len()
                 && taken.records != store.records()
@@ -101,17 +105,39 @@ impl Comparing {
             }
         }
         let begun = Instant::now();
-        let sides: Vec<Side> = chosen.iter().map(|run| Side::of(store, run)).collect();
-        let at = baseline.and_then(|id| columns.iter().position(|column| *column == id));
+        let each: Vec<Side> = chosen.iter().map(|run| Side::of(store, run)).collect();
+        let (sides, members) = pool_rounds_of(&each);
+        self.members = members.iter().map(|family| family.iter().map(|at| runs[*at]).collect()).collect();
+        let at = baseline.and_then(|id| self.column_of(id));
         let options = CompareOptions { baseline: at, sort: self.sort, accuracy: Vec::new() };
         self.comparison = (!sides.is_empty()).then(|| compare(&sides, &options));
         let over = ended == chosen.len() && sides.len() > 1;
         self.recommendation = over.then(|| recommendation_of_sides(store, &chosen, &sides)).flatten();
-        self.columns.clone_from(&columns);
-        let name = |run: &&Run| format!("{} {}", store.run_number(run.id).unwrap_or_default(), run.plan.backend);
-        self.names = chosen.iter().map(name).collect();
+        self.columns = self.members.iter().filter_map(|family| family.first().copied()).collect();
+        self.names = (0..self.columns.len()).map(|column| self.name(store, column)).collect();
         let cost_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.taken = Some(Taken { columns, baseline, ended, records: store.records(), at_us: now_us, cost_us });
+        self.taken = Some(Taken { runs, baseline, ended, records: store.records(), at_us: now_us, cost_us });
+    }
+
+    /// The column that a run is in.
+    pub fn column_of(&self, run: RunId) -> Option<usize> {
+        self.members.iter().position(|family| family.contains(&run))
+    }
+
+    /// Number and backend of a column's first run, and how many rounds it stands for.
+    fn name(&self, store: &Store, column: usize) -> String {
+        let first = self.columns[column];
+        let backend = store.run(first).map_or("", |run| run.plan.backend.name());
+        let rounds = match self.members[column].len() {
+            1 => String::new(),
+            rounds => format!(" x{rounds}"),
+        };
+        format!("{} {backend}{rounds}", store.run_number(first).unwrap_or_default())
+    }
+
+    /// What stands above a column.
+    pub fn column_name(&self, column: usize) -> &str {
+        self.names.get(column).map_or("", String::as_str)
     }
 
     /// Keeps selections and scrolling within what there is.
@@ -253,7 +279,7 @@ impl Comparing {
     pub fn selected_op(&self, store: &Store) -> Option<(RunId, usize)> {
         let id = self.cursor?;
         let run = store.run(id)?;
-        let column = self.columns.iter().position(|column| *column == id)?;
+        let column = self.column_of(id)?;
         let names = &self.comparison.as_ref()?.layers.get(self.layer)?.cells.get(column)?.ops;
         let row = names.iter().find_map(|name| {
             let is_it =

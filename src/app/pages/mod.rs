@@ -10,6 +10,7 @@ mod layout;
 mod modes;
 mod outliers;
 mod program;
+mod sessions;
 
 pub use browser::{Browser, LABEL, Section, detail_rows, paragraph_rows};
 pub use compare::{CompareLayout, Comparing, Part, Total};
@@ -136,6 +137,7 @@ pub fn content(view: &View, store: &Store, symbols: &Symbols) -> Option<Content>
         Page::Outliers => outliers::content(run, view.known.outliers.as_ref(), symbols),
         Page::Modes => modes::content(run, &view.known.modes, symbols),
         Page::Program => program::content(store, symbols),
+        Page::Sessions => sessions::content(view.library.as_deref(), symbols),
         Page::Start | Page::Live | Page::Compare => return None,
     };
     Some(content.in_symbols(symbols))

@@ -114,7 +114,8 @@ impl Drawn<'_> {
             return;
         }
         let (context, comparing) = (self.context, self.comparing);
-        let counted = format!("{} of {} runs", comparing.columns.len(), context.store.runs().len());
+        let counted =
+            format!("{} of {} runs", comparing.members.iter().map(Vec::len).sum::<usize>(), context.store.runs().len());
         let words = [("compare".to_owned(), Meaning::Title), (counted, Meaning::Muted)];
         let inner = self.frame(buf, self.layout.head, None, &words);
         let rows = chooser(context.store, self.layout.head.width);
@@ -161,7 +162,7 @@ impl Drawn<'_> {
     fn shown_columns(&self, inner: Rect, label: u16) -> std::ops::Range<usize> {
         let count = self.comparing.columns.len();
         let fit = usize::from(inner.width.saturating_sub(label) / COLUMN).max(1);
-        let at = self.comparing.columns.iter().position(|id| Some(*id) == self.comparing.cursor).unwrap_or(0);
+        let at = self.comparing.cursor.and_then(|id| self.comparing.column_of(id)).unwrap_or(0);
         let first = (at + 1).saturating_sub(fit).min(count.saturating_sub(fit));
         first..(first + fit).min(count)
     }
@@ -173,11 +174,11 @@ impl Drawn<'_> {
         for (x, column) in (label..).step_by(usize::from(COLUMN)).zip(columns.clone()) {
             let id = self.comparing.columns[column];
             let run = context.store.run(id);
-            let on = self.comparing.cursor == Some(id);
+            let on = self.comparing.cursor.is_some_and(|id| self.comparing.column_of(id) == Some(column));
             let style = context.style(if on { Meaning::Title } else { Meaning::Muted });
             let end = x + COLUMN - DIFFERENCE;
             let simulated = run.is_some_and(|run| run.plan.simulated);
-            let name = format!("{}{}", if column == baseline { "= " } else { "" }, self.run_name(id));
+            let name = format!("{}{}", if column == baseline { "= " } else { "" }, self.comparing.column_name(column));
             put_right(buf, inner, end - 1, COLUMN - DIFFERENCE, 0, &name, style, "");
             let (word, meaning) = match (simulated, run.is_some_and(|run| run.failure.is_some())) {
                 (true, _) => ("simulated", Meaning::Simulated),
@@ -231,7 +232,7 @@ impl Drawn<'_> {
             put(buf, inner, end - 1, y, "*", style);
         }
         let Some(difference) = &cell.difference else { return };
-        let number = match difference.relative {
+        let number = match difference.shown() {
             Some(relative) => format!("{}%", signed(relative * 100.0)),
             None => signed(difference.absolute),
         };

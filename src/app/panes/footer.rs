@@ -7,6 +7,7 @@ use crate::app::format;
 use crate::app::keymap::KeyContext;
 use crate::app::pages::Counts;
 use crate::app::parts::Page;
+use crate::app::replay::Replay;
 use crate::app::theme::Meaning;
 use crate::app::widgets::{fit, put, put_right, width};
 use ratatui::buffer::Buffer;
@@ -49,6 +50,8 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         let waiting = context.store.records().saturating_sub(paused.records);
         let text = format!(" PAUSED +{} events ", format::count(waiting));
         right.push((text, context.style(Meaning::Selection)));
+    } else if let Some(replay) = &view.replay {
+        right.push((replay_text(context, replay), context.style(Meaning::Selection)));
     } else if view.over {
         right.push((" ended ".to_owned(), context.style(Meaning::Muted)));
     }
@@ -92,6 +95,18 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         x = put(buf, room, x, 0, &key, context.style(Meaning::Key));
         x = put(buf, room, x + 1, 0, word, context.style(Meaning::Muted)) + 2;
     }
+}
+
+/// Where the recording is, and how fast it goes.
+fn replay_text(context: &Context<'_>, replay: &Replay) -> String {
+    let time = |us: u64| format::duration(us as f64, context.symbols());
+    let doing = match (replay.wanted_us, replay.playing) {
+        (Some(_), _) => "seeking",
+        (None, true) => "playing",
+        (None, false) => "stopped",
+    };
+    let (at, of) = (replay.at_us.saturating_sub(replay.start_us), replay.end_us.saturating_sub(replay.start_us));
+    format!(" {doing} {} of {} at {}x ", time(at), time(of), replay.speed)
 }
 
 fn tells_of_its_mode(context: &Context<'_>) -> bool {

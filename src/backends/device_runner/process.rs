@@ -25,7 +25,7 @@ const REST_BYTES: u64 = 1 << 20;
 
 /// What to do when the link broke and the run was not taken up again.
 const LOST_ADVICE: &str = "check the cable or the network and run again; a run goes on when the device is back within two \
-                           minutes, unless it is paced (--rate) or writes a profile log";
+                           minutes";
 
 /// Ends a task when dropped.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! A run that outlives its runner: how far it is, what is left of it after a lost link, and its events as those of one run.
 
 use crate::backends::qnn::runner::RunTask;
-use crate::event::{Budget, Event, MemoryMark, Phase, Stage};
+use crate::event::{Budget, Event, MemoryMark, PaceReport, Phase, Stage};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,6 +19,8 @@ struct Done {
     before_us: u64,
     /// Of this runner, its own clock, microseconds.
     span_us: Option<(u64, u64)>,
+    /// Time of this runner's inferences themselves, microseconds.
+    busy_us: f64,
 }
 
 impl Done {
@@ -43,6 +45,8 @@ struct State {
     told: HashSet<Discriminant<Event>>,
     /// Those that earlier runners told.
     told_before: HashSet<Discriminant<Event>>,
+    /// This runner has told how it kept to its schedule.
+    pace_told: bool,
     is_over: bool,
 }
 
@@ -60,22 +64,41 @@ impl Course {
     pub fn resume(&self) -> u64 {
         let mut state = self.state();
         for done in state.phases.values_mut() {
-            done.before = done.count;
+            (done.before, done.busy_us) = (done.count, 0.0);
             if let Some((from, to)) = done.span_us.take() {
                 done.before_us += to.saturating_sub(from);
             }
         }
         let told = state.told.clone();
         state.told_before.extend(told);
+        state.pace_told = false;
         state.launch += 1;
         state.launch
     }
 
-    /// True where a new runner could measure the rest: the rest of a pace or of a profile log would not be that of the one before.
+    /// How a runner that was lost kept to its schedule, as far as its inferences say: those that it made were planned. `None` where it
+    /// said so itself, or where there is none.
+    pub fn cut_off(&self, task: &RunTask) -> Option<PaceReport> {
+        let state = self.state();
+        let done = state.phases.get(&Phase::Clean).filter(|_| !state.pace_told)?;
+        let (from_us, to_us) = done.span_us?;
+        let (count, wall_us) = (done.count - done.before, to_us.saturating_sub(from_us) as f64);
+        Some(PaceReport {
+            rate_hz: task.rate_hz?,
+            planned: count,
+            done: count,
+            wall_us,
+            waited_us: (wall_us - done.busy_us).max(0.0),
+            // What only the runner knew.
+            wait_cpu_us: 0.0,
+            worst_start_us: 0.0,
+        })
+    }
+
+    /// True where a new runner could measure the rest.
     pub fn can_resume(&self, task: &RunTask) -> bool {
         let state = self.state();
-        let alone = task.rate_hz.is_none() && task.profile_log.is_none() && task.straight.is_none();
-        alone && !state.is_over && state.launch < MOST_RESUMES
+        task.straight.is_none() && !state.is_over && state.launch < MOST_RESUMES
     }
 
     /// The task of a runner that measures what is left.
@@ -122,6 +145,7 @@ impl State {
                     if batch.phase == Phase::Warmup { done.count } else { done.before + batch.first_index };
                 batch.first_index = first_index;
                 done.count += count;
+                done.busy_us += batch.latency_ns.iter().sum::<u64>() as f64 / 1e3;
                 if let (Some(from), Some(last), Some(ns)) =
                     (batch.start_us.first(), batch.start_us.last(), batch.latency_ns.last())
                 {
@@ -158,6 +182,7 @@ impl State {
                 self.stages.insert(*stage);
             }
             Event::RunFinished { .. } => self.is_over = true,
+            Event::PaceReported(_) => self.pace_told = true,
             Event::ModelIdentified(_)
             | Event::RuntimeLoaded(_)
             | Event::SettingApplied(_)
@@ -230,5 +255,28 @@ mod tests {
         assert!(course.take(Event::StageStarted { stage: Stage::Compose }).is_none());
         assert!(course.take(Event::StageStarted { stage: Stage::Finalize }).is_some());
         assert_eq!(indices(&course, batch(Phase::First, 0, 0..1)), (Phase::First, 0));
+    }
+    #[test]
+    fn a_schedule_that_was_cut_off_counts_what_was_made_of_it() {
+        let text = r#"{"runtime_dir":"/r","backend":"cpu","model":"/m","graph":null,"inputs":[],"input_list":null,
+            "native_input":false,"seed":1,"save_outputs":null,"save_context":null,"profile_log":null,"straight":null,
+            "warmup":1,"budget":{"iterations":100},"rate_hz":100.0,"profiling":"off","profiling_budget":{"iterations":1},
+            "settings":[],"log_level":"warning","allow_unknown_runtime":false}"#;
+        let task: RunTask = serde_json::from_str(text).unwrap();
+        let course = Course::default();
+        assert!(course.can_resume(&task));
+        assert_eq!(course.cut_off(&task), None, "no inference was made");
+        course.take(batch(Phase::Clean, 0, 0..10));
+        let report = course.cut_off(&task).unwrap();
+        // 10 inferences of 0.5 ms, one a millisecond.
+        assert_eq!((report.planned, report.done, report.wall_us, report.waited_us), (10, 10, 9500.0, 4500.0));
+        course.resume();
+        assert_eq!(course.cut_off(&task), None, "it was told");
+        assert_eq!(course.rest(&task).budget, Budget::Iterations(90));
+        course.take(batch(Phase::Clean, 0, 50..55));
+        assert_eq!(course.cut_off(&task).unwrap().done, 5);
+        course.take(Event::PaceReported(report));
+        assert_eq!(course.cut_off(&task), None, "the runner told it");
+        assert_eq!(course.cut_off(&RunTask { rate_hz: None, ..task }), None);
     }
 }

@@ -5,13 +5,13 @@ use super::fetch::fetch;
 use super::process;
 use super::resume::Course;
 use super::script::{RUNNER, Start};
-use super::shipment::Shipment;
+use super::shipment::{CONTEXT, PROFILE_LOG, Shipment};
 use super::translate::Translation;
 use crate::backends::local::{Exit, Limits, Supervisor, request};
 use crate::backends::net_run::clock::WallClock;
 use crate::backends::net_run::environment::priority_outcome;
 use crate::backends::net_run::kit::{Needs, hexagon_arch, runner_libraries};
-use crate::backends::net_run::link::Link;
+use crate::backends::net_run::link::{Link, persist};
 use crate::backends::net_run::prepare::machine;
 use crate::backends::net_run::tenants::Claim;
 use crate::backends::net_run::versions::doubts;
@@ -107,8 +107,7 @@ impl DeviceRun<'_> {
         let link = Link { device: self.device, model: facts.model.as_deref(), source: self.source, run: self.run };
         let claim = around::send_files(link, &files, self.options.vendor_libraries).await?;
         self.send(Event::SettingApplied(priority_outcome(facts.root))).await;
-        around::sample(self.device, facts.root, &self.options.counters, self.source, probe).await?;
-        let clock = WallClock::align(self.device).await?;
+        let clock = around::sample(link, facts.root, &self.options.counters, probe).await?;
         Ok(Prepared { shipment, claim, model: facts.model, clock, root: facts.root })
     }
 
@@ -133,13 +132,20 @@ impl DeviceRun<'_> {
             if !link.wait_for_return(error, Some(&stopping)).await {
                 break exit;
             }
-            // Whatever is in the way of it, the run ends as it would have with the link.
-            let Ok(clock) = self.resume(&folder, pid).await else { break exit };
+            // Whatever else is in the way of it, the run ends as it would have with the link.
+            let Ok(clock) = persist!(link, self.resume(&folder, pid).await) else { break exit };
             claim.renew();
             if let Some(probe) = probe.as_mut() {
                 probe.revive();
             }
+            if let Some(report) = course.cut_off(self.task) {
+                self.send(Event::PaceReported(report)).await;
+            }
             self.send(Event::RoundStarted { round: course.resume() }).await;
+            if self.task.profile_log.is_some() {
+                let text = "the profile log will hold what is measured from here on: the link took the runner that wrote the one before";
+                self.send(Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, text))).await;
+            }
             supervisor.go_on(Translation::new(clock, names.clone(), course.clone()));
             task = course.rest(self.task);
         };
@@ -196,13 +202,13 @@ impl DeviceRun<'_> {
         tokio::join!(supervisor.watch(&request, runner, stop), counted)
     }
 
-    /// Makes a device that is back ready for another runner: the one before is ended if it has not ended by itself, and the
-    /// clock is measured anew. The files of the run have to be there.
+    /// Makes a device that is back ready for another runner: the one before is ended if it has not ended by itself, what it may have
+    /// begun to write is removed, and the clock is measured anew. The files of the run have to be there.
     async fn resume(&self, folder: &str, pid: Option<u32>) -> Result<WallClock, DeviceError> {
         let pid = pid.unwrap_or(0);
         let script = format!(
-            "case \"$(tr '\\000' ' ' </proc/{pid}/cmdline 2>/dev/null)\" in ./{RUNNER}*) kill -9 {pid};; esac; [ -e {} ]",
-            quote(&format!("{folder}/{RUNNER}"))
+            "case \"$(tr '\\000' ' ' </proc/{pid}/cmdline 2>/dev/null)\" in ./{RUNNER}*) kill -9 {pid};; esac; cd {} && rm -f {PROFILE_LOG} {CONTEXT} && [ -e {RUNNER} ]",
+            quote(folder)
         );
         self.device.run_ok(&script, "looking for the files of the run").await?;
         WallClock::align(self.device).await

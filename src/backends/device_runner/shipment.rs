@@ -162,7 +162,7 @@ fn check_place(path: &Path) -> Result<(), DeviceRunnerError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backends::qnn::runner::InputFile;
+    use crate::backends::qnn::runner::{InputFile, Pin};
     use crate::backends::{Backend, ProfilingLevel};
     use crate::event::{Budget, LogLevel};
 
@@ -190,7 +190,7 @@ mod tests {
             log_level: LogLevel::Error,
             allow_unknown_runtime: false,
             slow_load: None,
-            pin: Vec::new(),
+            pin: Pin::Unset,
             overwrite: false,
             protected: Vec::new(),
         }

@@ -221,7 +221,12 @@ impl Supervisor {
                 }
                 self.hello = hello.protocol == PROTOCOL;
                 if !self.hello {
-                    let text = format!("the runner speaks protocol {}, not {PROTOCOL}", hello.protocol);
+                    let text = format!(
+                        "the runner speaks protocol {}, not {PROTOCOL}: it is of another version of qnnscope (version {}); build \
+                         it anew from this one",
+                        hello.protocol,
+                        crate::event::clean_text(&hello.version)
+                    );
                     self.killed_for.get_or_insert(text);
                 }
             }

@@ -1,9 +1,10 @@
 //! What happens around every run on a device: the device is described, and files are sent.
 
+use super::clock::WallClock;
 use super::deploy::{Tell, deploy, remote_root};
 use super::environment::search_paths;
 use super::kit::Kit;
-use super::link::{Link, gone_advice};
+use super::link::{Link, persist};
 use super::tenants::Claim;
 use super::{NetRunError, tenants};
 use crate::devices::{Device, DeviceError, Root, confounds};
@@ -12,14 +13,16 @@ use crate::probes::{CounterOptions, DeviceProbe};
 use crate::session::Source;
 use std::sync::Arc;
 
-/// Describes the device, on the stream too, with what may disturb the run; removes what runs that have ended left there.
-pub async fn describe(device: &Device, source: &Source, run: RunId) -> Result<DeviceFacts, DeviceError> {
-    let facts = device.describe().await?;
+/// Describes the device, on the stream too, with what may disturb the run; removes what runs that have ended left there. A link
+/// that is lost meanwhile is waited for.
+pub async fn describe(device: &Device, source: &Source, run: RunId) -> Result<DeviceFacts, NetRunError> {
+    let link = Link { device, model: None, source, run };
+    let facts = persist!(link, device.describe().await)?;
     source.send(Some(run), Event::DeviceSeen(device.identity(&facts))).await;
     source.send(Some(run), Event::DeviceDescribed(Box::new(facts.clone()))).await;
     let mut disturbing = confounds(&facts);
     disturbing.extend(scheduler_class(&facts));
-    disturbing.extend(tenants::tidy(device, &remote_root(device).await?).await?);
+    disturbing.extend(persist!(link, tidied(device).await)?);
     for confound in &disturbing {
         let text = format!("{}; {}", confound.observation, confound.advice);
         note(source, run, LogLevel::Warning, &text).await;
@@ -39,19 +42,32 @@ fn scheduler_class(facts: &DeviceFacts) -> Option<Confound> {
     })
 }
 
-/// Samples the device's counters, if that does not go on already.
+/// Samples the device's counters, if that does not go on already, and finds its clock. A link that is lost meanwhile is waited for.
 pub async fn sample(
-    device: &Device,
+    link: Link<'_>,
     root: Root,
     counters: &CounterOptions,
-    source: &Source,
     probe: &mut Option<DeviceProbe>,
-) -> Result<(), DeviceError> {
+) -> Result<WallClock, NetRunError> {
+    persist!(link, started(link, root, counters, probe).await)
+}
+
+async fn started(
+    link: Link<'_>,
+    root: Root,
+    counters: &CounterOptions,
+    probe: &mut Option<DeviceProbe>,
+) -> Result<WallClock, DeviceError> {
     match probe {
         Some(probe) => probe.revive(),
-        None => *probe = DeviceProbe::start(device, root, counters, source).await?,
+        None => *probe = DeviceProbe::start(link.device, root, counters, link.source).await?,
     }
-    Ok(())
+    WallClock::align(link.device).await
+}
+
+/// Runs that have ended leave nothing; those that go on are told.
+async fn tidied(device: &Device) -> Result<Vec<Confound>, DeviceError> {
+    tenants::tidy(device, &remote_root(device).await?).await
 }
 
 /// Another run that began after this one is told at its end, so that neither of the two takes its figures for undisturbed.
@@ -73,17 +89,7 @@ pub async fn send_files(link: Link<'_>, files: &Kit, vendor_libraries: bool) -> 
             source.offer(Some(run), Event::FilesSent(transfer));
         })
     };
-    let deployed = loop {
-        match deploy(device, files, &tell).await {
-            Ok(deployed) => break deployed,
-            Err(NetRunError::Device(error)) if error.is_link() => {
-                if !link.wait_for_return(&error, None).await {
-                    return Err(NetRunError::Gone { error, advice: gone_advice() });
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    };
+    let deployed = persist!(link, deploy(device, files, &tell).await)?;
     let claim = Claim::new(device, &deployed.folder);
     let text = format!(
         "sent {} files ({} bytes) to {}; {} ({} bytes) were there already",

@@ -1,11 +1,10 @@
 //! A run on a device, from the user's files to its last round.
 
-use super::clock::WallClock;
 use super::command::model_name;
 use super::environment::priority_outcome;
 use super::kept_log::KeptLog;
 use super::kit::{Needs, hexagon_arch, kit};
-use super::link::Link;
+use super::link::{Link, persist};
 use super::pace::Pace;
 use super::prepare::{Prepared, prepare};
 use super::rounds::Rounds;
@@ -13,7 +12,7 @@ use super::sdk::TOOL;
 use super::tenants::Claim;
 use super::{NetRunError, Sdk, around, config, fits, versions};
 use crate::backends::local::Limits;
-use crate::backends::qnn::runner::RunTask;
+use crate::backends::qnn::runner::{Pin, RunTask};
 use crate::backends::settings::{self, Resolved};
 use crate::backends::{AfterFailure, Backend, asked_to_stop};
 use crate::devices::{Device, DeviceError};
@@ -127,11 +126,11 @@ impl NetRun<'_> {
             () = asked_to_stop(stop) => return Ok(RunStatus::Stopped),
         };
         let setup = kept.insert(setup);
-        around::sample(self.device, setup.facts.root, &self.options.counters, self.source, probe).await?;
+        let link = self.link(&setup.facts);
+        let clock = around::sample(link, setup.facts.root, &self.options.counters, probe).await?;
         let duration_us = began.elapsed().as_secs_f64() * 1e6;
         self.send(Event::StageFinished { stage: Stage::Prepare, duration_us }).await;
         let _logcat = super::logcat::follow(self.device, self.source.clone(), self.run);
-        let clock = WallClock::align(self.device).await?;
         let text =
             format!("the device's wall clock is known to ±{} µs on this machine's time axis", clock.uncertainty_us);
         self.note(LogLevel::Info, &text).await;
@@ -179,7 +178,8 @@ impl NetRun<'_> {
         let searched = if self.options.vendor_libraries { &VENDOR_FOLDERS[..] } else { &[] };
         let searched: Vec<String> = searched.iter().map(|&folder| folder.to_owned()).collect();
         let opened = [self.task.backend.library()];
-        fits::check(self.device, &files, TOOL, &opened, &searched).await?;
+        let link = self.link(&facts);
+        persist!(link, fits::check(self.device, &files, TOOL, &opened, &searched).await)?;
         let (format, info) = (prepared.model.format, prepared.model.context_binary.as_ref());
         for doubt in versions::doubts(&files, self.task.backend, &self.task.model, format, info).await {
             self.note(LogLevel::Warning, &doubt).await;
@@ -187,11 +187,12 @@ impl NetRun<'_> {
         files.insert(model_name(prepared.model.format).to_owned(), self.task.model.clone());
         files.extend(prepared.inputs.files.iter().cloned());
         // The configuration names the run's folder, which is not known before; it is written on the device.
-        let claim = around::send_files(self.link(&facts), &files, self.options.vendor_libraries).await?;
+        let claim = around::send_files(link, &files, self.options.vendor_libraries).await?;
         let folder = claim.folder().to_owned();
         if let Some(inner) = inner {
-            self.write(&folder, config::INNER, &inner.to_string()).await?;
-            self.write(&folder, config::OUTER, &config::outer(&folder).to_string()).await?;
+            for (name, text) in [(config::INNER, &inner), (config::OUTER, &config::outer(&folder))] {
+                persist!(link, self.write(&folder, name, &text.to_string()).await)?;
+            }
         }
         for setting in config::outcomes(&resolved, graph) {
             self.send(Event::SettingApplied(setting)).await;
@@ -219,10 +220,9 @@ impl NetRun<'_> {
             let outcome = SettingOutcome::Applied;
             settings.push(Setting { key: "--save-profile-log".to_owned(), value, outcome });
         }
-        if !self.task.pin.is_empty() {
-            let cores = self.task.pin.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        if !matches!(self.task.pin, Pin::Unset | Pin::Free) {
             let why = "qnn-net-run has no option for it; a qnnscope built for the device has: --runner FILE";
-            settings.push(no_effect("--pin", cores, why));
+            settings.push(no_effect("--pin", self.task.pin.to_string(), why));
         }
         settings.push(priority_outcome(facts.root));
         settings

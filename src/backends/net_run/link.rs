@@ -1,5 +1,6 @@
 //! What a run does when the link to its device is lost: it says so, and waits.
 
+use super::NetRunError;
 use crate::devices::{Device, DeviceError, DeviceState};
 use crate::event::{DeviceChange, Event, LogLevel, LogLine, LogSource, RunId};
 use crate::session::Source;
@@ -12,6 +13,24 @@ pub const RETURN_LIMIT: Duration = Duration::from_mins(2);
 const RETURN_POLL: Duration = Duration::from_millis(500);
 /// Time to answer for a device that is back.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+/// Does something of a run until it works, or fails for another reason than the link, which is waited for when it is lost. (A
+/// function of a closure would make futures that cannot be sent to another thread.)
+macro_rules! persist {
+    ($link:expr, $attempt:expr) => {
+        loop {
+            match $attempt {
+                Ok(done) => break Ok(done),
+                Err(error) => {
+                    if let Err(error) = $link.outlive(error.into()).await {
+                        break Err(error);
+                    }
+                }
+            }
+        }
+    };
+}
+pub(crate) use persist;
 
 /// A device whose link may break in the middle of a run.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +67,20 @@ impl Link<'_> {
             }
         }
         false
+    }
+
+    /// After a failure of something that a run needs: waits for the device if it was the link, so that it can be tried again.
+    ///
+    /// # Errors
+    /// The failure, if it was none of the link, or if the device did not come back.
+    pub async fn outlive(&self, error: NetRunError) -> Result<(), NetRunError> {
+        match error {
+            NetRunError::Device(error) if error.is_link() => match self.wait_for_return(&error, None).await {
+                true => Ok(()),
+                false => Err(NetRunError::Gone { error, advice: gone_advice() }),
+            },
+            error => Err(error),
+        }
     }
 
     async fn tell(&self, state: DeviceState) {

@@ -45,6 +45,11 @@ impl Sdk {
         Err(NetRunError::NoSdk { looked })
     }
 
+    /// Where its tools and libraries are.
+    pub fn folders(&self) -> [PathBuf; 2] {
+        [self.root.join("bin"), self.root.join("lib")]
+    }
+
     /// The tools for a device.
     pub fn target(&self, facts: &DeviceFacts) -> Result<Target, NetRunError> {
         let wanted = wanted(facts);
@@ -87,6 +92,11 @@ impl Target {
     pub fn is_emulated(&self) -> bool {
         let machine = self.library(Backend::Htp.library()).and_then(|path| elf_machine(&path).ok().flatten());
         matches!(machine, Some(object::elf::EM_X86_64 | object::elf::EM_386))
+    }
+
+    /// Where all of them are, those of the DSP included.
+    pub fn folder(&self) -> PathBuf {
+        if self.flat { self.root.clone() } else { self.root.join("lib") }
     }
 
     /// Folder of the libraries.

@@ -68,6 +68,7 @@ async fn session(args: &TapArgs) -> Result<Outcome, CliError> {
     for record in hub.close() {
         store.apply(&record);
     }
+    setup::close_session(&mut hub, Some(&store));
     Ok(Outcome { ended: result?, store, record_error: hub.take_record_error() })
 }
 

@@ -106,7 +106,10 @@ async fn session(args: &TapArgs, global: &Global) -> Result<(Option<Ended>, u8),
         store
     };
     let (ended, store) = tokio::join!(work, shown);
-    let hub = pump.await;
+    let mut hub = pump.await;
+    if let Ok(hub) = &mut hub {
+        setup::close_session(hub, store.as_ref().ok());
+    }
     runs::print(&tap_text(&store?))?;
     if let Ok(mut hub) = hub
         && let Some(error) = hub.take_record_error()

@@ -22,17 +22,21 @@ pub struct TapArgs {
     headless: bool,
     /// A JSON document at the end: in FILE, or on one line of stdout after the program's own output
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    #[expect(clippy::option_option, reason = "so clap tells `--json` from `--json=FILE`")]
     json: Option<Option<PathBuf>>,
     /// Write the session, as it happens, to this file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Do not keep the session in the history
+    #[arg(long)]
+    no_history: bool,
     /// Overwrite files that qnnscope did not make
     #[arg(long)]
     force: bool,
     /// Profile every N-th execution of a graph per layer; 0 for none [default: so that it costs less than 1 % of the time]
     #[arg(long, value_name = "N", default_value = "auto", value_parser = detail, hide_default_value = true)]
     detail_every: String,
-    /// Have the vendor's log at this level, whatever the program asks for: error, warning, info, verbose, debug
+    /// Of programs that take the vendor's log, have it at this level, whatever theirs is: error, warning, info, verbose, debug
     #[arg(long, value_name = "LEVEL", value_parser = ["error", "warning", "info", "verbose", "debug"])]
     log: Option<String>,
     /// Repair what the program does wrong: device-config, an option record that moved between releases of the SDK
@@ -67,6 +71,7 @@ impl TapArgs {
             json: self.json.is_some(),
             headless: self.headless,
             record: self.record.clone(),
+            no_history: self.no_history,
             force: self.force,
         }
     }

@@ -54,6 +54,9 @@ fn every_pattern_can_match() {
             assert!(!pattern.is_empty(), "{owner}: an expression without a literal is never tried");
             regex(re).unwrap_or_else(|error| panic!("{owner}: {error}"));
         }
+        if let Some(says) = &pattern.says {
+            crate::diagnosis::user::check_says(says).unwrap_or_else(|error| panic!("{owner}: {error}"));
+        }
     }
     for cause in causes() {
         for signal in &cause.signal {

@@ -82,6 +82,24 @@ struct Run {
     pace: Option<Pace>,
     #[serde(default)]
     graph_facts: Option<GraphFacts>,
+    #[serde(default)]
+    trust: Option<Trust>,
+}
+
+/// Whether its figures are to be trusted.
+#[derive(Debug, Deserialize)]
+struct Trust {
+    #[serde(default)]
+    reasons: Vec<Reason>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Reason {
+    id: String,
+    #[serde(default)]
+    weight: String,
+    #[serde(default)]
+    title: String,
 }
 
 /// Of a paced run, what its inferences themselves took.
@@ -334,6 +352,12 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         ops,
         outputs: run.outputs,
         facts: run.graph_facts,
+        crowded: run
+            .trust
+            .into_iter()
+            .flat_map(|trust| trust.reasons)
+            .find(|reason| reason.id == "trust.background-load" && reason.weight == "not")
+            .map(|reason| clean_text(&reason.title)),
         together: None,
         notes,
     }

@@ -8,6 +8,7 @@ use crate::files::read_at_most;
 use crate::imports::ImportError;
 use crate::report::source::Recorded;
 use crate::session::ReadError;
+use crate::text::clean_json;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -41,7 +42,7 @@ pub enum LoadError {
 pub fn load(argument: &Path) -> Result<Vec<Side>, LoadError> {
     let (path, wanted) = split(argument);
     let shown = clean_text(&path.to_string_lossy());
-    let mut sides = read(&path, &shown)?;
+    let mut sides = read(&path)?;
     if sides.is_empty() {
         return Err(LoadError::NoRun { path: shown });
     }
@@ -62,6 +63,11 @@ pub fn load(argument: &Path) -> Result<Vec<Side>, LoadError> {
     Ok(picked)
 }
 
+/// The file of an argument, without the run that it picks.
+pub fn whole_file(argument: &Path) -> PathBuf {
+    split(argument).0
+}
+
 /// A name with `#` that is a file is that file; else what stands behind the last `#` picks runs.
 fn split(argument: &Path) -> (PathBuf, Option<String>) {
     let text = argument.to_string_lossy();
@@ -71,13 +77,11 @@ fn split(argument: &Path) -> (PathBuf, Option<String>) {
     }
 }
 
-fn read(path: &Path, shown: &str) -> Result<Vec<Side>, LoadError> {
-    let io = |source| LoadError::Io { path: shown.to_owned(), source };
-    if let Some(known) = Recorded::open_known(path)? {
-        return Ok(recorded(&known));
-    }
-    let bytes = read_at_most(path, MAX_DOCUMENT_BYTES).map_err(io)?;
-    file::sides(&bytes).map_err(|reason| LoadError::Document { path: shown.to_owned(), reason })
+fn read(path: &Path) -> Result<Vec<Side>, LoadError> {
+    Ok(match Recorded::open_known(path)? {
+        Some(known) => recorded(&known),
+        None => read_document(path)?.sides,
+    })
 }
 
 /// The runs of a session, or of another tool's file.
@@ -90,4 +94,37 @@ fn recorded(recorded: &Recorded) -> Vec<Side> {
         side.notes.extend(recorded.notes.iter().cloned());
     }
     sides
+}
+
+/// A result document.
+#[derive(Debug)]
+pub struct DocumentFile {
+    value: serde_json::Value,
+    sides: Vec<Side>,
+}
+
+impl DocumentFile {
+    /// All of it, free of control characters.
+    pub fn value(&self) -> &serde_json::Value {
+        &self.value
+    }
+
+    /// Its runs.
+    pub fn sides(&self) -> &[Side] {
+        &self.sides
+    }
+}
+
+/// Reads a result document.
+///
+/// # Errors
+/// The file cannot be read or is in another format.
+pub fn read_document(path: &Path) -> Result<DocumentFile, LoadError> {
+    let shown = clean_text(&path.to_string_lossy());
+    let bytes =
+        read_at_most(path, MAX_DOCUMENT_BYTES).map_err(|source| LoadError::Io { path: shown.clone(), source })?;
+    let wrong = |reason| LoadError::Document { path: shown.clone(), reason };
+    let sides = file::sides(&bytes).map_err(wrong)?;
+    let value = serde_json::from_slice(&clean_json(&bytes)).map_err(|error| wrong(format!("is no JSON: {error}")))?;
+    Ok(DocumentFile { value, sides })
 }

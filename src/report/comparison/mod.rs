@@ -2,13 +2,15 @@
 
 mod document;
 mod file;
+mod history;
 mod load;
 mod outputs;
 mod tables;
 mod text;
 
 pub use document::{COMPARE_SCHEMA, CompareDocument};
-pub use load::{LoadError, load};
+pub use history::with_history;
+pub use load::{DocumentFile, LoadError, load, read_document, whole_file};
 pub use outputs::accuracies;
 pub(super) use tables::value_text;
 pub use text::comparison_text;

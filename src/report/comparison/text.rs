@@ -109,7 +109,7 @@ fn significant(value: f64) -> String {
 /// A difference in a table.
 pub fn short(difference: Option<&Difference>) -> String {
     let Some(difference) = difference else { return String::new() };
-    let Some(relative) = difference.relative else { return String::new() };
+    let Some(relative) = difference.shown() else { return String::new() };
     match difference.verdict {
         Verdict::WithinNoise => "≈".to_owned(),
         Verdict::Unknown if relative.abs() < 0.0005 => "=".to_owned(),

@@ -23,7 +23,7 @@ fn task() -> RunTask {
 fn launched(median_us: u64) -> Launched {
     let mut clean = LatencyStats::default();
     (0..4).for_each(|at| clean.push(at, median_us * 1000));
-    Launched { status: RunStatus::Ok, clean, made_all: false }
+    Launched { status: RunStatus::Ok, clean, made_all: false, other: None }
 }
 
 fn iterations(budget: Budget) -> u64 {
@@ -69,7 +69,7 @@ fn launches_are_added_while_they_disagree() {
     assert!(go(1000).0, "twice as long is no agreement");
     let (goes_on, event) = go(2000);
     let Event::LaunchStarted { index: 3, of: 4, reason: Some(reason) } = event else { panic!("{event:?}") };
-    assert!(reason.contains("100.0 % apart"), "{reason}");
+    assert!(reason.contains("apart by a factor of 2.0"), "{reason}");
     assert!(goes_on && !go(1000).0, "five are the limit");
 
     let mut agreed = Course::new(&plan(3, 10));

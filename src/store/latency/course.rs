@@ -1,5 +1,8 @@
 //! The latencies in order with their moments, in bounded memory.
 
+use crate::store::digest::MOST;
+use serde::{Deserialize, Serialize};
+
 /// Latencies that are kept one by one; beyond it, every second of those kept goes, again and again.
 pub const EXACT_LIMIT: usize = 1 << 20;
 /// The slowest inferences, which are kept however many there are.
@@ -7,7 +10,7 @@ pub const SLOWEST_KEPT: usize = 256;
 
 /// Latencies in order. All of them up to [`EXACT_LIMIT`]; then one of each group of `stride`, drawn within its group, so that
 /// the course stays evenly covered and nothing that returns with a period is always hit or always missed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Course {
     samples_us: Vec<f32>,
     /// Time from the start before to this start, microseconds: half of what the starts themselves would take.
@@ -24,7 +27,7 @@ pub(super) struct Course {
 }
 
 /// One of the slowest inferences.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slow {
     /// Number of the inference, from 0.
     pub index: u64,
@@ -118,6 +121,17 @@ impl Course {
 
     pub fn stride(&self) -> u64 {
         self.stride
+    }
+
+    /// False for what no course can be: read from a file that somebody else wrote.
+    pub fn is_sound(&self) -> bool {
+        self.samples_us.len() == self.steps_us.len()
+            && self.samples_us.len() < EXACT_LIMIT
+            && self.slowest.len() <= SLOWEST_KEPT
+            && self.stride.is_power_of_two()
+            && [self.stride, self.seen, self.began_us, self.last_start_us].iter().all(|number| *number < MOST)
+            && self.slowest.iter().all(|slow| slow.start_us < MOST && slow.latency_ns < MOST)
+            && self.in_group < self.stride
     }
 
     /// Room for latencies and for steps, in numbers.

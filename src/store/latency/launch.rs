@@ -3,13 +3,16 @@
 use super::course::Course;
 use super::moments::Moments;
 use super::{LatencyStats, PERCENTILES, Percentile, new_histogram, percentile_of};
+use crate::store::digest::MOST;
+use crate::store::histogram;
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 /// Launches whose figures are kept; what comes later goes with the last one. A run makes a handful.
 pub const MAX_LAUNCHES: usize = 256;
 
 /// The figures of one launch.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LaunchFigures {
     /// Inferences.
     pub count: u64,
@@ -58,7 +61,7 @@ impl Launch<'_> {
 }
 
 /// A launch that has ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Past {
     figures: LaunchFigures,
     /// Behind its last latency among those kept.
@@ -66,11 +69,19 @@ struct Past {
 }
 
 /// All launches of a phase.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Launches {
     past: Vec<Past>,
     /// The launch that goes on; `None` while it is the only one, whose figures are those of the phase.
-    now: Option<(Histogram<u32>, Moments)>,
+    now: Option<Current>,
+}
+
+/// The launch that goes on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Current {
+    #[serde(with = "histogram::of_latencies")]
+    histogram: Histogram<u32>,
+    moments: Moments,
 }
 
 impl Launches {
@@ -80,16 +91,16 @@ impl Launches {
             return;
         }
         let figures = match &self.now {
-            Some((histogram, moments)) => figures(histogram, moments),
+            Some(now) => figures(&now.histogram, &now.moments),
             None => figures(phase.0, phase.1),
         };
         self.past.push(Past { figures, end: kept });
-        self.now = Some((new_histogram(), Moments::default()));
+        self.now = Some(Current { histogram: new_histogram(), moments: Moments::default() });
     }
 
     /// Adds an inference of the launch that goes on.
     pub fn push(&mut self, latency_ns: u64) {
-        if let Some((histogram, moments)) = &mut self.now {
+        if let Some(Current { histogram, moments }) = &mut self.now {
             // It resizes itself; it can refuse only beyond 2^63, which the clock cannot reach.
             let _ = histogram.record(latency_ns.max(1));
             moments.push(latency_ns);
@@ -98,10 +109,19 @@ impl Launches {
 
     /// Adds as many equal ones.
     pub fn push_for(&mut self, times: u64, latency_ns: u64) {
-        if let Some((histogram, moments)) = &mut self.now {
+        if let Some(Current { histogram, moments }) = &mut self.now {
             let _ = histogram.record_n(latency_ns.max(1), u32::try_from(times).unwrap_or(u32::MAX));
             moments.push_for(times, latency_ns);
         }
+    }
+
+    /// False where launches end before they begin, or behind the last of `kept` latencies.
+    pub fn is_sound(&self, kept: usize) -> bool {
+        self.past.len() < MAX_LAUNCHES
+            && self.past.is_sorted_by_key(|past| past.end)
+            && self.past.last().is_none_or(|last| last.end <= kept)
+            && self.now.as_ref().is_none_or(|now| now.moments.is_sound(now.histogram.len()))
+            && self.past.iter().all(|past| past.figures.count < MOST)
     }
 
     /// Where the launches before the last one end among the latencies kept.
@@ -132,7 +152,7 @@ impl LatencyStats {
     pub fn launches(&self) -> Vec<Launch<'_>> {
         let mut from = 0;
         let last = || match &self.launches.now {
-            Some((histogram, moments)) => figures(histogram, moments),
+            Some(now) => figures(&now.histogram, &now.moments),
             None => figures(&self.histogram, &self.moments),
         };
         let ended = self.launches.past.iter().map(|past| (past.figures, past.end));

@@ -1,6 +1,7 @@
 //! Latency of one phase: its samples in bounded memory, exact moments, percentiles from an HDR histogram, and its launches.
 
 mod course;
+mod digest;
 mod launch;
 mod merge;
 mod moments;
@@ -12,23 +13,23 @@ pub use course::{EXACT_LIMIT, SLOWEST_KEPT, Slow};
 pub use launch::{Launch, LaunchFigures, MAX_LAUNCHES};
 pub use merge::nanoseconds;
 
+use super::histogram;
 use course::Course;
 use hdrhistogram::Histogram;
 use launch::Launches;
 use moments::Moments;
 use ranks::{order_statistic_ranks, rank};
+use serde::{Deserialize, Serialize};
 
 /// The percentiles that are reported.
 pub const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
 
-/// Three significant digits: a percentile is within 0.1 % of the sample it stands for.
-const SIGNIFICANT_DIGITS: u8 = 3;
-
 /// Latency statistics, microseconds outside, nanoseconds inside. Count, mean, deviation, range and percentiles are of every
 /// inference; of more than [`EXACT_LIMIT`] inferences, one in [`LatencyStats::stride`] is kept as a single latency with its
 /// moment, and the slowest ones. So memory is bounded however long a phase lasts.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LatencyStats {
+    #[serde(with = "histogram::of_latencies")]
     histogram: Histogram<u32>,
     moments: Moments,
     course: Course,
@@ -49,7 +50,7 @@ pub struct LatencyStats {
 }
 
 /// A percentile, what supports it, and how far off it may be.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Percentile {
     /// 0 to 100.
     pub percent: f64,
@@ -64,10 +65,7 @@ pub struct Percentile {
 }
 
 fn new_histogram() -> Histogram<u32> {
-    #[expect(clippy::expect_used, reason = "the digits are a constant in the crate's range of 0..=5")]
-    let mut histogram = Histogram::new(SIGNIFICANT_DIGITS).expect("3 significant digits are valid");
-    histogram.auto(true);
-    histogram
+    histogram::new(histogram::LATENCY_DIGITS)
 }
 
 impl Default for LatencyStats {

@@ -1,7 +1,10 @@
 //! Count, mean, deviation and range of latencies, kept up as they come.
 
+use crate::store::digest::MOST;
+use serde::{Deserialize, Serialize};
+
 /// Sums of latencies, nanoseconds.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Moments {
     pub count: u64,
     pub mean_ns: f64,
@@ -17,6 +20,16 @@ impl Default for Moments {
 }
 
 impl Moments {
+    /// False for sums that no latencies have. `seen` is how many the histogram beside them counts.
+    pub fn is_sound(&self, seen: u64) -> bool {
+        let range = self.min_ns <= self.max_ns && self.max_ns < MOST;
+        self.count == seen
+            && self.count < MOST
+            && (self.count == 0 || range)
+            && self.mean_ns.is_finite()
+            && self.sum_squares.is_finite()
+    }
+
     /// Adds one (Welford's update).
     pub fn push(&mut self, latency_ns: u64) {
         self.count += 1;

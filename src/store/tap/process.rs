@@ -213,10 +213,8 @@ impl TappedProcess {
             TapSeen::Note { text } if self.notes.len() < MOST_SENTENCES && !self.notes.contains(text) => {
                 self.notes.push(text.clone());
             }
-            TapSeen::Lost { what, count } => {
-                if self.lost.len() < MOST_SENTENCES || self.lost.contains_key(what) {
-                    *self.lost.entry(what.clone()).or_default() += count;
-                }
+            TapSeen::Lost { what, count } if self.lost.len() < MOST_SENTENCES || self.lost.contains_key(what) => {
+                *self.lost.entry(what.clone()).or_default() += count;
             }
             TapSeen::ProcessEnded { orderly, during } => {
                 self.ended_us = Some(t_us);

@@ -161,10 +161,10 @@ impl Timeline {
         thread.inference.extend(timed.graph);
         self.inferences += u64::from(begins);
         if let (Some(graph), Some(since_ns)) = (timed.graph, since_ns) {
-            let times = self.graphs.entry(graph).or_default();
-            times.between.push(since_ns);
+            let known = self.graphs.entry(graph).or_default();
+            known.between.push(since_ns);
             if !begins {
-                times.within.push(since_ns);
+                known.within.push(since_ns);
             }
         }
         begins
@@ -173,7 +173,9 @@ impl Timeline {
     fn overlap(&mut self, timed: Timed) {
         let (over, mut going): (Vec<Active>, Vec<Active>) =
             std::mem::take(&mut self.active).into_iter().partition(|active| active.timed.end_ns <= timed.start_ns);
-        over.into_iter().for_each(|active| self.judge(active));
+        for active in over {
+            self.judge(active);
+        }
         let mut overlapped = false;
         for active in going.iter_mut().filter(|active| active.timed.thread != timed.thread) {
             active.overlapped = true;

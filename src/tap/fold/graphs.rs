@@ -41,7 +41,7 @@ pub(super) struct Graphs {
     /// Calls that made a provider's backend and device last.
     made: HashMap<(u32, &'static str), Call>,
     contexts: HashMap<u32, Call>,
-    graphs: HashMap<u32, Known>,
+    all: HashMap<u32, Known>,
     /// Graphs that are gone, oldest first.
     freed: VecDeque<u32>,
 }
@@ -100,23 +100,23 @@ impl Graphs {
 
     /// Graphs are gone. Their last executions may still be on their way, so they are forgotten later.
     fn free(&mut self, is_gone: impl Fn(&Known) -> bool) {
-        for (id, known) in self.graphs.iter_mut().filter(|(_, known)| !known.freed && is_gone(known)) {
+        for (id, known) in self.all.iter_mut().filter(|(_, known)| !known.freed && is_gone(known)) {
             known.freed = true;
             self.freed.push_back(*id);
         }
         while self.freed.len() > MOST_FREED {
             let gone = self.freed.pop_front();
-            gone.and_then(|gone| self.graphs.remove(&gone));
+            gone.and_then(|gone| self.all.remove(&gone));
         }
     }
 
     fn entry(&mut self, graph: u32) -> Option<&mut Known> {
-        let room = self.graphs.len() < MOST || self.graphs.contains_key(&graph);
-        room.then(|| self.graphs.entry(graph).or_default())
+        let room = self.all.len() < MOST || self.all.contains_key(&graph);
+        room.then(|| self.all.entry(graph).or_default())
     }
 
     fn fill_library(&mut self, graph: u32) {
-        if let Some(known) = self.graphs.get_mut(&graph).filter(|known| known.library.is_none()) {
+        if let Some(known) = self.all.get_mut(&graph).filter(|known| known.library.is_none()) {
             known.library = known.provider.and_then(|provider| self.providers.get(&provider).cloned());
         }
     }
@@ -130,7 +130,7 @@ impl Graphs {
     }
 
     pub fn ops(&mut self, graph: u32, ops: Vec<Op>) {
-        if let Some(known) = self.graphs.get_mut(&graph)
+        if let Some(known) = self.all.get_mut(&graph)
             && let Some(graph) = &mut known.graph
         {
             let room = known.op_count.saturating_sub(graph.ops.len());
@@ -152,30 +152,30 @@ impl Graphs {
     }
 
     pub fn take_bound(&mut self, graph: u32) -> Option<TapSeen> {
-        self.graphs.get_mut(&graph)?.bound.take()
+        self.all.get_mut(&graph)?.bound.take()
     }
 
     pub fn keep_events(&mut self, graph: u32, call: &str, events: Vec<ProfileEvent>) {
-        if let Some(known) = self.graphs.get_mut(&graph).filter(|known| known.events.len() < 8) {
+        if let Some(known) = self.all.get_mut(&graph).filter(|known| known.events.len() < 8) {
             known.events.push((call.to_owned(), events));
         }
     }
 
     pub fn take_events(&mut self, graph: u32) -> Vec<(String, Vec<ProfileEvent>)> {
-        self.graphs.get_mut(&graph).map(|known| std::mem::take(&mut known.events)).unwrap_or_default()
+        self.all.get_mut(&graph).map(|known| std::mem::take(&mut known.events)).unwrap_or_default()
     }
 
     pub fn is_composed(&self, graph: u32) -> bool {
-        self.graphs.get(&graph).is_some_and(|known| known.library.is_some() && known.graph.is_some())
+        self.all.get(&graph).is_some_and(|known| known.library.is_some() && known.graph.is_some())
     }
 
     pub fn is_alive(&self, graph: u32) -> bool {
-        self.graphs.get(&graph).is_some_and(|known| !known.freed)
+        self.all.get(&graph).is_some_and(|known| !known.freed)
     }
 
     /// What a fork has of a graph.
     pub fn lend(&self, graph: u32) -> Option<Known> {
-        self.graphs.get(&graph).filter(|known| known.library.is_some()).cloned()
+        self.all.get(&graph).filter(|known| known.library.is_some()).cloned()
     }
 
     pub fn inherit(&mut self, graph: u32, known: Known) {
@@ -186,7 +186,7 @@ impl Graphs {
 
     /// The graph with its ops, if all of them arrived: their indices are places in the list.
     pub fn graph(&self, graph: u32) -> Option<Arc<Graph>> {
-        let known = self.graphs.get(&graph)?;
+        let known = self.all.get(&graph)?;
         let graph = known.graph.clone()?;
         let whole =
             graph.ops.len() == known.op_count && graph.ops.iter().enumerate().all(|(at, op)| op.index as usize == at);
@@ -195,7 +195,7 @@ impl Graphs {
 
     /// How the run of a graph starts; `None` for one whose backend is not known, or is none that runs are of.
     pub fn start(&self, graph: u32, arch: &str, device: &str, profiled: bool) -> Option<Start> {
-        let known = self.graphs.get(&graph)?;
+        let known = self.all.get(&graph)?;
         let library = known.library.as_ref()?;
         let backend = backend(library.backend_id)?;
         let mut stages = Vec::new();

@@ -98,7 +98,7 @@ impl Fold {
                     self.in_flight.insert(thread, (call, graph));
                 }
             }
-            TapMessage::Ended(call) => self.called(call, out),
+            TapMessage::Ended(call) => self.called(&call, out),
             TapMessage::Composed { graph, op_count, head } => self.graphs.composed(graph, op_count, *head),
             TapMessage::GraphOps { graph, ops } => self.graphs.ops(graph, ops),
             TapMessage::Bound { graph, inputs, outputs } => self.bound(graph, inputs, outputs, out),
@@ -168,17 +168,17 @@ impl Fold {
         }
     }
 
-    fn called(&mut self, call: Box<Call>, out: &mut Vec<Out>) {
+    fn called(&mut self, call: &Call, out: &mut Vec<Out>) {
         self.in_flight.remove(&call.thread);
         let end_ns = call.start_ns.saturating_add(call.duration_ns);
-        self.graphs.called(&call);
+        self.graphs.called(call);
         let failed = (call.code != 0).then_some(call.graph).flatten();
         let fails_graph = failed.filter(|_| call.call == "graphFinalize");
-        self.see(end_ns, None, TapSeen::Called(call.clone()), out);
+        self.see(end_ns, None, TapSeen::Called(Box::new(call.clone())), out);
         if let Some(graph) = fails_graph
             && let Some(run) = self.follow(graph, false, out)
         {
-            self.runs[run].fail(end_ns / 1000, &call, out);
+            self.runs[run].fail(end_ns / 1000, call, out);
         }
     }
 

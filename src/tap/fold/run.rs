@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 /// A run of a graph.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is something that is told once, by itself")]
 pub(super) struct Followed {
     pub id: RunId,
     /// The graph that stands for it now.

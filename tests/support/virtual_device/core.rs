@@ -37,6 +37,8 @@ pub struct Core {
     delay_us: AtomicU64,
     /// Bytes that may still go to the host before the link is lost.
     budget: Mutex<Option<usize>>,
+    /// Part of a command at which the link is lost, and how many such commands still work.
+    cut_at: Mutex<Option<(String, usize)>>,
     stopped: AtomicBool,
 }
 
@@ -56,6 +58,7 @@ impl Core {
             state: Mutex::new(options.state),
             delay_us: AtomicU64::new(0),
             budget: Mutex::default(),
+            cut_at: Mutex::default(),
             stopped: AtomicBool::new(false),
             options,
         };
@@ -160,6 +163,32 @@ impl Core {
         let Some(left) = *budget else { return bytes };
         *budget = left.checked_sub(bytes);
         left.min(bytes)
+    }
+
+    pub fn set_cut_at(&self, part: &str, after: usize) {
+        *self.cut_at.lock().unwrap() = Some((part.to_owned(), after));
+    }
+
+    pub fn is_cut_at(&self) -> bool {
+        self.cut_at.lock().unwrap().is_none()
+    }
+
+    /// Whether the link is lost as this command arrives; once.
+    pub fn cuts(&self, command: &str) -> bool {
+        let mut cut_at = self.cut_at.lock().unwrap();
+        match &mut *cut_at {
+            Some((part, after)) if command.contains(&**part) => match after.checked_sub(1) {
+                Some(left) => {
+                    *after = left;
+                    return false;
+                }
+                None => *cut_at = None,
+            },
+            _ => return false,
+        }
+        drop(cut_at);
+        self.cut_links();
+        true
     }
 
     fn each_link(&self, action: impl Fn(&Link)) {

@@ -246,6 +246,16 @@ impl VirtualDevice {
         self.core.set_budget(bytes);
     }
 
+    /// Loses the connection as a command with this part arrives, after so many of them that work.
+    pub fn drop_link_at(&self, part: &str, after: usize) {
+        self.core.set_cut_at(part, after);
+    }
+
+    /// True once that has happened.
+    pub fn dropped_link_at(&self) -> bool {
+        self.core.is_cut_at()
+    }
+
     /// Whether connections are refused, as by a device out of reach. Those there are stay.
     pub fn refuse_connections(&self, refuse: bool) {
         if refuse {

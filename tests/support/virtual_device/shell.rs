@@ -42,6 +42,9 @@ enum Framing {
 
 /// Runs the request until it has ended and everything was sent.
 pub fn run(core: &Core, stream: &Arc<Stream>, input: Input, request: &Request) {
+    if core.cuts(&request.command.to_string_lossy()) {
+        return;
+    }
     let Some((mut child, outputs)) = spawn(core, request) else {
         stream.close();
         return;

@@ -18,6 +18,9 @@ pub struct LogTail {
     last: VecDeque<Line>,
     first_errors: Vec<Line>,
     last_errors: VecDeque<Line>,
+    /// The first error of the stages before. A stage may end well although its errors doom a later one: HTP's finalize returns
+    /// 0 where the DSP refused the graph.
+    earlier: Option<Line>,
 }
 
 #[derive(Debug, Clone)]
@@ -45,8 +48,9 @@ impl LogTail {
         push(&mut self.last, line, MOST);
     }
 
-    /// A new stage: what went wrong in an earlier one did not end the run.
+    /// A new stage: what went wrong in an earlier one did not end the run, and only its first error is kept.
     pub fn next_stage(&mut self) {
+        self.earlier = self.earlier.take().or_else(|| self.first_errors.first().cloned());
         self.first_errors.clear();
         self.last_errors.clear();
     }
@@ -54,9 +58,11 @@ impl LogTail {
     /// The lines, oldest first.
     pub fn lines(&self) -> Vec<String> {
         let Some(first) = self.first_errors.first() else {
-            return self.last.iter().map(|line| line.text.clone()).collect();
+            let earlier =
+                self.earlier.iter().filter(|line| self.last.front().is_none_or(|last| line.number < last.number));
+            return earlier.chain(&self.last).map(|line| line.text.clone()).collect();
         };
-        let mut kept: Vec<&Line> = self.first_errors.iter().chain(&self.last_errors).collect();
+        let mut kept: Vec<&Line> = self.earlier.iter().chain(&self.first_errors).chain(&self.last_errors).collect();
         let room = MOST.saturating_sub(kept.len());
         let others = self.last.iter().rev().filter(|line| !line.is_error && line.number > first.number);
         kept.extend(others.take(room));
@@ -104,11 +110,17 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_an_earlier_stage_are_no_part_of_the_chain() {
+    fn of_an_earlier_stage_only_the_first_error_is_kept() {
         let mut tail = LogTail::default();
-        tail.take(LogLevel::Error, "harmless");
+        tail.take(LogLevel::Error, "graph refused");
+        tail.take(LogLevel::Error, "and again");
         tail.next_stage();
-        tail.take(LogLevel::Error, "the reason");
-        assert_eq!(tail.lines(), ["the reason"]);
+        tail.take(LogLevel::Error, "never registered");
+        assert_eq!(tail.lines(), ["graph refused", "never registered"]);
+        tail.next_stage();
+        tail.take(LogLevel::Info, "ends");
+        assert_eq!(tail.lines(), ["graph refused", "and again", "never registered", "ends"]);
+        (0..MOST).for_each(|n| tail.take(LogLevel::Info, &format!("line {n}")));
+        assert_eq!(tail.lines()[..2], ["graph refused", "line 0"]);
     }
 }

@@ -6,11 +6,13 @@ use crate::event::{Budget, Event, LogLevel, ModelInfo, RuntimeInfo, Sandbox};
 use crate::files::Guard;
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::PathBuf;
 
 /// Version of this protocol; both sides are the same binary, so a difference means a mixed-up installation.
 /// On a device it means a runner of another version, which would leave out what it does not know.
-pub const PROTOCOL: u32 = 2;
+/// 3: launches (`slow_load`) and `pin`.
+pub const PROTOCOL: u32 = 3;
 
 /// Key of the setting that tells what became of a profile log.
 pub const SAVE_PROFILE_LOG: &str = "--save-profile-log";
@@ -160,15 +162,54 @@ pub struct RunTask {
     /// What to do where loading takes long, if `budget` is a share of what is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_load: Option<SlowLoad>,
-    /// Processor cores that the runner may use; all if empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pin: Vec<usize>,
+    /// Processor cores of the runner's threads.
+    #[serde(default, skip_serializing_if = "Pin::is_unset")]
+    pub pin: Pin,
     /// Results may replace files that qnnscope did not make.
     #[serde(default)]
     pub overwrite: bool,
     /// More files, beside those of the task, that no result may replace.
     #[serde(default)]
     pub protected: Vec<PathBuf>,
+}
+
+/// Where the threads of a runner may run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pin {
+    /// Nothing was said: where the system and the backend put them.
+    #[default]
+    Unset,
+    /// The same, because the user wants it so.
+    Free,
+    /// All of them on these cores.
+    Cores(Vec<usize>),
+    /// Each thread that the backend computes with on a core of its own (one of these, or of all that the runner may use if
+    /// there are none), and the one that calls the backend on that of the first, which waits while the caller works. On
+    /// the core of another one it would wait for a thread that spins.
+    Spread(Vec<usize>),
+    /// The same of all cores where the backend places its threads, as QNN's CPU backend does; nothing where it does not.
+    Auto,
+}
+
+impl Pin {
+    /// True if there is nothing to do or to tell.
+    pub fn is_unset(&self) -> bool {
+        *self == Self::Unset
+    }
+}
+
+impl fmt::Display for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |cores: &[usize]| cores.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        match self {
+            Self::Unset | Self::Free => f.write_str("free"),
+            Self::Cores(cores) => f.write_str(&list(cores)),
+            Self::Auto => f.write_str("spread"),
+            Self::Spread(cores) if cores.is_empty() => f.write_str("spread"),
+            Self::Spread(cores) => write!(f, "spread:{}", list(cores)),
+        }
+    }
 }
 
 /// All inferences of a run, for a launch that makes them alone because another would take long to load.

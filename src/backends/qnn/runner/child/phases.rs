@@ -3,8 +3,9 @@
 use super::failed::Failed;
 use super::layers::{Layers, send_metrics, split};
 use super::measure::{self, Loop};
+use super::pin::Pinning;
 use super::run::Stages;
-use super::{outputs, pin, straight};
+use super::{outputs, straight};
 use crate::backends::ProfilingLevel;
 use crate::backends::qnn::api::{Backend as QnnBackend, Profile, QnnError};
 use crate::backends::qnn::runner::protocol::RunTask;
@@ -23,6 +24,7 @@ impl Stages<'_> {
         backend: &Rc<QnnBackend>,
         graph: &Graph,
         measuring: &mut Loop<'_>,
+        pinning: &Pinning,
     ) -> Result<(), Failed> {
         let (emitter, log) = (self.emitter, &self.log);
         log.begin_inferences(&graph.name);
@@ -45,10 +47,8 @@ impl Stages<'_> {
                 .map_err(first)
         })?;
         self.inferences += 1;
-        if !task.pin.is_empty() {
-            // The backend's threads are there now, wherever it put them; how that went was told before loading.
-            pin::pin(&task.pin);
-        }
+        // The backend's threads are there now, wherever it put them.
+        self.pinned(pinning.settle());
         if let Some(dir) = &task.save_outputs {
             self.save_outputs(task, dir, measuring)?;
         }

@@ -7,7 +7,7 @@ use super::inputs;
 use super::inspect::with_order;
 use super::measure::{self, Loop};
 use super::model::{identify_model, open_library, open_system};
-use super::pin;
+use super::pin::Pinning;
 use super::run_log::{RunLog, timed};
 use crate::backends::qnn::api::{
     Backend as QnnBackend, ComposedGraph, Composition, Context, Device, DeviceTarget, Dlc, Execution, GraphOptions,
@@ -70,9 +70,8 @@ struct Ready {
 impl Stages<'_> {
     fn run(&mut self, task: &RunTask, stop: &AtomicBool) -> Result<(), Failed> {
         self.memory(MemoryMark::BeforeLoad);
-        if !task.pin.is_empty() {
-            self.emitter.event(Event::SettingApplied(pin::pin(&task.pin)));
-        }
+        let (pinning, pinned) = Pinning::begin(&task.pin);
+        self.pinned(pinned);
         let (model, bytes) = self.stage(Stage::Prepare, || identify_model(&task.model))?;
         let resolved = settings::resolve(&task.settings, task.backend)?;
         for setting in &resolved.settled {
@@ -91,7 +90,7 @@ impl Stages<'_> {
         self.memory(MemoryMark::Loaded);
         let mut measuring =
             Loop { emitter: self.emitter, execution: &mut execution, sets: &sets, stop, rate_hz: task.rate_hz };
-        let result = self.measure(task, &backend, &graph, &mut measuring);
+        let result = self.measure(task, &backend, &graph, &mut measuring, &pinning);
         self.memory(MemoryMark::End);
         let torn = self.stage(Stage::Teardown, || {
             drop(vote);
@@ -106,6 +105,13 @@ impl Stages<'_> {
             Ok(())
         });
         result.and(torn)
+    }
+
+    /// Tells what became of `--pin`.
+    pub(super) fn pinned(&self, setting: Option<Setting>) {
+        if let Some(setting) = setting {
+            self.emitter.event(Event::SettingApplied(setting));
+        }
     }
 
     fn load(

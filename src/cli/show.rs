@@ -1,0 +1,44 @@
+//! `qnnscope show`: what a file holds, as `run` would have printed it.
+
+use super::headless::{print, print_json};
+use super::{CliError, OK, say};
+use crate::history;
+use crate::report::comparison::{LoadError, read_document};
+use crate::report::{ResultDocument, document_text, text_report};
+use crate::session::read_any;
+use std::path::PathBuf;
+
+/// Arguments of `qnnscope show`.
+#[derive(Debug, clap::Args)]
+pub struct ShowArgs {
+    /// Session or result file; @ID, @NAME or @last picks a session of the history
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Print the result document as JSON on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the report of a file.
+pub fn show(args: &ShowArgs) -> Result<u8, CliError> {
+    let path = history::resolve(&args.file)?;
+    let Some(opened) = read_any(&path).map_err(LoadError::from)? else {
+        let document = read_document(&path)?;
+        if args.json {
+            print_json(document.value())?;
+        } else {
+            print(&document_text(document.sides()))?;
+        }
+        return Ok(OK);
+    };
+    if args.json {
+        let imported = opened.imported.map(|kind| (kind, path.as_path()));
+        print_json(&ResultDocument::new(&opened.store).imported_from(imported))?;
+    } else {
+        print(&text_report(&opened.store))?;
+    }
+    for note in &opened.notes {
+        say(&format!("note: {}{note}", if opened.imported.is_some() { "" } else { "the session " }));
+    }
+    Ok(OK)
+}

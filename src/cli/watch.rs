@@ -1,0 +1,115 @@
+//! `qnnscope diagnose --watch`: the diagnosis while a log is being written.
+
+use super::diagnose::text_width;
+use super::headless::{print, print_json};
+use super::{CliError, Global, OK, say, setup, target};
+use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, diagnosis_text};
+use crate::event::clean_text;
+use std::fs::File;
+use std::io::{IsTerminal, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::Duration;
+
+/// How often a file is looked at, and a diagnosis made of what came.
+const EVERY: Duration = Duration::from_millis(300);
+/// Bytes read at once.
+const CHUNK: usize = 256 * 1024;
+/// Name of the device's log in place of a file.
+pub const LOGCAT: &str = "logcat";
+
+/// Where the lines come from.
+enum Lines {
+    File { file: File, read: u64 },
+    Device(crate::devices::ShellStream),
+}
+
+/// Follows the log until a signal ends it, or the device's log ends, and tells whenever the answer changes.
+pub fn watch(log: &Path, json: bool, diagnoser: Diagnoser, global: &Global) -> Result<u8, CliError> {
+    setup::block_on(follow(log, json, diagnoser, global))?
+}
+
+async fn follow(log: &Path, json: bool, fresh: Diagnoser, global: &Global) -> Result<u8, CliError> {
+    let mut lines = open(log, global).await?;
+    let mut diagnoser = fresh.clone();
+    let mut shown: Option<Vec<(&'static str, f64)>> = None;
+    let ended = setup::termination();
+    tokio::pin!(ended);
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let mut at_end = false;
+        match &mut lines {
+            Lines::File { file, read } => {
+                let io = |source| CliError::Io { action: format!("read {}", log.display()), source };
+                // A log that was begun anew is another log.
+                if std::fs::metadata(log).is_ok_and(|now| now.len() < *read) {
+                    say(&format!("{} was begun anew", log.display()));
+                    *file = File::open(log).map_err(io)?;
+                    file.seek(SeekFrom::Start(0)).map_err(io)?;
+                    (*read, diagnoser, shown) = (0, fresh.clone(), None);
+                }
+                loop {
+                    let count = file.read(&mut buffer).map_err(io)?;
+                    if count == 0 {
+                        break;
+                    }
+                    *read += count as u64;
+                    diagnoser.feed(&buffer[..count]);
+                }
+                tokio::select! {
+                    _ = &mut ended => at_end = true,
+                    () = tokio::time::sleep(EVERY) => {}
+                }
+            }
+            Lines::Device(stream) => {
+                let until = tokio::time::Instant::now() + EVERY;
+                loop {
+                    tokio::select! {
+                        _ = &mut ended => at_end = true,
+                        () = tokio::time::sleep_until(until) => {}
+                        line = stream.next_line() => match line {
+                            Some(Ok(line)) => {
+                                diagnoser.feed(&line);
+                                diagnoser.feed(b"\n");
+                                continue;
+                            }
+                            Some(Err(error)) => return Err(error.into()),
+                            None => at_end = true,
+                        }
+                    }
+                    break;
+                }
+            }
+        }
+        let diagnosis = if at_end { diagnoser.clone().finish() } else { diagnoser.so_far() };
+        let now: Vec<(&'static str, f64)> =
+            diagnosis.causes.iter().map(|finding| (finding.id, finding.confidence)).collect();
+        if shown.as_ref() != Some(&now) || at_end {
+            tell(&diagnosis, json, at_end)?;
+            shown = Some(now);
+        }
+        if at_end {
+            return Ok(OK);
+        }
+    }
+}
+
+async fn open(log: &Path, global: &Global) -> Result<Lines, CliError> {
+    if log == Path::new(LOGCAT) {
+        let name = target::named(global);
+        let device = target::find(&name, global).await?;
+        say(&format!("watching the log of {}; Ctrl-C ends it", clean_text(device.id())));
+        return Ok(Lines::Device(device.stream("logcat -v threadtime")));
+    }
+    let file = File::open(log).map_err(|source| CliError::Usage(format!("cannot read {}: {source}", log.display())))?;
+    say(&format!("watching {}; Ctrl-C ends it", log.display()));
+    Ok(Lines::File { file, read: 0 })
+}
+
+/// On a terminal the newest answer alone, elsewhere one after the other.
+fn tell(diagnosis: &Diagnosis, json: bool, at_end: bool) -> Result<(), CliError> {
+    if json {
+        return print_json(&DiagnosisDocument::new(diagnosis));
+    }
+    let clear = if std::io::stdout().is_terminal() && !at_end { "\x1b[2J\x1b[H" } else { "" };
+    print(&format!("{clear}{}\n", diagnosis_text(diagnosis, text_width())))
+}

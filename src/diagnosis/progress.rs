@@ -1,0 +1,310 @@
+//! What went well before something failed, and the first lines that state a failure: the answer where no cause is known.
+
+use super::cases::{self, NearCase};
+use super::finding::{Evidence, Finding};
+use super::near::names_qnn;
+use super::statements::{Classes, Decoded, Level, Statement, Statements, decode, lexicon};
+use std::collections::BTreeSet;
+
+/// A step of a run, and what says that it went well.
+pub struct Step {
+    /// What is so, for people.
+    pub what: &'static str,
+    /// Words of which one is in the line.
+    pub words: &'static [&'static str],
+    /// Words of which none is.
+    pub not: &'static [&'static str],
+}
+
+const BAD: &[&str] = &["fail", "error", "unable", "could not", "cannot"];
+
+/// Steps in their order.
+pub const STEPS: [Step; 9] = [
+    Step {
+        what: "the backend library was loaded",
+        words: &[
+            "backend     build version",
+            "backend build id",
+            "qnnlog_create exit",
+            "logcreate: ok",
+            "core api 2.",
+            "initializing htpprovider",
+            "cpubackend creation start",
+        ],
+        not: BAD,
+    },
+    Step {
+        what: "the backend was created",
+        words: &[
+            "qnnbackend_create done",
+            "backendcreate: ok",
+            "backendcreate 0",
+            "cpubackend creation end",
+            "initialized backend successfully",
+            "backend created",
+        ],
+        not: BAD,
+    },
+    Step {
+        what: "the device was opened",
+        words: &[
+            "qnndevice_create done. device = 0x1. status 0x0",
+            "devicecreate: ok",
+            "devicecreate 0",
+            "connection to qnn stub established",
+            "device created",
+        ],
+        not: BAD,
+    },
+    Step {
+        what: "a context was created",
+        words: &[
+            "contextcreate: ok",
+            "qnncontext_create done",
+            "createfrombinary done successfully",
+            "contextcreatefrombinary: ok",
+            "context created",
+            "initialized context",
+        ],
+        not: BAD,
+    },
+    Step {
+        what: "the graph was composed",
+        words: &[
+            "composegraphs: ok",
+            "graph composed",
+            "composegraphs succeeded",
+            "composed graphs",
+            "graphretrieve: ok",
+            "retrieved graph",
+        ],
+        not: BAD,
+    },
+    Step {
+        what: "the graph was finalized",
+        words: &[
+            "qnngraph_finalize done. status 0x0",
+            "graphfinalize: ok",
+            "finalized graphs",
+            "completed stage: completion",
+        ],
+        not: BAD,
+    },
+    Step {
+        what: "an inference ran",
+        words: &[
+            "qnngraph_execute done. status 0x0",
+            "graphexecute: ok",
+            "finished executing graphs",
+            "execution successful",
+        ],
+        not: BAD,
+    },
+    Step {
+        what: "the converter wrote the model",
+        words: &["conversion complete!", "info_conversion_success", "info_write_success", "model cpp saved"],
+        not: BAD,
+    },
+    Step {
+        what: "a context binary was written",
+        words: &["serialized a context bin", "contextgetbinary: ok", "saved context binary", "binary saved"],
+        not: BAD,
+    },
+];
+
+/// Failing lines that are kept.
+const KEPT: usize = 6;
+/// The same with those that may be of another program.
+const MOST: usize = 24;
+/// Speakers of whom every line has to do with QNN.
+const QNNS: [&str; 10] = [
+    "qnn-net-run",
+    "qnn-context-binary-generator",
+    "converter",
+    "genie",
+    "snpe",
+    "app-builder",
+    "fastrpc",
+    "htp backend",
+    "gpu backend",
+    "cpu backend",
+];
+/// Lines in which speakers are looked for.
+const LISTENED: u32 = 64;
+/// Confidence from which on a cause counts as an answer.
+const ANSWERED: f64 = 0.45;
+
+/// What is known of a failure without a known cause.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unexplained {
+    /// The first line that states a failure.
+    pub first: Evidence,
+    /// Who says so, as far as lines tell.
+    pub who: Option<&'static str>,
+    /// What it is about, in the lexicon's words: `missing: model`.
+    pub states: Vec<String>,
+    /// Numbers of the failing lines, with their meaning.
+    pub codes: Vec<Decoded>,
+    /// Steps that went well before, so that it is not those.
+    pub went_well: Vec<(&'static str, Evidence)>,
+    /// What to collect next, with the exact variables and flags of this stack.
+    pub collect: Vec<&'static str>,
+    /// Known cases that state about the same.
+    pub nearest: Vec<NearCase>,
+}
+
+/// A line that states a failure.
+#[derive(Debug, Clone)]
+struct Failing {
+    evidence: Evidence,
+    statements: Statements,
+    codes: Vec<Decoded>,
+    /// The line itself has to do with QNN.
+    is_of_qnn: bool,
+}
+
+/// Gathered while the log goes by.
+#[derive(Debug, Clone, Default)]
+pub struct Progress {
+    steps: Vec<(usize, Evidence)>,
+    failing: Vec<Failing>,
+    errors: usize,
+    /// Who speaks in lines that have to do with QNN.
+    speakers: Classes,
+    listened: u32,
+}
+
+impl Progress {
+    /// A step that went well.
+    pub fn went_well(&mut self, step: usize, evidence: Evidence) {
+        self.steps.push((step, evidence));
+    }
+
+    /// A line that states a failure.
+    pub fn failed(&mut self, evidence: Evidence, line: &[u8]) {
+        let statements = Statements::of(line);
+        let is_error = statements.level == Level::Error;
+        if !is_error && !statements.is_failure() {
+            return;
+        }
+        // Warnings before the first error are kept, but do not take the places of errors.
+        if self.failing.len() >= KEPT && !is_error || self.errors >= KEPT || self.failing.len() >= MOST {
+            return;
+        }
+        // Frameworks, the kernel and Python speak of all programs.
+        let is_qnns = |class: &u8| QNNS.contains(&lexicon().who_name(*class));
+        let is_of_qnn = names_qnn(line) || statements.who.iter().any(|class| is_qnns(&class));
+        self.errors += usize::from(is_error && is_of_qnn);
+        self.failing.push(Failing { evidence, codes: decode(line), statements, is_of_qnn });
+    }
+
+    /// A line that has to do with QNN: who speaks in it.
+    pub fn listen(&mut self, line: &[u8]) {
+        if self.listened < LISTENED {
+            self.listened += 1;
+            lexicon().who(line).into_iter().for_each(|(class, _)| self.speakers.insert(class));
+        }
+    }
+
+    /// True if no more failing lines are needed.
+    pub fn is_enough(&self) -> bool {
+        self.errors >= KEPT || self.failing.len() >= MOST
+    }
+
+    /// The answer where no cause is well founded; nothing where nothing failed. It ran at line `succeeded` in the end.
+    pub fn at_end(
+        mut self,
+        causes: &[Finding],
+        succeeded: Option<u64>,
+        exit_status: Option<i32>,
+    ) -> Option<Unexplained> {
+        if causes.iter().any(|finding| finding.confidence >= ANSWERED && !finding.cause().generic) {
+            return None;
+        }
+        // What came before a run that went well was no failure of it.
+        if let Some(line) = succeeded {
+            self.failing.retain(|failing| failing.evidence.line > line);
+        }
+        let is_error = |failing: &&Failing| failing.statements.level == Level::Error;
+        // Without an error and without a bad end, warnings are no failure.
+        let ended_badly = exit_status.is_some_and(|status| status != 0) || !causes.is_empty();
+        let unsaid = |failing: &&Failing| failing.statements.level == Level::Unsaid;
+        let of_qnn = || self.failing.iter().filter(|failing| failing.is_of_qnn);
+        let grave = of_qnn().find(is_error).or_else(|| of_qnn().find(unsaid));
+        // Other programs' lines count where it is known that this one failed.
+        let any = || self.failing.iter().find(is_error).or_else(|| self.failing.first());
+        let other = || self.failing.iter().find(is_error).filter(|_| self.listened == 0);
+        let first = grave.or_else(|| if ended_badly { any() } else { other() })?;
+        let lexicon = lexicon();
+        let who = |failing: &Failing| failing.statements.who.iter().next().map(|class| lexicon.who_name(class));
+        let states = first.statements.list.iter().map(Statement::shown);
+        let mut codes: Vec<Decoded> = Vec::new();
+        for code in self.failing.iter().flat_map(|failing| &failing.codes) {
+            if !codes.iter().any(|known| known.space == code.space && known.value == code.value) {
+                codes.push(code.clone());
+            }
+        }
+        let mut steps = self.steps.clone();
+        steps.sort_by_key(|step| step.0);
+        let speakers: Vec<&'static str> = self
+            .failing
+            .iter()
+            .flat_map(|failing| failing.statements.who.iter())
+            .chain(self.speakers.iter())
+            .map(|class| lexicon.who_name(class))
+            .collect();
+        let mut signs = BTreeSet::new();
+        for failing in &self.failing {
+            cases::signs(&failing.statements, &failing.codes, &mut signs);
+        }
+        Some(Unexplained {
+            first: first.evidence.clone(),
+            who: who(first).or_else(|| self.failing.iter().find_map(who)).or_else(|| speakers.first().copied()),
+            states: states.collect(),
+            codes,
+            went_well: steps.into_iter().map(|(step, evidence)| (STEPS[step].what, evidence)).collect(),
+            collect: collect(&speakers),
+            nearest: cases::nearest(&signs),
+        })
+    }
+}
+
+/// What to collect next, by who speaks.
+const COLLECT: [(&str, &str); 11] = [
+    ("qnn-net-run", "run qnn-net-run again with --log_level verbose, and note its exit status (echo $?)"),
+    ("qnn-context-binary-generator", "run it again with --log_level verbose, and note its exit status (echo $?)"),
+    (
+        "converter",
+        "run the converter again with --debug 3 (or -v), and keep the whole traceback and `python3 --version; uname -m`",
+    ),
+    ("genie", "run genie-t2t-run with --log verbose (on Android its lines are in logcat), and keep the config JSON"),
+    (
+        "onnxruntime",
+        "create the session with SessionOptions().log_severity_level = 0 and keep the lines with REASON and with error codes",
+    ),
+    (
+        "executorch",
+        "compile with debug logs on (QnnExecuTorchLogLevel.kLogLevelDebug) and run qnn_executor_runner with --logging_level 1; on a device also `logcat -d`",
+    ),
+    (
+        "litert",
+        "run with --qnn_log_level / Qualcomm options log level verbose, and `logcat -d -s litert tflite QnnDsp`",
+    ),
+    ("snpe", "run snpe-net-run with --debug and --userlogs=verbose"),
+    ("app-builder", "QNNConfig.Config(..., log_level = LogLevel.VERBOSE) before the first model"),
+    ("llama.cpp", "export GGML_HEXAGON_VERBOSE=1, and run llama-cli with -v"),
+    ("ai-hub", "download the job's log: `qai-hub get-job --job JOB_ID` shows its address"),
+];
+
+/// What to collect on every stack.
+const COLLECT_ALWAYS: &str = "on an Android device: adb shell logcat -d | grep -E 'QnnDsp|adsprpc|fastrpc|linker|avc' > device.log, then qnnscope diagnose device.log";
+
+fn collect(speakers: &[&str]) -> Vec<&'static str> {
+    let mut list: Vec<&'static str> = COLLECT.iter().filter(|row| speakers.contains(&row.0)).map(|row| row.1).collect();
+    if list.is_empty() {
+        list.push("raise the QNN log level (--log_level verbose, log_severity_level=0, or QNN's log level verbose in code) and diagnose that log");
+    }
+    list.push(COLLECT_ALWAYS);
+    list.push("qnnscope doctor: what of libraries, device and versions does not fit");
+    list
+}

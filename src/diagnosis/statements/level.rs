@@ -1,0 +1,123 @@
+//! How grave a line calls itself.
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use std::sync::LazyLock;
+
+/// Bytes at a line's start in which its level stands.
+const HEAD: usize = 160;
+
+/// The level of a line.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// `[DEBUG]`, `<V>` and such.
+    Debug,
+    /// `[INFO]` and such.
+    Info,
+    /// The line does not say.
+    #[default]
+    Unsaid,
+    /// A warning.
+    Warning,
+    /// An error.
+    Error,
+}
+
+const MARKS: [(&str, Level); 56] = [
+    ("<e>", Level::Error),
+    ("<f>", Level::Error),
+    ("[error]", Level::Error),
+    ("[ error ]", Level::Error),
+    ("[  error ]", Level::Error),
+    ("[error:", Level::Error),
+    ("[fatal]", Level::Error),
+    ("[e:", Level::Error),
+    ("[f:", Level::Error),
+    ("[l1]", Level::Error),
+    ("error:", Level::Error),
+    ("error :", Level::Error),
+    ("::error", Level::Error),
+    (" e qnn", Level::Error),
+    (" - error - ", Level::Error),
+    ("fatal:", Level::Error),
+    ("level=error", Level::Error),
+    ("[err]", Level::Error),
+    ("[e]", Level::Error),
+    ("(e)", Level::Error),
+    ("<w>", Level::Warning),
+    ("[warning]", Level::Warning),
+    ("[ warning ]", Level::Warning),
+    ("[warn]", Level::Warning),
+    ("[ warn ]", Level::Warning),
+    ("[w:", Level::Warning),
+    ("[l2]", Level::Warning),
+    ("warning:", Level::Warning),
+    (" - warning - ", Level::Warning),
+    ("warn:", Level::Warning),
+    ("userwarning", Level::Warning),
+    ("futurewarning", Level::Warning),
+    ("deprecationwarning", Level::Warning),
+    ("[w]", Level::Warning),
+    ("<i>", Level::Info),
+    ("[info]", Level::Info),
+    ("[ info ]", Level::Info),
+    ("[  info ]", Level::Info),
+    ("[i:", Level::Info),
+    ("info:", Level::Info),
+    (" - info - ", Level::Info),
+    ("[i]", Level::Info),
+    ("level=info", Level::Info),
+    ("[l3]", Level::Info),
+    ("<v>", Level::Debug),
+    ("<d>", Level::Debug),
+    ("[verbose]", Level::Debug),
+    ("[ verbose ]", Level::Debug),
+    ("[debug]", Level::Debug),
+    ("[ debug ]", Level::Debug),
+    ("[v:", Level::Debug),
+    ("[d:", Level::Debug),
+    ("debug:", Level::Debug),
+    (" - debug - ", Level::Debug),
+    ("[l4]", Level::Debug),
+    ("[d]", Level::Debug),
+];
+
+static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let marks = MARKS.iter().map(|mark| mark.0);
+    AhoCorasick::builder().ascii_case_insensitive(true).match_kind(MatchKind::Standard).build(marks).ok()
+});
+
+/// The level: of several marks in brackets the last, since tools put their own before what a library told them; then that of
+/// Android's log; then words.
+pub fn level(line: &[u8]) -> Level {
+    let head = &line[..line.len().min(HEAD)];
+    let marks = FINDER.iter().flat_map(|finder| finder.find_overlapping_iter(head));
+    let (mut mark, mut word) = (None, None);
+    for (text, level) in marks.map(|found| MARKS[found.pattern().as_usize()]) {
+        if text.starts_with(['<', '[', '(']) {
+            mark = Some(level);
+        } else {
+            word = word.or(Some(level));
+        }
+    }
+    mark.or_else(|| logcat(head)).or(word).unwrap_or_default()
+}
+
+/// `08-04 13:56:51.508  4711  4712 E Tag: text`, and `E/Tag( 4711): text`.
+fn logcat(head: &[u8]) -> Option<Level> {
+    let of = |letter: u8| match letter {
+        b'E' | b'F' => Some(Level::Error),
+        b'W' => Some(Level::Warning),
+        b'I' => Some(Level::Info),
+        b'V' | b'D' => Some(Level::Debug),
+        _ => None,
+    };
+    if let [letter, b'/', ..] = head {
+        return of(*letter);
+    }
+    let is_stamp = |word: &[u8]| word.first().is_some_and(u8::is_ascii_digit) && word.contains(&b'-');
+    let words: Vec<&[u8]> = head.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    // The last stamp: a log may hold another one's lines.
+    let date = words.iter().rposition(|word| is_stamp(word))?;
+    let letter = words.iter().skip(date + 1).take(4).find(|word| word.len() == 1)?;
+    of(letter[0])
+}

@@ -1,0 +1,61 @@
+//! What each line became, for `diagnose --explain`.
+
+use super::finding::{Evidence, excerpt};
+use super::statements::{Level, Statement, Statements, decode, lexicon};
+use serde::Serialize;
+
+/// Lines that are kept.
+const KEPT: usize = 200;
+
+/// What lines state.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trace {
+    /// In the order of the log, the first ones.
+    pub lines: Vec<Stated>,
+    /// Lines beyond them.
+    pub more: u64,
+}
+
+/// What one line states.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stated {
+    /// The line.
+    #[serde(flatten)]
+    pub evidence: Evidence,
+    /// Who speaks, as far as the line says.
+    pub who: Vec<&'static str>,
+    /// `missing: model, input`, in the lexicon's words.
+    pub states: Vec<String>,
+    /// `0x80000406 = AEE_EUNABLETOLOAD (FastRPC)`.
+    pub codes: Vec<String>,
+    /// Why it counts for nothing, if it does not.
+    pub left_out: Option<&'static str>,
+}
+
+impl Trace {
+    /// A line that was read.
+    pub(super) fn note(&mut self, number: u64, line: &[u8], harmless: bool) {
+        let statements = Statements::of(line);
+        let codes = decode(line);
+        if statements.list.is_empty() && codes.is_empty() {
+            return;
+        }
+        if self.lines.len() >= KEPT {
+            self.more += 1;
+            return;
+        }
+        let lexicon = lexicon();
+        let left_out = match statements.level {
+            _ if harmless => Some("known to be harmless"),
+            Level::Info | Level::Debug => Some("only informs"),
+            _ => None,
+        };
+        self.lines.push(Stated {
+            evidence: Evidence { line: number, text: excerpt(line) },
+            who: statements.who.iter().map(|class| lexicon.who_name(class)).collect(),
+            states: statements.list.iter().map(Statement::shown).collect(),
+            codes: codes.iter().map(|code| format!("{} = {} ({})", code.text, code.symbol, code.space)).collect(),
+            left_out,
+        });
+    }
+}

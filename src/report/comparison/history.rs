@@ -1,0 +1,79 @@
+//! Runs of the history as further launches of the runs that are compared.
+
+use super::{LoadError, load};
+use crate::analysis::compare::{Side, same_thing, together};
+use crate::history::{Entry, Filter, History, HistoryError, State};
+use crate::session::SessionReader;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Runs of the history that count for one side: what more of them would tell is little, and each is read.
+const MOST: usize = 20;
+
+/// The sides, each with the runs of the history that are the same thing under the same conditions as launches of it. Sides that
+/// are the same thing as each other stay as they are: the history would count for both.
+///
+/// # Errors
+/// The history cannot be read.
+pub fn with_history(sides: Vec<Side>, files: &[&Path], history: &History) -> Result<Vec<Side>, HistoryError> {
+    let given: BTreeSet<u64> = files.iter().filter_map(|file| started_ms(file)).collect();
+    let is_alone =
+        |at: usize| sides.iter().enumerate().all(|(other, side)| other == at || same_thing(&sides[at], side).is_err());
+    let alone: Vec<bool> = (0..sides.len()).map(is_alone).collect();
+    let mut more: Vec<Vec<Side>> = vec![Vec::new(); sides.len()];
+    for entry in history.entries(&Filter::default())? {
+        // The file of a session and its copy in the history are one session.
+        if entry.state != State::Whole || given.contains(&(entry.started_us / 1000)) {
+            continue;
+        }
+        let wanted = |at: &usize| alone[*at] && more[*at].len() < MOST && may_hold(&entry, &sides[*at]);
+        let wanted: Vec<usize> = (0..sides.len()).filter(wanted).collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        // One that cannot be read is missing, and counts for nothing.
+        for run in load(&history.file(&entry.id)).unwrap_or_default() {
+            if let Some(at) = wanted.iter().find(|at| same_thing(&sides[**at], &run).is_ok()) {
+                more[*at].push(run);
+            }
+        }
+    }
+    let joined = sides.into_iter().zip(more).zip(alone).map(|((side, more), alone)| join(side, more, alone));
+    Ok(joined.collect())
+}
+
+fn join(mut side: Side, more: Vec<Side>, alone: bool) -> Side {
+    if !alone {
+        side.notes.push("the history is left out: another run here is the same thing".to_owned());
+        return side;
+    }
+    let count = more.len();
+    let mut all = vec![side];
+    all.extend(more);
+    let family: Vec<usize> = (0..all.len()).collect();
+    match together(&all, &family, "runs").filter(|_| count > 0) {
+        Some(mut side) => {
+            side.notes.push(format!("with {count} of the history's runs of the same thing as launches"));
+            side
+        }
+        None => all.swap_remove(0),
+    }
+}
+
+fn may_hold(entry: &Entry, side: &Side) -> bool {
+    let same = |backend: &str, sha256: &Option<String>| backend == side.backend.name() && *sha256 == side.model_sha256;
+    side.model_sha256.is_some() && entry.runs.iter().any(|run| same(&run.backend, &run.sha256))
+}
+
+/// When the session of a file began, milliseconds since 1970-01-01 UTC: what tells it from others.
+fn started_ms(file: &Path) -> Option<u64> {
+    use crate::event::Event;
+    if let Some(Ok(record)) = SessionReader::open(file).ok()?.next()
+        && let Event::SessionStarted(started) = record.event
+    {
+        return Some(started.epoch_us / 1000);
+    }
+    let document: Result<_, LoadError> = super::read_document(file);
+    let started = document.ok()?.value().get("started_at")?.as_str()?.parse::<jiff::Timestamp>().ok()?;
+    u64::try_from(started.as_millisecond()).ok()
+}
