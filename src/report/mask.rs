@@ -120,7 +120,14 @@ impl Mask {
         }
         let named = self.without_names(text);
         match PATHS.as_ref() {
-            Some(paths) => Cow::Owned(paths.replace_all(&named, "${1}(path)").into_owned()),
+            Some(paths) => {
+                // What ends a sentence is no part of the path.
+                let hidden = |found: &regex::Captures<'_>| {
+                    let end = found[2].len() - found[2].trim_end_matches([':', '.']).len();
+                    format!("{}(path){}", &found[1], &found[2][found[2].len() - end..])
+                };
+                Cow::Owned(paths.replace_all(&named, hidden).into_owned())
+            }
             None => named,
         }
     }

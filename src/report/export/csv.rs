@@ -132,7 +132,7 @@ mod tests {
         for (text, expected) in [
             ("=HYPERLINK(\"http://x\")", "\"'=HYPERLINK(\"\"http://x\"\")\""),
             ("+1", "'+1"),
-            (" @SUM(A1)", "\"' @SUM(A1)\""),
+            (" @SUM(A1)", "' @SUM(A1)"),
             ("-2+3", "'-2+3"),
             ("conv,1", "\"conv,1\""),
             ("a\tb\nc", "a b\u{fffd}c"),
