@@ -112,8 +112,12 @@ impl Forms {
         for text in line.split(u8::is_ascii_digit).filter(|text| !text.is_empty()) {
             // Eight bytes at a time: most of a line is text.
             let (words, rest) = text.as_chunks::<8>();
-            words.iter().for_each(|word| mix(u64::from_le_bytes(*word)));
-            rest.iter().for_each(|byte| mix(u64::from(*byte)));
+            for word in words {
+                mix(u64::from_le_bytes(*word));
+            }
+            for byte in rest {
+                mix(u64::from(*byte));
+            }
         }
         #[expect(clippy::cast_possible_truncation, reason = "the low bits choose the slot, the high ones are kept")]
         (hash as usize % FORMS, (hash >> 32) as u32)

@@ -45,7 +45,7 @@ impl Kind {
             Self::Report => "it is not a report that qnnscope wrote",
             Self::TapDocument => "it is not a document of qnnscope tap",
             Self::ProcessId => "it holds something else than the number of a process",
-            Self::Bundle => "it is not a report that qnnscope wrote",
+            Self::Bundle => "it is not a bundle that qnnscope diagnose wrote",
             Self::ManPage => "it is not a man page of qnnscope",
         }
     }

@@ -135,7 +135,9 @@ mod tests {
     fn cut(pieces: &[&[u8]]) -> (Vec<Vec<u8>>, Lines) {
         let mut lines = Lines::default();
         let mut found = Vec::new();
-        pieces.iter().for_each(|piece| lines.push(piece, |line| found.push(line.to_vec())));
+        for piece in pieces {
+            lines.push(piece, |line| found.push(line.to_vec()));
+        }
         (found, lines)
     }
 

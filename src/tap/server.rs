@@ -56,8 +56,8 @@ impl Listener {
     pub fn private() -> Result<Self, ServeError> {
         let folder = private_folder().map_err(ServeError::Folder)?;
         let path = folder.path().join("tap");
-        let listener = UnixListener::bind(&path).map_err(|source| ServeError::Listen { path: path.clone(), source })?;
-        Ok(Self { socket: listener, path, folder: Some(folder) })
+        let socket = UnixListener::bind(&path).map_err(|source| ServeError::Listen { path: path.clone(), source })?;
+        Ok(Self { socket, path, folder: Some(folder) })
     }
 
     /// A socket of the user's choice. One that a dead process left there is replaced; nothing else is.

@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn what_launches_vary_reads_as_a_factor_where_per_cent_say_little() {
         assert_eq!(
-            (apart_text(3.14), apart_text(250.0)),
+            (apart_text(3.12), apart_text(250.0)),
             ("3.1 % apart".to_owned(), "apart by a factor of 3.5".to_owned())
         );
         assert_eq!(known_text(2.5), "to ±2.5 %");

@@ -99,7 +99,7 @@ mod tests {
     fn ten_percent_are_found_among_launches_on_two_levels() {
         // Every second launch is twice as slow, of each side others.
         let side = |factor: f64, slow: usize| -> Vec<f64> {
-            (0..30).map(|at| factor * (1000.0 + f64::from(at as u8)) * if at % 2 == slow { 2.0 } else { 1.0 }).collect()
+            (0..30).map(|at| factor * (1000.0 + at as f64) * if at % 2 == slow { 2.0 } else { 1.0 }).collect()
         };
         let seen = difference(&side(1.0, 0), &side(1.1, 1)).unwrap();
         assert!(seen.told && seen.by_pairs && (seen.relative - 0.1).abs() < 0.01, "{seen:?}");

@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn the_middle_of_two_levels_is_the_difference_of_the_sides() {
         let levels = |shift: f64, slow: usize| -> Vec<f64> {
-            (0..20).map(|at| shift + if at < slow { 0.7 } else { 0.0 } + 0.001 * f64::from(at as u8 % 5)).collect()
+            (0..20).map(|at| shift + if at < slow { 0.7 } else { 0.0 } + 0.001 * (at % 5) as f64).collect()
         };
         // The one met the slow level 12 times, the other 8 times: its mean is lower, and each of its launches slower.
         let seen = Ranks::of(&levels(0.0, 12), &levels(0.1, 8)).unwrap();

@@ -37,8 +37,8 @@ fn executions(all: impl IntoIterator<Item = (u32, u32, u64, u64, u32)>) -> Value
 }
 
 fn store(messages: &[Value]) -> Store {
-    let mut text: String = messages.iter().map(|message| format!("{message}\n")).collect();
-    text.push_str("{\"bye\":{\"t_ns\":900000000}}\n");
+    let lines: Vec<String> = messages.iter().map(Value::to_string).collect();
+    let text = lines.join("\n") + "\n{\"bye\":{\"t_ns\":900000000}}\n";
     let store = replay(text.as_bytes());
     assert_eq!(store.lost(), 0, "every message is one");
     store

@@ -235,7 +235,9 @@ fn a_fork_executes_the_graphs_of_its_parent() {
     let ids = RunIds::default();
     let parent = Arc::new(Mutex::new(Fold::new(0, "local", ids.clone(), None)));
     let mut out = Vec::new();
-    making(3).into_iter().for_each(|message| parent.lock().unwrap().take(message, &mut out));
+    for message in making(3) {
+        parent.lock().unwrap().take(message, &mut out);
+    }
     let mut child = Fold::new(1, "local", ids, Some(parent));
     let hello = TapMessage::Hello(Process { forked: true, parent_pid: 50, ..process(51) });
     let executions = TapMessage::Executions(vec![execution(9, 30, 0), execution(77, 32, 0)]);
