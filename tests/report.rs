@@ -153,7 +153,7 @@ fn session(path: &Path, ops: u32) {
             put(begun + 1_060_000, run, Event::RunFinished { status: RunStatus::Ok });
         }
     }
-    recorder.finish().unwrap();
+    recorder.finish(None).unwrap();
 }
 
 fn report(files: &[&Path], output: &Path, flags: &str) -> Done {
