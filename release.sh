@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds target/release/qnnscope without the paths of the machine that builds it: panics name source files, and those of crates
+# Builds target/release/qnnscope, and libqnnscope_tap.so beside it, without the paths of the machine that builds it: panics name source files, and those of crates
 # lie in the builder's home. Cargo's own `trim-paths` is not stable yet. Fails if a path is left. Arguments go to cargo.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -15,14 +15,18 @@ fi
 export CARGO_ENCODED_RUSTFLAGS="${CARGO_ENCODED_RUSTFLAGS:+$CARGO_ENCODED_RUSTFLAGS$unit}$flags"
 cargo build --locked --release --bin qnnscope "$@"
 
-binary="${CARGO_TARGET_DIR:-target}/release/qnnscope"
-for path in "$HOME/" "$PWD/" "$cargo_home/"; do
-    # A builder whose home is / has nothing to hide.
-    [ "$path" = // ] && continue
-    if grep -aqF -- "$path" "$binary"; then
-        echo "release.sh: $binary names $path:" >&2
-        grep -aoF -- "$path" "$binary" | sort | uniq -c >&2
-        exit 1
-    fi
+folder="${CARGO_TARGET_DIR:-target}/release"
+# Cargo leaves the tap among what the binary is built of; `qnnscope tap` looks for it beside the binary, too.
+cp -f "$folder/deps/libqnnscope_tap.so" "$folder/"
+for binary in "$folder/qnnscope" "$folder/libqnnscope_tap.so"; do
+    for path in "$HOME/" "$PWD/" "$cargo_home/"; do
+        # A builder whose home is / has nothing to hide.
+        [ "$path" = // ] && continue
+        if grep -aqF -- "$path" "$binary"; then
+            echo "release.sh: $binary names $path:" >&2
+            grep -aoF -- "$path" "$binary" | sort | uniq -c >&2
+            exit 1
+        fi
+    done
+    ls -l "$binary"
 done
-ls -l "$binary"

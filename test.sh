@@ -66,7 +66,7 @@ export INSTA_SNAPSHOT_REFERENCES_FILE="$used"
 # No doc tests: there are none, and a last line that counts none would look like a run without tests.
 if [ "$#" -gt 0 ]; then exec cargo test --locked --workspace --lib --tests "$@"; fi
 # Checked before the tests end, so that their count stays the last thing that is printed.
-cargo test --locked --workspace --exclude qnnscope --lib
+cargo test --locked --workspace --exclude qnnscope --lib --tests
 cargo test --locked --test screens
 git ls-files --cached --others --exclude-standard '*.snap' | while read -r file; do
     grep -qF "/$file" "$used" || { say "no test compares with $file: delete it"; exit 1; }

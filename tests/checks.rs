@@ -127,7 +127,8 @@ fn each_fault_of_the_libraries_is_confirmed() {
         (&false.into(), false),
         "{all:#?}"
     );
-    assert_ne!(all[0]["id"], "skel-not-found", "a refuted cause moves down");
+    // It moves behind any other; the log names none.
+    assert!(all.last().unwrap()["id"] == "skel-not-found" && skel["confidence"].as_f64().unwrap() < 0.25, "{all:#?}");
 
     let skel = "lib/hexagon-v75/unsigned/libQnnHtpV75Skel.so";
     let good = std::fs::read(bench.sdk.root().join(skel)).unwrap();

@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 fn release(home: &Path, content: &str) -> Output {
     let programs = home.join("programs");
     std::fs::create_dir_all(&programs).unwrap();
-    let script = "#!/bin/sh\nmkdir -p \"$CARGO_TARGET_DIR/release\"\nprintf '%s\\n' \"$*\" \"$CARGO_ENCODED_RUSTFLAGS\" \
+    let script = "#!/bin/sh\nmkdir -p \"$CARGO_TARGET_DIR/release/deps\"\n: > \"$CARGO_TARGET_DIR/release/deps/libqnnscope_tap.so\"\nprintf '%s\\n' \"$*\" \"$CARGO_ENCODED_RUSTFLAGS\" \
                   > \"$CARGO_TARGET_DIR/flags\"\nprintf 'ELF\\0%s\\0' \"$CONTENT\" > \"$CARGO_TARGET_DIR/release/qnnscope\"";
     // A child writes it: a file that this process has open for writing cannot be run while another test starts a child.
     let status = Command::new("sh")
