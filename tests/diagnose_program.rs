@@ -200,6 +200,6 @@ fn a_report_is_shown_first_and_holds_nothing_of_its_owner() {
     start().flags("--yes").finish().expect(0);
     std::fs::write(&zip, "my photos").unwrap();
     let refused = start().flags("--yes").finish().expect(2);
-    assert!(refused.stderr.contains("not a report that qnnscope wrote"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("not a bundle that qnnscope diagnose wrote"), "{}", refused.stderr);
     assert_eq!(std::fs::read(&zip).unwrap(), b"my photos");
 }
