@@ -219,7 +219,7 @@ fn by_default_there_are_three_and_more_where_they_disagree() {
     let run = done.first_run();
     let made = run["latency_us"]["launches"].as_array().unwrap();
     assert_eq!(runners(&pids).len(), made.len());
-    assert!((3..=10).contains(&made.len()), "{}", made.len());
+    assert!((3..=40).contains(&made.len()), "{}", made.len());
     assert!(made.iter().all(|row| row["samples"] == 20), "{made:?}");
     // Each one beyond the third says why, and there is a word about it.
     for (index, row) in made.iter().enumerate() {

@@ -30,7 +30,7 @@ impl PaceStats {
         let report = |report: &PaceReport| report.planned < MOST && report.done < MOST;
         self.rate_hz.is_finite()
             && self.rate_hz > 0.0
-            && self.missed < MOST
+            && self.missed <= self.service.count()
             && self.service.is_sound()
             && self.report.as_ref().is_none_or(report)
     }
