@@ -540,8 +540,9 @@ fn inspect_tells_the_ops() {
                 .expect(0)
                 .leaves_nothing_behind();
             // The tests' data folder is the working directory, and every run is kept there.
-    let left: Vec<_> = std::fs::read_dir(done.home()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, ["history"], "no other files in the working directory");
+            let left: Vec<_> =
+                std::fs::read_dir(done.home()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            assert_eq!(left, ["history"], "no other files in the working directory");
             let document = done.json();
             assert_eq!((&document["schema"], &document["format"]), (&json!("qnnscope.inspect/1"), &json!("dlc")));
             assert_eq!(document["sha256"].as_str().unwrap().len(), 64);
