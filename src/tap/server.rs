@@ -235,6 +235,8 @@ struct Feed {
     fold: Option<(u32, Arc<Mutex<Fold>>)>,
     /// Where executions are that did not get out of a process that was killed.
     ring: Option<PathBuf>,
+    /// The executions that came last.
+    last: Vec<Execution>,
     damaged: u64,
     unknown: u64,
     early: u64,
@@ -242,7 +244,16 @@ struct Feed {
 
 impl Feed {
     fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, lines: Lines::default(), fold: None, ring: None, damaged: 0, unknown: 0, early: 0 }
+        Self {
+            shared,
+            lines: Lines::default(),
+            fold: None,
+            ring: None,
+            last: Vec::new(),
+            damaged: 0,
+            unknown: 0,
+            early: 0,
+        }
     }
 
     /// Takes bytes in; false if nothing after them can be understood.
@@ -287,7 +298,12 @@ impl Feed {
                 fold.lock().unwrap_or_else(PoisonError::into_inner).take(message.clone(), &mut out);
                 self.fold = Some((process.pid, fold));
             }
-            (_, Some((_, fold))) => fold.lock().unwrap_or_else(PoisonError::into_inner).take(message, &mut out),
+            (_, Some((_, fold))) => {
+                if let TapMessage::Executions(some) = &message {
+                    self.last.clone_from(some);
+                }
+                fold.lock().unwrap_or_else(PoisonError::into_inner).take(message, &mut out);
+            }
             (_, None) => self.early += 1,
         }
         self.shared.send(out).await;
@@ -301,7 +317,9 @@ impl Feed {
             Some((pid, fold)) => {
                 let mut locked = fold.lock().unwrap_or_else(PoisonError::into_inner);
                 if !locked.is_orderly() {
-                    let left = self.ring.as_deref().map(left).unwrap_or_default();
+                    let mut left = self.ring.as_deref().map(left).unwrap_or_default();
+                    // A process may be killed after it sent some and before it took them out.
+                    left.retain(|execution| !self.last.contains(execution));
                     if !left.is_empty() {
                         locked.take(TapMessage::Executions(left), &mut out);
                     }

@@ -291,7 +291,8 @@ pub const RING_HEAD: usize = 64;
 pub const RING_SLOT: usize = 48;
 
 /// The executions that a process did not get to pass on, from the bytes of its ring file ([`Process::ring`]); empty for
-/// anything that is no such file. Half-written ones are left out.
+/// anything that is no such file. Half-written ones are left out. Those that the process sent last may be among them: a process
+/// can be killed after it sent some and before it took them out.
 #[expect(clippy::cast_possible_truncation, reason = "two halves, and flags that were 32 bits")]
 pub fn unread(bytes: &[u8]) -> Vec<Execution> {
     let word = |at: usize| bytes.get(at..at + 8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));

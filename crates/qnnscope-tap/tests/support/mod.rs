@@ -102,7 +102,13 @@ pub fn serve(stream: UnixStream) -> Vec<TapMessage> {
         messages.push(message);
     }
     if let Some(bytes) = ring.and_then(|ring| std::fs::read(ring).ok()) {
-        messages.push(TapMessage::Executions(unread(&bytes)));
+        let last = messages.iter().rev().find_map(|message| match message {
+            TapMessage::Executions(some) => Some(some.clone()),
+            _ => None,
+        });
+        let last = last.unwrap_or_default();
+        let left = unread(&bytes).into_iter().filter(|execution| !last.contains(execution)).collect();
+        messages.push(TapMessage::Executions(left));
     }
     messages
 }
