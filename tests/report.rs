@@ -1,6 +1,12 @@
 //! Reports through the program: of recorded sessions, of other tools' files, and of sessions with hostile names.
 
-#![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::pedantic,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::unnecessary_literal_unwrap,
+    reason = "a test fails by panicking"
+)]
 #![cfg(target_os = "linux")]
 
 mod support;

@@ -185,7 +185,7 @@ pub fn free_bytes(df: &str) -> Option<u64> {
     let numbers: Vec<u64> = line.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
     // Blocks, used, available; a name before them may be a number too, and then there are four.
     let available = numbers.len().checked_sub(1)?;
-    (numbers.len() >= 3).then(|| numbers[available] * 1024)
+    if numbers.len() < 3 { None } else { numbers[available].checked_mul(1024) }
 }
 
 /// A row of `/proc/meminfo`, bytes.
