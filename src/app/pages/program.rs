@@ -55,7 +55,7 @@ fn entry(process: &TappedProcess, symbols: &Symbols) -> Entry {
     let timeline = &process.timeline;
     let mut items = vec![Item::new("process", process.command()).meaning(Meaning::Title)];
     for (index, provider) in process.providers.iter().enumerate() {
-        let label = if index == 0 { "backends" } else { "" };
+        let label = if index == 0 { "backend" } else { "" };
         let build = provider.build_id.as_deref().unwrap_or("unnamed build");
         items.push(Item::new(label, format!("{} {build}, {}", provider.name, provider.library)));
     }
@@ -72,10 +72,10 @@ fn entry(process: &TappedProcess, symbols: &Symbols) -> Entry {
     items.push(Item::new(
         "done",
         format!(
-            "{} executions in {} inferences of {} graphs",
+            "{} executions in {} inferences of {}",
             timeline.executions,
             timeline.inferences,
-            process.graphs.len()
+            if process.graphs.len() == 1 { "1 graph".to_owned() } else { format!("{} graphs", process.graphs.len()) }
         ),
     ));
     for (index, (name, stats)) in process.calls.iter().enumerate() {
