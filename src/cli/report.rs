@@ -3,6 +3,7 @@
 use super::{CliError, OK, say};
 use crate::event::clean_text;
 use crate::files::{Guard, Kind, write_whole};
+use crate::history;
 use crate::report::export::{FORMATS, Format, by_ending, by_name};
 use crate::report::{Material, Recorded};
 use crate::text::bytes_text;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 /// Arguments of `qnnscope report`.
 #[derive(Debug, clap::Args)]
 pub struct ReportArgs {
-    /// Sessions (`run --record`), and files of other tools (docs/imports.md)
+    /// Sessions (`run --record`), files of other tools (docs/imports.md), @ID or @last of the history
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// File to write: .html, .md, .csv, .svg, .png, .trace.json (Perfetto), .hlog (HDR histograms)
@@ -37,12 +38,13 @@ fn format(text: &str) -> Result<&'static str, String> {
 pub fn report(args: &ReportArgs) -> Result<u8, CliError> {
     let format = chosen(args)?;
     let mut guard = Guard::new(args.force);
-    for file in &args.files {
+    let named: Vec<PathBuf> = args.files.iter().map(|file| history::resolve(file)).collect::<Result<_, _>>()?;
+    for file in &named {
         guard.reads("the file", file);
     }
     guard.claim("--output", &args.output, Kind::Report)?;
     let mut files = Vec::new();
-    for (number, path) in (1..).zip(&args.files) {
+    for (number, path) in (1..).zip(&named) {
         if args.files.len() > 1 {
             say(&format!("reading {} ({number} of {})", clean_text(&path.to_string_lossy()), args.files.len()));
         }

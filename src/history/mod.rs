@@ -103,6 +103,8 @@ impl History {
     /// # Errors
     /// There is none, or more than one.
     pub fn find(&self, reference: &str) -> Result<Entry, HistoryError> {
+        // As files are named elsewhere.
+        let reference = reference.strip_prefix('@').unwrap_or(reference);
         reference::pick(self.entries(&Filter::default())?, reference)
     }
 
