@@ -11,7 +11,7 @@ use logs::{Known, Numbers, WRAPPINGS, audit, cases, field, noise, runs, wrapped}
 use proptest::prelude::*;
 use qnnscope::diagnosis::{Diagnoser, Diagnosis, causes, diagnose_failure};
 use qnnscope::event::{Failure, Stage};
-use support::{Qnnscope, repo};
+use support::{Qnnscope, repo, schema};
 
 /// A healthy log in all it says; what was wrong shows in the result files only.
 const ONLY_OUTPUTS_SHOW: &str = "disk-full-exit-0.log";
@@ -372,14 +372,7 @@ mod program {
     use serde_json::Value;
 
     fn fits(document: &Value) {
-        let schema: Value =
-            serde_json::from_str(&std::fs::read_to_string(repo("docs/diagnosis.schema.json")).unwrap()).unwrap();
-        let errors: Vec<String> = jsonschema::draft202012::new(&schema)
-            .unwrap()
-            .iter_errors(document)
-            .map(|error| format!("{}: {error}", error.instance_path()))
-            .collect();
-        assert!(errors.is_empty(), "{errors:#?}");
+        schema::fits(&schema::read("diagnosis.schema.json"), document);
     }
 
     fn of(name: &str, flags: &str) -> support::Done {

@@ -9,7 +9,7 @@ mod support;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use support::{Qnnscope, repo};
+use support::{Qnnscope, repo, schema};
 
 /// A failure in words that no rule knows.
 const STRANGE: &str = "qnn-net-run pid:1\n\
@@ -23,14 +23,7 @@ fn log_of(folder: &Path, text: &str) -> PathBuf {
 }
 
 fn fits(document: &Value) {
-    let schema: Value =
-        serde_json::from_str(&std::fs::read_to_string(repo("docs/diagnosis.schema.json")).unwrap()).unwrap();
-    let errors: Vec<String> = jsonschema::draft202012::new(&schema)
-        .unwrap()
-        .iter_errors(document)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert!(errors.is_empty(), "{errors:#?}");
+    schema::fits(&schema::read("diagnosis.schema.json"), document);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::error::Problem;
 use super::json::{document, positive};
 use super::sample::Sample;
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{Event, MemoryMark, MemorySample, OpUnit, Phase, Stage};
+use crate::event::{OpUnit, Phase, Stage};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -102,14 +102,7 @@ impl Import for AiHub {
             }
         }
         if let Some(bytes) = summary("estimated_inference_peak_memory") {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "positive, and saturating is right"
-            )]
-            let rss = bytes as u64;
-            let sample = MemorySample { mark: MemoryMark::Running, rss, rss_peak: Some(rss), pss: None, inferences: 0 };
-            run.push(run.now_us(), Event::Memory(sample));
+            run.peak_memory(bytes);
         }
         let us: Vec<(u32, &Layer, u64)> =
             (0..).zip(layers).filter_map(|(at, layer)| Some((at, layer, layer.execution_time?))).collect();

@@ -5,7 +5,7 @@ use super::draft::{Draft, RunDraft};
 use super::error::Problem;
 use super::sample::Sample;
 use crate::backends::ProfilingLevel;
-use crate::event::{Event, LogLevel, MemoryMark, MemorySample, OpUnit, Phase, Stage, clean_text};
+use crate::event::{LogLevel, OpUnit, Phase, Stage, clean_text};
 
 pub struct BenchmarkModel;
 
@@ -171,10 +171,7 @@ impl Told {
             run.op_values(Phase::Clean, self.ops.iter().map(|op| (op.2 * 1000.0).round() as u64).collect());
         }
         if let Some(mb) = self.memory_mb.filter(|mb| *mb > 0.0) {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-            let rss = (mb * 1_048_576.0) as u64;
-            let sample = MemorySample { mark: MemoryMark::Running, rss, rss_peak: Some(rss), pss: None, inferences: 0 };
-            run.push(run.now_us(), Event::Memory(sample));
+            run.peak_memory(mb * 1_048_576.0);
         }
         if let Some(placement) = &self.placement {
             run.say(LogLevel::Info, placement);

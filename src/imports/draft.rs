@@ -6,9 +6,9 @@ use super::error::Problem;
 use super::sample::Sample;
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{
-    Budget, Constraints, Driver, Event, InferenceBatch, LogLevel, LogLine, LogSource, Metric, MetricSample, Mode,
-    OpRow, OpSample, OpUnit, Origin, Phase, Record, RunId, RunPlan, RunStatus, SESSION_SCHEMA, SessionStarted, Stage,
-    SubStage, clean_text,
+    Budget, Constraints, Driver, Event, InferenceBatch, LogLevel, LogLine, LogSource, MemoryMark, MemorySample, Metric,
+    MetricSample, Mode, OpRow, OpSample, OpUnit, Origin, Phase, Record, RunId, RunPlan, RunStatus, SESSION_SCHEMA,
+    SessionStarted, Stage, SubStage, clean_text,
 };
 use crate::models::{Graph, Op};
 
@@ -335,6 +335,18 @@ impl RunDraft {
     /// One figure of the backend.
     pub fn figure(&mut self, name: &str, unit: &str, value: f64) {
         self.metrics(Phase::Clean, vec![metric(name, unit, value)]);
+    }
+
+    /// The most memory that the process had, bytes.
+    pub fn peak_memory(&mut self, bytes: f64) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive, and saturating is right"
+        )]
+        let rss = bytes as u64;
+        let sample = MemorySample { mark: MemoryMark::Running, rss, rss_peak: Some(rss), pss: None, inferences: 0 };
+        self.push(self.now_us(), Event::Memory(sample));
     }
 
     fn flush(&mut self) {

@@ -6,7 +6,7 @@ use super::error::Problem;
 use super::json::positive;
 use super::sample::Sample;
 use crate::backends::Backend;
-use crate::event::{Event, LogLevel, MemoryMark, MemorySample, Phase};
+use crate::event::{LogLevel, Phase};
 use serde_json::{Map, Value};
 
 pub struct PerfYaml;
@@ -151,13 +151,6 @@ fn fill(
 fn measured(run: &mut RunDraft, us: f64, peak_bytes: Option<f64>) {
     run.inference(Phase::Clean, None, us);
     if let Some(bytes) = peak_bytes {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "positive, and saturating is right"
-        )]
-        let rss = bytes as u64;
-        let sample = MemorySample { mark: MemoryMark::Running, rss, rss_peak: Some(rss), pss: None, inferences: 0 };
-        run.push(run.now_us(), Event::Memory(sample));
+        run.peak_memory(bytes);
     }
 }

@@ -85,7 +85,7 @@ impl Block {
             run.backend = self.backend.unwrap_or(Backend::Unknown);
             run.simulated = run.backend == Backend::Htp;
         }
-        // Emulated as long as no thread of the hardware is told of.
+        // Emulated, unless the file reports hardware threads.
         let threads = self.metrics.iter().find(|metric| metric.name == THREADS);
         run.simulated &= threads.is_some_and(|threads| threads.value <= 0.0);
         let phase = if run.done(Phase::First) == 0 { Phase::First } else { Phase::Clean };

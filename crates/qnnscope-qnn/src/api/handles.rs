@@ -9,9 +9,6 @@ use qnnscope_core::event::LogLevel;
 use std::ffi::{CStr, CString, c_void};
 use std::rc::Rc;
 
-/// QNN's "this backend does not implement the call".
-const NOT_SUPPORTED: u64 = 1000;
-
 /// A logger of a backend library.
 pub struct Logger {
     library: Rc<Library>,
@@ -102,7 +99,7 @@ impl Device {
         let mut handle = NULL;
         // SAFETY: the list is null-terminated and, with its records, outlives the call; the logger is alive.
         let code = unsafe { create(backend.logger_handle(), pointer, &raw mut handle) };
-        if code & 0xffff == NOT_SUPPORTED {
+        if code & 0xffff == sys::NOT_SUPPORTED {
             return Ok((null_device(), false));
         }
         library.check("deviceCreate", code)?;

@@ -110,7 +110,6 @@ fn state() -> MutexGuard<'static, Option<State>> {
 
 /// Code for a call that makes no sense now.
 const INVALID_STATE: u64 = 1005;
-const NOT_SUPPORTED: u64 = 1000;
 
 /// The function table with our entries in place; begins a recording.
 pub(super) fn begin(composition: &Composition<'_>) -> Vec<*const c_void> {
@@ -172,7 +171,7 @@ fn recorder() -> Option<Arc<Recorder>> {
 }
 
 extern "C" fn not_supported() -> u64 {
-    NOT_SUPPORTED
+    sys::NOT_SUPPORTED
 }
 
 extern "C" fn accept() -> u64 {
@@ -192,7 +191,7 @@ unsafe extern "C" fn on_validate(backend: Handle, op: sys::OpConfig) -> u64 {
         }
         Mode::Forward => {}
     }
-    let Some(real) = real else { return NOT_SUPPORTED };
+    let Some(real) = real else { return sys::NOT_SUPPORTED };
     // SAFETY: forwards what the composing model passed.
     let (code, log) = log::noted_during(|| unsafe { real(backend, op) });
     // Only the next call tells the graph; models compose one after another.
@@ -249,7 +248,7 @@ unsafe extern "C" fn on_graph_create(
             0
         }
         Mode::Forward => {
-            let Some(real) = real else { return NOT_SUPPORTED };
+            let Some(real) = real else { return sys::NOT_SUPPORTED };
             let mut htp = options.htp_records();
             let ours = options.configs(&mut htp);
             // SAFETY: a list of configs is null-terminated.
@@ -261,7 +260,7 @@ unsafe extern "C" fn on_graph_create(
                     state.options_refused = Some(code & 0xffff);
                 }
                 // A backend that has no such options can still run the graph without them.
-                if code & 0xffff == NOT_SUPPORTED {
+                if code & 0xffff == sys::NOT_SUPPORTED {
                     code = create_graph(real, context, name, theirs.iter().copied(), out);
                 }
             }
@@ -342,7 +341,7 @@ unsafe fn create_tensor(graph: Option<Handle>, owner: Handle, tensor: *mut sys::
             0
         }
         Mode::Forward => {
-            let Some(real) = real else { return NOT_SUPPORTED };
+            let Some(real) = real else { return sys::NOT_SUPPORTED };
             // SAFETY: forwards the caller's arguments.
             unsafe { real(owner, tensor) }
         }
@@ -374,7 +373,7 @@ unsafe extern "C" fn on_add_node(graph: Handle, op: sys::OpConfig) -> u64 {
         }
     }
     if mode == Mode::Forward {
-        let Some(real) = real else { return NOT_SUPPORTED };
+        let Some(real) = real else { return sys::NOT_SUPPORTED };
         // SAFETY: forwards what the composing model passed.
         let (code, log) = log::noted_during(|| unsafe { real(graph, op) });
         if code != 0 {

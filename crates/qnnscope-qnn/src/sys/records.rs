@@ -8,6 +8,9 @@ pub type Handle = *mut c_void;
 /// Return value of every call; 0 is success, the code is the low 16 bits.
 pub type ErrorCode = u64;
 
+/// Code of what a library does not have, or does not do (QNN_COMMON_ERROR_NOT_SUPPORTED).
+pub const NOT_SUPPORTED: ErrorCode = 1000;
+
 /// Qnn_Version_t.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -11,8 +11,6 @@ use qnnscope_core::tap::{Call, TapMessage};
 use serde_json::{Map, Value};
 use std::ffi::{c_char, c_void};
 
-/// Answer where the real function is missing; programs only get here if it was there.
-pub(super) const NOT_SUPPORTED: u64 = 1000;
 /// Ops in one message of a composed graph.
 const OPS: usize = 100;
 
@@ -21,10 +19,7 @@ type Entries = Vec<(usize, *const c_void)>;
 
 /// The entries of ours for a provider, by slot.
 pub(super) fn entries(provider: usize) -> Entries {
-    macro_rules! numbered {
-        ($($number:literal)*) => { [$(entries_of::<$number>),*] };
-    }
-    const MAKE: [fn() -> Entries; providers::MOST] = numbered!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    const MAKE: [fn() -> Entries; providers::MOST] = numbered!(entries_of);
     MAKE.get(provider).map_or_else(Vec::new, |make| make())
 }
 
@@ -118,7 +113,9 @@ unsafe extern "C" fn backend_create<const P: usize>(
     configs: *const *const c_void,
     out: *mut Handle,
 ) -> u64 {
-    let Some(real) = providers::real::<sys::BackendCreateFn>(P, slots::BACKEND_CREATE) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::BackendCreateFn>(P, slots::BACKEND_CREATE) else {
+        return sys::NOT_SUPPORTED;
+    };
     let going = begin(P, "backendCreate", None);
     // SAFETY: forwards the caller's arguments.
     let code = unsafe { real(log, configs, out) };
@@ -127,7 +124,7 @@ unsafe extern "C" fn backend_create<const P: usize>(
 }
 
 unsafe extern "C" fn backend_free<const P: usize>(backend: Handle) -> u64 {
-    let Some(real) = providers::real::<sys::FreeFn>(P, slots::BACKEND_FREE) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::FreeFn>(P, slots::BACKEND_FREE) else { return sys::NOT_SUPPORTED };
     guard(|| {
         detail::backend_ends(P, backend.addr());
         // Its contexts go with it.
@@ -153,7 +150,7 @@ unsafe extern "C" fn device_create<const P: usize>(
     configs: *const *const c_void,
     out: *mut Handle,
 ) -> u64 {
-    let Some(real) = providers::real::<sys::DeviceCreateFn>(P, slots::DEVICE_CREATE) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::DeviceCreateFn>(P, slots::DEVICE_CREATE) else { return sys::NOT_SUPPORTED };
     let going = begin(P, "deviceCreate", None);
     // SAFETY: what the caller passed to deviceCreate of this backend.
     let (options, customs) = guard(|| unsafe { options::of_device(backend_id(P), configs) }).unwrap_or_default();
@@ -210,7 +207,9 @@ unsafe extern "C" fn context_create<const P: usize>(
     configs: *const *const c_void,
     out: *mut Handle,
 ) -> u64 {
-    let Some(real) = providers::real::<sys::ContextCreateFn>(P, slots::CONTEXT_CREATE) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::ContextCreateFn>(P, slots::CONTEXT_CREATE) else {
+        return sys::NOT_SUPPORTED;
+    };
     let going = begin(P, "contextCreate", None);
     // SAFETY: forwards the caller's arguments.
     let code = unsafe { real(backend, device, configs, out) };
@@ -247,7 +246,7 @@ unsafe extern "C" fn context_from_binary<const P: usize>(
     profile: Handle,
 ) -> u64 {
     let real = providers::real::<sys::ContextCreateFromBinaryFn>(P, slots::CONTEXT_CREATE_FROM_BINARY);
-    let Some(real) = real else { return NOT_SUPPORTED };
+    let Some(real) = real else { return sys::NOT_SUPPORTED };
     let going = begin(P, "contextCreateFromBinary", None);
     // SAFETY: forwards the caller's arguments; afterwards, its out pointer and options.
     unsafe {
@@ -268,7 +267,9 @@ unsafe extern "C" fn context_from_binary_with_signal<const P: usize>(
     signal: Handle,
 ) -> u64 {
     let slot = slots::CONTEXT_CREATE_FROM_BINARY_WITH_SIGNAL;
-    let Some(real) = providers::real::<sys::ContextCreateFromBinaryWithSignalFn>(P, slot) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::ContextCreateFromBinaryWithSignalFn>(P, slot) else {
+        return sys::NOT_SUPPORTED;
+    };
     let going = begin(P, "contextCreateFromBinary", None);
     // SAFETY: as in `context_from_binary`.
     unsafe {
@@ -291,7 +292,7 @@ unsafe extern "C" fn context_from_binary_with_callback<const P: usize>(
 ) -> u64 {
     let slot = slots::CONTEXT_CREATE_FROM_BINARY_WITH_CALLBACK;
     let Some(real) = providers::real::<sys::ContextCreateFromBinaryWithCallbackFn>(P, slot) else {
-        return NOT_SUPPORTED;
+        return sys::NOT_SUPPORTED;
     };
     let going = begin(P, "contextCreateFromBinary", None);
     // SAFETY: as in `context_from_binary`.
@@ -309,7 +310,7 @@ unsafe extern "C" fn context_get_binary<const P: usize>(
     written: *mut u64,
 ) -> u64 {
     let Some(real) = providers::real::<sys::ContextGetBinaryFn>(P, slots::CONTEXT_GET_BINARY) else {
-        return NOT_SUPPORTED;
+        return sys::NOT_SUPPORTED;
     };
     let going = begin(P, "contextGetBinary", None);
     // SAFETY: forwards the caller's arguments.
@@ -326,8 +327,13 @@ fn context_id(provider: usize, context: Handle) -> Option<u32> {
     REGISTRY.with(|registry| registry.contexts().get(&(provider, context.addr())).map(|context| context.id))
 }
 
+/// Notes a graph of a context, and gives its id.
+fn graph_id(provider: usize, context: Handle, graph: Handle, name: &str) -> u32 {
+    REGISTRY.with(|registry| registry.add_graph(provider, graph.addr(), Some(context.addr()), name.to_owned()))
+}
+
 unsafe extern "C" fn context_free<const P: usize>(context: Handle, profile: Handle) -> u64 {
-    let Some(real) = providers::real::<sys::ContextFreeFn>(P, slots::CONTEXT_FREE) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::ContextFreeFn>(P, slots::CONTEXT_FREE) else { return sys::NOT_SUPPORTED };
     let going = begin(P, "contextFree", None);
     // Before the call: once it returns, another thread may have been given the same handle.
     let id = guard(|| {
@@ -348,7 +354,7 @@ unsafe extern "C" fn graph_create<const P: usize>(
     configs: *const *const c_void,
     out: *mut Handle,
 ) -> u64 {
-    let Some(real) = providers::real::<sys::GraphCreateFn>(P, slots::GRAPH_CREATE) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::GraphCreateFn>(P, slots::GRAPH_CREATE) else { return sys::NOT_SUPPORTED };
     let going = begin(P, "graphCreate", None);
     // SAFETY: forwards the caller's arguments.
     let code = unsafe { real(context, name, configs, out) };
@@ -359,10 +365,7 @@ unsafe extern "C" fn graph_create<const P: usize>(
         call.options = options;
         call.context = context_id(P, context);
         if let Some(graph) = made {
-            let add = |registry: &mut super::process::Registry| {
-                registry.add_graph(P, graph.addr(), Some(context.addr()), name.clone())
-            };
-            call.graph = Some(REGISTRY.with(add));
+            call.graph = Some(graph_id(P, context, graph, &name));
             tap.recorder.graph_created(ContextKey::of(context), GraphKey::of(graph), name.clone());
         }
         call.name = Some(name);
@@ -371,7 +374,9 @@ unsafe extern "C" fn graph_create<const P: usize>(
 }
 
 unsafe extern "C" fn graph_retrieve<const P: usize>(context: Handle, name: *const c_char, out: *mut Handle) -> u64 {
-    let Some(real) = providers::real::<sys::GraphRetrieveFn>(P, slots::GRAPH_RETRIEVE) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::GraphRetrieveFn>(P, slots::GRAPH_RETRIEVE) else {
+        return sys::NOT_SUPPORTED;
+    };
     let going = begin(P, "graphRetrieve", None);
     // SAFETY: forwards the caller's arguments.
     let code = unsafe { real(context, name, out) };
@@ -380,10 +385,7 @@ unsafe extern "C" fn graph_retrieve<const P: usize>(context: Handle, name: *cons
         call.context = context_id(P, context);
         // SAFETY: of the call that just returned.
         if let Some(graph) = unsafe { made(code, out) } {
-            let add = |registry: &mut super::process::Registry| {
-                registry.add_graph(P, graph.addr(), Some(context.addr()), name.clone())
-            };
-            call.graph = Some(REGISTRY.with(add));
+            call.graph = Some(graph_id(P, context, graph, &name));
         }
         call.name = Some(name);
     });
@@ -391,7 +393,9 @@ unsafe extern "C" fn graph_retrieve<const P: usize>(context: Handle, name: *cons
 }
 
 unsafe extern "C" fn graph_finalize<const P: usize>(graph: Handle, profile: Handle, signal: Handle) -> u64 {
-    let Some(real) = providers::real::<sys::GraphFinalizeFn>(P, slots::GRAPH_FINALIZE) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::GraphFinalizeFn>(P, slots::GRAPH_FINALIZE) else {
+        return sys::NOT_SUPPORTED;
+    };
     let known = guard(|| {
         let known = REGISTRY.with(|registry| registry.graphs().get(&(P, graph.addr())).cloned())?;
         let tap = current()?;
@@ -423,7 +427,7 @@ unsafe extern "C" fn mem_register<const P: usize>(
     count: u32,
     out: *mut Handle,
 ) -> u64 {
-    let Some(real) = providers::real::<sys::MemRegisterFn>(P, slots::MEM_REGISTER) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::MemRegisterFn>(P, slots::MEM_REGISTER) else { return sys::NOT_SUPPORTED };
     // SAFETY: forwards the caller's arguments.
     let code = unsafe { real(context, descriptors, count, out) };
     memory_shared(i64::from(count), code);
@@ -431,7 +435,9 @@ unsafe extern "C" fn mem_register<const P: usize>(
 }
 
 unsafe extern "C" fn mem_deregister<const P: usize>(handles: *const Handle, count: u32) -> u64 {
-    let Some(real) = providers::real::<sys::MemDeregisterFn>(P, slots::MEM_DEREGISTER) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::MemDeregisterFn>(P, slots::MEM_DEREGISTER) else {
+        return sys::NOT_SUPPORTED;
+    };
     // SAFETY: forwards the caller's arguments.
     let code = unsafe { real(handles, count) };
     memory_shared(-i64::from(count), code);

@@ -2,7 +2,6 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
-use super::calls::NOT_SUPPORTED;
 use super::process::current;
 use super::{guard, logs, providers, system};
 use crate::api::{ContextKey, GraphKey, Owner, lone_op};
@@ -12,7 +11,7 @@ use qnnscope_core::tap::{RefusedOp, TapMessage};
 
 pub(super) unsafe extern "C" fn validate_op<const P: usize>(backend: Handle, op: sys::OpConfig) -> u64 {
     let real = providers::real::<sys::ValidateOpConfigFn>(P, slots::BACKEND_VALIDATE_OP_CONFIG);
-    let Some(real) = real else { return NOT_SUPPORTED };
+    let Some(real) = real else { return sys::NOT_SUPPORTED };
     // SAFETY: forwards the caller's arguments.
     let (code, reasons) = logs::errors_during(|| unsafe { real(backend, op) });
     refused(P, "backendValidateOpConfig", &op, code, reasons);
@@ -20,7 +19,9 @@ pub(super) unsafe extern "C" fn validate_op<const P: usize>(backend: Handle, op:
 }
 
 pub(super) unsafe extern "C" fn add_node<const P: usize>(graph: Handle, op: sys::OpConfig) -> u64 {
-    let Some(real) = providers::real::<sys::GraphAddNodeFn>(P, slots::GRAPH_ADD_NODE) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::GraphAddNodeFn>(P, slots::GRAPH_ADD_NODE) else {
+        return sys::NOT_SUPPORTED;
+    };
     // SAFETY: forwards the caller's arguments.
     let (code, reasons) = logs::errors_during(|| unsafe { real(graph, op) });
     if code == 0 {
@@ -50,7 +51,7 @@ fn refused(provider: usize, call: &str, op: &sys::OpConfig, code: u64, reasons: 
 
 pub(super) unsafe extern "C" fn graph_tensor<const P: usize>(graph: Handle, tensor: *mut sys::Tensor) -> u64 {
     let real = providers::real::<sys::CreateTensorFn>(P, slots::TENSOR_CREATE_GRAPH_TENSOR);
-    let Some(real) = real else { return NOT_SUPPORTED };
+    let Some(real) = real else { return sys::NOT_SUPPORTED };
     // SAFETY: forwards the caller's arguments.
     let code = unsafe { real(graph, tensor) };
     if code == 0 {
@@ -62,7 +63,7 @@ pub(super) unsafe extern "C" fn graph_tensor<const P: usize>(graph: Handle, tens
 
 pub(super) unsafe extern "C" fn context_tensor<const P: usize>(context: Handle, tensor: *mut sys::Tensor) -> u64 {
     let real = providers::real::<sys::CreateTensorFn>(P, slots::TENSOR_CREATE_CONTEXT_TENSOR);
-    let Some(real) = real else { return NOT_SUPPORTED };
+    let Some(real) = real else { return sys::NOT_SUPPORTED };
     // SAFETY: forwards the caller's arguments.
     let code = unsafe { real(context, tensor) };
     if code == 0 {

@@ -15,9 +15,6 @@ use qnnscope_core::tap::execution_flags::{ASYNC, DETAILED, FIRST, HOST_PROFILED,
 use qnnscope_core::tap::{BoundTensor, Execution, TapMessage};
 use std::sync::atomic::Ordering;
 
-/// Answer where the real function is missing; programs only get here if it was there.
-const NOT_SUPPORTED: u64 = 1000;
-
 /// An execution that goes on.
 pub(super) struct Going {
     tap: &'static Tap,
@@ -50,7 +47,7 @@ pub(super) unsafe extern "C" fn graph_execute<const P: usize>(
     signal: Handle,
 ) -> u64 {
     let Some(real) = providers::real::<sys::GraphExecuteFn>(P, sys::slots::core::GRAPH_EXECUTE) else {
-        return NOT_SUPPORTED;
+        return sys::NOT_SUPPORTED;
     };
     let tensors = Tensors { inputs, input_count, outputs, output_count };
     let going = guard(|| before(P, graph, tensors, profile, false)).flatten();

@@ -12,7 +12,6 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-const NOT_SUPPORTED: u64 = 1000;
 /// Loggers with a callback that can be alive at once; those beyond are left alone.
 const MOST: usize = 16;
 /// Lines that are kept of one refusal.
@@ -30,11 +29,7 @@ static LOGGERS: [Logger; MOST] = [const {
     Logger { callback: AtomicPtr::new(std::ptr::null_mut()), level: AtomicU32::new(0), handle: AtomicUsize::new(0) }
 }; MOST];
 
-macro_rules! numbered {
-    ($($number:literal)*) => { [$(line::<$number>),*] };
-}
-
-static CALLBACKS: [sys::LogCallback; MOST] = numbered!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+static CALLBACKS: [sys::LogCallback; MOST] = numbered!(line);
 
 thread_local! {
     /// Errors that are logged while something goes on in this thread.
@@ -109,7 +104,9 @@ pub(super) unsafe extern "C" fn log_create<const P: usize>(
     level: u32,
     out: *mut Handle,
 ) -> u64 {
-    let Some(real) = providers::real::<sys::LogCreateFn>(P, sys::slots::core::LOG_CREATE) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::LogCreateFn>(P, sys::slots::core::LOG_CREATE) else {
+        return sys::NOT_SUPPORTED;
+    };
     let place = callback.and_then(|theirs| guard(|| claim(theirs, level)).flatten());
     let (passed, passed_level) = match place {
         Some(place) => (Some(CALLBACKS[place]), guard(wanted).unwrap_or(0).max(level)),
@@ -147,7 +144,7 @@ fn logger_of(handle: Handle) -> Option<&'static Logger> {
 
 pub(super) unsafe extern "C" fn log_set_level<const P: usize>(handle: Handle, level: u32) -> u64 {
     let Some(real) = providers::real::<sys::LogSetLevelFn>(P, sys::slots::core::LOG_SET_LEVEL) else {
-        return NOT_SUPPORTED;
+        return sys::NOT_SUPPORTED;
     };
     let mut passed = level;
     if let Some(logger) = logger_of(handle) {
@@ -159,7 +156,7 @@ pub(super) unsafe extern "C" fn log_set_level<const P: usize>(handle: Handle, le
 }
 
 pub(super) unsafe extern "C" fn log_free<const P: usize>(handle: Handle) -> u64 {
-    let Some(real) = providers::real::<sys::FreeFn>(P, sys::slots::core::LOG_FREE) else { return NOT_SUPPORTED };
+    let Some(real) = providers::real::<sys::FreeFn>(P, sys::slots::core::LOG_FREE) else { return sys::NOT_SUPPORTED };
     let logger = logger_of(handle);
     // SAFETY: forwards the caller's handle.
     let code = unsafe { real(handle) };

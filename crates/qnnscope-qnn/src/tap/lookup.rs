@@ -17,8 +17,6 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 const GET_PROVIDERS: &CStr = c"QnnInterface_getProviders";
 /// A name that only libraries of this kind export.
 const MARK: &CStr = c"qnnscope_tap_mark";
-/// Answer when there is no real library to ask; QNN's code for what is not supported.
-const NOT_SUPPORTED: u64 = 1000;
 /// Longest list of providers that is believed; one was seen everywhere.
 const LONGEST_LIST: usize = 8;
 
@@ -82,11 +80,7 @@ unsafe extern "C" fn ask<const I: usize>(list: *mut *const *const c_void, count:
     unsafe { providers_of(I, list, count) }
 }
 
-macro_rules! numbered {
-    ($($number:literal)*) => { [$(ask::<$number>),*] };
-}
-
-static BOUND: [sys::GetProvidersFn; providers::MOST] = numbered!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+static BOUND: [sys::GetProvidersFn; providers::MOST] = numbered!(ask);
 
 /// The function to hand out for a real one; `None` to leave it as it is.
 fn bound(real: *mut c_void) -> Option<sys::GetProvidersFn> {
@@ -128,7 +122,7 @@ fn is_a_tap(file: &str) -> bool {
 
 unsafe fn providers_of(number: usize, list: *mut *const *const c_void, count: *mut u32) -> u64 {
     let real: Option<sys::GetProvidersFn> = as_function(REAL[number].load(Ordering::Acquire));
-    let Some(real) = real else { return NOT_SUPPORTED };
+    let Some(real) = real else { return sys::NOT_SUPPORTED };
     // SAFETY: forwards the caller's arguments.
     let code = unsafe { real(list, count) };
     if code != 0 || list.is_null() || count.is_null() {
@@ -161,7 +155,7 @@ pub unsafe fn get_providers(list: *mut *const *const c_void, count: *mut u32) ->
     static FOUND: OnceLock<Option<usize>> = OnceLock::new();
     let real =
         *FOUND.get_or_init(|| std::panic::catch_unwind(|| stood_in_for().map(<*mut c_void>::addr)).ok().flatten());
-    let Some(real) = real else { return NOT_SUPPORTED };
+    let Some(real) = real else { return sys::NOT_SUPPORTED };
     let real = std::ptr::with_exposed_provenance_mut::<c_void>(real);
     if let Some(Some(ours)) = guard(|| bound(real)) {
         // SAFETY: forwards the caller's arguments.
@@ -170,7 +164,7 @@ pub unsafe fn get_providers(list: *mut *const *const c_void, count: *mut u32) ->
     match as_function::<sys::GetProvidersFn>(real) {
         // SAFETY: as above.
         Some(real) => unsafe { real(list, count) },
-        None => NOT_SUPPORTED,
+        None => sys::NOT_SUPPORTED,
     }
 }
 

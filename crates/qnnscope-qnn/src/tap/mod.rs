@@ -8,6 +8,16 @@
 //! The rules of this folder: never change what the program asked for or is answered, never wait for whoever reads, never
 //! unwind into the program, take no lock around a call of the real library, and allocate nothing while a graph executes.
 
+/// A function for each number below [`providers::MOST`]: callbacks carry no data of ours, so each number has its own.
+macro_rules! numbered {
+    ($function:ident) => {
+        numbered!($function: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    };
+    ($function:ident: $($number:literal)*) => {
+        [$($function::<$number>),*]
+    };
+}
+
 mod arena;
 mod calls;
 mod compose;

@@ -9,7 +9,6 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-const NOT_SUPPORTED: u64 = 1000;
 const FREE: u32 = 0;
 const USED: u32 = 1;
 
@@ -45,7 +44,7 @@ pub(super) unsafe extern "C" fn graph_execute_async<const P: usize>(
     parameter: *mut c_void,
 ) -> u64 {
     let Some(real) = providers::real::<sys::GraphExecuteAsyncFn>(P, sys::slots::core::GRAPH_EXECUTE_ASYNC) else {
-        return NOT_SUPPORTED;
+        return sys::NOT_SUPPORTED;
     };
     let forward = |notify, parameter| {
         // SAFETY: forwards the caller's arguments.

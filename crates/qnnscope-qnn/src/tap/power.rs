@@ -11,7 +11,6 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-const NOT_SUPPORTED: u64 = 1000;
 /// Most settings of one vote that are believed.
 const MOST: usize = 32;
 
@@ -28,7 +27,7 @@ static COPIES: [Copy; providers::MOST] =
 
 pub(super) unsafe extern "C" fn get_infrastructure<const P: usize>(out: *mut *const c_void) -> u64 {
     let Some(real) = providers::real::<sys::GetInfrastructureFn>(P, sys::slots::core::DEVICE_GET_INFRASTRUCTURE) else {
-        return NOT_SUPPORTED;
+        return sys::NOT_SUPPORTED;
     };
     // SAFETY: forwards the caller's argument.
     let code = unsafe { real(out) };
@@ -79,7 +78,7 @@ fn real(provider: usize) -> Option<sys::PerfInfrastructure> {
 }
 
 unsafe extern "C" fn create<const P: usize>(device: u32, part: u32, id: *mut u32) -> u64 {
-    let Some(real) = real(P).and_then(|perf| perf.create_power_config_id) else { return NOT_SUPPORTED };
+    let Some(real) = real(P).and_then(|perf| perf.create_power_config_id) else { return sys::NOT_SUPPORTED };
     // SAFETY: forwards the caller's arguments.
     let code = unsafe { real(device, part, id) };
     // SAFETY: the caller's out pointer, written if the call succeeded.
@@ -89,7 +88,7 @@ unsafe extern "C" fn create<const P: usize>(device: u32, part: u32, id: *mut u32
 }
 
 unsafe extern "C" fn destroy<const P: usize>(id: u32) -> u64 {
-    let Some(real) = real(P).and_then(|perf| perf.destroy_power_config_id) else { return NOT_SUPPORTED };
+    let Some(real) = real(P).and_then(|perf| perf.destroy_power_config_id) else { return sys::NOT_SUPPORTED };
     // SAFETY: forwards the caller's argument.
     let code = unsafe { real(id) };
     tell(P, "destroy", id, code, Map::new);
@@ -97,7 +96,7 @@ unsafe extern "C" fn destroy<const P: usize>(id: u32) -> u64 {
 }
 
 unsafe extern "C" fn set<const P: usize>(id: u32, list: *const *const sys::PowerConfig) -> u64 {
-    let Some(real) = real(P).and_then(|perf| perf.set_power_config) else { return NOT_SUPPORTED };
+    let Some(real) = real(P).and_then(|perf| perf.set_power_config) else { return sys::NOT_SUPPORTED };
     // SAFETY: forwards the caller's arguments.
     let code = unsafe { real(id, list) };
     // SAFETY: what the caller passed is still there.

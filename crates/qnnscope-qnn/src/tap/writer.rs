@@ -169,20 +169,18 @@ impl Writer {
         let until = Instant::now() + patience;
         loop {
             let Some(open) = connection else { return };
-            let Some(next) = held(&self.waiting).lines.front().cloned() else { return };
-            match open.write(&next, until.saturating_duration_since(Instant::now())) {
-                Wrote::All => {
-                    let mut waiting = held(&self.waiting);
-                    if let Some(done) = waiting.lines.pop_front() {
-                        waiting.bytes -= done.len();
-                    }
-                }
-                Wrote::Busy => return,
-                Wrote::Gone => {
-                    *connection = None;
-                    return;
-                }
+            // Only who holds the connection takes from the front.
+            let Some(next) = held(&self.waiting).lines.pop_front() else { return };
+            let wrote = open.write(&next, until.saturating_duration_since(Instant::now()));
+            if wrote == Wrote::All {
+                held(&self.waiting).bytes -= next.len();
+                continue;
             }
+            held(&self.waiting).lines.push_front(next);
+            if wrote == Wrote::Gone {
+                *connection = None;
+            }
+            return;
         }
     }
 
