@@ -11,7 +11,7 @@ use launches::{Machine, eight_runs, rates};
 const MANY: (u32, u32) = (4000, 400);
 const FEW: (u32, u32) = (40, 4);
 
-const ALL: [(&str, Machine); 9] = [
+const ALL: [(&str, Machine); 11] = [
     ("normal 0.2 %", Machine::Normal(0.002)),
     ("normal 1 %", Machine::Normal(0.01)),
     ("normal 2 %", Machine::Normal(0.02)),
@@ -21,13 +21,15 @@ const ALL: [(&str, Machine); 9] = [
     ("two levels, 1 in 2 slow", Machine::TwoLevels(0.5)),
     ("two levels, 1 in 4 slow", Machine::TwoLevels(0.25)),
     ("drift of 5 %, 2 %", Machine::Drift(0.02, 0.05)),
+    ("spells 1.5 times as slow, 2 %", Machine::Spells(0.02, 1.5)),
+    ("spells 3 times as slow, 2 %", Machine::Spells(0.02, 3.0)),
 ];
 
 fn main() {
     let (runs, machines) = if std::env::args().any(|arg| arg == "--bench") { MANY } else { FEW };
     println!("per cent of {runs} pairs of runs with default settings; columns p50, p95, mean where there are three");
     println!(
-        "{:<26} {:>8} {:>17} {:>17} {:>6} {:>6} {:>6} {:>9}",
+        "{:<30} {:>8} {:>17} {:>17} {:>6} {:>6} {:>6} {:>9}",
         "launches vary by", "launches", "interval holds", "difference holds", "A/A", "+10 %", "+30 %", "of 28"
     );
     for (name, machine) in ALL {
@@ -35,7 +37,7 @@ fn main() {
         let three = |of: [f64; 3]| of.map(|rate| format!("{rate:5.1}")).join(" ");
         let (pairs, many) = eight_runs(machine, machines, 2);
         println!(
-            "{name:<26} {:>8.1} {} {} {:>6.1} {:>6.1} {:>6.1} {pairs:>4.2}, {many:.0} %",
+            "{name:<30} {:>8.1} {} {} {:>6.1} {:>6.1} {:>6.1} {pairs:>4.2}, {many:.0} %",
             rates.launches,
             three(rates.covered),
             three(rates.difference_covered),

@@ -70,6 +70,15 @@ fn drift_that_sides_share_because_they_take_turns_is_no_difference() {
 }
 
 #[test]
+fn spells_that_fall_on_neighbours_hide_no_difference() {
+    for (machine, seed) in [(Machine::Spells(0.02, 1.5), 8), (Machine::Spells(0.02, 3.0), 9)] {
+        let seen = rates(machine, FEW_PAIRS, seed);
+        assert!(seen.called_different <= 5.0 && seen.found_10 >= 98.0 && seen.found_30 > 99.0, "{machine:?}: {seen:?}");
+        assert!(seen.difference_covered.iter().all(|covered| *covered >= 92.0), "{machine:?}: {seen:?}");
+    }
+}
+
+#[test]
 fn of_the_28_pairs_of_eight_equal_runs_less_than_one_is_called_different() {
     for machine in [Machine::Normal(0.02), Machine::TwoLevels(0.5)] {
         let (pairs, many) = eight_runs(machine, 50, 7);

@@ -15,20 +15,26 @@ pub(super) fn say(run: &Run, findings: &mut [Finding]) {
             && finding.expected_gain_share.is_some_and(|[_, most]| 0.0 < most && most < LARGE)
     };
     let between = between_launches(run.service());
-    let tells = between.as_ref().map(|between| (between.launches, between.tells_percent));
+    let tells =
+        between.as_ref().map(|between| (between.launches, between.tells_in_turns_percent, between.tells_percent));
     for finding in findings.iter_mut().filter(small) {
         let most = 100.0 * finding.expected_gain_share.map_or(0.0, |[_, most]| most);
         let text = match tells {
-            Some((launches, None)) => format!(
-                "could not be seen here: {launches} launches like these differ too much from each other to tell two runs apart"
+            Some((launches, None, _)) => format!(
+                "could not be seen here: {launches} launches like these differ too much from each other to tell two models apart"
             ),
-            Some((launches, Some(percent))) if most < percent => format!(
-                "could not be seen here: it saves at most {most:.1} %, and two runs of {launches} launches like these tell \
-                 differences from {percent:.1} %"
+            Some((launches, Some(in_turns), _)) if most < in_turns => format!(
+                "could not be seen here: it saves at most {most:.1} %, and two models with {launches} launches like these in \
+                 turns (`qnnscope run OLD NEW`) tell differences from {in_turns:.1} %"
             ),
-            Some((launches, Some(percent))) => format!(
+            Some((launches, Some(in_turns), apart)) if apart.is_none_or(|apart| most < apart) => format!(
+                "could be seen here in turns (`qnnscope run OLD NEW`), which tell differences from {in_turns:.1} % by \
+                 {launches} launches like these; separate runs would not show it"
+            ),
+            Some((launches, _, Some(percent))) => format!(
                 "could be seen here: two runs of {launches} launches like these tell differences from {percent:.1} %"
             ),
+            Some((_, _, None)) => continue,
             None => format!(
                 "whether {most:.1} % could be seen here is not known from one launch; `qnnscope bench-check` says which \
                  differences this machine tells"
@@ -62,7 +68,9 @@ mod tests {
         let loud = said(launches([1000.0, 1030.0, 980.0]), 0.02).unwrap();
         assert!(loud.starts_with("could not be seen here: it saves at most 2.0 %"), "{loud}");
         let calm = said(launches([1000.0, 1001.0, 999.0]), 0.02).unwrap();
-        assert!(calm.starts_with("could be seen here"), "{calm}");
+        assert!(calm.starts_with("could be seen here in turns"), "{calm}");
+        let larger = said(launches([1000.0, 1001.0, 999.0]), 0.06).unwrap();
+        assert!(larger.starts_with("could be seen here: two runs of 3"), "{larger}");
         let wild = said(launches([1000.0, 9000.0, 2000.0]), 0.02).unwrap();
         assert!(wild.contains("3 launches like these differ too much"), "{wild}");
         let one = said(Made::local(Backend::Cpu).clean(steady(1000.0, 5.0, 300)), 0.02).unwrap();

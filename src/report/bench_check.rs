@@ -1,6 +1,8 @@
 //! Which differences can be told on a machine or device: `qnnscope.bench-check/1` and its text.
 
-use crate::analysis::launches::{between_launches, difference, launches_to_tell, minimal_difference};
+use crate::analysis::launches::{
+    BETWEEN_RUNS, InTime, between_launches, difference, launches_to_tell, minimal_difference,
+};
 use crate::store::{Run, Store};
 use crate::text::duration_text;
 use serde::Serialize;
@@ -45,6 +47,8 @@ pub struct BenchCheckDocument {
 struct Tells {
     launches: usize,
     difference_percent: f64,
+    /// The same where the two sides are runs of their own.
+    separate_runs_percent: f64,
     seconds: f64,
 }
 
@@ -54,6 +58,8 @@ struct Takes {
     difference_percent: f64,
     launches: Option<usize>,
     seconds: Option<f64>,
+    /// Launches of each of two runs of their own.
+    separate_runs_launches: Option<usize>,
 }
 
 /// Groups of launches compared with each other: none of them should be told apart.
@@ -81,12 +87,15 @@ impl BenchCheckDocument {
         let both = |launches: usize| 2.0 * launches as f64 * each;
         let seen = between_launches(&run.clean);
         let tells = |launches| {
-            let difference_percent = 100.0 * minimal_difference(&medians_us, launches)?;
-            Some(Tells { launches, difference_percent, seconds: both(launches) })
+            let [in_turns, apart] = [InTime::InTurns, InTime::Apart]
+                .map(|in_time| minimal_difference(&medians_us, launches, in_time).map(|part| 100.0 * part));
+            let (difference_percent, separate_runs_percent) = (in_turns?, apart?);
+            Some(Tells { launches, difference_percent, separate_runs_percent, seconds: both(launches) })
         };
         let takes = |difference_percent: f64| {
-            let launches = launches_to_tell(&medians_us, &medians_us, difference_percent / 100.0);
-            Takes { difference_percent, launches, seconds: launches.map(both) }
+            let [launches, separate_runs_launches] = [InTime::InTurns, InTime::Apart]
+                .map(|in_time| launches_to_tell(&medians_us, &medians_us, difference_percent / 100.0, in_time));
+            Takes { difference_percent, launches, seconds: launches.map(both), separate_runs_launches }
         };
         Some(Self {
             schema: BENCH_CHECK_SCHEMA,
@@ -120,7 +129,8 @@ fn seconds(store: &Store, run: &Run) -> f64 {
 fn equal_sides(medians_us: &[f64]) -> Option<EqualSides> {
     let groups: Vec<&[f64]> = medians_us.chunks_exact(GROUP).collect();
     let pairs = groups.iter().enumerate().flat_map(|(at, one)| groups[at + 1..].iter().map(move |other| (one, other)));
-    let told: Vec<bool> = pairs.filter_map(|(one, other)| difference(one, other).map(|found| found.told)).collect();
+    let told: Vec<bool> =
+        pairs.filter_map(|(one, other)| difference(one, other, InTime::InTurns).map(|found| found.told)).collect();
     let told_apart = told.iter().filter(|told| **told).count();
     (!told.is_empty()).then_some(EqualSides { launches: GROUP, pairs: told.len(), told_apart })
 }
@@ -148,24 +158,34 @@ pub fn bench_check_text(document: &BenchCheckDocument) -> String {
     if let Some(share) = document.variance_share {
         let _ = write!(out, "; {:.0} % of the variance is between launches", share * 100.0);
     }
-    let _ = writeln!(out, "\n\n  {:<24}{:<24}time for two sides", "launches of each side", "tell a difference of");
+    let _ = writeln!(out, "\n\n  {:<24}{:<28}time for two sides", "launches of each side", "tell a difference of");
+    let _ = writeln!(out, "  {:<24}{:<14}{:<14}", "", "in turns", "two runs");
     for row in &document.tells {
-        let percent = if row.difference_percent < 100.0 {
-            format!("{:.1} %", row.difference_percent)
-        } else {
-            format!("a factor of {:.1}", 1.0 + row.difference_percent / 100.0)
-        };
-        let _ = writeln!(out, "  {:<24}{percent:<24}{}", row.launches, time(row.seconds));
+        let [in_turns, apart] = [row.difference_percent, row.separate_runs_percent].map(part);
+        let _ = writeln!(out, "  {:<24}{in_turns:<14}{apart:<14}{}", row.launches, time(row.seconds));
     }
     if document.tells.len() < SIDES.len() {
         let _ = writeln!(out, "  fewer tell nothing: launches differ too much");
     }
-    let _ = writeln!(out, "\n  {:<24}{:<24}time for two sides", "a difference of", "takes launches");
+    let _ = writeln!(out, "\n  {:<24}{:<28}time in turns", "a difference of", "takes launches");
+    let _ = writeln!(out, "  {:<24}{:<14}{:<14}", "", "in turns", "two runs");
     for row in &document.takes {
         let percent = format!("{} %", row.difference_percent);
-        let launches = row.launches.map_or_else(|| "more than 100".to_owned(), |launches| launches.to_string());
-        let _ = writeln!(out, "  {percent:<24}{launches:<24}{}", row.seconds.map_or_else(|| "–".to_owned(), time));
+        let count = |launches: Option<usize>| launches.map_or_else(|| "over 100".to_owned(), |some| some.to_string());
+        let two = if row.separate_runs_launches.is_none() && row.launches.is_some() {
+            "not told".to_owned()
+        } else {
+            count(row.separate_runs_launches)
+        };
+        let seconds = row.seconds.map_or_else(|| "–".to_owned(), time);
+        let _ = writeln!(out, "  {percent:<24}{:<14}{two:<14}{seconds}", count(row.launches));
     }
+    let _ = writeln!(
+        out,
+        "\nIn turns: `qnnscope run A B`, or -b with several backends. Two runs: made one after the other; equal ones differ by up \
+         to {:.1} %, which no number of launches takes away",
+        100.0 * BETWEEN_RUNS
+    );
     if let Some(equal) = &document.equal_sides {
         let _ = writeln!(
             out,
@@ -174,6 +194,10 @@ pub fn bench_check_text(document: &BenchCheckDocument) -> String {
         );
     }
     out
+}
+
+fn part(percent: f64) -> String {
+    if percent < 100.0 { format!("{percent:.1} %") } else { format!("a factor of {:.1}", 1.0 + percent / 100.0) }
 }
 
 fn time(seconds: f64) -> String {

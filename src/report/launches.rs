@@ -36,6 +36,7 @@ pub(super) struct BetweenLaunches {
     variance_share: Option<f64>,
     known_to_percent: Option<f64>,
     tells_percent: Option<f64>,
+    tells_in_turns_percent: Option<f64>,
     note: Option<String>,
 }
 
@@ -89,6 +90,7 @@ pub(super) fn between(run: &Run) -> BetweenLaunches {
         variance_share: seen.as_ref().and_then(|seen| seen.variance_share),
         known_to_percent: of(|seen| seen.known_to_percent),
         tells_percent: seen.as_ref().and_then(|seen| seen.tells_percent),
+        tells_in_turns_percent: seen.as_ref().and_then(|seen| seen.tells_in_turns_percent),
         note: note(run),
     }
 }

@@ -1,6 +1,6 @@
 //! Made-up machines whose launches are known to the last digit: what the statistics of launches are compared with.
 
-use qnnscope::analysis::launches::{Difference, Spread, difference, needs_more};
+use qnnscope::analysis::launches::{Difference, InTime, MANY_LAUNCHES, Spread, difference, needs_more};
 use std::time::Duration;
 
 /// Inferences of a launch.
@@ -25,6 +25,8 @@ pub enum Machine {
     TwoLevels(f64),
     /// Normal, and slower by this part from the first launch to the tenth; sides take turns.
     Drift(f64, f64),
+    /// Normal, and slower by this factor during spells of three turns, which one turn in six begins; sides take turns.
+    Spells(f64, f64),
 }
 
 /// Figures of a launch, of which the tests are.
@@ -67,6 +69,24 @@ impl Machine {
             }
             Self::TwoLevels(share) => (if draws.even() < share { 2.0 } else { 1.0 }) * (0.01 * draws.normal()).exp(),
             Self::Drift(deviation, rise) => (deviation * draws.normal() + rise * index as f64 / 9.0).exp(),
+            Self::Spells(deviation, _) => (deviation * draws.normal()).exp(),
+        }
+    }
+
+    fn in_time(self) -> InTime {
+        if matches!(self, Self::Drift(..) | Self::Spells(..)) { InTime::InTurns } else { InTime::Apart }
+    }
+
+    /// What falls on all launches of each turn, as factors.
+    fn turns(self, draws: &mut Draws) -> Vec<f64> {
+        let mut left = 0;
+        let mut turn = |factor: f64| {
+            left = if draws.even() < 1.0 / 6.0 { 3 } else { left - i32::from(left > 0) };
+            if left > 0 { factor } else { 1.0 }
+        };
+        match self {
+            Self::Spells(_, factor) => (0..MANY_LAUNCHES).map(|_| turn(factor)).collect(),
+            _ => vec![1.0; MANY_LAUNCHES],
         }
     }
 
@@ -86,7 +106,7 @@ impl Machine {
     pub fn truth(self, figure: Figure) -> f64 {
         let mut draws = Draws::new(99);
         let steady = match self {
-            Self::Normal(_) | Self::Drift(..) => Self::Normal(0.0),
+            Self::Normal(_) | Self::Drift(..) | Self::Spells(..) => Self::Normal(0.0),
             Self::Lognormal(_) => Self::Lognormal(0.0),
             Self::HeavyTails(_) => Self::HeavyTails(0.0),
             Self::TwoLevels(_) => Self::TwoLevels(0.0),
@@ -118,19 +138,32 @@ pub struct Run {
 
 impl Run {
     pub fn new(machine: Machine, draws: &mut Draws, factor: f64) -> Self {
-        let mut values: [Vec<f64>; 3] = Default::default();
-        while needs_more(&values[0], LAUNCH * u32::try_from(values[0].len()).unwrap_or(u32::MAX)).is_some() {
-            let mut latencies = machine.launch(draws, values[0].len(), factor);
-            for (values, figure) in values.iter_mut().zip(FIGURES) {
-                values.push(value(&mut latencies, figure));
+        let [run] = Self::sides(machine, draws, [factor]);
+        run
+    }
+
+    /// Runs that go on until all of them have enough launches, as those do that take turns.
+    pub fn sides<const N: usize>(machine: Machine, draws: &mut Draws, factors: [f64; N]) -> [Self; N] {
+        let turns = machine.turns(draws);
+        let mut sides = factors.map(|_| Self { values: Default::default() });
+        loop {
+            let made = sides[0].values[0].len();
+            let spent = LAUNCH * u32::try_from(made).unwrap_or(u32::MAX);
+            if sides.iter().all(|side| needs_more(&side.values[0], spent).is_none()) {
+                return sides;
+            }
+            for (side, factor) in sides.iter_mut().zip(factors) {
+                let mut latencies = machine.launch(draws, made, factor * turns[made]);
+                for (values, figure) in side.values.iter_mut().zip(FIGURES) {
+                    values.push(value(&mut latencies, figure));
+                }
             }
         }
-        Self { values }
     }
 
     /// How this run differs from another one in a figure.
-    pub fn against(&self, base: &Self, figure: usize) -> Difference {
-        difference(&base.values[figure], &self.values[figure]).expect("every run has three launches")
+    pub fn against(&self, base: &Self, figure: usize, machine: Machine) -> Difference {
+        difference(&base.values[figure], &self.values[figure], machine.in_time()).expect("every run has three launches")
     }
 }
 
@@ -159,16 +192,19 @@ pub fn rates(machine: Machine, pairs: u32, seed: u64) -> Rates {
     let share = 100.0 / f64::from(pairs);
     let count = |yes: bool| if yes { share } else { 0.0 };
     for _ in 0..pairs {
-        let [one, two, ten, thirty] = [1.0, 1.0, 1.1, 1.3].map(|factor| Run::new(machine, &mut draws, factor));
+        let [one, two, ten, thirty] = match machine.in_time() {
+            InTime::Apart => [1.0, 1.0, 1.1, 1.3].map(|factor| Run::new(machine, &mut draws, factor)),
+            InTime::InTurns => Run::sides(machine, &mut draws, [1.0, 1.0, 1.1, 1.3]),
+        };
         rates.launches += one.values[0].len() as f64 * share / 100.0;
         for (figure, &truth) in truth.iter().enumerate() {
             let [low, high] = Spread::of(&one.values[figure]).expect("three launches").interval();
             rates.covered[figure] += count(low <= truth && truth <= high);
-            let [low, high] = ten.against(&one, figure).interval;
+            let [low, high] = ten.against(&one, figure, machine).interval;
             rates.difference_covered[figure] += count(low <= 0.1 && 0.1 <= high);
         }
-        rates.called_different += count(two.against(&one, 0).told);
-        let found = |run: &Run| run.against(&one, 0).told && run.against(&one, 0).relative > 0.0;
+        rates.called_different += count(two.against(&one, 0, machine).told);
+        let found = |run: &Run| run.against(&one, 0, machine).told && run.against(&one, 0, machine).relative > 0.0;
         rates.found_10 += count(found(&ten));
         rates.found_30 += count(found(&thirty));
     }
@@ -182,7 +218,8 @@ pub fn eight_runs(machine: Machine, machines: u32, seed: u64) -> (f64, f64) {
     let (mut pairs, mut many) = (0.0, 0.0);
     for _ in 0..machines {
         let runs: Vec<Run> = (0..8).map(|_| Run::new(machine, &mut draws, 1.0)).collect();
-        let told = |(at, run): (usize, &Run)| runs[..at].iter().filter(|base| run.against(base, 0).told).count();
+        let told =
+            |(at, run): (usize, &Run)| runs[..at].iter().filter(|base| run.against(base, 0, machine).told).count();
         let different: usize = runs.iter().enumerate().map(told).sum();
         pairs += different as f64 / f64::from(machines);
         many += if different > 2 { 100.0 / f64::from(machines) } else { 0.0 };

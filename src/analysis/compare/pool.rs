@@ -3,6 +3,9 @@
 use super::{Side, SideLatency, mismatches};
 use crate::event::Member;
 
+/// What runs that took turns are called.
+const ROUNDS: &str = "rounds";
+
 /// Why two runs are not the same thing under the same conditions; `Ok` where their launches can be counted together.
 ///
 /// # Errors
@@ -39,7 +42,7 @@ pub fn pool_rounds(sides: &[Side]) -> Vec<Side> {
 /// The same, with the places of the sides that each of them is.
 pub fn pool_rounds_of(sides: &[Side]) -> (Vec<Side>, Vec<Vec<usize>>) {
     let rounds = families(sides, |side| side.mode.repeat);
-    join(sides, &rounds, "rounds")
+    join(sides, &rounds, ROUNDS)
 }
 
 /// Runs that are the same thing under the same conditions as launches of one side each, in the order of the first of each.
@@ -123,7 +126,13 @@ pub fn together(sides: &[Side], family: &[usize], what: &str) -> Option<Side> {
     // Inferences over the time that they took, not a mean of rates.
     let seconds = |run: &&Side| Some(count(run) / run.throughput_ips.filter(|ips| *ips > 0.0)?);
     let throughput_ips = runs.iter().map(seconds).sum::<Option<f64>>().filter(|s| *s > 0.0).map(|s| all / s);
+    let mut mode = sides[*first].mode.clone();
+    if what != ROUNDS {
+        // Launches of other times are among them: they are no turns of anything.
+        mode.launches.seed = 0;
+    }
     Some(Side {
+        mode,
         latency: Some(latency),
         service: latencies(|side| side.service.as_ref()),
         throughput_ips,

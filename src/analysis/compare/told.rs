@@ -3,7 +3,7 @@
 use super::bootstrap::{MIN_VALUES, Statistic, relative_interval};
 use super::rows::{Rows, Test};
 use super::{Side, SideLatency, SideLaunch};
-use crate::analysis::launches;
+use crate::analysis::launches::{self, InTime};
 
 /// Part of the time that inferences must fill for their mean to stand for the throughput.
 const BUSY_SHARE: f64 = 0.9;
@@ -86,9 +86,23 @@ impl Rows<'_> {
 
     fn between(&self, statistic: Statistic, base: usize, column: usize) -> Result<Between, String> {
         let (one, two) = (self.values(statistic, base)?, self.values(statistic, column)?);
-        self.held_up(base, &one)?;
-        self.held_up(column, &two)?;
-        Self::apart(&one, &two)
+        let in_time = self.in_time(base, column, [one.len(), two.len()]);
+        if in_time == InTime::Apart {
+            self.held_up(base, &one)?;
+            self.held_up(column, &two)?;
+        }
+        Self::apart(&one, &two, in_time)
+    }
+
+    /// Whether the launches of two columns, of which so many have the figure, took turns.
+    fn in_time(&self, base: usize, column: usize, with_figure: [usize; 2]) -> InTime {
+        let [one, two] = [base, column].map(|column| &self.sides[column]);
+        let made = |side: &Side| side.latency.as_ref().map_or(0, |latency| latency.launches.len());
+        // The seed of their order is the moment when the runs were asked for.
+        let seeds = [one, two].map(|side| side.mode.launches.seed);
+        let same_order = seeds[0] != 0 && seeds[0] == seeds[1] && one.device == two.device;
+        // A launch without the figure would shift all later ones.
+        if same_order && [made(one), made(two)] == with_figure { InTime::InTurns } else { InTime::Apart }
     }
 
     /// By the fastest inference of each launch: what a model takes when nothing comes in between.
@@ -107,14 +121,18 @@ impl Rows<'_> {
         if more > fewer.saturating_mul(2) {
             return Err(format!("the fastest of {more} inferences is faster than that of {fewer}"));
         }
-        self.held_up(base, &one.0)?;
-        self.held_up(column, &two.0)?;
-        Self::apart(&one.0, &two.0)
+        let in_time = self.in_time(base, column, [one.0.len(), two.0.len()]);
+        if in_time == InTime::Apart {
+            self.held_up(base, &one.0)?;
+            self.held_up(column, &two.0)?;
+        }
+        Self::apart(&one.0, &two.0, in_time)
     }
 
-    fn apart(one: &[f64], two: &[f64]) -> Result<Between, String> {
-        let told = launches::difference(one, two).ok_or("the figures leave no ratio")?;
-        let launches_to_tell = if told.told { None } else { launches::launches_to_tell(one, two, told.relative) };
+    fn apart(one: &[f64], two: &[f64], in_time: InTime) -> Result<Between, String> {
+        let told = launches::difference(one, two, in_time).ok_or("the figures leave no ratio")?;
+        let more = || launches::launches_to_tell(one, two, told.relative, in_time);
+        let launches_to_tell = if told.told { None } else { more() };
         let launches::Difference { relative, interval, told, by_pairs } = told;
         Ok(Between { interval, relative, by_pairs, told, launches_to_tell })
     }

@@ -1,5 +1,6 @@
 //! What the launches of one run vary by.
 
+use super::difference::InTime;
 use super::enough::minimal_difference;
 use super::spread::Spread;
 use crate::store::{LatencyStats, Launch, Percentile};
@@ -24,6 +25,8 @@ pub struct BetweenLaunches {
     pub ci95: BTreeMap<&'static str, [f64; 2]>,
     /// The smallest difference to another run of as many launches that would be found nine times in ten, per cent.
     pub tells_percent: Option<f64>,
+    /// The same to a run that takes turns with this one.
+    pub tells_in_turns_percent: Option<f64>,
 }
 
 type Figure = (&'static str, fn(&Launch<'_>) -> Option<f64>);
@@ -42,6 +45,7 @@ pub fn between_launches(stats: &LatencyStats) -> Option<BetweenLaunches> {
     let values = |of: fn(&Launch<'_>) -> Option<f64>| -> Vec<f64> { launches.iter().filter_map(of).collect() };
     let medians = values(|launch| launch.figures.percentile_us(50.0));
     let spread = Spread::of(&medians)?;
+    let tells = |in_time| minimal_difference(&medians, medians.len(), in_time).map(|part| 100.0 * part);
     let interval = |(name, of): Figure| Some((name, Spread::of(&values(of))?.interval()));
     Some(BetweenLaunches {
         launches: spread.launches,
@@ -50,7 +54,8 @@ pub fn between_launches(stats: &LatencyStats) -> Option<BetweenLaunches> {
         variance_share: variance_share(&launches),
         known_to_percent: 100.0 * spread.half_width(),
         ci95: FIGURES.into_iter().filter_map(interval).collect(),
-        tells_percent: minimal_difference(&medians, medians.len()).map(|part| 100.0 * part),
+        tells_percent: tells(InTime::Apart),
+        tells_in_turns_percent: tells(InTime::InTurns),
     })
 }
 
@@ -122,7 +127,9 @@ mod tests {
     #[test]
     fn launches_that_agree_hold_none_of_it_and_one_launch_says_nothing() {
         let seen = between_launches(&stats(&[1000.0; 6])).unwrap();
-        assert!(seen.variance_share.unwrap() < 0.02 && seen.tells_percent.unwrap() < 2.0, "{seen:?}");
+        assert!(seen.variance_share.unwrap() < 0.02 && seen.tells_in_turns_percent.unwrap() < 2.0, "{seen:?}");
+        // Equal runs differ by more than these launches do.
+        assert!((3.5..5.0).contains(&seen.tells_percent.unwrap()), "{seen:?}");
         assert!(seen.known_to_percent < 1.0);
         assert_eq!(between_launches(&stats(&[1000.0])), None);
         assert_eq!(between_launches(&LatencyStats::default()), None);

@@ -1,5 +1,6 @@
 //! Two sides with several launches each.
 
+use super::paired::Paired;
 use super::ranks::{Ranks, are_separate};
 use super::spread::{RESOLUTION, Spread};
 use super::student::t_975;
@@ -10,7 +11,16 @@ const UNEQUAL: usize = 2;
 /// What equal runs differ by though the launches of each agree, as a logarithm: clocks, memory and neighbours change from minute to
 /// minute. Measured with `scripts/aa.sh` on an idle two-core machine: medians of 927 to 977 us among eight runs whose launches
 /// lay within 2 %. A smaller difference of two runs says nothing of what was changed between them.
-const BETWEEN_RUNS: f64 = 0.035;
+pub const BETWEEN_RUNS: f64 = 0.035;
+
+/// How the launches of two sides lie in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InTime {
+    /// Each side had its own time: what changed meanwhile is in their difference.
+    Apart,
+    /// They took turns: the first launches of both are neighbours, and so on.
+    InTurns,
+}
 
 /// What sets one side apart from another.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,6 +38,14 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// From the scale of logarithms; sides that differ do so only where the interval leaves out 0.
+    fn of(apart: f64, [low, high]: [f64; 2], differs: bool, by_pairs: bool) -> Self {
+        let told = differs && (low > 0.0 || high < 0.0);
+        let [low, high] = [low.exp_m1(), high.exp_m1()];
+        let interval = if told { [low, high] } else { [low.min(0.0), high.max(0.0)] };
+        Self { relative: apart.exp_m1(), interval, told, by_pairs }
+    }
+
     /// The largest difference that these launches leave possible, as a part.
     pub fn up_to(&self) -> f64 {
         self.interval[0].abs().max(self.interval[1].abs())
@@ -39,7 +57,31 @@ impl Difference {
 /// Ranks decide where there are enough launches for them: that holds whatever launches vary by, two levels included. With few
 /// (three against three) it is Welch's test of the logarithms, and launches must not overlap: that test takes launches for
 /// normal, and three that met one of two levels by chance have no spread at all.
-pub fn difference(base: &[f64], other: &[f64]) -> Option<Difference> {
+///
+/// Where launches took turns, the ratios of neighbours are looked at as well: with what both met left out, they set sides apart that
+/// ranks of all launches do not. And there is no time between such sides, so any difference counts.
+pub fn difference(base: &[f64], other: &[f64], in_time: InTime) -> Option<Difference> {
+    let in_turns = match in_time {
+        InTime::InTurns => paired(base, other),
+        InTime::Apart => None,
+    };
+    let unpaired = unpaired(base, other, if in_time == InTime::Apart { BETWEEN_RUNS } else { 0.0 })?;
+    Some(match in_turns {
+        // Each of both tests is wrong in one of a hundred cases. Where neither tells, the one that knows more says how much.
+        Some(paired) if paired.told || (!unpaired.told && paired.up_to() < unpaired.up_to()) => paired,
+        _ => unpaired,
+    })
+}
+
+fn paired(base: &[f64], other: &[f64]) -> Option<Difference> {
+    let ratios = base.iter().chain(other).all(|value| value.is_finite() && *value > 0.0);
+    let logs = |values: &[f64]| -> Vec<f64> { values.iter().map(|value| value.ln()).collect() };
+    let paired = ratios.then(|| Paired::of(&logs(base), &logs(other))).flatten()?;
+    let [low, high] = [paired.interval[0] - RESOLUTION, paired.interval[1] + RESOLUTION];
+    Some(Difference::of(paired.middle, [low, high], paired.apart, true))
+}
+
+fn unpaired(base: &[f64], other: &[f64], floor: f64) -> Option<Difference> {
     // A run ends early when its first launches agree, which they may by chance on one of two levels: ever so many launches of
     // the other side would set it apart then.
     let most = UNEQUAL * base.len().min(other.len());
@@ -61,44 +103,45 @@ pub fn difference(base: &[f64], other: &[f64]) -> Option<Difference> {
             (apart, [apart - half, apart + half], are_separate(&base, &other), false)
         }
     };
-    let told = differs && (low > BETWEEN_RUNS || high < -BETWEEN_RUNS);
-    let [low, high] = [low.exp_m1(), high.exp_m1()];
-    let interval = if told { [low, high] } else { [low.min(0.0), high.max(0.0)] };
-    Some(Difference { relative: apart.exp_m1(), interval, told, by_pairs })
+    Some(Difference::of(apart, [low, high], differs && (low > floor || high < -floor), by_pairs))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn apart(base: &[f64], other: &[f64]) -> Option<Difference> {
+        difference(base, other, InTime::Apart)
+    }
+
     #[test]
     fn a_difference_beyond_what_launches_vary_is_told() {
-        let told = difference(&[1000.0, 1010.0, 990.0], &[1100.0, 1112.0, 1090.0]).unwrap();
+        let told = apart(&[1000.0, 1010.0, 990.0], &[1100.0, 1112.0, 1090.0]).unwrap();
         assert!(told.told && (told.relative - 0.1).abs() < 0.002, "{told:?}");
         assert!(told.interval[0] > 0.05 && told.interval[1] < 0.15, "{told:?}");
-        let back = difference(&[1100.0, 1112.0, 1090.0], &[1000.0, 1010.0, 990.0]).unwrap();
+        let back = apart(&[1100.0, 1112.0, 1090.0], &[1000.0, 1010.0, 990.0]).unwrap();
         assert!(back.told && back.interval[1] < 0.0);
     }
 
     #[test]
     fn what_launches_vary_is_no_difference_and_says_how_large_one_could_be() {
-        let alike = difference(&[1000.0, 1030.0, 980.0], &[1010.0, 1050.0, 990.0]).unwrap();
+        let alike = apart(&[1000.0, 1030.0, 980.0], &[1010.0, 1050.0, 990.0]).unwrap();
         assert!(!alike.told && alike.interval[0] < 0.0 && alike.interval[1] > 0.0);
         assert!(alike.up_to() > 0.05 && alike.up_to() < 0.2, "{alike:?}");
-        assert_eq!(difference(&[1000.0], &[1010.0, 1020.0]), None);
+        assert_eq!(apart(&[1000.0], &[1010.0, 1020.0]), None);
     }
 
     #[test]
     fn launches_that_met_one_of_two_levels_are_not_told_from_those_that_met_both() {
         let one_level = [1001.0, 1003.0, 1002.0];
         let both = [1001.0, 2002.0, 1999.0, 1004.0, 2003.0, 1001.5, 2001.0, 2004.0, 1002.5, 2000.0];
-        let seen = difference(&one_level, &both).unwrap();
+        let seen = apart(&one_level, &both).unwrap();
         assert!(!seen.told && seen.interval[0] <= 0.0, "{seen:?}");
         // Many launches: the normal approximation of the ranks agrees.
         let many: Vec<f64> = both.iter().chain(&both).chain(&both).chain(&both).copied().collect();
-        assert!(!difference(&many, &both).unwrap().told);
+        assert!(!apart(&many, &both).unwrap().told);
         let slower: Vec<f64> = many.iter().map(|us| us * 3.0).collect();
-        assert!(difference(&many, &slower).unwrap().told);
+        assert!(apart(&many, &slower).unwrap().told);
     }
     #[test]
     fn ten_percent_are_found_among_launches_on_two_levels() {
@@ -106,18 +149,33 @@ mod tests {
         let side = |factor: f64, slow: usize| -> Vec<f64> {
             (0..30).map(|at| factor * (1000.0 + at as f64) * if at % 2 == slow { 2.0 } else { 1.0 }).collect()
         };
-        let seen = difference(&side(1.0, 0), &side(1.1, 1)).unwrap();
+        let seen = apart(&side(1.0, 0), &side(1.1, 1)).unwrap();
         assert!(seen.told && seen.by_pairs && (seen.relative - 0.1).abs() < 0.01, "{seen:?}");
         assert!(seen.interval[0] > 0.05 && seen.interval[1] < 0.15, "{seen:?}");
-        assert!(!difference(&side(1.0, 0), &side(1.0, 1)).unwrap().told);
+        assert!(!apart(&side(1.0, 0), &side(1.0, 1)).unwrap().told);
     }
 
     #[test]
     fn launches_that_agree_to_the_last_digit_are_not_set_apart_by_it() {
-        assert!(!difference(&[1000.0; 6], &[1000.4; 6]).unwrap().told);
-        assert!(!difference(&[1000.0; 6], &[1000.0; 6]).unwrap().told);
+        assert!(!apart(&[1000.0; 6], &[1000.4; 6]).unwrap().told);
+        assert!(!apart(&[1000.0; 6], &[1000.0; 6]).unwrap().told);
         // Nor by what equal runs differ from minute to minute.
-        assert!(!difference(&[1000.0; 6], &[1030.0; 6]).unwrap().told);
-        assert!(difference(&[1000.0; 6], &[1050.0; 6]).unwrap().told);
+        assert!(!apart(&[1000.0; 6], &[1030.0; 6]).unwrap().told);
+        assert!(apart(&[1000.0; 6], &[1050.0; 6]).unwrap().told);
+    }
+
+    #[test]
+    fn launches_that_took_turns_show_what_separate_runs_hide() {
+        // A machine whose speed wanders by a factor of two within the run.
+        let base: Vec<f64> = (0..16).map(|turn| 1000.0 * (1.0 + 0.5 * (f64::from(turn) * 0.9).sin().abs())).collect();
+        let other: Vec<f64> = base.iter().zip([1.10, 1.11, 1.09, 1.10].iter().cycle()).map(|(us, f)| us * f).collect();
+        assert!(!apart(&base, &other).unwrap().told);
+        let seen = difference(&base, &other, InTime::InTurns).unwrap();
+        assert!(seen.told && (seen.relative - 0.1).abs() < 0.01 && seen.interval[0] > 0.08, "{seen:?}");
+        let equal = difference(&base, &base, InTime::InTurns).unwrap();
+        assert!(!equal.told && equal.up_to() < 0.01, "{equal:?}");
+        // Small differences count: no time passed between the sides.
+        assert!(difference(&[1000.0; 8], &[1010.0; 8], InTime::InTurns).unwrap().told);
+        assert!(!apart(&[1000.0; 8], &[1010.0; 8]).unwrap().told);
     }
 }

@@ -1,5 +1,6 @@
 //! How many launches it takes.
 
+use super::difference::{BETWEEN_RUNS, InTime};
 use super::spread::{RESOLUTION, Spread};
 use super::student::{t_90, t_975};
 use crate::text::{apart_text, known_text};
@@ -93,17 +94,25 @@ pub fn needs_more(medians_us: &[f64], spent: Duration) -> Option<MoreLaunches> {
 /// The smallest difference, as a part, that is found nine times in ten when each of two sides has so many launches and they
 /// vary as these do; `None` where these are fewer than two, for fewer than two launches, and where it would take a
 /// factor of ten or more: such launches tell nothing.
-pub fn minimal_difference(medians_us: &[f64], launches: usize) -> Option<f64> {
-    let found = Detectable::of(&[medians_us])?.with(launches)?.exp_m1();
+pub fn minimal_difference(medians_us: &[f64], launches: usize, in_time: InTime) -> Option<f64> {
+    let found = (Detectable::of(&[medians_us])?.with(launches)? + hidden(in_time)).exp_m1();
     (found < NOTHING).then_some(found)
 }
 
 /// Launches of each of two sides that it takes to find a difference, as a part, nine times in ten when launches vary as those
-/// of both sides do; `None` where it would take more than a hundred.
-pub fn launches_to_tell(base: &[f64], other: &[f64], relative: f64) -> Option<usize> {
+/// of both sides do; `None` where it would take more than a hundred, or no number of them tells it.
+pub fn launches_to_tell(base: &[f64], other: &[f64], relative: f64, in_time: InTime) -> Option<usize> {
     let detectable = Detectable::of(&[base, other])?;
-    let wanted = relative.max(-1.0 + f64::EPSILON).ln_1p().abs();
+    let wanted = relative.max(-1.0 + f64::EPSILON).ln_1p().abs() - hidden(in_time);
     (2..=TOO_MANY).find(|launches| detectable.with(*launches).is_some_and(|found| found <= wanted))
+}
+
+/// What no number of launches tells, on the scale of logarithms.
+fn hidden(in_time: InTime) -> f64 {
+    match in_time {
+        InTime::Apart => BETWEEN_RUNS,
+        InTime::InTurns => 0.0,
+    }
 }
 
 /// Which differences launches show that vary as some do, on the scale of logarithms.
@@ -152,6 +161,7 @@ impl Detectable {
 mod tests {
     use super::*;
 
+    const IN_TURNS: InTime = InTime::InTurns;
     const QUICK: Duration = Duration::from_secs(3);
 
     #[test]
@@ -183,21 +193,41 @@ mod tests {
     #[test]
     fn what_can_be_told_shrinks_with_launches_and_grows_with_their_spread() {
         let one_percent = [990.0, 1000.0, 1010.0];
-        let told: Vec<f64> = [3, 6, 10].iter().map(|k| minimal_difference(&one_percent, *k).unwrap()).collect();
+        let told: Vec<f64> =
+            [3, 6, 10].iter().map(|k| minimal_difference(&one_percent, *k, IN_TURNS).unwrap()).collect();
         assert!(told.is_sorted_by(|a, b| a > b) && (0.03..0.04).contains(&told[0]) && told[2] < 0.017, "{told:?}");
-        assert!(minimal_difference(&[1000.0, 2000.0, 1000.0], 10).unwrap() > 0.5);
-        assert_eq!(minimal_difference(&[1000.0, 9000.0, 2000.0], 3), None, "it would be a factor of a thousand");
+        assert!(minimal_difference(&[1000.0, 2000.0, 1000.0], 10, IN_TURNS).unwrap() > 0.5);
+        assert_eq!(
+            minimal_difference(&[1000.0, 9000.0, 2000.0], 3, IN_TURNS),
+            None,
+            "it would be a factor of a thousand"
+        );
         // Two levels, each of them sharp: pairs of the same level show what means do not.
         let levels: Vec<f64> =
             (0..20).map(|at| (1000.0 + f64::from(at)) * if at % 2 == 0 { 2.0 } else { 1.0 }).collect();
-        assert!(minimal_difference(&levels, 10).unwrap() > 0.5);
-        assert!(minimal_difference(&levels, 48).unwrap() < 0.05);
-        assert!((25..=50).contains(&launches_to_tell(&levels, &levels, 0.1).unwrap()));
-        assert_eq!((minimal_difference(&one_percent, 1), minimal_difference(&[1000.0], 5)), (None, None));
-        let needed = launches_to_tell(&one_percent, &one_percent, 0.02).unwrap();
+        assert!(minimal_difference(&levels, 10, IN_TURNS).unwrap() > 0.5);
+        assert!(minimal_difference(&levels, 48, IN_TURNS).unwrap() < 0.05);
+        assert!((25..=50).contains(&launches_to_tell(&levels, &levels, 0.1, IN_TURNS).unwrap()));
+        assert_eq!(
+            (minimal_difference(&one_percent, 1, IN_TURNS), minimal_difference(&[1000.0], 5, IN_TURNS)),
+            (None, None)
+        );
+        let needed = launches_to_tell(&one_percent, &one_percent, 0.02, IN_TURNS).unwrap();
         assert!((6..=9).contains(&needed), "{needed}");
-        assert_eq!(launches_to_tell(&one_percent, &one_percent, -0.02), Some(needed));
-        assert_eq!(launches_to_tell(&one_percent, &one_percent, 0.0), None);
-        assert_eq!(launches_to_tell(&one_percent, &one_percent, 0.5), Some(2));
+        assert_eq!(launches_to_tell(&one_percent, &one_percent, -0.02, IN_TURNS), Some(needed));
+        assert_eq!(launches_to_tell(&one_percent, &one_percent, 0.0, IN_TURNS), None);
+        assert_eq!(launches_to_tell(&one_percent, &one_percent, 0.5, IN_TURNS), Some(2));
+    }
+
+    #[test]
+    fn separate_runs_tell_no_less_than_equal_ones_differ_by() {
+        let one_percent = [990.0, 1000.0, 1010.0];
+        let [in_turns, apart] =
+            [InTime::InTurns, InTime::Apart].map(|at| minimal_difference(&one_percent, 10, at).unwrap());
+        assert!(apart > 0.035 + in_turns && apart < 0.04 + in_turns, "{apart} {in_turns}");
+        assert_eq!(launches_to_tell(&one_percent, &one_percent, 0.03, InTime::Apart), None);
+        let [in_turns, apart] =
+            [InTime::InTurns, InTime::Apart].map(|at| launches_to_tell(&one_percent, &one_percent, 0.05, at).unwrap());
+        assert!(in_turns < apart, "{in_turns} {apart}");
     }
 }

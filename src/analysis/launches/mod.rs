@@ -7,17 +7,19 @@
 //! differ by factors.
 //!
 //! With three to ten launches a two-level bootstrap is far too sure of itself (three values give ten different resamples),
-//! so intervals of one run are Student's; those of a difference come from ranks, which hold for launches on two levels, too. Rates at which all this holds are simulated: `cargo bench --bench repeatability`.
+//! so intervals of one run are Student's; those of a difference come from ranks, which hold for launches on two levels, too, and from
+//! the ratios of neighbours where two sides took turns. Rates at which all this holds are simulated: `cargo bench --bench repeatability`.
 
 mod between;
 mod difference;
 mod enough;
+mod paired;
 mod ranks;
 mod spread;
 mod student;
 
 pub use between::{BetweenLaunches, between_launches, percentile};
-pub use difference::{Difference, difference};
+pub use difference::{BETWEEN_RUNS, Difference, InTime, difference};
 pub use enough::{
     CHEAP_LAUNCHES, CHEAP_TIME, FIRST_LAUNCHES, MANY_LAUNCHES, MANY_TIME, MORE_TIME, MOST_LAUNCHES, MoreLaunches,
     launches_to_tell, minimal_difference, needs_more,

@@ -7,9 +7,9 @@
 
 /// How often ranks may set equal sides apart by chance. Runs end when their launches agree, which makes it somewhat more often: of the
 /// 28 pairs of eight equal runs about one in two such eights has one.
-const ALPHA: f64 = 0.01;
+pub(super) const ALPHA: f64 = 0.01;
 /// The same for intervals.
-const INTERVAL: f64 = 0.05;
+pub(super) const INTERVAL: f64 = 0.05;
 /// Launches of both sides together up to which chances are counted; beyond, Mann and Whitney's normal approximation.
 const EXACT: usize = 60;
 

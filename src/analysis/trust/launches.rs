@@ -1,6 +1,6 @@
 //! Whether the figures would be the same in another launch.
 
-use super::super::launches::{MOST_LAUNCHES, Spread, minimal_difference};
+use super::super::launches::{InTime, MOST_LAUNCHES, Spread, minimal_difference};
 use super::super::{Advice, Effort, Evidence};
 use super::cause::{Cause, cause};
 use super::{Reason, Seen, Verdict};
@@ -73,7 +73,7 @@ fn disagree(seen: &Seen<'_>, medians: &[f64], spread: &Spread) -> Reason {
     let cause = cause(seen.store, seen.run, medians);
     evidence.extend(cause.as_ref().map(Cause::evidence));
     let mut reason = Reason::new(weight, "trust.launches-disagree", title, evidence);
-    let told = minimal_difference(medians, MOST_LAUNCHES).map_or_else(String::new, |part| {
+    let told = minimal_difference(medians, MOST_LAUNCHES, InTime::Apart).map_or_else(String::new, |part| {
         format!("; {MOST_LAUNCHES} launches would tell differences from {:.0} %", part * 100.0)
     });
     reason.finding.suggestion = Some(match cause {
