@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Plants a difference and looks whether it is found: pairs of models of which the second does so many per cent more work, each run with
-# default settings, compared with the first. Needs a build, a runtime and a C compiler. Arguments: PERCENT TRIES STEPS; by default 10,
+# Plants a difference and looks whether it is found: two models of which the second does so many per cent more work, run in turns with
+# default settings. QNNSCOPE_APART=1 makes separate runs of them, one after the other. Needs a build, a runtime and a C compiler. Arguments: PERCENT TRIES STEPS; by default 10,
 # 10, and 50 steps (about 2 ms on two cores). QNNSCOPE_BIN names another binary than the release build, QNNSCOPE_FLAGS more flags of run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,21 +17,30 @@ chain "$more"
 echo "$tries tries of $steps against $more steps; load of the machine: $(cut -d ' ' -f 1-3 /proc/loadavg)"
 for ((try = 1; try <= tries; try++)); do
     start=$(date +%s%N)
-    for side in "$steps" "$more"; do
-        "$bin" run "$work/chain-$side.so" -b cpu -n 300 ${QNNSCOPE_FLAGS:-} --json >"$work/$side.json" 2>/dev/null
-    done
+    models=("$work/chain-$steps.so" "$work/chain-$more.so")
+    if [ -n "${QNNSCOPE_APART:-}" ]; then
+        files=()
+        for model in "${models[@]}"; do
+            "$bin" run "$model" -b cpu -n 300 ${QNNSCOPE_FLAGS:-} --json >"$model.json" 2>/dev/null
+            files+=("$model.json")
+        done
+    else
+        "$bin" run "${models[@]}" -b cpu -n 300 ${QNNSCOPE_FLAGS:-} --json >"$work/both.json" 2>/dev/null
+        files=("$work/both.json")
+    fi
     took=$((($(date +%s%N) - start) / 1000000))
-    "$bin" compare "$work/$steps.json" "$work/$more.json" --json >"$work/$try.json"
-    python3 - "$work/$try.json" "$took" "$work/$steps.json" "$work/$more.json" <<'PYTHON'
+    "$bin" compare "${files[@]}" --json >"$work/$try.json"
+    python3 - "$work/$try.json" "$took" "${files[@]}" <<'PYTHON'
 import json, sys
 rows = {row["id"]: row["cells"][1]["difference"] for row in json.load(open(sys.argv[1]))["rows"]}
-medians = [[round(launch["p50"]) for launch in json.load(open(file))["runs"][0]["latency_us"]["launches"]] for file in sys.argv[3:]]
+runs = [run for file in sys.argv[3:] for run in json.load(open(file))["runs"]]
+medians = [[round(launch["p50"]) for launch in run["latency_us"]["launches"]] for run in runs]
 told = []
 for row in ("p50_us", "fastest_us"):
     found = rows.get(row) or {}
     low, high = (100 * bound for bound in found.get("ci95") or (float("nan"), float("nan")))
     told.append(f"{row} {found.get('verdict')} ({low:+.1f} to {high:+.1f} %)")
-print(f"{int(sys.argv[2]) / 1000:.1f} s; {'; '.join(told)}; launches from {min(medians[0])} to {max(medians[0])} us, and from {min(medians[1])} to {max(medians[1])} us")
+print(f"{len(medians[0])} and {len(medians[1])} launches in {int(sys.argv[2]) / 1000:.1f} s; {'; '.join(told)}; launches from {min(medians[0])} to {max(medians[0])} us, and from {min(medians[1])} to {max(medians[1])} us")
 PYTHON
 done | tee "$work/told"
 for row in p50_us fastest_us; do

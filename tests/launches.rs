@@ -279,6 +279,54 @@ fn ten_percent_are_found_where_launches_fall_on_two_levels() {
 }
 
 #[test]
+fn models_in_turns_show_a_difference_that_a_restless_machine_hides_from_separate_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let models = ["old.dlc", "new.dlc"].map(|name| folder.path().join(name));
+    models.iter().for_each(|model| drop(std::fs::copy(demo_float(), model).unwrap()));
+    // Each turn is up to 1.9 times as slow for both; the new model takes 6 % longer.
+    let level = r#"turn=$(( (n - 1) / 2 ))
+us=$((1000 + 10 * (turn * 37 % 90)))
+case $task in */new.dlc*) us=$((us * 106 / 100));; esac"#;
+    let call = pretended(level).within(Duration::from_secs(120));
+    let session = call.home().join("session");
+    let done =
+        call.arg("run").args(&models).flags("-b cpu -n 60 --profiling off --json --record session").finish().expect(0);
+    let document = done.json();
+    let runs = document["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 2);
+    let made = [samples(&runs[0]), samples(&runs[1])];
+    assert!(made[0].len() > 10 && made[0] == made[1], "each launch has its neighbour: {made:?}");
+    for (turn, pair) in launches(&records(&session)).chunks(2).enumerate() {
+        let mut pair = pair.to_vec();
+        pair.sort_unstable();
+        assert_eq!(pair, [(0, turn as u32), (1, turn as u32)], "in turn {turn}");
+    }
+    let difference = |files: &[PathBuf]| {
+        let done = Qnnscope::without_runtime().args(["compare", "--json"]).args(files).finish().expect(0);
+        let rows = done.json()["rows"].as_array().unwrap().clone();
+        rows.iter().find(|row| row["id"] == "p50_us").unwrap()["cells"][1]["difference"].clone()
+    };
+    let together = difference(&[session.clone()]);
+    assert_eq!(together["verdict"], "worse", "{together}");
+    assert!((number(&together["of_launches"]) - 0.06).abs() < 0.005, "{together}");
+    let [low, high] = [0, 1].map(|at| number(&together["ci95"][at]));
+    assert!(0.05 < low && high < 0.07, "{together}");
+
+    // The same launches, taken for runs of two moments, tell nothing.
+    let apart = [0, 1].map(|keep| {
+        let mut document = document.clone();
+        let mut run = document["runs"][keep].clone();
+        run["mode"]["launches"]["seed"] = json!(keep + 1);
+        document["runs"] = json!([run]);
+        let path = folder.path().join(format!("{keep}.json"));
+        std::fs::write(&path, document.to_string()).unwrap();
+        path
+    });
+    let apart = difference(&apart);
+    assert_eq!(apart["verdict"], "within_noise", "{apart}");
+}
+
+#[test]
 fn a_model_that_is_replaced_between_launches_ends_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let model = folder.path().join("model.dlc");

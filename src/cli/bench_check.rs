@@ -67,7 +67,7 @@ pub fn bench_check(args: &BenchCheckArgs, global: &Global) -> Result<u8, CliErro
     };
     options.modes.launches = Some(LAUNCHES);
     let site = setup::block_on(target::site(&device, &options, global))??;
-    let requests = options.requests(&model, &site, global)?;
+    let requests = options.requests(std::slice::from_ref(&model), &site, global)?;
     let limit = Duration::from_secs_f64(args.time);
     let measured = setup::block_on(measure(&requests, options.limits(), &output, Some(limit)))??;
     let Measured { store, interrupted, record_error } = measured;

@@ -52,7 +52,7 @@ pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
     // The demo shows this machine, whatever $ANDROID_SERIAL says; --device takes it elsewhere.
     let device = global.device.clone().unwrap_or_else(|| target::LOCAL.to_owned());
     let global = Global { device: Some(device), ..global.clone() };
-    run::run(&RunArgs { model: unpack()?, options, output: args.output.clone() }, &global)
+    run::run(&RunArgs { models: vec![unpack()?], options, output: args.output.clone() }, &global)
 }
 
 /// Asks on the terminal; without one nobody can be asked, and the demo does what it is for.

@@ -169,12 +169,16 @@ fn run_status(run: &Run) -> Option<u8> {
     }
 }
 
+fn file_name(path: &str) -> String {
+    path.rsplit(['/', '\\']).next().unwrap_or(path).to_owned()
+}
+
 /// Progress on stderr: a bar on a terminal, else a line per stage that takes long to come.
 struct Progress {
     bar: Option<ProgressBar>,
     backend: String,
-    /// Names of the backends by run: launches of several runs take turns.
-    backends: Vec<(RunId, &'static str)>,
+    /// Backends and models by run: launches of several runs take turns.
+    runs: Vec<(RunId, &'static str, String)>,
     /// The launch that goes on, if there are several.
     launch: String,
     pausing: bool,
@@ -187,14 +191,14 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
         });
-        Self { bar, backend: String::new(), backends: Vec::new(), launch: String::new(), pausing: false }
+        Self { bar, backend: String::new(), runs: Vec::new(), launch: String::new(), pausing: false }
     }
 
     fn show(&mut self, record: &Record) {
         match &record.event {
             Event::RunStarted(plan) => {
                 plan.backend.name().clone_into(&mut self.backend);
-                self.backends.extend(record.run.map(|run| (run, plan.backend.name())));
+                self.runs.extend(record.run.map(|run| (run, plan.backend.name(), file_name(&plan.model))));
                 let simulated = if plan.simulated { " (simulated)" } else { "" };
                 let rate = plan.mode.rate_hz.map_or_else(String::new, |rate| format!(" at {rate}/s"));
                 let round = plan
@@ -204,8 +208,9 @@ impl Progress {
                 self.line(&format!("{}{simulated}{rate}{round}: {}", plan.backend, plan.model));
             }
             Event::LaunchStarted { index, of, reason } => {
-                if let Some((_, backend)) = self.backends.iter().find(|(run, _)| Some(*run) == record.run) {
-                    self.backend = (*backend).to_owned();
+                if let Some((_, backend, model)) = self.runs.iter().find(|(run, ..)| Some(*run) == record.run) {
+                    let several = self.runs.iter().any(|(_, other, name)| other == backend && name != model);
+                    self.backend = if several { format!("{backend} {model}") } else { (*backend).to_owned() };
                 }
                 self.launch = if *of > 1 { format!(" {}/{of}", index + 1) } else { String::new() };
                 let why = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));

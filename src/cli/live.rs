@@ -200,7 +200,7 @@ impl Desk {
     async fn start(&mut self, model: &Path, backends: &[Backend], replace: bool) {
         let options = RunOptions { backend: backends.to_vec(), ..self.options.clone() };
         let requests = match target::site(&self.device, &options, &self.global).await {
-            Ok(site) => options.requests(model, &site, &self.global),
+            Ok(site) => options.requests(&[model.to_owned()], &site, &self.global),
             Err(error) => Err(error),
         };
         match requests {

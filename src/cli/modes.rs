@@ -69,6 +69,8 @@ pub struct ModeOptions {
 /// One run of those that are asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slot {
+    /// Place of the model among those asked for.
+    pub model: usize,
     /// Backend.
     pub backend: Backend,
     /// How it measures.
@@ -91,8 +93,9 @@ pub struct Asked<'a> {
 }
 
 impl ModeOptions {
-    /// All runs in the order they are made in: a round over the backends after the other, each backend at each rate.
-    pub fn slots(&self, backends: &[Backend]) -> Vec<Slot> {
+    /// All runs in the order they are made in: a round over the backends after the other, on each of them all of so many models, at
+    /// each rate.
+    pub fn slots(&self, backends: &[Backend], models: usize) -> Vec<Slot> {
         let rates = if self.rate_sweep.is_empty() { vec![self.rate] } else { self.rate_sweep.clone() };
         let place = |group: usize, index: usize, of: usize| {
             let [group, index, of] = [group, index, of].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
@@ -101,7 +104,8 @@ impl ModeOptions {
         let rounds = self.interleave.map_or(1, |rounds| rounds as usize);
         let mut slots = Vec::new();
         for round in 0..rounds {
-            for (group, &backend) in backends.iter().enumerate() {
+            let sides = backends.iter().flat_map(|backend| (0..models).map(move |model| (*backend, model)));
+            for (group, (backend, model)) in sides.enumerate() {
                 for (at, &rate_hz) in rates.iter().enumerate() {
                     let mode = Mode {
                         rate_hz,
@@ -115,7 +119,7 @@ impl ModeOptions {
                         launches: Launches::default(),
                         origin: None,
                     };
-                    slots.push(Slot { backend, mode });
+                    slots.push(Slot { model, backend, mode });
                 }
             }
         }
@@ -296,7 +300,7 @@ mod tests {
     #[test]
     fn rounds_go_over_the_backends_in_turn() {
         let options = ModeOptions { interleave: Some(3), ..ModeOptions::default() };
-        let slots = options.slots(&[Backend::Cpu, Backend::Htp]);
+        let slots = options.slots(&[Backend::Cpu, Backend::Htp], 1);
         let order: Vec<(Backend, u32, u32)> = slots
             .iter()
             .map(|slot| slot.mode.repeat.map(|place| (slot.backend, place.group, place.index)).unwrap())
@@ -308,7 +312,7 @@ mod tests {
     #[test]
     fn a_sweep_is_a_run_per_rate() {
         let options = ModeOptions { rate_sweep: vec![Some(5.0), None], ..ModeOptions::default() };
-        let slots = options.slots(&[Backend::Cpu, Backend::Htp]);
+        let slots = options.slots(&[Backend::Cpu, Backend::Htp], 1);
         let rates: Vec<(Backend, Option<f64>)> = slots.iter().map(|slot| (slot.backend, slot.mode.rate_hz)).collect();
         let (cpu, htp) = (Backend::Cpu, Backend::Htp);
         assert_eq!(rates, [(cpu, Some(5.0)), (cpu, None), (htp, Some(5.0)), (htp, None)]);

@@ -2,6 +2,7 @@
 
 use super::launches;
 use super::modes::{Asked, ModeOptions, Slot, positive};
+use super::names::Names;
 use super::pin::pin;
 use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};
@@ -198,12 +199,12 @@ impl OutputOptions {
 }
 
 impl RunOptions {
-    /// Checks everything that can be checked before a runner starts, and makes the requests: one per backend, unless the way
-    /// of measuring wants several.
-    pub fn requests(&self, model: &Path, site: &Site, global: &Global) -> Result<Vec<RunRequest>, CliError> {
+    /// Checks everything that can be checked before a runner starts, and makes the requests: one per backend and model, unless the
+    /// way of measuring wants several.
+    pub fn requests(&self, models: &[PathBuf], site: &Site, global: &Global) -> Result<Vec<RunRequest>, CliError> {
         let settings = self.settings()?;
         self.modes.check(self.asked(), site)?;
-        let mut slots = self.modes.slots(&self.backend);
+        let mut slots = self.modes.slots(&self.backend, models.len());
         // One seed for all: they take turns with each other.
         let launches = launches::plan(&self.modes, self.budgets().0, crate::event::epoch_us())?;
         for slot in &mut slots {
@@ -213,10 +214,11 @@ impl RunOptions {
         for (index, slot) in slots.iter().enumerate() {
             // Values that cannot be understood are bad input, and known now.
             settings::resolve(&settings, slot.backend)?;
-            let mut request = self.request(model, slot, site, &settings, global);
-            request.task.save_outputs = self.save_outputs.as_ref().map(|dir| output_dir(dir, &slots, index));
-            request.task.profile_log = self.save_profile_log.as_ref().map(|file| log_file(file, &slots, index));
-            request.task.save_context = self.save_context.as_ref().map(|file| context_file(file, &slots, index));
+            let mut request = self.request(&models[slot.model], slot, site, &settings, global);
+            let names = Names { slots: &slots, models };
+            request.task.save_outputs = self.save_outputs.as_ref().map(|dir| names.output_dir(dir, index));
+            request.task.profile_log = self.save_profile_log.as_ref().map(|file| names.log_file(file, index));
+            request.task.save_context = self.save_context.as_ref().map(|file| names.context_file(file, index));
             requests.push(request);
         }
         self.guard(&requests, global)?;
@@ -283,7 +285,7 @@ impl RunOptions {
         settings: &[SettingRequest],
         global: &Global,
     ) -> RunRequest {
-        let Slot { backend, mode } = slot;
+        let Slot { backend, mode, .. } = slot;
         let backend = *backend;
         let (budget, profiling_budget) = self.budgets();
         let task = RunTask {
@@ -424,41 +426,6 @@ impl RunOptions {
             stage_timeout: Duration::from_secs_f64(self.stage_timeout),
             memory_bytes: self.memory_limit_mb.map(|mb| mb << 20).or_else(free_memory_share),
         }
-    }
-}
-
-/// One folder per run where there are several, so that no run writes over another: `cpu`, `htp`, `cpu-2`.
-fn output_dir(dir: &Path, slots: &[Slot], index: usize) -> PathBuf {
-    if slots.len() == 1 { dir.to_owned() } else { dir.join(run_name(slots, index)) }
-}
-
-/// The same for a file: `out.log` becomes `out-cpu.log`, `out-htp.log`, `out-cpu-2.log`.
-fn log_file(file: &Path, slots: &[Slot], index: usize) -> PathBuf {
-    if slots.len() == 1 { file.to_owned() } else { named_after(file, &run_name(slots, index)) }
-}
-
-/// A context for each backend where there are several: `out.bin` becomes `out-cpu.bin`, `out-htp.bin`.
-fn context_file(file: &Path, slots: &[Slot], index: usize) -> PathBuf {
-    let backend = slots[index].backend;
-    if slots.iter().all(|slot| slot.backend == backend) { file.to_owned() } else { named_after(file, backend.name()) }
-}
-
-fn named_after(file: &Path, word: &str) -> PathBuf {
-    let mut name = file.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("-{word}"));
-    if let Some(extension) = file.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    file.with_file_name(name)
-}
-
-/// The backend of a run, numbered from its second run on.
-fn run_name(slots: &[Slot], index: usize) -> String {
-    let backend = slots[index].backend;
-    match slots[..index].iter().filter(|earlier| earlier.backend == backend).count() {
-        0 => backend.name().to_owned(),
-        earlier => format!("{backend}-{}", earlier + 1),
     }
 }
 

@@ -9,31 +9,34 @@ use std::path::PathBuf;
 /// Arguments of `qnnscope run`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArgs {
-    /// DLC, model library (.so) or context binary; told apart by content
-    #[arg(value_name = "MODEL")]
-    pub model: PathBuf,
+    /// DLC, model library (.so) or context binary; told apart by content. Launches of several models take turns, so that their
+    /// differences are not those of the time
+    #[arg(value_name = "MODEL", required = true)]
+    pub models: Vec<PathBuf>,
     #[command(flatten)]
     pub options: RunOptions,
     #[command(flatten)]
     pub output: OutputOptions,
 }
 
-/// Runs the model on each backend.
+/// Runs each model on each backend.
 pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
     let device = target::named(global);
     target::refuse_runner_here(&device, global)?;
     let site = setup::block_on(target::site(&device, &args.options, global));
     // A file that is no model is told before anything that may be missing.
     if device == target::LOCAL {
-        identify(&args.model)?;
+        for model in &args.models {
+            identify(model)?;
+        }
     }
     let site = site??;
     let options = RunOptions { beside: args.output.beside(), ..args.options.clone() };
-    let requests = options.requests(&args.model, &site, global)?;
+    let requests = options.requests(&args.models, &site, global)?;
     if args.output.is_live() {
         let start = StartChoice {
             device: requests.first().map_or(device, |request| request.plan.device.clone()),
-            model: args.model.clone(),
+            model: args.models.first().cloned().unwrap_or_default(),
             backends: args.options.backend.clone(),
         };
         return live::live(Some((start, requests)), &options, &args.output, global);

@@ -2,7 +2,7 @@
 
 use super::after_failure::after_failure;
 use super::cool_down::{HeatWatch, Pause};
-use super::launches::{Course, LaunchGate, Turns};
+use super::launches::{Course, LaunchGate, Next, Turns};
 use crate::backends::asked_to_stop;
 use crate::backends::device_runner::{DeviceRun, DeviceRunnerOptions};
 use crate::backends::local::{DSP_PATH, Ended, LIBRARY_PATH, Limits, RunnerError, Supervisor, search_path};
@@ -77,6 +77,20 @@ struct OpenRun<'a> {
     gate: Arc<LaunchGate>,
     /// How long rounds of qnn-net-run should be.
     pace: Pace,
+    /// What follows the last launch.
+    next: Next,
+}
+
+impl OpenRun<'_> {
+    /// True if a difference of the two is looked for: the same backend of the same device.
+    fn is_compared_with(&self, other: &Self) -> bool {
+        let of = |run: &Self| (run.request.plan.backend, run.request.plan.device.clone());
+        self.id != other.id && of(self) == of(other)
+    }
+
+    async fn finish(&self, status: RunStatus) {
+        self.source.send(Some(self.id), Event::RunFinished { status }).await;
+    }
 }
 
 /// Makes runs in order; never two at once, they would disturb each other's figures.
@@ -115,13 +129,13 @@ impl Conductor {
             self.host_celsius = hottest_celsius();
         }
         let (course, gate) = (Course::new(&request.plan), LaunchGate::new());
-        OpenRun { id, request, source, course, gate, pace: Pace::default() }
+        OpenRun { id, request, source, course, gate, pace: Pace::default(), next: Next::Launch }
     }
 
-    /// Makes the next launch of a run, and ends the run if it was the last. True if there is another to be made. Failures of
-    /// any kind are on the stream.
+    /// Makes the next launch of a run, and ends the run if it was the last for sure. True if it was not. Failures of any kind are on
+    /// the stream.
     async fn launch(&mut self, run: &mut OpenRun<'_>, mut stop: watch::Receiver<bool>) -> bool {
-        let OpenRun { id, request, source, course, gate, pace } = run;
+        let OpenRun { id, request, source, course, gate, pace, next } = run;
         let id = *id;
         let began = Instant::now();
         if !self.cool_down(id, request, course.is_begun(), &mut stop).await {
@@ -154,7 +168,8 @@ impl Conductor {
             launched.status = RunStatus::Failed;
         }
         let status = launched.status;
-        if course.goes_on(&launched, began.elapsed()) {
+        *next = course.after(&launched, began.elapsed());
+        if *next != Next::Over {
             return true;
         }
         source.send(Some(id), Event::RunFinished { status }).await;
@@ -265,11 +280,15 @@ impl Conductor {
             }
         }
         let mut turns = Turns::new(requests.first().map_or(0, |request| request.plan.mode.launches.seed));
-        while !open.is_empty() {
+        loop {
+            open = keep_pace(open).await;
+            if open.is_empty() {
+                return;
+            }
             turns.shuffle(&mut open);
             for mut run in std::mem::take(&mut open) {
                 if *stop.borrow() {
-                    run.source.send(Some(run.id), Event::RunFinished { status: RunStatus::Stopped }).await;
+                    run.finish(RunStatus::Stopped).await;
                 } else if self.launch(&mut run, stop.clone()).await {
                     open.push(run);
                 }
@@ -321,6 +340,26 @@ impl Conductor {
             }
         }
     }
+}
+
+/// Lets runs that have enough launches keep pace with those that they are compared with, so that each launch has its neighbour, and ends
+/// the others.
+async fn keep_pace(open: Vec<OpenRun<'_>>) -> Vec<OpenRun<'_>> {
+    let goes_on =
+        |run: &OpenRun<'_>| open.iter().any(|other| other.next == Next::Launch && other.is_compared_with(run));
+    let stays: Vec<bool> = open.iter().map(|run| run.next == Next::Launch || goes_on(run)).collect();
+    let mut staying = Vec::new();
+    for (mut run, stays) in open.into_iter().zip(stays) {
+        if !stays {
+            run.finish(RunStatus::Ok).await;
+            continue;
+        }
+        if run.next == Next::Enough {
+            run.course.keep_pace();
+        }
+        staying.push(run);
+    }
+    staying
 }
 
 /// Says which files of the runtime are not as they were installed, before they are loaded.

@@ -86,25 +86,45 @@ impl Course {
         }
     }
 
-    /// Takes in what came of a launch that took so long; true if another one follows.
-    pub(super) fn goes_on(&mut self, launch: &Launched, took: Duration) -> bool {
+    /// Takes in what came of a launch that took so long: what is next.
+    pub(super) fn after(&mut self, launch: &Launched, took: Duration) -> Next {
         self.spent += took;
         self.medians_us.extend(launch.clean.percentile_us(50.0));
         if launch.status != RunStatus::Ok || launch.made_all {
-            return false;
+            return Next::Over;
         }
         if self.made < self.planned {
-            return true;
+            return Next::Launch;
         }
         // Without a median of each there is nothing to agree on.
         let has_medians = self.medians_us.len() == self.made as usize;
         if !self.plan.is_automatic() || self.made >= self.plan.limit || !has_medians {
-            return false;
+            return Next::Over;
         }
         self.reason = needs_more(&self.medians_us, self.spent).map(|why| why.to_string());
-        self.planned += u32::from(self.reason.is_some());
-        self.reason.is_some()
+        if self.reason.is_none() {
+            return Next::Enough;
+        }
+        self.planned += 1;
+        Next::Launch
     }
+
+    /// Plans another launch though this run has enough, for the sake of one that it is compared with.
+    pub(super) fn keep_pace(&mut self) {
+        self.planned += 1;
+        self.reason = Some("the run that takes turns with this one makes another".to_owned());
+    }
+}
+
+/// What follows a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Another launch.
+    Launch,
+    /// Nothing, unless another run that takes turns with this one goes on.
+    Enough,
+    /// The end of the run.
+    Over,
 }
 
 /// The random order of runs in a round.

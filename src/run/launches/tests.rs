@@ -63,7 +63,7 @@ fn launches_are_added_while_they_disagree() {
     let mut course = Course::new(&plan(3, 5));
     let mut go = |median_us| {
         let (event, _) = course.begin(&task());
-        (course.goes_on(&launched(median_us), SLOW), event)
+        (course.after(&launched(median_us), SLOW) == Next::Launch, event)
     };
     assert!(go(1000).0 && go(2000).0);
     assert!(go(1000).0, "twice as long is no agreement");
@@ -75,17 +75,33 @@ fn launches_are_added_while_they_disagree() {
     let mut agreed = Course::new(&plan(3, 10));
     for index in 0..3 {
         agreed.begin(&task());
-        assert_eq!(agreed.goes_on(&launched(1000), SLOW), index < 2);
+        let next = agreed.after(&launched(1000), SLOW);
+        assert_eq!(next, if index < 2 { Next::Launch } else { Next::Enough });
     }
+}
+
+#[test]
+fn a_run_that_has_enough_keeps_pace_with_the_one_it_is_compared_with() {
+    let mut course = Course::new(&plan(3, 10));
+    for _ in 0..3 {
+        course.begin(&task());
+        course.after(&launched(1000), SLOW);
+    }
+    course.keep_pace();
+    let (event, task) = course.begin(&task());
+    let Event::LaunchStarted { index: 3, of: 4, reason: Some(reason) } = event else { panic!("{event:?}") };
+    assert!(reason.contains("takes turns"), "{reason}");
+    assert_eq!(iterations(task.budget), 33, "as many inferences as the others");
+    assert_eq!(course.after(&launched(1000), SLOW), Next::Enough);
 }
 
 #[test]
 fn a_number_that_was_asked_for_is_kept_to() {
     let mut course = Course::new(&plan(2, 2));
     course.begin(&task());
-    assert!(course.goes_on(&launched(1000), Duration::from_secs(1000)), "however long they take");
+    assert_eq!(course.after(&launched(1000), Duration::from_secs(1000)), Next::Launch, "however long they take");
     course.begin(&task());
-    assert!(!course.goes_on(&launched(2000), SLOW), "however far apart they lie");
+    assert_eq!(course.after(&launched(2000), SLOW), Next::Over, "however far apart they lie");
 }
 
 #[test]
@@ -94,7 +110,7 @@ fn launches_without_a_median_are_no_reason_for_more() {
     for index in 0..3 {
         course.begin(&task());
         let empty = Launched { clean: LatencyStats::default(), ..launched(1) };
-        assert_eq!(course.goes_on(&empty, SLOW), index < 2);
+        assert_eq!(course.after(&empty, SLOW), if index < 2 { Next::Launch } else { Next::Over });
     }
 }
 
@@ -107,7 +123,7 @@ fn a_launch_that_made_everything_or_did_not_end_well_is_the_last() {
     ] {
         let mut course = Course::new(&plan(3, 10));
         course.begin(&task());
-        assert!(!course.goes_on(&last, SLOW), "{last:?}");
+        assert_eq!(course.after(&last, SLOW), Next::Over, "{last:?}");
     }
 }
 

@@ -1,0 +1,97 @@
+//! Names of the files that runs write, where there are several runs.
+
+use super::modes::Slot;
+use std::path::{Path, PathBuf};
+
+/// The runs of a command, which must not write over each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'a> {
+    /// The runs.
+    pub slots: &'a [Slot],
+    /// The models that they are of.
+    pub models: &'a [PathBuf],
+}
+
+impl Names<'_> {
+    /// One folder per run where there are several: `cpu`, `htp`, `cpu-2`; of several models `old-cpu`, `new-cpu`.
+    pub fn output_dir(&self, dir: &Path, index: usize) -> PathBuf {
+        if self.slots.len() == 1 { dir.to_owned() } else { dir.join(self.run_name(index)) }
+    }
+
+    /// The same for a file: `out.log` becomes `out-cpu.log`, `out-htp.log`, `out-cpu-2.log`.
+    pub fn log_file(&self, file: &Path, index: usize) -> PathBuf {
+        if self.slots.len() == 1 { file.to_owned() } else { named_after(file, &self.run_name(index)) }
+    }
+
+    /// A context for each model and backend where there are several: `out.bin` becomes `out-cpu.bin`, `out-htp.bin`.
+    pub fn context_file(&self, file: &Path, index: usize) -> PathBuf {
+        let slot = &self.slots[index];
+        if self.slots.iter().all(|other| (other.backend, other.model) == (slot.backend, slot.model)) {
+            file.to_owned()
+        } else {
+            named_after(file, &self.side_name(slot))
+        }
+    }
+
+    /// The model, where there are several, and the backend.
+    fn side_name(&self, slot: &Slot) -> String {
+        let backend = slot.backend.name();
+        if self.models.len() < 2 {
+            return backend.to_owned();
+        }
+        let stem = |model: usize| self.models[model].file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let own = stem(slot.model);
+        // Two of one name in two folders are numbered.
+        match (0..slot.model).filter(|earlier| stem(*earlier) == own).count() {
+            0 => format!("{own}-{backend}"),
+            earlier => format!("{own}.{}-{backend}", earlier + 1),
+        }
+    }
+
+    /// The side of a run, numbered from its second run on.
+    fn run_name(&self, index: usize) -> String {
+        let side = self.side_name(&self.slots[index]);
+        match self.slots[..index].iter().filter(|earlier| self.side_name(earlier) == side).count() {
+            0 => side,
+            earlier => format!("{side}-{}", earlier + 1),
+        }
+    }
+}
+
+fn named_after(file: &Path, word: &str) -> PathBuf {
+    let mut name = file.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{word}"));
+    if let Some(extension) = file.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    file.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backends::Backend;
+    use crate::cli::modes::ModeOptions;
+
+    #[test]
+    fn no_run_writes_over_another_one() {
+        let models = ["old/net.dlc", "new/net.dlc", "b.dlc"].map(PathBuf::from);
+        let options = ModeOptions { interleave: Some(2), ..ModeOptions::default() };
+        let slots = options.slots(&[Backend::Cpu, Backend::Htp], models.len());
+        let names = Names { slots: &slots, models: &models };
+        let mut logs: Vec<PathBuf> = (0..slots.len()).map(|at| names.log_file(Path::new("x.log"), at)).collect();
+        assert_eq!(logs[..3], ["x-net-cpu.log", "x-net.2-cpu.log", "x-b-cpu.log"].map(PathBuf::from));
+        assert_eq!(logs[6..8], ["x-net-cpu-2.log", "x-net.2-cpu-2.log"].map(PathBuf::from));
+        logs.sort();
+        logs.dedup();
+        assert_eq!(logs.len(), 12);
+        // Rounds of one side write the same context.
+        assert_eq!(names.context_file(Path::new("c.bin"), 1), names.context_file(Path::new("c.bin"), 7));
+
+        let one = ModeOptions::default().slots(&[Backend::Cpu], 1);
+        let names = Names { slots: &one, models: &models[..1] };
+        assert_eq!(names.context_file(Path::new("c.bin"), 0), Path::new("c.bin"));
+        assert_eq!(names.output_dir(Path::new("out"), 0), Path::new("out"));
+    }
+}
