@@ -11,7 +11,7 @@ mod whole;
 pub use guard::{Guard, OutputError, make_output_folder};
 pub use maker::Kind;
 pub use output::OutputFile;
-pub use whole::{Replacement, is_special, private_folder, write_whole};
+pub use whole::{Replacement, is_special, private_folder, private_folder_in, write_whole};
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;

@@ -128,11 +128,16 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
 
 /// A temporary folder that only this user can look into, whatever the umask says: it may hold the user's data.
 pub fn private_folder() -> io::Result<TempDir> {
+    private_folder_in(&std::env::temp_dir(), "qnnscope-")
+}
+
+/// The same in a folder, with a name that begins so.
+pub fn private_folder_in(parent: &Path, prefix: &str) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix("qnnscope-");
+    builder.prefix(prefix);
     #[cfg(unix)]
     builder.permissions(<Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700));
-    builder.tempdir()
+    builder.tempdir_in(parent)
 }
 
 #[cfg(all(test, unix))]

@@ -21,15 +21,7 @@ impl Scratch {
     pub fn new() -> io::Result<Self> {
         let parent = std::env::temp_dir();
         remove_left(&parent);
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(PREFIX);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // Whatever the umask says.
-            builder.permissions(std::fs::Permissions::from_mode(0o700));
-        }
-        let dir = builder.tempdir_in(&parent)?;
+        let dir = crate::files::private_folder_in(&parent, PREFIX)?;
         let lock = File::open(dir.path()).ok().filter(|file| file.try_lock().is_ok());
         Ok(Self { dir, _lock: lock })
     }
