@@ -125,6 +125,28 @@ fn libraries_that_do_not_load_say_why() {
 }
 
 #[test]
+fn a_backend_that_loads_and_makes_no_device_does_not_run_here() {
+    let folder = tempfile::tempdir().unwrap();
+    // Words of a real one whose DSP does not answer.
+    let line = "<E> DspTransport.openSession qnn_open failed, 0x80000406, prio 100";
+    let status = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-DDEVICE_CODE=14001"])
+        .arg(format!("-DDEVICE_LINE=\"{line}\""))
+        .arg("-o")
+        .arg(folder.path().join("libQnnHtp.so"))
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/tap_backend.c"))
+        .status()
+        .unwrap();
+    assert!(status.success());
+    std::fs::copy(runtime_247().join("libQnnSystem.so"), folder.path().join("libQnnSystem.so")).unwrap();
+    let told = Told::of(doctor(lonely(Qnnscope::on(folder.path()))), 1);
+    assert!(!told.0["backends_here"].as_array().unwrap().contains(&"htp".into()), "{}", told.0);
+    told.is("runtime", "htp", "problem", &["makes no device", "14001", "qnn_open failed, 0x80000406"]);
+    let (_, text) = told.item("runtime", "htp");
+    assert!(!text.contains("--log-level verbose"), "the code inside says which cause it is: {text}");
+}
+
+#[test]
 fn variables_are_looked_at() {
     let call = Qnnscope::on(&runtime_247())
         .env("ADSP_LIBRARY_PATH", "/data/local/tmp:/vendor/lib/rfsa/adsp")

@@ -5,8 +5,9 @@ use super::item::Item;
 use super::start::advice_for;
 use crate::backends::Backend;
 use crate::backends::local::probe_library;
-use crate::backends::qnn::runner::ProbeAnswer;
+use crate::backends::qnn::runner::{NoDevice, ProbeAnswer};
 use crate::backends::runtime::{Depth, LibraryFile, RuntimeDir, RuntimeManifest, changed_in, choose, survey};
+use crate::diagnosis::Diagnoser;
 use crate::event::{Sandbox, SandboxState};
 use crate::facts::{LinkSearch, missing_libraries, read_elf};
 use std::path::{Path, PathBuf};
@@ -73,7 +74,8 @@ pub async fn examine(doctor: &Doctor) -> (Vec<Item>, Vec<&'static str>) {
         items.extend(files_line(index, runtime));
         for attempt in of_it {
             let item = library_line(index, attempt);
-            if index == 0 && attempt.answer.error.is_none() && attempt.name != "system" {
+            let works = attempt.answer.error.is_none() && attempt.answer.device.is_none();
+            if index == 0 && works && attempt.name != "system" {
                 loading.push(attempt.name);
             }
             items.push(item);
@@ -181,6 +183,14 @@ fn library_line(index: usize, attempt: &Attempt) -> Item {
     let id = if index == 0 { attempt.name.to_owned() } else { format!("{}-{index}", attempt.name) };
     let what = if attempt.name == "system" { "system library".to_owned() } else { format!("{} backend", attempt.name) };
     let Some(error) = &attempt.answer.error else {
+        if let Some(none) = &attempt.answer.device {
+            let (detail, fix) = no_device(none);
+            return if index == 0 {
+                Item::problem(&id, &what, detail, fix)
+            } else {
+                Item::warning(&id, &what, detail, fix)
+            };
+        }
         let api = attempt.answer.backend_api.as_ref().map_or_else(String::new, |api| format!(", API {api}"));
         return Item::ok(&id, &what, format!("loads{api}"));
     };
@@ -200,6 +210,27 @@ fn library_line(index: usize, attempt: &Attempt) -> Item {
     };
     // What another runtime lacks is in nobody's way.
     if index == 0 { Item::problem(&id, &what, detail, fix) } else { Item::warning(&id, &what, detail, fix) }
+}
+
+/// Why a backend that loads makes no device, by its own words.
+fn no_device(none: &NoDevice) -> (String, String) {
+    let mut diagnoser = Diagnoser::new();
+    for (line, number) in none.log.iter().map(String::as_str).chain([none.error.as_str()]).zip(1..) {
+        diagnoser.feed_line(number, line.as_bytes());
+    }
+    let diagnosis = diagnoser.finish();
+    let said = none.log.first().map_or_else(String::new, |line| format!("; first it logged: {}", line.trim()));
+    match diagnosis.causes.first() {
+        Some(finding) => {
+            let title = &finding.cause().title;
+            (format!("loads, and makes no device: {title} ({}{said})", none.error), finding.fix().to_owned())
+        }
+        None => {
+            let fix =
+                "run a model on it with --log-level verbose: the run is diagnosed with the checks of this machine";
+            (format!("loads, and makes no device: {}{said}", none.error), fix.to_owned())
+        }
+    }
 }
 
 /// Backends that the runtime has no library of.

@@ -3,7 +3,10 @@
  *
  *     FAKE_US      how long an execution takes, busy, microseconds (default 0)
  *     FAKE_FAIL    every how many-th execution fails with 1007 (default never)
+ *
+ * Built with -DDEVICE_CODE=n, deviceCreate fails with n and logs DEVICE_LINE, a string, as an error.
  */
+#include <stdarg.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -80,6 +83,27 @@ static uint64_t execute_async(handle g, const void *i, uint32_t n, void *o, uint
     return 0;
 }
 
+#ifdef DEVICE_CODE
+typedef void (*log_callback)(const char *, uint32_t, uint64_t, va_list);
+static log_callback host_log;
+static uint64_t log_create(log_callback callback, uint32_t level, handle *out) {
+    (void)level;
+    host_log = callback;
+    return made(out);
+}
+static void say(const char *format, ...) {
+    va_list words;
+    va_start(words, format);
+    host_log(format, 1, 0, words);
+    va_end(words);
+}
+static uint64_t device_create(handle log, const void **c, handle *out) {
+    (void)log, (void)c, (void)out;
+    say("%s", DEVICE_LINE);
+    return DEVICE_CODE;
+}
+#endif
+
 static provider record = {3, "FAKE", {2, 36, 0}, {1, 0, 0}, {0}};
 uint64_t QnnInterface_getProviders(const provider ***list, uint32_t *count) {
     static const provider *all[1] = {&record};
@@ -87,6 +111,9 @@ uint64_t QnnInterface_getProviders(const provider ***list, uint32_t *count) {
     s[1] = backend_create, s[8] = free_one, s[9] = context_create, s[14] = context_free, s[15] = graph_create;
     s[18] = add_node, s[19] = finalize, s[21] = execute, s[22] = execute_async, s[24] = tensor_create;
     s[28] = profile_create, s[30] = get_events, s[31] = get_sub, s[32] = get_data, s[34] = free_one;
+#ifdef DEVICE_CODE
+    s[25] = log_create, s[27] = free_one, s[40] = device_create;
+#endif
     *list = all;
     *count = 1;
     return 0;

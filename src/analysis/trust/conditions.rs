@@ -6,7 +6,7 @@ use super::super::load::TOO_MUCH;
 use super::{Reason, Seen, Verdict};
 use crate::backends::Backend;
 use crate::backends::ProfilingLevel;
-use crate::event::{Driver, RunStatus};
+use crate::event::{Driver, OpUnit, RunStatus};
 use crate::store::Run;
 use crate::text::{duration_text, rate_text};
 
@@ -66,12 +66,35 @@ pub(super) fn whole(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
         let title = "data of this session was lost: counters or figures have gaps".to_owned();
         reasons.push(Reason::new(Verdict::WithCare, "trust.lost-data", title, vec![Evidence::new(text)]));
     }
+    reasons.extend(zero_times(run));
     let (mixed, told) = (run.ops.mismatched(), run.ops.inferences());
     if mixed > 0 {
         let text = format!("{mixed} of {} detailed inferences told other ops than the first one", mixed + told);
         let title = "the ops of inferences differ: layer times leave some of them out".to_owned();
         reasons.push(Reason::new(Verdict::WithCare, "trust.mixed-ops", title, vec![Evidence::new(text)]));
     }
+}
+
+/// Layers of which none took any time. Counted in cycles, that is no time but the lack of one.
+fn zero_times(run: &Run) -> Option<Reason> {
+    let inferences = run.ops.inferences();
+    run.ops.mean_total().filter(|total| *total == 0.0 && !run.ops.rows().is_empty())?;
+    let evidence = vec![Evidence::new(format!("{} layers in {inferences} detailed inferences", run.ops.rows().len()))];
+    let (weight, title) = match run.ops.unit()? {
+        OpUnit::Cycles => (
+            Verdict::Not,
+            format!(
+                "{} reports 0 cycles for every layer: it measured nothing, and may have executed nothing",
+                run.plan.backend.name().to_uppercase()
+            ),
+        ),
+        OpUnit::Us => (
+            Verdict::Trusted,
+            "every layer takes less than the microsecond that the backend counts in: layers cannot be compared"
+                .to_owned(),
+        ),
+    };
+    Some(Reason::new(weight, "trust.zero-times", title, evidence))
 }
 
 fn background(seen: &Seen<'_>) -> Option<Reason> {
@@ -177,7 +200,7 @@ fn shell(run: &Run) -> Option<Reason> {
 
 #[cfg(test)]
 mod tests {
-    use crate::analysis::testing::{Made, only, steady};
+    use crate::analysis::testing::{Made, only, op, steady};
     use crate::analysis::trust::{Verdict, trust};
     use crate::backends::Backend;
     use crate::event::{Event, OpUnit, RunStatus};
@@ -264,6 +287,20 @@ mod tests {
         let cool = Made::on_phone(Backend::Htp).phone_counter("cooling.cdsp", Some(5.0), |_| 0.0);
         assert!(!not_judged(cool).contains("throttling"));
         assert!(!not_judged(Made::local(Backend::Cpu)).contains("throttling"));
+    }
+
+    #[test]
+    fn layers_without_any_time_are_no_figures() {
+        let zero = |backend, unit| {
+            let made = Made::on_phone(backend).clean(steady(1000.0, 1.0, 300));
+            let store = made
+                .graph(vec![op("Relu", &[1], &[], &[1]), op("Add", &[1], &[], &[1])])
+                .op_times(unit, &[0, 0])
+                .store();
+            found(&store).into_iter().find(|(id, _)| *id == "trust.zero-times")
+        };
+        assert_eq!(zero(Backend::Htp, OpUnit::Cycles), Some(("trust.zero-times", Verdict::Not)));
+        assert_eq!(zero(Backend::Cpu, OpUnit::Us), Some(("trust.zero-times", Verdict::Trusted)));
     }
 
     #[test]

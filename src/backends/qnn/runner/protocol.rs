@@ -73,6 +73,15 @@ pub enum Frame {
     Done,
 }
 
+/// A backend that initialises and makes no device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoDevice {
+    /// What failed, with its code.
+    pub error: String,
+    /// The library's last lines.
+    pub log: Vec<String>,
+}
+
 /// What a backend library said when it was tried.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeAnswer {
@@ -84,6 +93,9 @@ pub struct ProbeAnswer {
     pub backend_api: Option<String>,
     /// Why it does not load or initialise; `None` if it does.
     pub error: Option<String>,
+    /// Why it makes no device, which is where a DSP is reached for the first time, and what it logged; `None` if it does, or was not asked.
+    #[serde(default)]
+    pub device: Option<NoDevice>,
     /// How far the runner was confined meanwhile.
     #[serde(default)]
     pub sandbox: Sandbox,

@@ -1,11 +1,13 @@
 //! Trying a backend library: does it load and initialise, and what does it say of itself.
 
 use super::emit::Emitter;
-use crate::backends::qnn::api::{Backend, Library, Logger, QnnError, SystemLibrary, VersionPolicy};
-use crate::backends::qnn::runner::protocol::{Frame, ProbeAnswer, ProbeTask};
+use crate::backends::qnn::api::{
+    Backend, Device, DeviceTarget, Library, Logger, QnnError, SystemLibrary, VersionPolicy,
+};
+use crate::backends::qnn::runner::protocol::{Frame, NoDevice, ProbeAnswer, ProbeTask};
 use crate::event::LogLevel;
 
-/// Opens the library and, for backends, creates a backend.
+/// Opens the library and, for backends, creates a backend and a device.
 pub fn probe(task: &ProbeTask, emitter: &Emitter) {
     // Saver writes a folder into the working directory as soon as it is opened.
     if let Err(error) = std::env::set_current_dir(&task.scratch) {
@@ -13,15 +15,18 @@ pub fn probe(task: &ProbeTask, emitter: &Emitter) {
     }
     let mut answer = ProbeAnswer { sandbox: emitter.sandbox(), ..ProbeAnswer::default() };
     let is_system = task.library.file_name().is_some_and(|name| name.to_string_lossy().contains("QnnSystem"));
-    let result =
-        if is_system { SystemLibrary::open(&task.library).map(|_| ()) } else { try_backend(task, &mut answer) };
+    let result = if is_system {
+        SystemLibrary::open(&task.library).map(|_| ())
+    } else {
+        try_backend(task, emitter, &mut answer)
+    };
     if let Err(error) = result {
         answer.error = Some(reason(&error, &emitter.log_tail()));
     }
     emitter.frame(&Frame::Probed(answer));
 }
 
-fn try_backend(task: &ProbeTask, answer: &mut ProbeAnswer) -> Result<(), QnnError> {
+fn try_backend(task: &ProbeTask, emitter: &Emitter, answer: &mut ProbeAnswer) -> Result<(), QnnError> {
     let library = Library::open(&task.library, VersionPolicy::CountSlots)?;
     answer.build_id = library.table().build_id();
     answer.core_api = Some(library.table().core_api());
@@ -31,7 +36,11 @@ fn try_backend(task: &ProbeTask, answer: &mut ProbeAnswer) -> Result<(), QnnErro
         return Ok(());
     }
     let logger = Logger::create(&library, LogLevel::Error)?;
-    Backend::create(&logger).map(|_| ())
+    let backend = Backend::create(&logger)?;
+    if let Err(error) = Device::create(&backend, DeviceTarget::default()) {
+        answer.device = Some(NoDevice { error: error.to_string(), log: emitter.log_tail() });
+    }
+    Ok(())
 }
 
 /// QNN's ids of the backends that execute: CPU, GPU, HTP.
