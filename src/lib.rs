@@ -3,6 +3,7 @@
 //! One stream of events: sources (runner, probes, devices) produce [`event::Event`]s, the session hub numbers and records
 //! them, the [`store`] folds them, and panes and reports are pure functions of the store. See `docs/architecture.md`.
 
+pub mod accuracy;
 pub mod analysis;
 pub mod app;
 pub mod backends;

@@ -1,6 +1,7 @@
 //! Errors of commands: what failed, why, what to do next, and the exit status.
 
 use super::{BAD_INPUT, FAILED, INTERRUPTED, MISSING};
+use crate::accuracy::AccuracyError;
 use crate::app::AppError;
 use crate::backends::device_runner::DeviceRunnerError;
 use crate::backends::local::RunnerError;
@@ -42,6 +43,8 @@ pub enum CliError {
     Runner(#[from] RunnerError),
     #[error(transparent)]
     App(#[from] AppError),
+    #[error(transparent)]
+    Accuracy(#[from] AccuracyError),
     #[error(transparent)]
     Device(#[from] DeviceError),
     #[error("{path}: {source}")]
@@ -105,6 +108,8 @@ impl CliError {
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
             Self::History(error) if error.is_bad_input() => BAD_INPUT,
+            Self::Accuracy(error) if error.is_bad_input() => BAD_INPUT,
+            Self::Accuracy(error) if error.failure().is_some_and(|failure| failure.missing) => MISSING,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,
             Self::Failure(failure) if failure.missing => MISSING,
             Self::NetRun(error) if error.is_bad_input() => BAD_INPUT,
@@ -124,6 +129,7 @@ impl CliError {
             #[cfg(unix)]
             Self::Tap(_) | Self::Program(_) => FAILED,
             Self::Runner(_)
+            | Self::Accuracy(_)
             | Self::Record(_)
             | Self::History(_)
             | Self::Dataset(_)
@@ -182,6 +188,7 @@ impl CliError {
             Self::TimedOut { .. } => Some("allow more time with --timeout".to_owned()),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Failure(failure) => failure.hint.clone(),
+            Self::Accuracy(error) => error.failure().and_then(|failure| failure.hint.clone()),
             _ => None,
         }
     }

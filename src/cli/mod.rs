@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
+mod accuracy;
 mod bench_check;
 mod bundle;
 mod check;
@@ -99,6 +100,8 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Find what backends refuse in a model, whether HTP compiles it, and doubtful encodings; with no phone
     Check(check::CheckArgs),
+    /// Compare two models layer by layer on the same inputs: which layer loses the accuracy, and why
+    Accuracy(Box<accuracy::AccuracyArgs>),
     /// Profile the bundled model on cpu and htp
     Demo(demo::DemoArgs),
     /// Put runs of session and result files side by side: figures, layers, accuracy, which backend
@@ -171,6 +174,7 @@ pub fn main() -> ExitCode {
         Some(Command::Tap(args)) => tap::tap(args, &cli.global),
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
         Some(Command::Check(args)) => check::check(args, &cli.global),
+        Some(Command::Accuracy(args)) => accuracy::accuracy(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Compare(args)) => compare::compare(args),
         Some(Command::Show(args)) => show::show(args),

@@ -99,7 +99,7 @@ impl RunPlan {
 }
 
 /// The opened runtime.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeInfo {
     /// Path of the backend library.
     pub path: String,

@@ -149,6 +149,7 @@ fn restrict(task: &Task, scratch: &Path) -> Result<RestrictionStatus, RulesetErr
             }
         }
         Task::Probe(task) => rules = rules.allow(&task.scratch, folder)?,
+        Task::Tensors(task) => rules = rules.allow(&task.exchange, folder)?,
         Task::Inspect(_) | Task::Check(_) => {}
     }
     rules.rules.restrict_self()
@@ -202,6 +203,10 @@ fn readable(task: &Task) -> Vec<PathBuf> {
             Some(&task.model)
         }
         Task::Check(task) => {
+            runtime(&task.runtime_dir);
+            Some(&task.model)
+        }
+        Task::Tensors(task) => {
             runtime(&task.runtime_dir);
             Some(&task.model)
         }
