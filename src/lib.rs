@@ -13,6 +13,7 @@ pub mod dataset;
 pub mod devices;
 pub mod diagnosis;
 pub mod doctor;
+pub mod encodings;
 pub mod facts;
 mod files;
 #[doc(hidden)]

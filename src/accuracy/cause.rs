@@ -71,11 +71,17 @@ const MOST_OF_ERROR: f64 = 0.9;
 const LOUD_CHANNEL: f64 = 16.0;
 /// Noise of the steps alone that is this near to the limit explains it, dB.
 const NEAR_DB: f64 = 6.0;
+/// What a layer loses in the graph and not alone, dB, is no rounding.
+const LOST_IN_GRAPH_DB: f64 = 12.0;
 /// Largest number of a half float.
 const HALF_MAX: f64 = 65_504.0;
 
 /// Op types that move or pick values: they cannot make noise louder.
-const MOVERS: [&str; 16] = [
+const MOVERS: [&str; 20] = [
+    "Quantize",
+    "Dequantize",
+    "Convert",
+    "Cast",
     "Resize",
     "ResizeBilinear",
     "ResizeNearestNeighbor",
@@ -375,14 +381,26 @@ fn other(
     let fixed = |tensor: &Tensor| tensor.dtype.is_fixed_point().then(|| stored_bits(tensor)).flatten();
     let input_bits = op.and_then(|op| op.inputs.iter().filter_map(fixed).min());
     let bits = layer.range.map(|range| range.bits).into_iter().chain(input_bits).min();
-    let own_is_bad = layer.own_sqnr_db.map_or(inherited_db >= min_sqnr_db, |own| own < min_sqnr_db);
+    let own_is_bad = layer.own_sqnr_db.map_or(inherited_db >= min_sqnr_db, |own| own < min_sqnr_db + NEAR_DB + 4.0);
     let moves = MOVERS.contains(&layer.op_type.as_str());
     let alone = match layer.own_sqnr_db {
         Some(own) if own.is_finite() => format!("alone, on the reference's values, it has {} dB", three_digits(own)),
         Some(_) => "alone, on the reference's values, it is exact".to_owned(),
         None => format!("what it is computed from has {}", db(inherited_db)),
     };
+    let is_fine_alone = layer.own_sqnr_db.is_some_and(|own| own >= min_sqnr_db) && inherited_db >= min_sqnr_db;
+    let worth = layer.figures.sqnr_db.unwrap_or(f64::INFINITY);
     match bits {
+        _ if is_fine_alone && worth + LOST_IN_GRAPH_DB < inherited_db && worth < min_sqnr_db => {
+            let because = format!(
+                "op and encodings are right, {alone}; but within the graph it has {}: the backend's compiler makes something else of it and its neighbours",
+                db(worth)
+            );
+            let remedy = "try another optimisation level or runtime, give its tensors other types, or put something between the ops; \
+                          and report it to the maker of the backend with this graph"
+                .to_owned();
+            (Cause::Semantics, because, remedy)
+        }
         Some(bits) if own_is_bad && !moves && bits <= 8 => {
             let because = format!(
                 "the encoding of `{name}` fits, and the op makes the rounding of its {bits}-bit inputs louder; {alone}"

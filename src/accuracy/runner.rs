@@ -65,21 +65,29 @@ pub enum SideError {
 }
 
 impl Side {
-    /// The graph as the model describes it, read without a backend.
+    /// All graphs of the model, read without a backend.
     ///
     /// # Errors
-    /// A model that cannot be read, or has no such graph.
-    pub async fn read(&self) -> Result<(Box<ModelInfo>, Graph), SideError> {
+    /// A model that cannot be read.
+    pub async fn read_all(&self) -> Result<(Box<ModelInfo>, Vec<Graph>), SideError> {
         let task = Task::Inspect(InspectTask {
             runtime_dir: self.runtime_dir.clone(),
             model: self.model.clone(),
             allow_unknown_runtime: self.allow_unknown_runtime,
         });
-        let (model, graphs) = match ask(&task, self.limits).await? {
-            Ended::Done(Some(Frame::Inspected { model, graphs, .. })) => (model, graphs),
-            Ended::Failed(failure) => return Err(SideError::Failed(failure)),
-            Ended::Done(_) => return Err(SideError::NoAnswer),
-        };
+        match ask(&task, self.limits).await? {
+            Ended::Done(Some(Frame::Inspected { model, graphs, .. })) => Ok((model, graphs)),
+            Ended::Failed(failure) => Err(SideError::Failed(failure)),
+            Ended::Done(_) => Err(SideError::NoAnswer),
+        }
+    }
+
+    /// The graph that is meant.
+    ///
+    /// # Errors
+    /// A model that cannot be read, or has no such graph.
+    pub async fn read(&self) -> Result<(Box<ModelInfo>, Graph), SideError> {
+        let (model, graphs) = self.read_all().await?;
         let known = graphs.iter().map(|graph| format!("`{}`", graph.name)).collect::<Vec<_>>().join(", ");
         let wanted = |graph: &Graph| self.graph.as_ref().is_none_or(|name| *name == graph.name);
         let graph = graphs.into_iter().find(wanted).ok_or_else(|| SideError::NoGraph {

@@ -14,6 +14,12 @@ const DIFFERING_SHARE: f64 = 0.1;
 const CHANNEL_MARGIN_DB: f64 = 10.0;
 /// Channels with less than this share of the mean energy do not count.
 const QUIET_CHANNEL: f64 = 0.1;
+/// How much more a layer may lose alone than all of them together, dB.
+const ALONE_DB: f64 = 10.0;
+/// Share of its range that an encoding must use not to be at fault alone.
+const WASTED_SHARE: f64 = 0.15;
+/// What 8 bits that fit give at least, dB.
+const FITTING_DB: f64 = 36.0;
 /// A layer that loses less than this only inherits, dB.
 const OWN_DROP_DB: f64 = 6.0;
 
@@ -58,8 +64,19 @@ impl Layer {
             return self.figures.differing_share.is_some_and(|share| share > DIFFERING_SHARE);
         }
         whole.broken > 0
+            || self.is_bad_alone(min_sqnr_db)
             || self.figures.sqnr_db.is_some_and(|sqnr| sqnr < min_sqnr_db)
             || !self.bad_channels(min_sqnr_db).is_empty()
+    }
+
+    /// Whether it loses much by itself, though what comes of it is not below the limit yet.
+    fn is_bad_alone(&self, min_sqnr_db: f64) -> bool {
+        let (Some(whole), Some(own)) = (self.figures.sqnr_db, self.own_sqnr_db) else { return false };
+        let worse = whole.max(own);
+        // Softmax and sigmoids have the same encoding whatever their values are.
+        let fixed = self.range.is_some_and(|range| (0.99..=1.01).contains(&range.max) && range.min.abs() <= 1.01);
+        let wasted = !fixed && self.figures.used_share.is_some_and(|used| used < WASTED_SHARE);
+        worse < min_sqnr_db + ALONE_DB || (wasted && worse < FITTING_DB)
     }
 
     /// True for whole numbers and truth values.

@@ -12,6 +12,7 @@ use crate::backends::settings::SettingError;
 use crate::dataset::DatasetError;
 use crate::devices::DeviceError;
 use crate::diagnosis::UserCausesError;
+use crate::encodings::EncodingError;
 use crate::event::{Failure, clean_text};
 use crate::files::OutputError;
 use crate::history::HistoryError;
@@ -45,6 +46,8 @@ pub enum CliError {
     App(#[from] AppError),
     #[error(transparent)]
     Accuracy(#[from] AccuracyError),
+    #[error(transparent)]
+    Encodings(#[from] EncodingError),
     #[error(transparent)]
     Device(#[from] DeviceError),
     #[error("{path}: {source}")]
@@ -101,6 +104,7 @@ impl CliError {
                 ..
             }
             | Self::Output(_)
+            | Self::Encodings(_)
             | Self::Counters(_)
             | Self::Causes(_)
             | Self::Compare(_)

@@ -11,6 +11,7 @@ mod demo;
 mod devices;
 mod diagnose;
 mod doctor;
+mod encodings;
 mod error;
 mod explain;
 mod export;
@@ -102,6 +103,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Compare two models layer by layer on the same inputs: which layer loses the accuracy, and why
     Accuracy(Box<accuracy::AccuracyArgs>),
+    /// Check, compare and convert quantisation encodings: QNN overrides, AIMET, and those inside models
+    Encodings(encodings::EncodingsArgs),
     /// Profile the bundled model on cpu and htp
     Demo(demo::DemoArgs),
     /// Put runs of session and result files side by side: figures, layers, accuracy, which backend
@@ -175,6 +178,7 @@ pub fn main() -> ExitCode {
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
         Some(Command::Check(args)) => check::check(args, &cli.global),
         Some(Command::Accuracy(args)) => accuracy::accuracy(args, &cli.global),
+        Some(Command::Encodings(args)) => encodings::encodings(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Compare(args)) => compare::compare(args),
         Some(Command::Show(args)) => show::show(args),
