@@ -23,6 +23,7 @@ pub mod history;
 pub mod imports;
 pub mod models;
 pub mod probes;
+pub mod ranges;
 pub mod report;
 pub mod run;
 pub mod session;

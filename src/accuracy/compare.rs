@@ -39,6 +39,9 @@ pub enum AccuracyError {
     /// The test was not computed.
     #[error("the test: {0}")]
     Test(SideError),
+    /// The only model was not computed.
+    #[error(transparent)]
+    Model(SideError),
     /// No inputs.
     #[error(transparent)]
     Inputs(#[from] InputError),
@@ -61,7 +64,9 @@ impl AccuracyError {
     /// What a runner failed of.
     pub fn failure(&self) -> Option<&Failure> {
         match self {
-            Self::Reference(SideError::Failed(failure)) | Self::Test(SideError::Failed(failure)) => Some(failure),
+            Self::Reference(SideError::Failed(failure))
+            | Self::Test(SideError::Failed(failure))
+            | Self::Model(SideError::Failed(failure)) => Some(failure),
             _ => None,
         }
     }
@@ -69,8 +74,12 @@ impl AccuracyError {
     /// True if the request was wrong.
     pub fn is_bad_input(&self) -> bool {
         match self {
-            Self::Reference(SideError::NoGraph { .. }) | Self::Test(SideError::NoGraph { .. }) => true,
-            Self::Reference(_) | Self::Test(_) => self.failure().is_some_and(|failure| failure.bad_input),
+            Self::Reference(SideError::NoGraph { .. })
+            | Self::Test(SideError::NoGraph { .. })
+            | Self::Model(SideError::NoGraph { .. } | SideError::State(_)) => true,
+            Self::Reference(_) | Self::Test(_) | Self::Model(_) => {
+                self.failure().is_some_and(|failure| failure.bad_input)
+            }
             Self::Inputs(_) | Self::NoPairs { .. } | Self::Compiled(_) => true,
         }
     }

@@ -4,10 +4,11 @@ use super::layout::Layout;
 use super::pairing::{base_name, is_real};
 use super::values::{encoded_range, store_values};
 use crate::backends::qnn::runner::{read_list, read_npy};
-use crate::files::read_at_most;
+use crate::files::{hex, read_at_most};
 use crate::models::Tensor;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -130,6 +131,16 @@ impl Planned {
             true => format!("{} random input{plural} (seed {})", self.count, self.seed),
             false => format!("{} input{plural} from files", self.count),
         }
+    }
+
+    /// What tells this data from other data: its words, and the names of its files.
+    pub fn identity(&self) -> String {
+        let mut hasher = Sha256::new();
+        for path in self.sets.iter().flatten() {
+            hasher.update(path.as_os_str().as_encoded_bytes());
+            hasher.update([0]);
+        }
+        format!("{}, {}", self.text(), hex(&hasher.finalize()[..8]))
     }
 
     /// The real numbers of one inference, by the reference's inputs.

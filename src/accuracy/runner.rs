@@ -52,6 +52,9 @@ pub enum SideError {
     /// The folder for temporary files.
     #[error("cannot use the folder for temporary files: {0}; $TMPDIR must name one with room")]
     Exchange(#[from] io::Error),
+    /// A file that goes on with an earlier call cannot be used.
+    #[error("{0}")]
+    State(String),
     /// No graph of this name.
     #[error("{model} has no graph `{name}`; its graphs are {known}")]
     NoGraph {

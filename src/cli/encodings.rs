@@ -176,6 +176,6 @@ fn graphs(path: &Path, patience: Patience, global: &Global) -> Result<Vec<Graph>
         limits: limits(300.0),
     };
     let what = || format!("this machine's QNN libraries to read {}", clean_text(&path.to_string_lossy()));
-    let graphs = patience.wait(what, async { side.read_all().await.map_err(crate::accuracy::AccuracyError::Test) })?;
+    let graphs = patience.wait(what, async { side.read_all().await.map_err(crate::accuracy::AccuracyError::Model) })?;
     Ok(graphs.1)
 }

@@ -26,6 +26,7 @@ mod parse;
 mod patience;
 mod pin;
 mod profile_log;
+mod ranges;
 mod recommend;
 mod report;
 mod run;
@@ -103,6 +104,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Compare two models layer by layer on the same inputs: which layer loses the accuracy, and why
     Accuracy(Box<accuracy::AccuracyArgs>),
+    /// Find the ranges of a model's tensors on data, and encodings that fit them; see what given ones lose
+    Ranges(Box<ranges::RangesArgs>),
     /// Check, compare and convert quantisation encodings: QNN overrides, AIMET, and those inside models
     Encodings(encodings::EncodingsArgs),
     /// Profile the bundled model on cpu and htp
@@ -179,6 +182,7 @@ pub fn main() -> ExitCode {
         Some(Command::Check(args)) => check::check(args, &cli.global),
         Some(Command::Accuracy(args)) => accuracy::accuracy(args, &cli.global),
         Some(Command::Encodings(args)) => encodings::encodings(args, &cli.global),
+        Some(Command::Ranges(args)) => ranges::ranges(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Compare(args)) => compare::compare(args),
         Some(Command::Show(args)) => show::show(args),

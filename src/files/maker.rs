@@ -35,6 +35,8 @@ pub enum Kind {
     Bundle,
     /// A man page of qnnscope.
     ManPage,
+    /// What `ranges` found so far: the document names its schema first.
+    RangesState,
     /// Quantisation encodings: the document names qnnscope as its producer.
     Encodings,
 }
@@ -51,6 +53,7 @@ impl Kind {
             Self::ProcessId => "it holds something else than the number of a process",
             Self::Bundle => "it is not a bundle that qnnscope diagnose wrote",
             Self::ManPage => "it is not a man page of qnnscope",
+            Self::RangesState => "it is no state file of qnnscope ranges",
             Self::Encodings => "it holds no encodings that qnnscope wrote",
         }
     }
@@ -111,6 +114,11 @@ impl Kind {
                 // A page that is no text is somebody else's.
                 let is_text = file.take(4096).read_to_string(&mut start).is_ok();
                 Ok(is_text && start.lines().any(|line| line.starts_with(".TH qnnscope")))
+            }
+            Self::RangesState => {
+                let mut start = Vec::new();
+                file.take(64).read_to_end(&mut start)?;
+                Ok(start.starts_with(b"{\"schema\":\"qnnscope.ranges-state/"))
             }
             Self::Encodings => {
                 let mut text = String::new();

@@ -148,7 +148,7 @@ def bad_scale(factor):
             if row.name == "w3_scale":
                 array = numpy_helper.to_array(row).copy()
                 assert array.shape == (CHANNELS,), array.shape
-                array[5] *= factor
+                array[6] *= factor
                 row.CopyFrom(numpy_helper.from_array(array, row.name))
 
     return change
