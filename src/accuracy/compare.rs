@@ -10,7 +10,9 @@ use super::verdict::{Layer, first_diverging};
 use crate::backends::qnn::runner::GivenTensor;
 use crate::event::{Failure, ModelInfo, RuntimeInfo};
 use crate::models::{Graph, Tensor, TensorKind};
+use npyz::WriterBuilder;
 use std::collections::HashSet;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// What is compared, and how far.
@@ -28,6 +30,8 @@ pub struct Comparison {
     pub bisect: bool,
     /// Most bytes of tensors that both runners and this process hold at a time.
     pub tensor_bytes: u64,
+    /// Folder for the tensors of both sides, as .npy of float64 in the test's layout.
+    pub save_tensors: Option<PathBuf>,
 }
 
 /// Why nothing was compared.
@@ -52,6 +56,14 @@ pub enum AccuracyError {
         reference: String,
         /// The test.
         test: String,
+    },
+    /// Tensors that were to be kept.
+    #[error("cannot write the tensors to {path}: {source}")]
+    Save {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
     },
     /// A context binary.
     #[error(
@@ -81,6 +93,7 @@ impl AccuracyError {
                 self.failure().is_some_and(|failure| failure.bad_input)
             }
             Self::Inputs(_) | Self::NoPairs { .. } | Self::Compiled(_) => true,
+            Self::Save { .. } => false,
         }
     }
 }
@@ -305,6 +318,7 @@ impl Work<'_> {
                 let x = self.reference_values(&reference, pair, &values)?;
                 let y = values_of(&test, &pair.test.tensor).map_err(AccuracyError::Test)?;
                 if let (Some(x), Some(y)) = (x, y) {
+                    self.save(index, read.pair, [&x, &y])?;
                     let axis = pair.layout.channel_axis(&pair.test.tensor.shape);
                     read.sums.take(&x, &y, &pair.test.tensor.shape, axis, encoded_range(&pair.test.tensor));
                 }
@@ -318,6 +332,23 @@ impl Work<'_> {
         reference.close().await;
         test.close().await;
         Ok(Pass { reads, runtimes, refused })
+    }
+
+    /// Keeps both sides of a pair, where that was asked for.
+    fn save(&self, inference: usize, pair: usize, sides: [&[f64]; 2]) -> Result<(), AccuracyError> {
+        let Some(folder) = &self.comparison.save_tensors else { return Ok(()) };
+        let tensor = &self.pairing.pairs[pair].test.tensor;
+        let folder = folder.join(format!("input_{inference}"));
+        let name: String = tensor.name.chars().take(100).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        for (role, values) in ["reference", "test"].into_iter().zip(sides) {
+            // The number keeps names apart that differ in what a file's name cannot hold.
+            let path = folder.join(format!("{pair:04}_{name}.{role}.npy"));
+            let written = std::fs::create_dir_all(&folder)
+                .and_then(|()| npy(values, &tensor.shape))
+                .and_then(|bytes| crate::files::write_whole(&path, &bytes));
+            written.map_err(|source| AccuracyError::Save { path, source })?;
+        }
+        Ok(())
     }
 
     async fn open_reference<'p>(&self, tensors: impl Iterator<Item = &'p Tensor>) -> Result<Opened, AccuracyError> {
@@ -513,6 +544,16 @@ impl Work<'_> {
 const PICKS: usize = 8;
 /// Inferences from which the ops' own errors are taken.
 const OWN_INFERENCES: usize = 4;
+
+/// An array as NumPy reads it.
+fn npy(values: &[f64], shape: &[u32]) -> std::io::Result<Vec<u8>> {
+    let shape: Vec<u64> = shape.iter().map(|&size| u64::from(size)).collect();
+    let mut bytes = Vec::new();
+    let mut writer = npyz::WriteOptions::new().default_dtype().shape(&shape).writer(&mut bytes).begin_nd()?;
+    writer.extend(values.iter().copied())?;
+    writer.finish()?;
+    Ok(bytes)
+}
 
 async fn begin(opened: &mut Opened, index: usize, inputs: &[Vec<u8>]) -> Result<(), SideError> {
     opened.begin(index as u64, inputs.iter().map(Vec::as_slice)).await

@@ -9,6 +9,7 @@ use crate::backends::Backend;
 use crate::backends::local::Limits;
 use crate::backends::runtime::{Env, choose};
 use crate::backends::settings::{self, SettingRequest};
+use crate::files::{Guard, make_output_folder};
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -48,6 +49,12 @@ pub struct AccuracyArgs {
     /// Most memory for tensors that are held at a time; longer graphs are read in several passes
     #[arg(long, value_name = "MB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..))]
     memory_limit_mb: u64,
+    /// Write the tensors of both sides here, as .npy in the test's layout
+    #[arg(long, value_name = "DIR")]
+    save_tensors: Option<PathBuf>,
+    /// Let --save-tensors overwrite files that qnnscope did not make; never those that the command reads
+    #[arg(long, requires = "save_tensors")]
+    force: bool,
     /// List every layer, and how each pair of tensors was found
     #[arg(long)]
     all: bool,
@@ -80,6 +87,16 @@ pub struct DataOptions {
 }
 
 impl DataOptions {
+    /// What must not be written over.
+    pub fn guard(&self, guard: &mut Guard) {
+        if let Some(folder) = &self.inputs {
+            guard.reads_tree("the input", folder);
+        }
+        if let Some(list) = &self.input_list {
+            guard.reads_list(list);
+        }
+    }
+
     /// Where the data comes from.
     pub fn inputs(&self) -> Inputs {
         match (&self.inputs, &self.input_list) {
@@ -189,7 +206,17 @@ pub fn accuracy(args: &AccuracyArgs, global: &Global) -> Result<u8, CliError> {
         min_sqnr_db: args.min_sqnr_db,
         bisect: args.bisect,
         tensor_bytes: args.memory_limit_mb << 20,
+        save_tensors: args.save_tensors.clone(),
     };
+    if let Some(folder) = &args.save_tensors {
+        let mut guard = Guard::new(args.force);
+        guard.reads("the model", &comparison.reference.model);
+        guard.reads("the model", &comparison.test.model);
+        args.data.guard(&mut guard);
+        guard.check_folder("--save-tensors", folder)?;
+        make_output_folder(folder)
+            .map_err(|source| CliError::Io { action: format!("make {}", folder.display()), source })?;
+    }
     let bar = bar();
     let tell = |progress: &Progress| show(bar.as_ref(), progress);
     let waited_for = || if bar.is_none() { "the two models".to_owned() } else { String::new() };

@@ -76,6 +76,7 @@ pub fn ranges(args: &RangesArgs, global: &Global) -> Result<u8, CliError> {
     let given = args.validate.as_ref().map(|path| read(path)).transpose()?;
     let mut guard = Guard::new(args.force);
     guard.reads("the model", &model);
+    args.data.guard(&mut guard);
     args.validate.iter().for_each(|path| guard.reads("the encodings", path));
     if let Some(path) = &args.state {
         guard.claim("--state", path, Kind::RangesState)?;

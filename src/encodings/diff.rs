@@ -16,14 +16,19 @@ pub fn diff(a: &Encodings, b: &Encodings) -> Vec<Finding> {
     let theirs = by_name(b);
     let ours = by_name(a);
     let mut findings = Vec::new();
+    // Only AIMET 2.0.0 and models list biases: that others do not is no difference.
+    let alone = |id, encoding: &Encoding, message: String| match encoding.bits {
+        32 if a.format != b.format => Finding::info(id, &encoding.name, message, ""),
+        _ => Finding::error(id, &encoding.name, message, ""),
+    };
     for one in &a.tensors {
         match theirs.get(&one.name) {
-            None => findings.push(Finding::error("only-in-a", &one.name, format!("only A has it: {}", told(one)), "")),
+            None => findings.push(alone("only-in-a", one, format!("only A has it: {}", told(one)))),
             Some(&at) => findings.extend(pair(one, &b.tensors[at])),
         }
     }
     for other in b.tensors.iter().filter(|other| !ours.contains_key(&other.name)) {
-        findings.push(Finding::error("only-in-b", &other.name, format!("only B has it: {}", told(other)), ""));
+        findings.push(alone("only-in-b", other, format!("only B has it: {}", told(other))));
     }
     findings
 }

@@ -6,6 +6,8 @@ use std::collections::{HashMap, HashSet};
 
 /// How far scale and ends may contradict each other, as a share of the range.
 const CONTRADICTION: f64 = 0.005;
+/// Half a step is still half a step where its figures were rounded.
+const ROUNDING: f64 = 1.001;
 /// How far a bias' scale may be off the product of its op's scales.
 const BIAS_TOLERANCE: f64 = 1e-3;
 /// Slices whose faults are told.
@@ -178,7 +180,7 @@ fn alone(encoding: &Encoding, format: Format, findings: &mut Vec<Finding>) {
                     ));
                 }
                 let offset = slice.offset?;
-                ((min - offset * scale).abs() > scale / 2.0)
+                ((min - offset * scale).abs() > scale / 2.0 * ROUNDING)
                     .then(|| format!("min is {min}, but offset x scale is {:.6}", offset * scale))
             },
         );
