@@ -15,6 +15,7 @@ mod explain;
 mod export;
 mod headless;
 mod inspect;
+mod inspect_source;
 mod launches;
 mod live;
 mod modes;

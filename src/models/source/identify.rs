@@ -26,6 +26,11 @@ impl SourceFormat {
             Self::Executorch => "ExecuTorch program",
         }
     }
+
+    /// The same in a sentence.
+    pub fn with_article(self) -> String {
+        format!("{} {}", if self == Self::Tflite { "a" } else { "an" }, self.label())
+    }
 }
 
 /// The format of the file at `path`; nothing if it is something else, or cannot be read at all.
