@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Arguments of `qnnscope run`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArgs {
-    /// DLC, model library (.so) or context binary; told apart by content
+    /// DLC, model library (.so), context binary or ONNX model; told apart by content
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
     #[command(flatten)]

@@ -21,7 +21,7 @@ pub enum FormatError {
     #[error("{path} is empty (0 bytes)")]
     Empty { path: PathBuf },
     #[error(
-        "{path} is not a model: it starts with {start}; expected a DLC, a model library (.so) or a QNN context binary"
+        "{path} is not a model: it starts with {start}; expected a DLC, a model library (.so), a QNN context binary or an ONNX model"
     )]
     NotAModel { path: PathBuf, start: String },
     #[error("{path} is a damaged or truncated DLC: {reason}")]
@@ -81,6 +81,9 @@ pub fn identify_for(path: &Path, needed: &str) -> Result<ModelFormat, FormatErro
     if start.starts_with(b"\x7fELF") {
         return check_library(path, needed);
     }
+    if starts_onnx(start) {
+        return Ok(ModelFormat::Onnx);
+    }
     if starts_context_binary(start) {
         return Ok(ModelFormat::ContextBinary);
     }
@@ -95,6 +98,13 @@ fn describe_start(start: &[u8]) -> String {
     let hex: Vec<String> = start.iter().take(8).map(|b| format!("{b:02x}")).collect();
     format!("the bytes {}", hex.join(" "))
 }
+
+/// ONNX models are a protobuf message that begins with its version, then tells who made it, its graph or its opsets. This only
+/// chooses who reads the file.
+fn starts_onnx(start: &[u8]) -> bool {
+    matches!(start, [0x08, 1..=63, 0x12 | 0x1a | 0x22 | 0x28 | 0x32 | 0x3a | 0x42, ..])
+}
+
 /// Context binaries begin with two small big-endian numbers (2 and 3 in QAIRT 2.47 and 2.51, for CPU and HTP alike) and
 /// hold no text. This only chooses who reads the file: the system library has the last word.
 pub fn starts_context_binary(start: &[u8]) -> bool {

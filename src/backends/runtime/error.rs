@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::{DEFAULT_WHEEL_VERSION, Platform, RuntimeSource, WHEEL_NAME};
+use super::{DEFAULT_WHEEL_VERSION, PLUGIN, Platform, RuntimeSource, WHEEL_NAME};
 
 const MIB: u64 = 1 << 20;
 
@@ -205,6 +205,21 @@ pub enum RuntimeError {
         /// The files that are missing or have the wrong size.
         missing: Vec<String>,
     },
+    /// There is no ONNX Runtime, which ONNX models run through.
+    #[error("no ONNX Runtime found, which ONNX models run through")]
+    NoOnnxRuntime,
+    /// The place that the variable names has none.
+    #[error("no libonnxruntime.so in {} (QNNSCOPE_ONNXRUNTIME)", path.display())]
+    NoOnnxLibrary {
+        /// The place.
+        path: PathBuf,
+    },
+    /// Neither the runtime nor an installed one has ONNX Runtime's QNN plug-in.
+    #[error("the runtime in {} has no QNN plug-in for ONNX Runtime ({PLUGIN}), and no installed one has it", dir.display())]
+    NoPlugin {
+        /// The runtime's folder.
+        dir: PathBuf,
+    },
     /// There is no runtime anywhere.
     #[error("no QNN runtime found; looked at {}", looked.join("; "))]
     NotFound {
@@ -234,6 +249,12 @@ impl RuntimeError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::BadVersion { .. } => format!("try --version {DEFAULT_WHEEL_VERSION}"),
+            Self::NoOnnxRuntime | Self::NoPlugin { .. } => "get it: qnnscope runtime install --onnx".to_owned(),
+            Self::NoOnnxLibrary { .. } => {
+                "name the library, its folder or a Python's site-packages; or unset the variable and use: qnnscope runtime \
+                 install --onnx"
+                    .to_owned()
+            }
             Self::NoDataDir => {
                 "set QNNSCOPE_DATA_DIR to a folder for the libraries".to_owned()
             }
