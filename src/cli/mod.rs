@@ -18,6 +18,7 @@ mod inspect;
 mod launches;
 mod live;
 mod modes;
+mod onnx_install;
 mod onnx_options;
 mod open;
 mod options;

@@ -1,7 +1,7 @@
 //! `qnnscope run`.
 
 use super::options::{OutputOptions, RunOptions};
-use super::{CliError, Global, headless, live, setup, target};
+use super::{CliError, Global, headless, live, onnx_install, setup, target};
 use crate::app::StartChoice;
 use crate::models::identify;
 use std::path::PathBuf;
@@ -29,6 +29,7 @@ pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
     }
     let site = site??;
     let options = RunOptions { beside: args.output.beside(), ..args.options.clone() };
+    onnx_install::offer(&args.model, &site, global)?;
     let requests = options.requests(&args.model, &site, global)?;
     if args.output.is_live() {
         let start = StartChoice {

@@ -1,5 +1,6 @@
 //! Model formats, told by content and never by file name.
 
+use super::source::{SourceFormat, identify_source};
 use object::{Object, ObjectSegment, ObjectSymbol};
 use qnnscope_core::models::ModelFormat;
 use std::io::Read;
@@ -81,11 +82,11 @@ pub fn identify_for(path: &Path, needed: &str) -> Result<ModelFormat, FormatErro
     if start.starts_with(b"\x7fELF") {
         return check_library(path, needed);
     }
-    if starts_onnx(start) {
-        return Ok(ModelFormat::Onnx);
-    }
     if starts_context_binary(start) {
         return Ok(ModelFormat::ContextBinary);
+    }
+    if identify_source(path) == Some(SourceFormat::Onnx) {
+        return Ok(ModelFormat::Onnx);
     }
     Err(FormatError::NotAModel { path: path.to_owned(), start: describe_start(start) })
 }
@@ -97,12 +98,6 @@ fn describe_start(start: &[u8]) -> String {
     }
     let hex: Vec<String> = start.iter().take(8).map(|b| format!("{b:02x}")).collect();
     format!("the bytes {}", hex.join(" "))
-}
-
-/// ONNX models are a protobuf message that begins with its version, then tells who made it, its graph or its opsets. This only
-/// chooses who reads the file.
-fn starts_onnx(start: &[u8]) -> bool {
-    matches!(start, [0x08, 1..=63, 0x12 | 0x1a | 0x22 | 0x28 | 0x32 | 0x3a | 0x42, ..])
 }
 
 /// Context binaries begin with two small big-endian numbers (2 and 3 in QAIRT 2.47 and 2.51, for CPU and HTP alike) and

@@ -12,17 +12,10 @@ use std::collections::{HashMap, HashSet};
 pub struct ModelNode {
     /// Name; may be empty.
     pub name: String,
+    /// What it is called: its name, or its operator and place.
+    pub label: String,
     /// Operator.
     pub op_type: String,
-    /// Domain; empty for ONNX's own.
-    pub domain: String,
-}
-
-impl ModelNode {
-    /// The name that is shown: nodes without one are called by their operator and place.
-    pub fn shown(&self, index: usize) -> String {
-        if self.name.is_empty() { format!("{}_{index}", self.op_type) } else { self.name.clone() }
-    }
 }
 
 /// Everything that is known of a session.
@@ -45,12 +38,8 @@ pub struct Known<'a> {
 /// Where the nodes ran.
 pub fn place(known: Known<'_>) -> NodesPlaced {
     let mut names = Names::new(known.model);
-    let mut rows: Vec<NodePlacement> = known
-        .model
-        .iter()
-        .enumerate()
-        .map(|(index, node)| row(node.shown(index), &node.op_type, NodeProvider::None))
-        .collect();
+    let mut rows: Vec<NodePlacement> =
+        known.model.iter().map(|node| row(node.label.clone(), &node.op_type, NodeProvider::None)).collect();
     let mut aliases: Vec<Vec<String>> = known.model.iter().map(|node| vec![node.name.clone()]).collect();
     let mut partitions = Vec::new();
     for piece in known.assignment {
@@ -125,8 +114,12 @@ fn note<'a>(log: Option<&'a PlacementLog>, aliases: &[String]) -> Option<&'a Nod
 /// Puts the times in, and the QNN ops of each node.
 fn time(placed: &mut NodesPlaced, aliases: &[Vec<String>], times: &Times, log: Option<&PlacementLog>) {
     let graphs = times.graphs();
-    let by_alias: HashMap<&str, usize> =
-        aliases.iter().enumerate().flat_map(|(at, names)| names.iter().map(move |name| (name.as_str(), at))).collect();
+    let by_alias: HashMap<&str, usize> = aliases
+        .iter()
+        .enumerate()
+        .flat_map(|(at, names)| names.iter().map(move |name| (name.as_str(), at)))
+        .filter(|(name, _)| !name.is_empty())
+        .collect();
     let ops = times.mean_ops_us();
     let mut seen = HashSet::new();
     let mut of_partition: HashMap<&str, Vec<usize>> = HashMap::new();
@@ -159,16 +152,14 @@ fn time(placed: &mut NodesPlaced, aliases: &[Vec<String>], times: &Times, log: O
     }
 }
 
-/// The node behind a QNN op: as the log says, or by its name, which may have a number added.
+/// The node behind a QNN op: by its name, which may have a number added, or as the log says.
 pub fn node_of<'a>(op: &'a str, log: Option<&'a PlacementLog>, known: &HashMap<&str, usize>) -> Option<&'a str> {
     let said = log.and_then(|log| log.made_for(op)).map(|(node, _)| node);
     let numbered = || {
         let (name, number) = op.rsplit_once('_')?;
         (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
     };
-    said.filter(|name| known.contains_key(name))
-        .or_else(|| Some(op).filter(|name| known.contains_key(name)))
-        .or_else(|| numbered().filter(|name| known.contains_key(name)))
+    [Some(op), numbered(), said].into_iter().flatten().find(|name| known.contains_key(name))
 }
 
 /// Nodes of the model by name.
@@ -233,8 +224,8 @@ mod tests {
     fn model(nodes: &[(&str, &str)]) -> Vec<ModelNode> {
         let node = |(name, op_type): &(&str, &str)| ModelNode {
             name: (*name).to_owned(),
+            label: if name.is_empty() { format!("{op_type} #?") } else { (*name).to_owned() },
             op_type: (*op_type).to_owned(),
-            domain: String::new(),
         };
         nodes.iter().map(node).collect()
     }
@@ -353,8 +344,8 @@ mod tests {
             [
                 ("mm", NodeProvider::Qnn),
                 ("add", NodeProvider::None),
-                ("Relu_2", NodeProvider::Qnn),
-                ("Relu_3", NodeProvider::Cpu)
+                ("Relu #?", NodeProvider::Qnn),
+                ("Relu #?", NodeProvider::Cpu)
             ]
         );
     }

@@ -54,6 +54,8 @@ pub struct PlacementLog {
     /// The node that a QNN op was made for, by the op's name.
     made_for: HashMap<String, (String, String)>,
     trying: Option<String>,
+    /// True while the graph itself is built: then all nodes are named first, and all ops come after them.
+    building: bool,
     op: TriedOp,
     words: Vec<String>,
     refusal: Option<BackendRefusal>,
@@ -66,12 +68,13 @@ impl PlacementLog {
         if let Some(rest) = after(text, "QNN node builder is trying to add node. Onnx node name: [") {
             // The name may hold brackets; what follows it does not.
             let name = rest.split_once("] onnx node type: [").map_or(rest, |(name, _)| name);
+            self.building = self.trying.is_some();
             self.trying = Some(kept(name));
             self.words.clear();
             self.refusal = None;
         } else if let Some(rest) = after(text, "Qnn_OpConfig node name: ") {
             self.op = tried_op(rest);
-            if let Some(node) = self.trying.clone().filter(|_| self.made_for.len() < MOST_NODES) {
+            if let Some(node) = self.trying.clone().filter(|_| !self.building && self.made_for.len() < MOST_NODES) {
                 self.made_for.insert(self.op.name.clone(), (node, self.op.op_type.clone()));
             }
         } else if let Some(rest) = after(text, "QNN.backendValidateOpConfig() failed for node `") {
@@ -111,6 +114,7 @@ impl PlacementLog {
             self.notes.insert(name, note);
         }
         self.trying = None;
+        self.building = false;
         self.words.clear();
     }
 

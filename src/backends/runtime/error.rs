@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::{DEFAULT_WHEEL_VERSION, PLUGIN, Platform, RuntimeSource, WHEEL_NAME};
+use super::{DEFAULT_WHEEL_VERSION, PLUGIN, Package, Platform, RuntimeSource, WHEEL_NAME};
 
 const MIB: u64 = 1 << 20;
 
@@ -96,11 +96,16 @@ pub enum RuntimeError {
         /// What was found.
         detail: String,
     },
-    /// The wheel is sound, but carries no QNN libraries.
-    #[error("cannot install {}: there is no libQnnSystem.so in it", wheel.display())]
-    NotQnnWheel {
+    /// The wheel is sound, but carries none of the libraries.
+    #[error("cannot install {}: there is no {} in it", wheel.display(), match package {
+        Package::Qnn => "libQnnSystem.so",
+        Package::OnnxRuntime => "libonnxruntime.so",
+    })]
+    NotTheWheel {
         /// The wheel.
         wheel: PathBuf,
+        /// What it should be.
+        package: Package,
     },
     /// The wheel is of another package or version than its name says.
     #[error("refused to install {}: {found}", wheel.display())]
@@ -305,7 +310,7 @@ impl RuntimeError {
                 "let pip choose the wheel for this machine: qnnscope runtime install".to_owned()
             }
             Self::CorruptWheel { .. } => "fetch it again: qnnscope runtime install".to_owned(),
-            Self::NotQnnWheel { .. } => format!(
+            Self::NotTheWheel { .. } => format!(
                 "give a wheel of {WHEEL_NAME}, or let pip fetch it: qnnscope runtime install"
             ),
             Self::OtherPackage { .. } => format!(

@@ -40,7 +40,7 @@ impl Loaded {
 impl Stages<'_> {
     /// Opens ONNX Runtime, the plug-in and the backend.
     pub(super) fn load_onnx(&mut self, task: &RunTask, onnx: &OnnxTask) -> Result<Loaded, Failed> {
-        let (model, _) = self.stage(Stage::Prepare, || identify_model(&task.model))?;
+        let (model, _) = identify_model(&task.model)?;
         let resolved = settings::resolve(&task.settings, task.backend)?;
         let plugin = std::fs::read(&onnx.plugin).unwrap_or_default();
         let options =

@@ -57,9 +57,10 @@ impl Stages<'_> {
         self.memory(MemoryMark::BeforeLoad);
         let (pinning, pinned) = Pinning::begin(&task.pin);
         self.pinned(pinned);
+        let source = self.stage(Stage::Prepare, || model::read(task, onnx))?;
         let loaded = self.load_onnx(task, onnx)?;
         let mut session = self.create(task, &loaded)?;
-        let model = model::describe(task, &session)?;
+        let model = model::describe(task, &source, &session)?;
         if !model.free.is_empty() {
             let text = format!(
                 "the model has free dimensions, which are 1 in this run; give them a size, or QNN takes no node: {}",
@@ -195,11 +196,21 @@ fn fallback_refused(placed: &NodesPlaced) -> Failed {
     Failed::with_code(Stage::Finalize, "GetCapability", code, message)
 }
 
+/// Warnings of healthy sessions; what they hint at, the placement tells node by node.
+const HARMLESS: [&str; 4] = [
+    "Some nodes were not assigned to the preferred execution providers",
+    "Rerunning with verbose output",
+    "File mapped weights feature is only available",
+    "Unable to get producer node for OrtValueInfo",
+];
+
 /// Where lines of a session's log go: to the stream, as far as the user wants to see them.
 fn to_stream(emitter: &Arc<Emitter>, most: LogLevel) -> LogSink {
     let emitter = emitter.clone();
     Arc::new(move |line: LogLine<'_>| {
-        if line.level <= most {
+        let harmless = HARMLESS.iter().any(|words| line.text.contains(words));
+        let level = if harmless { LogLevel::Verbose.max(line.level) } else { line.level };
+        if level <= most {
             emitter.backend_log(line.level, line.text.trim_end());
         }
     })
