@@ -268,7 +268,7 @@ pub fn theme(bytes: &[u8]) {
 pub fn wheel(bytes: &[u8]) {
     in_file(bytes, "onnxruntime_qnn-2.3.0-cp312-cp312-manylinux_2_35_x86_64.whl", |path| {
         let (Ok(file), Ok(name)) = (File::open(path), WheelName::parse(path)) else { return };
-        let Ok(mut wheel) = Wheel::open(path, file) else { return };
+        let Ok(mut wheel) = Wheel::open(path, file, crate::backends::runtime::Package::Qnn) else { return };
         let _ = wheel.check_package(&name);
         // What claims to be large is not worth the disk.
         if wheel.unpacked_bytes() > 1 << 20 {

@@ -19,6 +19,8 @@ mod inspect_source;
 mod launches;
 mod live;
 mod modes;
+mod onnx_install;
+mod onnx_options;
 mod open;
 mod options;
 mod parse;

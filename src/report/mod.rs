@@ -16,6 +16,7 @@ mod layout;
 mod mask;
 mod mode_result;
 pub mod modes;
+mod nodes;
 mod op_result;
 mod page;
 mod recommendation;
