@@ -339,7 +339,8 @@ impl Work<'_> {
         let Some(folder) = &self.comparison.save_tensors else { return Ok(()) };
         let tensor = &self.pairing.pairs[pair].test.tensor;
         let folder = folder.join(format!("input_{inference}"));
-        let name: String = tensor.name.chars().take(100).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let name: String =
+            tensor.name.chars().take(100).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         for (role, values) in ["reference", "test"].into_iter().zip(sides) {
             // The number keeps names apart that differ in what a file's name cannot hold.
             let path = folder.join(format!("{pair:04}_{name}.{role}.npy"));

@@ -8,10 +8,12 @@ use super::{CliError, FAILED, Global, OK, options, say};
 use crate::accuracy::Side;
 use crate::backends::Backend;
 use crate::encodings::{
-    Encodings, EncodingsDocument, Finding, Hardware, WriteFormat, diff, findings_text, from_graphs, lint, read, write,
+    Encodings, EncodingsDocument, Finding, Hardware, WriteFormat, diff, findings_text, from_graphs, lint, read,
+    read_onnx, write,
 };
 use crate::event::clean_text;
 use crate::files::{Guard, Kind, write_whole};
+use crate::models::source::{SourceFormat, identify_source};
 use crate::models::{Graph, identify};
 use std::fs::File;
 use std::io::Read;
@@ -42,7 +44,7 @@ struct LintArgs {
     /// QNN overrides, AIMET encodings (0.6.1, 1.0.0, 2.0.0), or a model that brings its own
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The model that the encodings are meant for: DLC or model library
+    /// The model that the encodings are meant for: ONNX, DLC or model library
     #[arg(long, value_name = "MODEL")]
     model: Option<PathBuf>,
     /// Hexagon architecture that they are meant for: v68, v73, v75, ...
@@ -160,11 +162,17 @@ pub fn load(path: &Path, patience: Patience, global: &Global) -> Result<Encoding
     if opened.is_ok() && matches!(start.trim_ascii_start().first(), Some(b'{' | b'[')) {
         return Ok(read(path)?);
     }
+    if identify_source(path) == Some(SourceFormat::Onnx) {
+        return Ok(read_onnx(path)?.1);
+    }
     Ok(from_graphs(&graphs(path, patience, global)?))
 }
 
 /// The graphs of a model, as the libraries of this machine read them.
 fn graphs(path: &Path, patience: Patience, global: &Global) -> Result<Vec<Graph>, CliError> {
+    if identify_source(path) == Some(SourceFormat::Onnx) {
+        return Ok(read_onnx(path)?.0);
+    }
     identify(path)?;
     let side = Side {
         model: path.to_owned(),

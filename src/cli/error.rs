@@ -17,6 +17,7 @@ use crate::event::{Failure, clean_text};
 use crate::files::OutputError;
 use crate::history::HistoryError;
 use crate::models::FormatError;
+use crate::models::source::SourceError;
 use crate::probes::CustomError;
 use crate::report::comparison::LoadError;
 use crate::report::export::ExportError;
@@ -32,6 +33,8 @@ pub enum CliError {
     Runtime(#[from] RuntimeError),
     #[error(transparent)]
     Format(#[from] FormatError),
+    #[error(transparent)]
+    Source(#[from] SourceError),
     #[error(transparent)]
     Setting(#[from] SettingError),
     #[error(transparent)]
@@ -96,6 +99,7 @@ impl CliError {
             )
             | Self::App(AppError::Keymap(_) | AppError::Theme(_))
             | Self::Format(_)
+            | Self::Source(_)
             | Self::Setting(_)
             | Self::Usage(_)
             | Self::ProfileLog {
@@ -187,6 +191,7 @@ impl CliError {
             Self::NetRun(error) => error.advice(),
             Self::DeviceRunner(error) => error.advice(),
             Self::Output(error) => error.advice().map(ToOwned::to_owned),
+            Self::Source(error) => error.advice().map(ToOwned::to_owned),
             Self::History(error) => error.advice().map(ToOwned::to_owned),
             Self::Record(_) => Some("the figures are whole; free some space and record again".to_owned()),
             Self::TimedOut { .. } => Some("allow more time with --timeout".to_owned()),

@@ -2,6 +2,7 @@
 
 use super::launches;
 use super::modes::{Asked, ModeOptions, Slot, positive};
+use super::onnx_options::OnnxOptions;
 use super::pin::pin;
 use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};
@@ -118,6 +119,8 @@ pub struct RunOptions {
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
     pub memory_limit_mb: Option<u64>,
     #[command(flatten)]
+    pub onnx: OnnxOptions,
+    #[command(flatten)]
     pub modes: ModeOptions,
     /// What the command writes beside the results of runs.
     #[arg(skip)]
@@ -209,11 +212,16 @@ impl RunOptions {
         for slot in &mut slots {
             slot.mode.launches = launches;
         }
+        let onnx = self.onnx.task(model, site)?;
         let mut requests = Vec::new();
         for (index, slot) in slots.iter().enumerate() {
             // Values that cannot be understood are bad input, and known now.
             settings::resolve(&settings, slot.backend)?;
             let mut request = self.request(model, slot, site, &settings, global);
+            if onnx.is_some() {
+                request.plan.driver = Driver::OnnxRuntime;
+                request.task.onnx.clone_from(&onnx);
+            }
             request.task.save_outputs = self.save_outputs.as_ref().map(|dir| output_dir(dir, &slots, index));
             request.task.profile_log = self.save_profile_log.as_ref().map(|file| log_file(file, &slots, index));
             request.task.save_context = self.save_context.as_ref().map(|file| context_file(file, &slots, index));
@@ -321,6 +329,7 @@ impl RunOptions {
                 (None, Site::Here { .. }, Backend::Cpu) => Pin::Auto,
                 (None, ..) => Pin::Unset,
             },
+            onnx: None,
             overwrite: self.beside.force,
             protected: self.protected(global),
         };

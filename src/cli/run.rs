@@ -1,7 +1,7 @@
 //! `qnnscope run`.
 
 use super::options::{OutputOptions, RunOptions};
-use super::{CliError, Global, headless, live, setup, target};
+use super::{CliError, Global, headless, live, onnx_install, setup, target};
 use crate::app::StartChoice;
 use crate::models::identify;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Arguments of `qnnscope run`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArgs {
-    /// DLC, model library (.so) or context binary; told apart by content
+    /// DLC, model library (.so), context binary or ONNX model; told apart by content
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
     #[command(flatten)]
@@ -29,6 +29,7 @@ pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
     }
     let site = site??;
     let options = RunOptions { beside: args.output.beside(), ..args.options.clone() };
+    onnx_install::offer(&args.model, &site, global)?;
     let requests = options.requests(&args.model, &site, global)?;
     if args.output.is_live() {
         let start = StartChoice {

@@ -9,6 +9,7 @@ mod finding;
 mod lint;
 mod model;
 mod names;
+mod onnx;
 mod read;
 mod write;
 
@@ -17,6 +18,7 @@ pub use finding::{EncodingsDocument, Finding, Severity, findings_text};
 pub use lint::{Hardware, lint};
 pub use model::from_graphs;
 pub use names::Names;
+pub use onnx::read_onnx;
 pub use read::{EncodingError, parse, read};
 pub use write::{WriteFormat, write};
 

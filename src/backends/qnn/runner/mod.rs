@@ -21,6 +21,6 @@ pub(crate) use child::{encode, read_list, read_npy, scale_offset};
 pub(crate) use child::{input_sets, profile_events};
 pub use protocol::{
     Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, EXCHANGE_CONSTANTS, EXCHANGE_INPUTS,
-    EXCHANGE_TENSORS, Frame, GivenTensor, Hello, InputFile, InspectTask, OpVerdict, OpenedTensors, PROTOCOL, Pin,
-    ProbeAnswer, ProbeTask, RunTask, SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS, Task, TensorsTask,
+    EXCHANGE_TENSORS, Frame, GivenTensor, Hello, InputFile, InspectTask, OnnxTask, OpVerdict, OpenedTensors, PROTOCOL,
+    Pin, ProbeAnswer, ProbeTask, RunTask, SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS, Task, TensorsTask,
 };

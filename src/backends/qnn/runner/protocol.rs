@@ -235,12 +235,33 @@ pub struct RunTask {
     /// Processor cores of the runner's threads.
     #[serde(default, skip_serializing_if = "Pin::is_unset")]
     pub pin: Pin,
+    /// What an ONNX model needs besides; nothing for QNN's own formats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onnx: Option<OnnxTask>,
     /// Results may replace files that qnnscope did not make.
     #[serde(default)]
     pub overwrite: bool,
     /// More files, beside those of the task, that no result may replace.
     #[serde(default)]
     pub protected: Vec<PathBuf>,
+}
+
+/// What a run of an ONNX model needs besides.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnnxTask {
+    /// ONNX Runtime's library.
+    pub library: PathBuf,
+    /// Its QNN plug-in.
+    pub plugin: PathBuf,
+    /// Sizes of free dimensions, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dimensions: Vec<(String, u64)>,
+    /// Options of the QNN provider and entries of the session, as the user gave them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<(String, String)>,
+    /// Whether a node that QNN does not run is an error.
+    #[serde(default)]
+    pub no_cpu_fallback: bool,
 }
 
 /// Where the threads of a runner may run.
@@ -322,6 +343,10 @@ impl RunTask {
             guard.reads_list(list);
         }
         guard.reads_folder("the library", &self.runtime_dir);
+        if let Some(onnx) = &self.onnx {
+            guard.reads("the library", &onnx.library);
+            guard.reads("the library", &onnx.plugin);
+        }
         for path in &self.protected {
             guard.reads("the file", path);
         }

@@ -12,6 +12,7 @@ mod inspect;
 mod layers;
 pub mod measure;
 mod model;
+mod onnx;
 mod outputs;
 mod phases;
 mod pin;

@@ -3,7 +3,7 @@
 //!
 //! Landlock restricts the thread that asks and those it starts later, so this comes before every other thread.
 
-use crate::backends::qnn::runner::protocol::{RunTask, Task};
+use crate::backends::qnn::runner::protocol::{OnnxTask, RunTask, Task};
 use crate::event::{Sandbox, SandboxState};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
@@ -223,6 +223,9 @@ fn readable(task: &Task) -> Vec<PathBuf> {
     }
     if let Task::Run(task) = task {
         paths.extend(inputs(task));
+        if let Some(onnx) = &task.onnx {
+            paths.extend(onnx_folders(task, onnx));
+        }
     }
     for (variable, separator) in [("LD_LIBRARY_PATH", ':'), ("ADSP_LIBRARY_PATH", ';')] {
         let value = std::env::var(variable).unwrap_or_default();
@@ -230,6 +233,24 @@ fn readable(task: &Task) -> Vec<PathBuf> {
         let entries = value.split(separator).map(|entry| if entry.is_empty() { "." } else { entry });
         paths.extend(entries.filter(|_| !value.is_empty()).map(PathBuf::from));
     }
+    paths
+}
+
+/// Folders of ONNX Runtime and its plug-in, and of the model, whose weights may be in files beside it.
+fn onnx_folders(task: &RunTask, onnx: &OnnxTask) -> Vec<PathBuf> {
+    let mut paths = vec![onnx.library.clone(), onnx.plugin.clone()];
+    for library in [&onnx.library, &onnx.plugin] {
+        let Some(folder) = library.parent() else { continue };
+        paths.push(folder.to_owned());
+        // What a wheel's libraries link to is in a folder beside theirs.
+        if let Some(name) = folder.file_name() {
+            let mut libs = name.to_owned();
+            libs.push(".libs");
+            paths.push(folder.with_file_name(libs));
+        }
+    }
+    let folder = task.model.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    paths.push(folder.to_owned());
     paths
 }
 

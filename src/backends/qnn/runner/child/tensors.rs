@@ -86,6 +86,14 @@ fn open(task: &TensorsTask, emitter: &Emitter) -> Result<(Execution, OpenedTenso
         );
         return Err(Failed::bad_input(Stage::Prepare, "identify", message));
     }
+    if !matches!(model.format, ModelFormat::Dlc | ModelFormat::ModelLibrary) {
+        let message = format!(
+            "{} is an {}: its tensors can be read where QNN composes the graph; give a DLC or model library made from it",
+            task.model.display(),
+            model.format.label()
+        );
+        return Err(Failed::bad_input(Stage::Prepare, "identify", message));
+    }
     let resolved = settings::resolve(&task.settings, task.backend)?;
     begin(emitter, Stage::LibraryLoad);
     let policy = if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
