@@ -11,11 +11,12 @@ use crate::diagnosis::{Diagnoser, explain};
 use crate::event::{Budget, Constraints, Driver, Event, Mode, Record, RunId, RunPlan, clean_text};
 use crate::facts::{build_id_in, context_text, parse_header, read_elf};
 use crate::imports;
+use crate::models::source::{SourceFormat, identify_source, read_source};
 use crate::models::{DataType, Tensor, TensorKind, dlc_sdk_version, identify};
 use crate::probes::{Parser, load_custom, read_line, rows};
 use crate::report::ResultDocument;
 use crate::report::comparison::load;
-use crate::report::text_report;
+use crate::report::{SourceDocument, source_text, text_report};
 use crate::store::{Run, Store, StoreDigest};
 use std::fs::File;
 use std::io::{Cursor, sink};
@@ -25,7 +26,7 @@ use std::path::Path;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 18] = [
     ("adb_answers", adb_answers),
     ("context_binary", context_binary),
     ("counter_file", counter_file),
@@ -41,6 +42,7 @@ pub const TARGETS: [Target; 17] = [
     ("sampler_line", sampler_line),
     ("tap_stream", tap_stream),
     ("session_digest", session_digest),
+    ("source_model", source_model),
     ("theme", theme),
     ("wheel", wheel),
 ];
@@ -240,6 +242,19 @@ pub fn session_digest(bytes: &[u8]) {
     }
 }
 
+/// A model before conversion: what it looks like, and read as every format whatever it looks like.
+pub fn source_model(bytes: &[u8]) {
+    in_file(bytes, "model", |path| {
+        let _ = identify_source(path);
+        for format in [SourceFormat::Onnx, SourceFormat::Tflite, SourceFormat::Executorch] {
+            let Ok(model) = read_source(path, format, &[]) else { continue };
+            let document = SourceDocument::new(model, String::new(), &[]);
+            let _ = source_text(&document);
+            assert!(serde_json::to_vec(&document).is_ok(), "{}", format.label());
+        }
+    });
+}
+
 /// A user's theme.
 pub fn theme(bytes: &[u8]) {
     in_file(bytes, "mine.toml", |path| {
@@ -253,7 +268,7 @@ pub fn theme(bytes: &[u8]) {
 pub fn wheel(bytes: &[u8]) {
     in_file(bytes, "onnxruntime_qnn-2.3.0-cp312-cp312-manylinux_2_35_x86_64.whl", |path| {
         let (Ok(file), Ok(name)) = (File::open(path), WheelName::parse(path)) else { return };
-        let Ok(mut wheel) = Wheel::open(path, file) else { return };
+        let Ok(mut wheel) = Wheel::open(path, file, crate::backends::runtime::Package::Qnn) else { return };
         let _ = wheel.check_package(&name);
         // What claims to be large is not worth the disk.
         if wheel.unpacked_bytes() > 1 << 20 {

@@ -3,6 +3,7 @@
 //! One stream of events: sources (runner, probes, devices) produce [`event::Event`]s, the session hub numbers and records
 //! them, the [`store`] folds them, and panes and reports are pure functions of the store. See `docs/architecture.md`.
 
+pub mod accuracy;
 pub mod analysis;
 pub mod app;
 pub mod backends;
@@ -12,6 +13,7 @@ pub mod dataset;
 pub mod devices;
 pub mod diagnosis;
 pub mod doctor;
+pub mod encodings;
 pub mod facts;
 mod files;
 #[doc(hidden)]
@@ -21,6 +23,7 @@ pub mod history;
 pub mod imports;
 pub mod models;
 pub mod probes;
+pub mod ranges;
 pub mod report;
 pub mod run;
 pub mod session;

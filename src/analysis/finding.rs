@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FindingKind {
+    /// Whether the backend ran the model at all, or all of it: otherwise the figures are those of something else.
+    Placement,
     /// Whether the user's constraints (latency, memory, power) are met.
     Constraint,
     /// Whether the figures can be trusted.

@@ -12,6 +12,7 @@ mod heat;
 pub mod launches;
 mod like;
 mod load;
+mod nodes;
 mod outliers;
 pub mod recommend;
 mod roofline;
@@ -36,6 +37,7 @@ pub use finding::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severit
 pub use heat::{ThrottlingMark, throttling_marks};
 pub use like::{Condition, Gap, LikeReport, State as ConditionState, like};
 pub use load::crowded;
+pub use nodes::{NodeTimes, node_times};
 pub use outliers::{Around, LineAround, Outlier, Outliers, limit_not_supported, outliers};
 pub use roofline::{Achieved, Roofline, roofline};
 pub use rounds::{Round, Rounds, clean_of_all_rounds, interleaved};
@@ -54,6 +56,7 @@ pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     findings.extend(verdicts(store, run).findings());
     findings.extend(rules::findings(store, run));
     findings.extend(tap::graph_findings(store, run));
+    findings.extend(nodes::findings(run));
     visible::say(run, &mut findings);
     told_once(&mut findings);
     slowdown::tell(run, sustained(store, run).as_ref(), &mut findings);

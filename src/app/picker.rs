@@ -73,7 +73,7 @@ fn read(dir: &Path) -> std::io::Result<Vec<Entry>> {
 
 fn kind_by_name(name: &str) -> EntryKind {
     let model = name.rsplit_once('.').is_some_and(|(stem, extension)| {
-        !stem.is_empty() && ["dlc", "so", "bin"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+        !stem.is_empty() && ["dlc", "so", "bin", "onnx"].iter().any(|known| extension.eq_ignore_ascii_case(known))
     });
     if model { EntryKind::Model } else { EntryKind::File }
 }

@@ -3,6 +3,8 @@
 pub mod device_runner;
 pub mod local;
 pub mod net_run;
+#[cfg(unix)]
+pub mod onnx;
 pub mod qnn;
 pub mod runtime;
 pub mod settings;

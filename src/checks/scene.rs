@@ -49,7 +49,7 @@ impl About {
         };
         let seconds = crate::event::now_us().saturating_sub(run.started_us) / 1_000_000;
         Self {
-            is_here: matches!(run.plan.driver, Driver::Runner | Driver::Tap),
+            is_here: matches!(run.plan.driver, Driver::Runner | Driver::OnnxRuntime | Driver::Tap),
             folder: placement.map(|placement| placement.folder.clone()),
             library_folders: placement.map(|placement| split(&placement.library_path, ':')).unwrap_or_default(),
             dsp_path: placement.map(|placement| placement.dsp_path.clone()),

@@ -40,6 +40,7 @@ pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
             wheel: None,
             force: false,
             yes: false,
+            onnx: false,
             json: false,
         };
         runtime::install(&install, Policy::PinnedOnly)?;

@@ -1,6 +1,7 @@
 //! Errors of commands: what failed, why, what to do next, and the exit status.
 
 use super::{BAD_INPUT, FAILED, INTERRUPTED, MISSING};
+use crate::accuracy::AccuracyError;
 use crate::app::AppError;
 use crate::backends::device_runner::DeviceRunnerError;
 use crate::backends::local::RunnerError;
@@ -11,10 +12,12 @@ use crate::backends::settings::SettingError;
 use crate::dataset::DatasetError;
 use crate::devices::DeviceError;
 use crate::diagnosis::UserCausesError;
+use crate::encodings::EncodingError;
 use crate::event::{Failure, clean_text};
 use crate::files::OutputError;
 use crate::history::HistoryError;
 use crate::models::FormatError;
+use crate::models::source::SourceError;
 use crate::probes::CustomError;
 use crate::report::comparison::LoadError;
 use crate::report::export::ExportError;
@@ -31,6 +34,8 @@ pub enum CliError {
     #[error(transparent)]
     Format(#[from] FormatError),
     #[error(transparent)]
+    Source(#[from] SourceError),
+    #[error(transparent)]
     Setting(#[from] SettingError),
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -42,6 +47,10 @@ pub enum CliError {
     Runner(#[from] RunnerError),
     #[error(transparent)]
     App(#[from] AppError),
+    #[error(transparent)]
+    Accuracy(#[from] AccuracyError),
+    #[error(transparent)]
+    Encodings(#[from] EncodingError),
     #[error(transparent)]
     Device(#[from] DeviceError),
     #[error("{path}: {source}")]
@@ -90,6 +99,7 @@ impl CliError {
             )
             | Self::App(AppError::Keymap(_) | AppError::Theme(_))
             | Self::Format(_)
+            | Self::Source(_)
             | Self::Setting(_)
             | Self::Usage(_)
             | Self::ProfileLog {
@@ -98,6 +108,7 @@ impl CliError {
                 ..
             }
             | Self::Output(_)
+            | Self::Encodings(_)
             | Self::Counters(_)
             | Self::Causes(_)
             | Self::Compare(_)
@@ -105,6 +116,8 @@ impl CliError {
             | Self::Device(DeviceError::ServerAddress { .. } | DeviceError::Ambiguous { .. })
             | Self::Runner(RunnerError::Request { .. }) => BAD_INPUT,
             Self::History(error) if error.is_bad_input() => BAD_INPUT,
+            Self::Accuracy(error) if error.is_bad_input() => BAD_INPUT,
+            Self::Accuracy(error) if error.failure().is_some_and(|failure| failure.missing) => MISSING,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,
             Self::Failure(failure) if failure.missing => MISSING,
             Self::NetRun(error) if error.is_bad_input() => BAD_INPUT,
@@ -124,6 +137,7 @@ impl CliError {
             #[cfg(unix)]
             Self::Tap(_) | Self::Program(_) => FAILED,
             Self::Runner(_)
+            | Self::Accuracy(_)
             | Self::Record(_)
             | Self::History(_)
             | Self::Dataset(_)
@@ -177,11 +191,13 @@ impl CliError {
             Self::NetRun(error) => error.advice(),
             Self::DeviceRunner(error) => error.advice(),
             Self::Output(error) => error.advice().map(ToOwned::to_owned),
+            Self::Source(error) => error.advice().map(ToOwned::to_owned),
             Self::History(error) => error.advice().map(ToOwned::to_owned),
             Self::Record(_) => Some("the figures are whole; free some space and record again".to_owned()),
             Self::TimedOut { .. } => Some("allow more time with --timeout".to_owned()),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Failure(failure) => failure.hint.clone(),
+            Self::Accuracy(error) => error.failure().and_then(|failure| failure.hint.clone()),
             _ => None,
         }
     }

@@ -2,11 +2,12 @@
 
 use super::headless::{print, print_json};
 use super::patience::Patience;
-use super::{CliError, Global, OK, options, target};
+use super::{CliError, Global, OK, inspect_source, options, target};
 use crate::backends::device_runner;
 use crate::backends::local::{Ended, Limits, ask};
 use crate::backends::qnn::runner::{Frame, InspectTask, Task};
 use crate::event::{ModelInfo, Sandbox, clean_text};
+use crate::models::source::{SourceFormat, identify_source};
 use crate::models::{Graph, identify};
 use crate::report::{InspectDocument, inspect_text};
 use std::path::{Path, PathBuf};
@@ -14,18 +15,40 @@ use std::path::{Path, PathBuf};
 /// Arguments of `qnnscope inspect`.
 #[derive(Debug, clap::Args)]
 pub struct InspectArgs {
-    /// DLC, model library (.so) or context binary
+    /// DLC, model library (.so), context binary, or a model before conversion: ONNX, TFLite, ExecuTorch (.pte)
     #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
+    /// Number for a free dimension of an ONNX model, such as batch=1; may be given several times
+    #[arg(long, value_name = "NAME=N", value_parser = inspect_source::dimension)]
+    pub(super) dim: Vec<(String, u64)>,
+    /// Write the QNN context binaries that an ONNX, TFLite or ExecuTorch model carries into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(super) extract: Option<PathBuf>,
+    /// Let --extract overwrite files of other makers
+    #[arg(long, requires = "extract")]
+    pub(super) force: bool,
     /// Print the document as JSON on stdout
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
-    patience: Patience,
+    pub(super) patience: Patience,
 }
 
 /// Reads the model in a runner, here or on the device, and prints what it is made of.
 pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
+    // Models before conversion are read here, whatever device they are for.
+    if let Some(format) = identify_source(&args.model) {
+        if !args.dim.is_empty() && format != SourceFormat::Onnx {
+            return Err(CliError::Usage(format!("--dim is for ONNX models, and this is {}", format.with_article())));
+        }
+        return inspect_source::inspect(args, format);
+    }
+    for (flag, given) in [("--extract", args.extract.is_some()), ("--dim", !args.dim.is_empty())] {
+        if given {
+            identify(&args.model)?;
+            return Err(CliError::Usage(format!("{flag} is for models before conversion: ONNX, TFLite, ExecuTorch")));
+        }
+    }
     let (model, graphs, sandbox) = read(&args.model, args.patience, global)?;
     let document = InspectDocument::new(&model, graphs, sandbox);
     if args.json {

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
+mod accuracy;
 mod bench_check;
 mod bundle;
 mod check;
@@ -10,21 +11,26 @@ mod demo;
 mod devices;
 mod diagnose;
 mod doctor;
+mod encodings;
 mod error;
 mod explain;
 mod export;
 mod headless;
 mod inspect;
+mod inspect_source;
 mod launches;
 mod live;
 mod modes;
 mod names;
+mod onnx_install;
+mod onnx_options;
 mod open;
 mod options;
 mod parse;
 mod patience;
 mod pin;
 mod profile_log;
+mod ranges;
 mod recommend;
 mod report;
 mod run;
@@ -100,6 +106,12 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Find what backends refuse in a model, whether HTP compiles it, and doubtful encodings; with no phone
     Check(check::CheckArgs),
+    /// Compare two models layer by layer on the same inputs: which layer loses the accuracy, and why
+    Accuracy(Box<accuracy::AccuracyArgs>),
+    /// Find the ranges of a model's tensors on data, and encodings that fit them; see what given ones lose
+    Ranges(Box<ranges::RangesArgs>),
+    /// Check, compare and convert quantisation encodings: QNN overrides, AIMET, and those inside models
+    Encodings(encodings::EncodingsArgs),
     /// Profile the bundled model on cpu and htp
     Demo(demo::DemoArgs),
     /// Put runs of session and result files side by side: figures, layers, accuracy, which backend
@@ -172,6 +184,9 @@ pub fn main() -> ExitCode {
         Some(Command::Tap(args)) => tap::tap(args, &cli.global),
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
         Some(Command::Check(args)) => check::check(args, &cli.global),
+        Some(Command::Accuracy(args)) => accuracy::accuracy(args, &cli.global),
+        Some(Command::Encodings(args)) => encodings::encodings(args, &cli.global),
+        Some(Command::Ranges(args)) => ranges::ranges(args, &cli.global),
         Some(Command::Demo(args)) => demo::demo(args, &cli.global),
         Some(Command::Compare(args)) => compare::compare(args),
         Some(Command::Show(args)) => show::show(args),

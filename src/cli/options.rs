@@ -3,6 +3,7 @@
 use super::launches;
 use super::modes::{Asked, ModeOptions, Slot, positive};
 use super::names::Names;
+use super::onnx_options::OnnxOptions;
 use super::pin::pin;
 use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};
@@ -119,6 +120,8 @@ pub struct RunOptions {
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
     pub memory_limit_mb: Option<u64>,
     #[command(flatten)]
+    pub onnx: OnnxOptions,
+    #[command(flatten)]
     pub modes: ModeOptions,
     /// What the command writes beside the results of runs.
     #[arg(skip)]
@@ -210,11 +213,16 @@ impl RunOptions {
         for slot in &mut slots {
             slot.mode.launches = launches;
         }
+        let onnx: Vec<_> = models.iter().map(|model| self.onnx.task(model, site)).collect::<Result<_, _>>()?;
         let mut requests = Vec::new();
         for (index, slot) in slots.iter().enumerate() {
             // Values that cannot be understood are bad input, and known now.
             settings::resolve(&settings, slot.backend)?;
             let mut request = self.request(&models[slot.model], slot, site, &settings, global);
+            if onnx[slot.model].is_some() {
+                request.plan.driver = Driver::OnnxRuntime;
+                request.task.onnx.clone_from(&onnx[slot.model]);
+            }
             let names = Names { slots: &slots, models };
             request.task.save_outputs = self.save_outputs.as_ref().map(|dir| names.output_dir(dir, index));
             request.task.profile_log = self.save_profile_log.as_ref().map(|file| names.log_file(file, index));
@@ -323,6 +331,7 @@ impl RunOptions {
                 (None, Site::Here { .. }, Backend::Cpu) => Pin::Auto,
                 (None, ..) => Pin::Unset,
             },
+            onnx: None,
             overwrite: self.beside.force,
             protected: self.protected(global),
         };

@@ -1,7 +1,7 @@
 //! `qnnscope run`.
 
 use super::options::{OutputOptions, RunOptions};
-use super::{CliError, Global, headless, live, setup, target};
+use super::{CliError, Global, headless, live, onnx_install, setup, target};
 use crate::app::StartChoice;
 use crate::models::identify;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Arguments of `qnnscope run`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArgs {
-    /// DLC, model library (.so) or context binary; told apart by content. Launches of several models take turns, so that their
+    /// DLC, model library (.so), context binary or ONNX model; told apart by content. Launches of several models take turns, so that their
     /// differences are not those of the time
     #[arg(value_name = "MODEL", required = true)]
     pub models: Vec<PathBuf>,
@@ -32,6 +32,9 @@ pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
     }
     let site = site??;
     let options = RunOptions { beside: args.output.beside(), ..args.options.clone() };
+    for model in &args.models {
+        onnx_install::offer(model, &site, global)?;
+    }
     let requests = options.requests(&args.models, &site, global)?;
     if args.output.is_live() {
         let start = StartChoice {

@@ -14,9 +14,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::headless::print_json;
 use super::patience::Patience;
 use super::setup::{check_descriptors, termination};
-use super::{CliError, Global, runtime_list, runtime_verify};
+use super::{CliError, Global, onnx_install, runtime_list, runtime_verify};
 use crate::backends::runtime::{
-    self, Consent, DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed, Unpinned,
+    self, Consent, DEFAULT_WHEEL_VERSION, Env, InstallProgress, InstallRequest, Installed, Package, Unpinned,
 };
 
 /// Arguments of `qnnscope runtime`.
@@ -39,7 +39,7 @@ pub enum RuntimeCommand {
 }
 
 /// Arguments of `qnnscope runtime install`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct InstallArgs {
     /// Version of the onnxruntime-qnn wheel
     #[arg(long, value_name = "V", default_value = DEFAULT_WHEEL_VERSION, conflicts_with = "wheel")]
@@ -53,6 +53,9 @@ pub struct InstallArgs {
     /// Install a wheel whose checksum qnnscope does not know: of another version, another index, or your own
     #[arg(short, long)]
     pub yes: bool,
+    /// Get ONNX Runtime, which ONNX models run through, and QNN's libraries again where they lack its plug-in
+    #[arg(long, conflicts_with = "version")]
+    pub onnx: bool,
     /// Print the result as JSON on stdout
     #[arg(long)]
     pub json: bool,
@@ -80,7 +83,11 @@ pub struct ListArgs {
 pub fn runtime(args: &RuntimeArgs, global: &Global) -> Result<u8, CliError> {
     match &args.command {
         RuntimeCommand::Install(args) => {
-            install(args, Policy::Asking)?;
+            if args.onnx {
+                onnx_install::install(args, Policy::Asking, global)?;
+            } else {
+                install(args, Policy::Asking)?;
+            }
             Ok(super::OK)
         }
         RuntimeCommand::Verify(args) => runtime_verify::verify(args.json, global),
@@ -101,8 +108,14 @@ pub enum Policy {
 pub fn install(args: &InstallArgs, policy: Policy) -> Result<(), CliError> {
     let mut request = InstallRequest::new(Env::from_process());
     request.version.clone_from(&args.version);
+    carry_out(request, args, policy)
+}
+
+/// Carries an install out.
+pub(super) fn carry_out(mut request: InstallRequest, args: &InstallArgs, policy: Policy) -> Result<(), CliError> {
     request.wheel_file.clone_from(&args.wheel);
     request.force = args.force;
+    let package = request.package;
     check_descriptors()?;
     stop_on_signal(Arc::clone(&request.cancel));
 
@@ -117,7 +130,7 @@ pub fn install(args: &InstallArgs, policy: Policy) -> Result<(), CliError> {
     };
     let installed = runtime::install(&request, consent, &mut |step| steps.show(&step));
     steps.finish();
-    report(&installed?, args.json)
+    report(&installed?, package, args.json)
 }
 
 /// Asks on the terminal whether a wheel with an unknown checksum is to be installed.
@@ -133,17 +146,20 @@ fn confirm(unpinned: &Unpinned) -> bool {
 }
 
 /// Says what is installed. Text is for people; JSON on stdout is for programs.
-fn report(installed: &Installed, json: bool) -> Result<(), CliError> {
+fn report(installed: &Installed, package: Package, json: bool) -> Result<(), CliError> {
     let mib = installed.bytes.div_ceil(1 << 20);
     let dir = installed.dir.display();
+    let (what, whose) = match package {
+        Package::Qnn => ("QNN runtime", "Qualcomm's licence applies to these libraries: "),
+        Package::OnnxRuntime => ("ONNX Runtime", "It is under the licence of its authors: "),
+    };
     let verb = if installed.already_installed { "is already installed" } else { "installed" };
-    let mut text =
-        format!("QNN runtime {} {verb} in {dir} ({} files, {mib} MiB)\n", installed.version, installed.files);
+    let mut text = format!("{what} {} {verb} in {dir} ({} files, {mib} MiB)\n", installed.version, installed.files);
     if !installed.pinned {
         let _ = writeln!(text, "Its checksum is none that qnnscope knows: you vouched for {}", installed.wheel);
     }
     if let Some(licence) = &installed.licence {
-        text.push_str("Qualcomm's licence applies to these libraries: ");
+        text.push_str(whose);
         text.push_str(&licence.display().to_string());
         text.push('\n');
     }

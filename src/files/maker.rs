@@ -11,6 +11,8 @@ const BUNDLE_FOLDER: &[u8] = b"qnnscope-report/";
 const HEAD_BYTES: u64 = 256 << 10;
 /// First bytes of a zstd frame.
 const ZSTD: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
+/// Largest file with encodings that is looked at.
+const ENCODINGS_BYTES: u64 = 256 << 20;
 /// Longest first chunk of a profile log; it holds the header and about a thousand messages.
 const CHUNK_BYTES: u32 = 256 << 20;
 
@@ -33,6 +35,10 @@ pub enum Kind {
     Bundle,
     /// A man page of qnnscope.
     ManPage,
+    /// What `ranges` found so far: the document names its schema first.
+    RangesState,
+    /// Quantisation encodings: the document names qnnscope as its producer.
+    Encodings,
 }
 
 impl Kind {
@@ -47,6 +53,8 @@ impl Kind {
             Self::ProcessId => "it holds something else than the number of a process",
             Self::Bundle => "it is not a bundle that qnnscope diagnose wrote",
             Self::ManPage => "it is not a man page of qnnscope",
+            Self::RangesState => "it is no state file of qnnscope ranges",
+            Self::Encodings => "it holds no encodings that qnnscope wrote",
         }
     }
 
@@ -107,6 +115,18 @@ impl Kind {
                 let is_text = file.take(4096).read_to_string(&mut start).is_ok();
                 Ok(is_text && start.lines().any(|line| line.starts_with(".TH qnnscope")))
             }
+            Self::RangesState => {
+                let mut start = Vec::new();
+                file.take(64).read_to_end(&mut start)?;
+                Ok(start.starts_with(b"{\"schema\":\"qnnscope.ranges-state/"))
+            }
+            Self::Encodings => {
+                let mut text = String::new();
+                let is_text = file.take(ENCODINGS_BYTES).read_to_string(&mut text).is_ok();
+                let document: Option<serde_json::Value> = serde_json::from_str(&text).ok().filter(|_| is_text);
+                let producer = document.as_ref().and_then(|document| document.pointer("/producer/package")?.as_str());
+                Ok(producer == Some(env!("CARGO_PKG_NAME")))
+            }
             Self::ProfileLog => {
                 let mut bytes = Vec::new();
                 file.by_ref().take(4).read_to_end(&mut bytes)?;
@@ -144,6 +164,8 @@ mod tests {
             (Kind::Context, b"PK\x03\x04", false),
             (Kind::TapDocument, b"{\"schema\":\"qnnscope.tap/2\",\"tool\":{}}", true),
             (Kind::TapDocument, b"{\"schema\":\"qnnscope.result/1\"}", false),
+            (Kind::Encodings, b"{\"producer\":{\"package\":\"qnnscope\"}}", true),
+            (Kind::Encodings, b"{\"producer\":{\"package\":\"aimet-onnx\"}}", false),
             (Kind::ProcessId, b"12345\n", true),
             (Kind::ProcessId, b"12345 of my notes\n", false),
             (Kind::ProfileLog, b"PK\x03\x04", false),

@@ -1,5 +1,6 @@
 //! Model formats, told by content and never by file name.
 
+use super::source::{SourceFormat, identify_source};
 use object::{Object, ObjectSegment, ObjectSymbol};
 use qnnscope_core::models::ModelFormat;
 use std::io::Read;
@@ -21,7 +22,7 @@ pub enum FormatError {
     #[error("{path} is empty (0 bytes)")]
     Empty { path: PathBuf },
     #[error(
-        "{path} is not a model: it starts with {start}; expected a DLC, a model library (.so) or a QNN context binary"
+        "{path} is not a model: it starts with {start}; expected a DLC, a model library (.so), a QNN context binary or an ONNX model"
     )]
     NotAModel { path: PathBuf, start: String },
     #[error("{path} is a damaged or truncated DLC: {reason}")]
@@ -84,6 +85,9 @@ pub fn identify_for(path: &Path, needed: &str) -> Result<ModelFormat, FormatErro
     if starts_context_binary(start) {
         return Ok(ModelFormat::ContextBinary);
     }
+    if identify_source(path) == Some(SourceFormat::Onnx) {
+        return Ok(ModelFormat::Onnx);
+    }
     Err(FormatError::NotAModel { path: path.to_owned(), start: describe_start(start) })
 }
 
@@ -95,6 +99,7 @@ fn describe_start(start: &[u8]) -> String {
     let hex: Vec<String> = start.iter().take(8).map(|b| format!("{b:02x}")).collect();
     format!("the bytes {}", hex.join(" "))
 }
+
 /// Context binaries begin with two small big-endian numbers (2 and 3 in QAIRT 2.47 and 2.51, for CPU and HTP alike) and
 /// hold no text. This only chooses who reads the file: the system library has the last word.
 pub fn starts_context_binary(start: &[u8]) -> bool {

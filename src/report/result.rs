@@ -2,6 +2,7 @@
 
 use super::launches::{self, BetweenLaunches, LaunchResult};
 use super::mode_result::{self, PaceResult};
+use super::nodes::{self, NodeResult, PartitionResult};
 use super::op_result::{self, OpResult};
 use super::verdicts::{BoundsResult, OutliersResult, TrustResult};
 use crate::analysis::compare::{GraphFacts, Series, SideCounter, counters};
@@ -149,6 +150,8 @@ pub(super) struct RunResult {
     ops: Vec<OpResult>,
     backend_metrics: Vec<MetricResult>,
     outputs: Vec<String>,
+    placement: Option<Vec<NodeResult>>,
+    partitions: Option<Vec<PartitionResult>>,
     graph_facts: Option<GraphFacts>,
     mode: Mode,
     pace: Option<PaceResult>,
@@ -420,6 +423,8 @@ pub(super) fn run_result(store: &Store, run: &Run) -> RunResult {
             })
             .collect(),
         outputs: run.outputs.clone(),
+        placement: nodes::nodes(run),
+        partitions: nodes::partitions(run),
         graph_facts: GraphFacts::of_run(run),
         mode: run.plan.mode.clone(),
         pace: mode_result::pace(run),

@@ -2,8 +2,8 @@
 
 use super::launches;
 use super::layout::{list, shortened};
-use super::modes;
 use super::verdicts::findings_text;
+use super::{modes, nodes};
 use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
 use crate::diagnosis::{Fault, causes_text, diagnose_run};
 use crate::event::{RunStatus, SandboxState, SettingOutcome};
@@ -50,6 +50,7 @@ pub(super) fn one_run(out: &mut String, store: &Store, run: &Run) {
     modes::published(out, store, run);
     memory(out, run);
     energy_line(out, store, run);
+    nodes::table(out, run);
     layers(out, run);
     metrics(out, run);
     failure(out, store, run);

@@ -3,8 +3,8 @@
 use super::{LatencyStats, LaunchFacts, OpTable, PaceStats};
 use crate::event::{
     Budget, CheckResult, Confound, CoolDown, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo,
-    OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Sandbox, Setting, SettingOutcome, Stage,
-    SubStage, TensorData, Transfer,
+    NodesPlaced, OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Sandbox, Setting, SettingOutcome,
+    Stage, SubStage, TensorData, Transfer,
 };
 use crate::models::{Graph, Op};
 use serde::{Deserialize, Serialize};
@@ -122,6 +122,8 @@ pub struct Run {
     /// All composed graphs in the model's order; [`Run::graph`] is the one that runs.
     pub graphs: Vec<Graph>,
     chosen: usize,
+    /// Which nodes of an ONNX model ran where.
+    pub nodes: Option<NodesPlaced>,
     /// Settings and what became of them.
     pub settings: Vec<Setting>,
     /// Times of finished stages, of the first launch.
@@ -198,6 +200,7 @@ impl Run {
             changed_files: Vec::new(),
             graphs: Vec::new(),
             chosen: 0,
+            nodes: None,
             settings: Vec::new(),
             stages: Vec::new(),
             launches: vec![LaunchFacts::new(started_us)],
@@ -268,7 +271,10 @@ impl Run {
                 }
             }
             // What a later launch loads is the same model: it would only be counted twice.
-            Event::SubStageFinished(_) | Event::GraphComposed(_) | Event::OutputsSaved { .. }
+            Event::SubStageFinished(_)
+            | Event::GraphComposed(_)
+            | Event::NodesPlaced(_)
+            | Event::OutputsSaved { .. }
                 if !self.is_first_launch() => {}
             Event::SubStageFinished(sub) => {
                 // Traffic that the compiler foresees is a figure of the backend, too.
@@ -281,6 +287,7 @@ impl Run {
             Event::GraphChosen { name } => {
                 self.chosen = self.graphs.iter().position(|graph| graph.name == *name).unwrap_or(0);
             }
+            Event::NodesPlaced(placed) => self.nodes = Some((**placed).clone()),
             Event::InputsPrepared { seed, inputs } => {
                 self.seed = Some(*seed);
                 self.inputs.clone_from(inputs);

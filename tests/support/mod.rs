@@ -5,6 +5,7 @@
 mod command;
 pub mod device;
 pub mod schema;
+pub mod source_models;
 pub mod virtual_device;
 
 #[allow(unused_imports, reason = "each test target uses its own part")]

@@ -6,6 +6,8 @@
 #[cfg(unix)]
 pub mod api;
 pub mod errors;
+#[cfg(all(unix, feature = "onnx"))]
+pub mod onnx;
 #[cfg(unix)]
 mod sys;
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -73,7 +73,8 @@ impl<'a> Facts<'a> {
     /// True on a phone or board behind adb.
     pub fn is_on_a_device(&self) -> bool {
         let kind = self.store.device(&self.run.plan.device).map(|device| device.kind);
-        kind == Some(DeviceKind::Adb) || !matches!(self.run.plan.driver, Driver::Runner | Driver::Tap)
+        kind == Some(DeviceKind::Adb)
+            || !matches!(self.run.plan.driver, Driver::Runner | Driver::OnnxRuntime | Driver::Tap)
     }
 
     /// What the context binary says of itself.

@@ -187,7 +187,7 @@ fn imported(run: &Run) -> Option<Reason> {
 
 fn shell(run: &Run) -> Option<Reason> {
     let driver = run.plan.driver;
-    if matches!(driver, Driver::Runner | Driver::Tap | Driver::Imported) {
+    if matches!(driver, Driver::Runner | Driver::OnnxRuntime | Driver::Tap | Driver::Imported) {
         return None;
     }
     let profiled = if run.plan.clean_profiling() == ProfilingLevel::Basic { ", with basic profiling" } else { "" };

@@ -130,6 +130,7 @@ fn what_to_do(advice: &Advice) -> Vec<Item> {
 /// The kind in a short word.
 fn kind(kind: FindingKind) -> &'static str {
     match kind {
+        FindingKind::Placement => "placed",
         FindingKind::Constraint => "limit",
         FindingKind::Trust => "trust",
         FindingKind::Bound => "bound",

@@ -193,6 +193,7 @@ mod tests {
             pin: Pin::Unset,
             overwrite: false,
             protected: Vec::new(),
+            onnx: None,
         }
     }
 

@@ -17,4 +17,4 @@ pub use process::signal_name;
 pub(crate) use process::{DSP_PATH, LIBRARY_PATH, search_path};
 pub use process::{RunnerError, run_unconfined};
 pub(in crate::backends) use supervise::request;
-pub use supervise::{Ended, Limits, Supervisor, ask};
+pub use supervise::{Dialogue, Ended, Limits, Supervisor, ask};

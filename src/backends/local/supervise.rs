@@ -13,7 +13,7 @@ use crate::event::{
 use crate::session::Source;
 use std::time::{Duration, Instant};
 use tokio::io::AsyncBufRead;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// How often deadlines and memory are looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -69,6 +69,18 @@ pub struct Supervisor {
     ended_on_request: bool,
     console: Flood,
     staged: Staged,
+    orders: Option<mpsc::Receiver<Command>>,
+    answers: Option<mpsc::Sender<Frame>>,
+    /// The runner has answered, and waits for the next order.
+    idle: bool,
+}
+
+/// What a runner is ordered while its task goes on, and what it answers.
+pub struct Dialogue {
+    /// Lines for the runner; closed, it is asked to end.
+    pub orders: mpsc::Receiver<Command>,
+    /// Its answers.
+    pub answers: mpsc::Sender<Frame>,
 }
 
 /// Runs an inspection or a probe and returns its answer.
@@ -97,7 +109,16 @@ impl Supervisor {
             ended_on_request: false,
             console: Flood::new(),
             staged: Staged::default(),
+            orders: None,
+            answers: None,
+            idle: false,
         }
+    }
+
+    /// Hands every answer to `dialogue`, and its orders to the runner.
+    #[must_use]
+    pub fn talking(self, dialogue: Dialogue) -> Self {
+        Self { orders: Some(dialogue.orders), answers: Some(dialogue.answers), ..self }
     }
 
     /// Lets everything that the runner says pass through `translate`.
@@ -171,6 +192,19 @@ impl Supervisor {
                     }
                     if exited.is_none() && process.has_ended() {
                         exited = Some(Instant::now());
+                    }
+                }
+                order = next_order(&mut self.orders) => {
+                    // Whoever gave orders has no more of them.
+                    let command = order.unwrap_or(Command::Stop);
+                    let mut line = serde_json::to_vec(&command).unwrap_or_default();
+                    line.push(b'\n');
+                    self.idle = false;
+                    self.last_sign = Instant::now();
+                    let _ = process.write(&line).await;
+                    if command == Command::Stop {
+                        self.orders = None;
+                        stop_deadline.get_or_insert(Instant::now() + GRACE);
                     }
                 }
                 line = frames.next(), if frames_open => frames_open = self.take_frame_line(line).await,
@@ -263,7 +297,13 @@ impl Supervisor {
             }
             Frame::ContextStaged => self.place_context().await,
             Frame::Done => self.done = true,
-            answer => self.answer = Some(answer),
+            answer => match &self.answers {
+                Some(answers) => {
+                    self.idle = true;
+                    let _ = answers.send(answer).await;
+                }
+                None => self.answer = Some(answer),
+            },
         }
     }
 
@@ -348,7 +388,7 @@ impl Supervisor {
         if self.done && silent > GRACE {
             return Some("it was done but did not end".to_owned());
         }
-        if !self.done && silent > self.limits.stage_timeout {
+        if !self.done && !self.idle && silent > self.limits.stage_timeout {
             let limit = self.limits.stage_timeout.as_secs_f64();
             return Some(format!("stage {} showed no progress for {limit} s (--stage-timeout)", self.stage));
         }
@@ -432,6 +472,14 @@ impl Supervisor {
                 ("adb".to_owned(), text, Some(advice.clone()))
             }
         }
+    }
+}
+
+/// The next order of a dialogue, `None` when there are no more; waits for ever without one.
+async fn next_order(orders: &mut Option<mpsc::Receiver<Command>>) -> Option<Command> {
+    match orders {
+        Some(orders) => orders.recv().await,
+        None => std::future::pending().await,
     }
 }
 

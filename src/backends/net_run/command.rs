@@ -60,6 +60,7 @@ pub fn model_name(format: ModelFormat) -> &'static str {
         ModelFormat::Dlc => "model.dlc",
         ModelFormat::ModelLibrary => "libmodel.so",
         ModelFormat::ContextBinary => "model.bin",
+        ModelFormat::Onnx => "model.onnx",
     }
 }
 
@@ -96,6 +97,8 @@ impl Round<'_> {
             ModelFormat::Dlc => words.extend([format!("--model {DLC_LIBRARY}"), format!("--dlc_path {model}")]),
             ModelFormat::ModelLibrary => words.push(format!("--model {model}")),
             ModelFormat::ContextBinary => words.push(format!("--retrieve_context {model}")),
+            // Converted before it gets here: qnn-net-run reads none.
+            ModelFormat::Onnx => {}
         }
         words.push(format!("--backend {}", self.backend.library()));
         words.push(format!("--input_list {INPUT_LIST} --use_native_input_files"));

@@ -43,7 +43,7 @@ fn maker(format: ModelFormat, path: &Path, told: Option<BuildId>) -> Option<Stri
     match format {
         ModelFormat::Dlc => dlc_sdk_version(path),
         ModelFormat::ContextBinary => told.or_else(|| context_text(path).ok()?.writer).map(|writer| writer.to_string()),
-        ModelFormat::ModelLibrary => None,
+        ModelFormat::ModelLibrary | ModelFormat::Onnx => None,
     }
 }
 

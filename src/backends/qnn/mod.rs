@@ -3,4 +3,4 @@
 pub mod runner;
 
 #[cfg(unix)]
-pub use qnnscope_qnn::api;
+pub use qnnscope_qnn::{api, onnx};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::pins::{is_pinned_version, pinned_versions};
 use super::wheel::WheelName;
-use super::{RuntimeError, WHEEL_NAME};
+use super::{Package, RuntimeError};
 
 /// Who decides about a wheel whose checksum qnnscope does not know.
 pub enum Consent<'a> {
@@ -65,18 +65,18 @@ pub struct Unpinned {
 
 impl Unpinned {
     /// A version that has not been fetched.
-    pub(super) fn version(version: &str) -> Self {
-        let wheel = format!("{WHEEL_NAME} {version}");
-        Self { wheel, sha256: None, reason: format!("qnnscope knows the checksums of {} only", known()) }
+    pub(super) fn version(package: Package, version: &str) -> Self {
+        let wheel = format!("{} {version}", package.name());
+        Self { wheel, sha256: None, reason: format!("qnnscope knows the checksums of {} only", known(package)) }
     }
 
     /// A wheel that is here.
-    pub(super) fn wheel(name: &WheelName, sha256: &str, from_file: bool) -> Self {
-        let reason = if is_pinned_version(&name.version) {
+    pub(super) fn wheel(package: Package, name: &WheelName, sha256: &str, from_file: bool) -> Self {
+        let reason = if is_pinned_version(package, &name.version) {
             let source = if from_file { "" } else { "; pip got it from another index, or the index has replaced it" };
             format!("its SHA-256 is {sha256}, none of those that version {} was published with{source}", name.version)
         } else {
-            format!("its SHA-256 is {sha256}; qnnscope knows the checksums of {} only", known())
+            format!("its SHA-256 is {sha256}; qnnscope knows the checksums of {} only", known(package))
         };
         Self { wheel: name.file.clone(), sha256: Some(sha256.to_owned()), reason }
     }
@@ -86,6 +86,8 @@ impl Unpinned {
     }
 }
 
-fn known() -> String {
-    format!("versions {}", pinned_versions().join(" and "))
+fn known(package: Package) -> String {
+    let versions = pinned_versions(package);
+    let word = if versions.len() == 1 { "version" } else { "versions" };
+    format!("{word} {}", versions.join(" and "))
 }

@@ -16,6 +16,8 @@ pub struct Env {
     pub qnn_sdk_root: Option<PathBuf>,
     /// `$QAIRT_SDK_ROOT`: the vendor's SDK under its newer name.
     pub qairt_sdk_root: Option<PathBuf>,
+    /// `$QNNSCOPE_ONNXRUNTIME`: ONNX Runtime's library, its folder, or a Python's `site-packages`.
+    pub onnxruntime: Option<PathBuf>,
     /// The data folder of qnnscope; `None` when there is neither `$QNNSCOPE_DATA_DIR` nor a home folder.
     pub data_dir: Option<PathBuf>,
     /// The Python that is asked for pip: `$QNNSCOPE_PYTHON`, else `python3`.
@@ -41,6 +43,7 @@ impl Env {
             runtime: path("QNNSCOPE_RUNTIME"),
             qnn_sdk_root: path("QNN_SDK_ROOT"),
             qairt_sdk_root: path("QAIRT_SDK_ROOT"),
+            onnxruntime: path("QNNSCOPE_ONNXRUNTIME"),
             data_dir: path("QNNSCOPE_DATA_DIR").map(absolute).or_else(|| home_data.map(|data| data.join("qnnscope"))),
             python: path("QNNSCOPE_PYTHON").unwrap_or_else(|| PathBuf::from("python3")),
             platform: Platform::here(),
@@ -53,6 +56,11 @@ impl Env {
             Some(dir) => Ok(dir.join("runtimes")),
             None => Err(RuntimeError::NoDataDir),
         }
+    }
+
+    /// The folder that holds installed versions of ONNX Runtime, one folder each. It need not exist.
+    pub fn onnxruntime_dir(&self) -> Result<PathBuf, RuntimeError> {
+        Ok(self.data_dir.as_ref().ok_or(RuntimeError::NoDataDir)?.join("onnxruntime"))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::{DEFAULT_WHEEL_VERSION, Platform, RuntimeSource, WHEEL_NAME};
+use super::{DEFAULT_WHEEL_VERSION, PLUGIN, Package, Platform, RuntimeSource, WHEEL_NAME};
 
 const MIB: u64 = 1 << 20;
 
@@ -96,11 +96,16 @@ pub enum RuntimeError {
         /// What was found.
         detail: String,
     },
-    /// The wheel is sound, but carries no QNN libraries.
-    #[error("cannot install {}: there is no libQnnSystem.so in it", wheel.display())]
-    NotQnnWheel {
+    /// The wheel is sound, but carries none of the libraries.
+    #[error("cannot install {}: there is no {} in it", wheel.display(), match package {
+        Package::Qnn => "libQnnSystem.so",
+        Package::OnnxRuntime => "libonnxruntime.so",
+    })]
+    NotTheWheel {
         /// The wheel.
         wheel: PathBuf,
+        /// What it should be.
+        package: Package,
     },
     /// The wheel is of another package or version than its name says.
     #[error("refused to install {}: {found}", wheel.display())]
@@ -205,6 +210,21 @@ pub enum RuntimeError {
         /// The files that are missing or have the wrong size.
         missing: Vec<String>,
     },
+    /// There is no ONNX Runtime, which ONNX models run through.
+    #[error("no ONNX Runtime found, which ONNX models run through")]
+    NoOnnxRuntime,
+    /// The place that the variable names has none.
+    #[error("no libonnxruntime.so in {} (QNNSCOPE_ONNXRUNTIME)", path.display())]
+    NoOnnxLibrary {
+        /// The place.
+        path: PathBuf,
+    },
+    /// Neither the runtime nor an installed one has ONNX Runtime's QNN plug-in.
+    #[error("the runtime in {} has no QNN plug-in for ONNX Runtime ({PLUGIN}), and no installed one has it", dir.display())]
+    NoPlugin {
+        /// The runtime's folder.
+        dir: PathBuf,
+    },
     /// There is no runtime anywhere.
     #[error("no QNN runtime found; looked at {}", looked.join("; "))]
     NotFound {
@@ -234,6 +254,12 @@ impl RuntimeError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::BadVersion { .. } => format!("try --version {DEFAULT_WHEEL_VERSION}"),
+            Self::NoOnnxRuntime | Self::NoPlugin { .. } => "get it: qnnscope runtime install --onnx".to_owned(),
+            Self::NoOnnxLibrary { .. } => {
+                "name the library, its folder or a Python's site-packages; or unset the variable and use: qnnscope runtime \
+                 install --onnx"
+                    .to_owned()
+            }
             Self::NoDataDir => {
                 "set QNNSCOPE_DATA_DIR to a folder for the libraries".to_owned()
             }
@@ -284,7 +310,7 @@ impl RuntimeError {
                 "let pip choose the wheel for this machine: qnnscope runtime install".to_owned()
             }
             Self::CorruptWheel { .. } => "fetch it again: qnnscope runtime install".to_owned(),
-            Self::NotQnnWheel { .. } => format!(
+            Self::NotTheWheel { .. } => format!(
                 "give a wheel of {WHEEL_NAME}, or let pip fetch it: qnnscope runtime install"
             ),
             Self::OtherPackage { .. } => format!(

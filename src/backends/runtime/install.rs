@@ -16,7 +16,7 @@ use super::pip::Download;
 use super::platform::{elf_machine, is_version, machine_name, version_key};
 use super::verify::{Depth, changed_files};
 use super::wheel::{SYSTEM_LIBRARY, Wheel, WheelName, sha256};
-use super::{DEFAULT_WHEEL_VERSION, Env, MANIFEST_SCHEMA, ManifestFile, RuntimeError, RuntimeManifest, WHEEL_NAME};
+use super::{Env, MANIFEST_SCHEMA, ManifestFile, Package, RuntimeError, RuntimeManifest};
 
 /// Beginning of the names of folders that are not whole yet.
 const TEMP_PREFIX: &str = ".tmp-";
@@ -27,6 +27,8 @@ const LOCK_POLL: Duration = Duration::from_millis(100);
 /// What to install.
 #[derive(Debug, Clone)]
 pub struct InstallRequest {
+    /// What is installed.
+    pub package: Package,
     /// Version of the wheel. Not looked at when `wheel_file` is given.
     pub version: String,
     /// A wheel that is here already, instead of one from pip.
@@ -41,10 +43,16 @@ pub struct InstallRequest {
 }
 
 impl InstallRequest {
-    /// A request for the default version, from pip.
+    /// A request for the default version of QNN's libraries, from pip.
     pub fn new(env: Env) -> Self {
+        Self::of(Package::Qnn, env)
+    }
+
+    /// A request for the default version of a package, from pip.
+    pub fn of(package: Package, env: Env) -> Self {
         Self {
-            version: DEFAULT_WHEEL_VERSION.to_owned(),
+            package,
+            version: package.default_version().to_owned(),
             wheel_file: None,
             force: false,
             env,
@@ -140,13 +148,13 @@ pub fn install(
     if request.wheel_file.is_none() && !is_version(&request.version) {
         return Err(RuntimeError::BadVersion { version: request.version.clone() });
     }
-    let runtimes = request.env.runtimes_dir()?;
+    let runtimes = request.package.folder(&request.env)?;
     if let Some(found) = already_installed(request, &runtimes) {
         return Ok(found);
     }
-    if request.wheel_file.is_none() && !is_pinned_version(&request.version) && consent.is_refused() {
+    if request.wheel_file.is_none() && !is_pinned_version(request.package, &request.version) && consent.is_refused() {
         // Known before anything is fetched.
-        return Err(Unpinned::version(&request.version).refused(&consent));
+        return Err(Unpinned::version(request.package, &request.version).refused(&consent));
     }
     fs::create_dir_all(&runtimes).map_err(|source| RuntimeError::file("create", &runtimes, source))?;
     let _lock = take_lock(&runtimes, &request.cancel, progress)?;
@@ -262,7 +270,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn download(&self, progress: &mut dyn FnMut(InstallProgress)) -> Result<PathBuf, RuntimeError> {
-        let requirement = format!("{WHEEL_NAME}=={}", self.request.version);
+        let requirement = format!("{}=={}", self.request.package.name(), self.request.version);
         progress(InstallProgress::Asking { requirement: requirement.clone() });
         Download {
             env: &self.request.env,
@@ -287,7 +295,7 @@ impl Job<'_> {
         }
         let target = self.runtimes.join(name.dir_name());
         let (file, sum) = self.hash(path, progress)?;
-        let is_pinned = pinned(&name.version, &name.platform, &sum).is_some();
+        let is_pinned = pinned(self.request.package, &name.version, &name.platform, &sum).is_some();
         if !self.request.force
             && let Some(manifest) = RuntimeManifest::read(&target)
             && manifest.sha256 == sum
@@ -296,22 +304,23 @@ impl Job<'_> {
             return Ok(Installed::new(target, manifest, true));
         }
         if !is_pinned {
-            let unpinned = Unpinned::wheel(&name, &sum, self.request.wheel_file.is_some());
+            let unpinned = Unpinned::wheel(self.request.package, &name, &sum, self.request.wheel_file.is_some());
             if !consent.is_given(&unpinned) {
                 return Err(unpinned.refused(&consent));
             }
         }
-        let mut wheel = Wheel::open(path, file)?;
+        let mut wheel = Wheel::open(path, file, self.request.package)?;
         wheel.check_package(&name)?;
 
         let dir = self.stage.path().join("runtime");
         fs::create_dir(&dir).map_err(|source| RuntimeError::file("create", &dir, source))?;
         let files = self.unpack(&mut wheel, &dir, progress)?;
-        let library = dir.join(SYSTEM_LIBRARY);
+        let name_of_library = wheel.library().unwrap_or(SYSTEM_LIBRARY).to_owned();
+        let library = dir.join(&name_of_library);
         let machine = elf_machine(&library).map_err(|source| RuntimeError::file("read", &library, source))?;
         if !machine.is_some_and(|machine| platform.fits_machine(machine)) {
             let machine = machine_name(machine);
-            return Err(other_platform(format!("its {SYSTEM_LIBRARY} is {machine}")));
+            return Err(other_platform(format!("its {name_of_library} is {machine}")));
         }
         let manifest = RuntimeManifest {
             schema: MANIFEST_SCHEMA.to_owned(),

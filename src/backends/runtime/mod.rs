@@ -38,6 +38,8 @@ mod error;
 mod install;
 mod locate;
 mod manifest;
+mod onnx;
+mod package;
 mod pins;
 mod pip;
 mod platform;
@@ -52,6 +54,8 @@ pub use error::RuntimeError;
 pub use install::{InstallProgress, InstallRequest, Installed, install};
 pub use locate::{LibraryFile, RuntimeDir, RuntimeSource, Survey, choose, locate, survey};
 pub use manifest::{MANIFEST_FILE, MANIFEST_SCHEMA, ManifestFile, RuntimeManifest};
+pub use onnx::{OnnxKit, OnnxLibrary, PLUGIN, onnx_kit, onnx_library};
+pub use package::Package;
 pub use pins::pinned_versions;
 pub use platform::{Platform, elf_machine, machine_name, version_key};
 pub use verify::{ChangeKind, ChangedFile, Depth, changed_files, changed_in};
@@ -59,6 +63,12 @@ pub(crate) use wheel::{Wheel, WheelName};
 
 /// The Python package whose wheels carry the libraries.
 pub const WHEEL_NAME: &str = "onnxruntime-qnn";
+
+/// The Python package with ONNX Runtime itself.
+pub const ONNX_WHEEL_NAME: &str = "onnxruntime";
+
+/// The version of it that is installed: the one that the plug-ins of every known QNN wheel work with.
+pub const ONNX_WHEEL_VERSION: &str = "1.24.4";
 
 /// The wheel that is installed, and preferred, when no version is named: the newest one with a CPU backend on `x86_64`.
 pub const DEFAULT_WHEEL_VERSION: &str = "2.3.0";

@@ -3,9 +3,13 @@
 //! The sums are those of the package index. `python3 -m pip install --dry-run --no-deps --report - --only-binary :all:
 //! --target DIR --platform PLATFORM --python-version PYTHON onnxruntime-qnn==VERSION` shows each one.
 
+use super::Package;
+
 /// A wheel with a known checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pin {
+    /// What it is of.
+    pub package: Package,
     /// Version of the wheel.
     pub version: &'static str,
     /// Its platform tag.
@@ -18,11 +22,18 @@ const X86_64: &str = "manylinux_2_35_x86_64";
 const AARCH64: &str = "manylinux_2_34_aarch64";
 
 const fn pin(version: &'static str, platform: &'static str, sha256: &'static str) -> Pin {
-    Pin { version, platform, sha256 }
+    Pin { package: Package::Qnn, version, platform, sha256 }
+}
+
+const ONNX_X86_64: &str = "manylinux_2_27_x86_64.manylinux_2_28_x86_64";
+const ONNX_AARCH64: &str = "manylinux_2_27_aarch64.manylinux_2_28_aarch64";
+
+const fn onnx(platform: &'static str, sha256: &'static str) -> Pin {
+    Pin { package: Package::OnnxRuntime, version: "1.24.4", platform, sha256 }
 }
 
 /// In each group: for CPython 3.11, 3.12, 3.13, 3.14. The libraries inside are the same.
-const PINS: [Pin; 16] = [
+const PINS: [Pin; 24] = [
     pin("2.3.0", X86_64, "087bb672ca0cabd3c7fed07084478fe78658cfa09fae1cb013099d7b2289dc72"),
     pin("2.3.0", X86_64, "5d3dec6c8065eebe80efb3775b8e5270c56a937c3e611642a8b4ef7f46bb5660"),
     pin("2.3.0", X86_64, "0520607ca6fe2fb555775a023afa91cd038997fa3a38051e4f4c3021f5140d83"),
@@ -39,29 +50,41 @@ const PINS: [Pin; 16] = [
     pin("2.7.0", AARCH64, "40f6f8ab76a877b36c875122caf46189f810e52a1e7c2f75e431dfb7714168b8"),
     pin("2.7.0", AARCH64, "75f9d65ddad44ac07bf51d99e8be1288be43ccf004cfb75b236b987e993d2f27"),
     pin("2.7.0", AARCH64, "581684af135300fc04c19243b8d80b0f6b2e577a89b38acec996e4cb14874555"),
+    onnx(ONNX_X86_64, "e54ad52e61d2d4618dcff8fa1480ac66b24ee2eab73331322db1049f11ccf330"),
+    onnx(ONNX_X86_64, "0d640eb9f3782689b55cfa715094474cd5662f2f137be6a6f847a594b6e9705c"),
+    onnx(ONNX_X86_64, "e30c972bc02e072911aabb6891453ec73795386c0af2b761b65444b8a4c4745f"),
+    onnx(ONNX_X86_64, "14ed1f197fab812b695a5eaddb536c635e58a2fbbe50a517c78f082cc6ce9177"),
+    onnx(ONNX_AARCH64, "046ff290045a387676941a02a8ae5c3ebec6b4f551ae228711968c4a69d8f6b7"),
+    onnx(ONNX_AARCH64, "1a5c5a544b22f90859c88617ecb30e161ee3349fcc73878854f43d77f00558b5"),
+    onnx(ONNX_AARCH64, "dc4aaed1e5e1aaacf2343c838a30a7c3ade78f13eeb16817411f929d04040a13"),
+    onnx(ONNX_AARCH64, "e2b7969e72d8cb53ffc88ab6d49dd5e75c1c663bda7be7eb0ece192f127343d1"),
 ];
 
 /// The pin that a wheel with this name and content satisfies. A known file under another name is not taken for it: the
 /// name decides which version qnnscope says it is.
-pub fn pinned(version: &str, platform: &str, sha256: &str) -> Option<Pin> {
-    PINS.into_iter().find(|pin| pin.sha256 == sha256 && pin.version == version && pin.platform == platform)
+pub fn pinned(package: Package, version: &str, platform: &str, sha256: &str) -> Option<Pin> {
+    of(package).find(|pin| pin.sha256 == sha256 && pin.version == version && pin.platform == platform)
 }
 
 /// Whether there are checksums of this version.
-pub fn is_pinned_version(version: &str) -> bool {
-    PINS.iter().any(|pin| pin.version == version)
+pub fn is_pinned_version(package: Package, version: &str) -> bool {
+    of(package).any(|pin| pin.version == version)
 }
 
 /// The versions that there are checksums of, oldest first.
-pub fn pinned_versions() -> Vec<&'static str> {
-    let mut versions: Vec<&str> = PINS.iter().map(|pin| pin.version).collect();
+pub fn pinned_versions(package: Package) -> Vec<&'static str> {
+    let mut versions: Vec<&str> = of(package).map(|pin| pin.version).collect();
     versions.dedup();
     versions
 }
 
+fn of(package: Package) -> impl Iterator<Item = Pin> {
+    PINS.into_iter().filter(move |pin| pin.package == package)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::DEFAULT_WHEEL_VERSION;
+    use super::super::{DEFAULT_WHEEL_VERSION, ONNX_WHEEL_VERSION};
     use super::*;
 
     #[test]
@@ -70,15 +93,17 @@ mod tests {
             assert!(pin.sha256.len() == 64 && pin.sha256.bytes().all(|b| b"0123456789abcdef".contains(&b)), "{pin:?}");
             assert!(PINS[..index].iter().all(|other| other.sha256 != pin.sha256), "{pin:?} is there twice");
         }
-        assert!(is_pinned_version(DEFAULT_WHEEL_VERSION));
-        assert_eq!(pinned_versions(), ["2.3.0", "2.7.0"]);
+        assert!(is_pinned_version(Package::Qnn, DEFAULT_WHEEL_VERSION));
+        assert_eq!(pinned_versions(Package::Qnn), ["2.3.0", "2.7.0"]);
+        assert_eq!(pinned_versions(Package::OnnxRuntime), [ONNX_WHEEL_VERSION]);
     }
 
     #[test]
     fn a_known_file_counts_under_its_own_name_only() {
         let pin = PINS[0];
-        assert_eq!(pinned(pin.version, pin.platform, pin.sha256), Some(pin));
-        assert_eq!(pinned("2.7.0", pin.platform, pin.sha256), None);
-        assert_eq!(pinned(pin.version, AARCH64, pin.sha256), None);
+        assert_eq!(pinned(Package::Qnn, pin.version, pin.platform, pin.sha256), Some(pin));
+        assert_eq!(pinned(Package::Qnn, "2.7.0", pin.platform, pin.sha256), None);
+        assert_eq!(pinned(Package::Qnn, pin.version, AARCH64, pin.sha256), None);
+        assert_eq!(pinned(Package::OnnxRuntime, pin.version, pin.platform, pin.sha256), None);
     }
 }

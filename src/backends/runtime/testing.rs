@@ -19,6 +19,7 @@ pub fn env_in(data: &Path) -> Env {
         runtime: None,
         qnn_sdk_root: None,
         qairt_sdk_root: None,
+        onnxruntime: None,
         data_dir: Some(data.to_path_buf()),
         python: PathBuf::from("python3"),
         platform: X86,

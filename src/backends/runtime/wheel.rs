@@ -11,7 +11,7 @@ use zip::result::ZipError;
 
 use super::platform::is_version;
 use super::verify::modified_ns;
-use super::{ManifestFile, RuntimeError, WHEEL_NAME};
+use super::{ManifestFile, Package, RuntimeError};
 use crate::event::clean_text;
 
 /// More entries than any wheel of this package has (35), by far.
@@ -27,8 +27,6 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 /// The library every runtime must have; the other entries are looked for around it.
 pub const SYSTEM_LIBRARY: &str = "libQnnSystem.so";
-/// The licence of the libraries, as the wheels name it.
-const LICENCE_FILE: &str = "Qualcomm_LICENSE.pdf";
 
 /// The parts of a wheel's file name that matter here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +78,7 @@ struct Kept {
 #[derive(Debug)]
 pub struct Wheel {
     path: PathBuf,
+    package: Package,
     archive: ZipArchive<File>,
     kept: Vec<Kept>,
     /// The entries that say which package this is; a sound wheel has one.
@@ -89,7 +88,7 @@ pub struct Wheel {
 impl Wheel {
     /// Opens a wheel and decides what to keep. Refuses archives with unsafe names, links or absurd sizes, also in
     /// entries that would not be kept: such a file was not made by the package's authors.
-    pub fn open(path: &Path, file: File) -> Result<Self, RuntimeError> {
+    pub fn open(path: &Path, file: File, package: Package) -> Result<Self, RuntimeError> {
         let damaged = |error: ZipError| zip_error(path, error);
         let refused = |entry: &str, reason: &str| RuntimeError::UnsafeEntry {
             wheel: path.to_path_buf(),
@@ -116,8 +115,8 @@ impl Wheel {
         }
         let home = files
             .iter()
-            .find_map(|(_, name, _)| name.strip_suffix(SYSTEM_LIBRARY)?.strip_suffix('/'))
-            .ok_or_else(|| RuntimeError::NotQnnWheel { wheel: path.to_path_buf() })?
+            .find_map(|(_, name, _)| package.home(name))
+            .ok_or_else(|| RuntimeError::NotTheWheel { wheel: path.to_path_buf(), package })?
             .to_owned();
         let descriptions = files.iter().filter(|(_, name, _)| is_description(name)).map(|(index, ..)| *index).collect();
 
@@ -125,7 +124,7 @@ impl Wheel {
         let mut names = BTreeSet::new();
         let mut total = 0_u64;
         for (index, name, bytes) in &files {
-            let Some(flat) = flat_name(&home, name) else {
+            let Some(flat) = package.flat_name(&home, name) else {
                 continue;
             };
             if !names.insert(flat.to_owned()) {
@@ -137,7 +136,7 @@ impl Wheel {
         if total > MAX_TOTAL_BYTES {
             return Err(refused(&home, "unpacks to more than any runtime"));
         }
-        Ok(Self { path: path.to_path_buf(), archive, kept, descriptions })
+        Ok(Self { path: path.to_path_buf(), package, archive, kept, descriptions })
     }
 
     /// Checks that the wheel says of itself what its file name says: this package, that version.
@@ -155,7 +154,7 @@ impl Wheel {
         let text = String::from_utf8_lossy(&text);
         let field = |field: &str| header(&text, field).map(clean_text).unwrap_or_default();
         let (package, version) = (field("Name"), field("Version"));
-        if normalized(&package) != WHEEL_NAME {
+        if normalized(&package) != self.package.name() {
             return Err(refused(format!("it is the package {package:?}")));
         }
         if version != name.version {
@@ -171,7 +170,12 @@ impl Wheel {
 
     /// The licence of the libraries among the kept files.
     pub fn licence(&self) -> Option<String> {
-        self.kept.iter().map(|kept| &kept.name).find(|name| *name == LICENCE_FILE).cloned()
+        self.kept.iter().map(|kept| &kept.name).find(|name| *name == self.package.licence()).cloned()
+    }
+
+    /// The library that every wheel of the package has, by its name among the kept files.
+    pub fn library(&self) -> Option<&str> {
+        self.kept.iter().map(|kept| kept.name.as_str()).find(|name| self.package.is_library(name))
     }
 
     /// Unpacks the kept entries into `dir`, which must be empty, and waits until each is on disk. Sizes and CRCs are
@@ -280,20 +284,6 @@ fn zip_error(path: &Path, error: ZipError) -> RuntimeError {
         ZipError::Io(source) if source.raw_os_error().is_some() => RuntimeError::file("read", path, source),
         other => RuntimeError::CorruptWheel { wheel: path.to_path_buf(), detail: other.to_string() },
     }
-}
-
-/// The name a kept entry gets in the runtime folder. `home` is the folder of the QNN libraries in the wheel; what they
-/// link to is in the folder beside it with `.libs` added.
-fn flat_name<'a>(home: &str, entry: &'a str) -> Option<&'a str> {
-    let (folder, name) = entry.rsplit_once('/')?;
-    let shared = Path::new(name).extension().is_some_and(|extension| extension == "so") || name.contains(".so.");
-    let keep = if folder == home {
-        let licence = name == LICENCE_FILE || name == "LICENSE" || name == "ThirdPartyNotices.txt";
-        licence || (shared && name.starts_with("libQnn"))
-    } else {
-        shared && folder.strip_suffix(".libs") == Some(home)
-    };
-    keep.then_some(name)
 }
 
 /// Whether an entry is the package's description: `NAME-VERSION.dist-info/METADATA`.

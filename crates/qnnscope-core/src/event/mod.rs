@@ -13,6 +13,7 @@ mod launches;
 mod log;
 mod log_tail;
 mod mode;
+mod nodes;
 mod origin;
 mod refusal;
 mod run;
@@ -30,6 +31,7 @@ pub use launches::Launches;
 pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text, clean_whole, disturbs};
 pub use log_tail::LogTail;
 pub use mode::{Constraints, CoolDown, CoolDownEnd, Cooling, Like, Member, Mode, OutlierLimit, PaceReport};
+pub use nodes::{NodePartition, NodePlacement, NodeProvider, NodesPlaced};
 pub use origin::Origin;
 pub use refusal::Refusal;
 pub use run::{
@@ -136,6 +138,8 @@ pub enum Event {
         /// Its name.
         name: String,
     },
+    /// Which nodes of an ONNX model run where. A later one of the same run tells more and takes its place.
+    NodesPlaced(Box<NodesPlaced>),
     /// The tensors that feed the run: where each came from.
     InputsPrepared {
         /// Seed of the random data, for inputs without a file.

@@ -37,6 +37,8 @@ pub enum Driver {
     Imported,
     /// A program of the user's, as the tap within it saw it.
     Tap,
+    /// ONNX Runtime with QNN as a plug-in, in qnnscope's runner on this machine.
+    OnnxRuntime,
 }
 
 impl Driver {
@@ -48,6 +50,7 @@ impl Driver {
             Self::DeviceRunner => "runner on the device",
             Self::Imported => "another tool",
             Self::Tap => "tapped program",
+            Self::OnnxRuntime => "ONNX Runtime",
         }
     }
 }
@@ -99,7 +102,7 @@ impl RunPlan {
 }
 
 /// The opened runtime.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeInfo {
     /// Path of the backend library.
     pub path: String,

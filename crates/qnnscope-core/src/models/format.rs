@@ -12,6 +12,8 @@ pub enum ModelFormat {
     ModelLibrary,
     /// Serialised context.
     ContextBinary,
+    /// ONNX model, run through ONNX Runtime.
+    Onnx,
 }
 
 impl ModelFormat {
@@ -21,6 +23,7 @@ impl ModelFormat {
             Self::Dlc => "DLC",
             Self::ModelLibrary => "model library",
             Self::ContextBinary => "context binary",
+            Self::Onnx => "ONNX model",
         }
     }
 }

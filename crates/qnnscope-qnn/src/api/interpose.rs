@@ -6,6 +6,7 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
+use super::expose::{self, Exposing, Exposure};
 use super::htp::GraphOptions;
 use super::interface::text;
 use super::log;
@@ -37,6 +38,7 @@ pub struct Composition<'a> {
     pub(super) context: Handle,
     pub(super) mode: Mode,
     pub(super) options: GraphOptions,
+    pub(super) exposure: Option<Exposure>,
 }
 
 impl<'a> Composition<'a> {
@@ -48,7 +50,15 @@ impl<'a> Composition<'a> {
             context: context.handle(),
             mode: Mode::Forward,
             options,
+            exposure: None,
         }
+    }
+
+    /// The same, with these tensors opened on the way. Such a graph is for reading values: it is slower than the model's own,
+    /// for backends cannot fuse ops across a tensor that they have to hand out.
+    #[must_use]
+    pub fn exposing(self, exposure: Exposure) -> Self {
+        Self { exposure: Some(exposure), ..self }
     }
 
     /// Into nothing, with `backend` asked about each op: whatever it answers, the model composes on.
@@ -60,6 +70,7 @@ impl<'a> Composition<'a> {
             context,
             mode: Mode::Ask,
             options: GraphOptions::default(),
+            exposure: None,
         }
     }
 
@@ -68,7 +79,14 @@ impl<'a> Composition<'a> {
     pub fn reading(library: &'a Library) -> Self {
         // Composers want handles that are not null; in this mode nobody follows them.
         let stand_in: Handle = std::ptr::without_provenance_mut(8);
-        Self { library, backend: stand_in, context: stand_in, mode: Mode::RecordOnly, options: GraphOptions::default() }
+        Self {
+            library,
+            backend: stand_in,
+            context: stand_in,
+            mode: Mode::RecordOnly,
+            options: GraphOptions::default(),
+            exposure: None,
+        }
     }
 }
 
@@ -99,6 +117,7 @@ struct State {
     judge: Judge,
     options_refused: Option<u64>,
     next_id: u32,
+    exposing: Option<Exposing>,
 }
 
 /// The one composition going on: the callbacks carry no user data, and a runner composes one model.
@@ -114,6 +133,7 @@ const INVALID_STATE: u64 = 1005;
 /// The function table with our entries in place; begins a recording.
 pub(super) fn begin(composition: &Composition<'_>) -> Vec<*const c_void> {
     let Composition { library, mode, options, .. } = *composition;
+    let exposing = composition.exposure.clone().map(Exposing::new);
     let from = library.table();
     let real = Real {
         validate: as_function(from.raw(sys::slots::core::BACKEND_VALIDATE_OP_CONFIG)),
@@ -133,6 +153,7 @@ pub(super) fn begin(composition: &Composition<'_>) -> Vec<*const c_void> {
         judge: Judge::default(),
         options_refused: None,
         next_id: 1,
+        exposing,
     });
     let mut table: Vec<*const c_void> = (0..from.slots()).map(|slot| from.raw(slot)).collect();
     if mode != Mode::Forward {
@@ -161,6 +182,7 @@ pub(super) fn finish() -> Recording {
             refusals: state.refusals,
             verdicts: state.judge.verdicts,
             options_refused: state.options_refused,
+            exposed: state.exposing.map(Exposing::take).unwrap_or_default(),
         },
     }
 }
@@ -168,6 +190,13 @@ pub(super) fn finish() -> Recording {
 /// The recorder of the composition that goes on. It locks by itself, so the state is not held while it reads.
 fn recorder() -> Option<Arc<Recorder>> {
     state().as_ref().map(|state| state.recorder.clone())
+}
+
+/// Lends what is known of opened tensors.
+fn with_exposing(work: &mut dyn FnMut(&mut Exposing)) {
+    if let Some(State { exposing: Some(exposing), .. }) = &mut *state() {
+        work(exposing);
+    }
 }
 
 extern "C" fn not_supported() -> u64 {
@@ -273,6 +302,9 @@ unsafe extern "C" fn on_graph_create(
         // SAFETY: the call succeeded, so the handle was written.
         let graph = GraphKey::of(unsafe { *out });
         state.recorder.graph_created(ContextKey::of(context), graph, text(name));
+        if let Some(exposing) = &mut state.exposing {
+            exposing.graph_created(graph, text(name));
+        }
     }
     code
 }
@@ -324,10 +356,10 @@ unsafe fn create_tensor(graph: Option<Handle>, owner: Handle, tensor: *mut sys::
     if tensor.is_null() {
         return 1004;
     }
-    let (mode, real) = match &mut *state() {
+    let (mode, real, exposes) = match &mut *state() {
         Some(state) => {
             let real = if graph.is_some() { state.real.graph_tensor } else { state.real.context_tensor };
-            (state.mode, real)
+            (state.mode, real, graph.is_some() && state.exposing.is_some())
         }
         None => return INVALID_STATE,
     };
@@ -342,8 +374,13 @@ unsafe fn create_tensor(graph: Option<Handle>, owner: Handle, tensor: *mut sys::
         }
         Mode::Forward => {
             let Some(real) = real else { return sys::NOT_SUPPORTED };
-            // SAFETY: forwards the caller's arguments.
-            unsafe { real(owner, tensor) }
+            if exposes {
+                // SAFETY: the real function of graph tensors, and the caller's arguments.
+                unsafe { expose::create(real, owner, tensor, with_exposing) }
+            } else {
+                // SAFETY: forwards the caller's arguments.
+                unsafe { real(owner, tensor) }
+            }
         }
     };
     if code != 0 {
@@ -374,8 +411,13 @@ unsafe extern "C" fn on_add_node(graph: Handle, op: sys::OpConfig) -> u64 {
     }
     if mode == Mode::Forward {
         let Some(real) = real else { return sys::NOT_SUPPORTED };
-        // SAFETY: forwards what the composing model passed.
-        let (code, log) = log::noted_during(|| unsafe { real(graph, op) });
+        let patched = match &mut *state() {
+            Some(State { exposing: Some(exposing), .. }) => exposing.patch(GraphKey::of(graph), &op),
+            _ => None,
+        };
+        let passed = patched.as_ref().map_or(op, |patched| patched.op(&op));
+        // SAFETY: forwards what the composing model passed, with tensors that were opened; `patched` outlives the call.
+        let (code, log) = log::noted_during(|| unsafe { real(graph, passed) });
         if code != 0 {
             note_refusal(Some(graph), &op, "graphAddNode", code, log);
             return code;

@@ -6,6 +6,7 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
+use super::expose::ExposedGraph;
 use super::interface::text;
 use super::tensor::{describe, param_value, records};
 use super::verdict::Verdict;
@@ -42,6 +43,8 @@ pub struct Recording {
     pub verdicts: Vec<Verdict>,
     /// Code of a graphCreate that failed while options of ours were in it.
     pub options_refused: Option<u64>,
+    /// Tensors that were opened, where that was asked for; one row a graph, in the order of creation.
+    pub exposed: Vec<ExposedGraph>,
 }
 
 /// The context that a call named, by its handle.

@@ -172,7 +172,26 @@ pub struct OwnedTensor {
     info: Tensor,
 }
 
+// SAFETY: the pointers in `raw` lead to where it was copied from and are never followed: `bind` replaces each by one into
+// storage of its own.
+unsafe impl Send for OwnedTensor {}
+
+impl std::fmt::Debug for OwnedTensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.info.fmt(f)
+    }
+}
+
 impl OwnedTensor {
+    /// The record as it was copied; its pointers may lead nowhere.
+    pub(super) fn raw(&self) -> &sys::Tensor {
+        &self.raw
+    }
+
+    pub(super) fn c_name(&self) -> &CStr {
+        &self.name
+    }
+
     pub(super) fn copy_of(raw: &sys::Tensor) -> Self {
         let name = if raw.body.name.is_null() {
             CString::default()

@@ -16,11 +16,12 @@ pub use child::main;
 #[cfg(unix)]
 pub use child::{InputSet, emit, measure};
 #[cfg(unix)]
-pub(crate) use child::{input_sets, profile_events};
+pub(crate) use child::{encode, read_list, read_npy, scale_offset};
 #[cfg(unix)]
-pub(crate) use child::{read_list, read_npy};
+pub(crate) use child::{input_sets, profile_events};
 pub use protocol::{
-    Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, Frame, Hello, InputFile, InspectTask, NoDevice,
-    OpVerdict, PROTOCOL, Pin, ProbeAnswer, ProbeTask, RunTask, SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS,
-    Task,
+    Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, EXCHANGE_CONSTANTS, EXCHANGE_INPUTS,
+    EXCHANGE_TENSORS, Frame, GivenTensor, Hello, InputFile, InspectTask, NoDevice, OnnxTask, OpVerdict, OpenedTensors,
+    PROTOCOL, Pin, ProbeAnswer, ProbeTask, RunTask, SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS, Task,
+    TensorsTask,
 };

@@ -4,7 +4,7 @@ use crate::backends::settings::SettingRequest;
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{Budget, Event, LogLevel, ModelInfo, RuntimeInfo, Sandbox};
 use crate::files::Guard;
-use crate::models::Graph;
+use crate::models::{Graph, Tensor};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -69,6 +69,13 @@ pub enum Frame {
     Asked(Box<Asked>),
     /// Answer to [`CheckWork::Compile`].
     Compiled(Box<Compiled>),
+    /// First answer to [`Task::Tensors`]: the graph is ready, and these are its tensors.
+    Opened(Box<OpenedTensors>),
+    /// The tensors of an inference stand in the exchange folder.
+    Computed {
+        /// Its number, as [`Command::Compute`] gave it.
+        index: u64,
+    },
     /// The task is carried out; nothing follows.
     Done,
 }
@@ -113,6 +120,69 @@ pub enum Task {
     Probe(ProbeTask),
     /// Ask a backend about a model that is not run.
     Check(Box<CheckTask>),
+    /// Compute with the tensors between ops readable.
+    Tensors(Box<TensorsTask>),
+}
+
+/// A graph whose tensors between ops are read, or given. Times of it mean nothing: ops are not fused across such tensors.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TensorsTask {
+    /// Folder of the libraries.
+    pub runtime_dir: PathBuf,
+    /// Backend.
+    pub backend: Backend,
+    /// DLC or model library.
+    pub model: PathBuf,
+    /// Graph; the only one if `None`.
+    pub graph: Option<String>,
+    /// Settings.
+    pub settings: Vec<SettingRequest>,
+    /// Use core API versions that are not known.
+    pub allow_unknown_runtime: bool,
+    /// An existing folder of this task alone: `inputs` and `tensors` of one inference, `constants`.
+    pub exchange: PathBuf,
+    /// Tensors between ops to read, by name.
+    pub readable: Vec<String>,
+    /// Tensors that the ops reading them get from the parent instead of from the op before.
+    pub given: Vec<GivenTensor>,
+    /// Constants to write down, by name.
+    pub constants: Vec<String>,
+}
+
+/// A tensor that the parent gives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GivenTensor {
+    /// Name of the tensor in the model.
+    pub name: String,
+    /// Another scale and offset than the model's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<(f32, i32)>,
+}
+
+/// The file of the exchange folder with the data of all inputs of one inference, one after the other.
+pub const EXCHANGE_INPUTS: &str = "inputs";
+/// The same of all tensors that were read.
+pub const EXCHANGE_TENSORS: &str = "tensors";
+/// The data of the constants.
+pub const EXCHANGE_CONSTANTS: &str = "constants";
+
+/// A graph with tensors that can be read and written; lists are in the order of the files' data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OpenedTensors {
+    /// The backend's library.
+    pub runtime: RuntimeInfo,
+    /// Name of the graph.
+    pub graph: String,
+    /// Inputs of the graph.
+    pub inputs: Vec<Tensor>,
+    /// Inputs that stand for tensors between ops, which follow those of the graph: name in the model, and how to write it.
+    pub given: Vec<(String, Tensor)>,
+    /// Outputs of the graph, then tensors between ops.
+    pub tensors: Vec<Tensor>,
+    /// Constants.
+    pub constants: Vec<Tensor>,
+    /// Tensors that the backend did not let be opened.
+    pub refused: Vec<String>,
 }
 
 /// A file for an input.
@@ -177,12 +247,33 @@ pub struct RunTask {
     /// Processor cores of the runner's threads.
     #[serde(default, skip_serializing_if = "Pin::is_unset")]
     pub pin: Pin,
+    /// What an ONNX model needs besides; nothing for QNN's own formats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onnx: Option<OnnxTask>,
     /// Results may replace files that qnnscope did not make.
     #[serde(default)]
     pub overwrite: bool,
     /// More files, beside those of the task, that no result may replace.
     #[serde(default)]
     pub protected: Vec<PathBuf>,
+}
+
+/// What a run of an ONNX model needs besides.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnnxTask {
+    /// ONNX Runtime's library.
+    pub library: PathBuf,
+    /// Its QNN plug-in.
+    pub plugin: PathBuf,
+    /// Sizes of free dimensions, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dimensions: Vec<(String, u64)>,
+    /// Options of the QNN provider and entries of the session, as the user gave them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<(String, String)>,
+    /// Whether a node that QNN does not run is an error.
+    #[serde(default)]
+    pub no_cpu_fallback: bool,
 }
 
 /// Where the threads of a runner may run.
@@ -264,6 +355,10 @@ impl RunTask {
             guard.reads_list(list);
         }
         guard.reads_folder("the library", &self.runtime_dir);
+        if let Some(onnx) = &self.onnx {
+            guard.reads("the library", &onnx.library);
+            guard.reads("the library", &onnx.plugin);
+        }
         for path in &self.protected {
             guard.reads("the file", path);
         }
@@ -399,4 +494,9 @@ pub struct CompiledGraph {
 pub enum Command {
     /// End the phase that goes on and finish orderly.
     Stop,
+    /// Compute with the inputs that stand in the exchange folder ([`TensorsTask`]).
+    Compute {
+        /// Number of the inference.
+        index: u64,
+    },
 }

@@ -2,7 +2,7 @@ use super::super::testing::{FakeWheel, METADATA};
 use super::*;
 
 fn open(path: &Path) -> Result<Wheel, RuntimeError> {
-    Wheel::open(path, File::open(path).expect("the wheel exists"))
+    Wheel::open(path, File::open(path).expect("the wheel exists"), Package::Qnn)
 }
 
 fn unpack(path: &Path) -> Result<Vec<String>, RuntimeError> {
@@ -117,7 +117,7 @@ fn damage_is_told_from_foreign_wheels() {
     }
 
     let other = FakeWheel::empty().entry("numpy/core.so", b"x").build();
-    assert!(matches!(open(&other.path()).expect_err("no QNN"), RuntimeError::NotQnnWheel { .. }));
+    assert!(matches!(open(&other.path()).expect_err("no QNN"), RuntimeError::NotTheWheel { .. }));
 }
 
 #[test]

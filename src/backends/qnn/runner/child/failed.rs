@@ -3,6 +3,7 @@
 use super::emit::Emitter;
 use super::inputs::InputError;
 use crate::backends::qnn::api::{QnnError, Recording};
+use crate::backends::qnn::onnx::OnnxError;
 use crate::backends::settings::SettingError;
 use crate::backends::{Backend, errors};
 use crate::event::{Event, Failure, Refusal, Stage, clean_text};
@@ -47,6 +48,35 @@ impl Failed {
     /// What was asked for could not be written.
     pub fn lost(stage: Stage, call: &str, message: String) -> Self {
         Self { bad_input: false, ..Self::bad_input(stage, call, message) }
+    }
+
+    /// An error of ONNX Runtime.
+    pub fn onnx(stage: Stage, error: &OnnxError) -> Self {
+        let failed = Self::other(stage, error.call(), error.to_string());
+        match error {
+            OnnxError::NotNumbers { .. } => Self { bad_input: true, ..failed },
+            error => Self { missing: error.is_missing(), ..failed },
+        }
+    }
+
+    /// A session of a model that could not be made; `told` is what the plug-in said of its nodes.
+    pub fn session(error: &OnnxError, model: &Path, told: &[String]) -> Self {
+        let failed = Self::onnx(Stage::Finalize, error);
+        let told = told.iter().map(|text| format!("; {text}")).collect::<String>();
+        let OnnxError::Call { code, message, .. } = error else { return failed };
+        // INVALID_ARGUMENT, NO_SUCHFILE, NO_MODEL, INVALID_PROTOBUF, NOT_IMPLEMENTED, INVALID_GRAPH; the loader says FAIL too.
+        let is_models = matches!(code, Some(2 | 3 | 4 | 7 | 9 | 10))
+            || ["Load model from", "External", "external", "filesystem error", "Deserialize tensor"]
+                .iter()
+                .any(|words| message.contains(words));
+        let message = format!("ONNX Runtime makes no session of {}: {message}{told}", model.display());
+        Self { message, bad_input: is_models, ..failed }
+    }
+
+    /// A failure with a code of QNN's, where one stands behind it.
+    pub fn with_code(stage: Stage, call: &str, code: Option<u64>, message: String) -> Self {
+        let symbol = code.and_then(|code| errors::lookup(code, call)).map(|row| row.symbol.to_owned());
+        Self { code, symbol, ..Self::other(stage, call, message) }
     }
 
     /// Something needed is not there.

@@ -218,7 +218,7 @@ pub fn read_npy(bytes: &[u8]) -> Result<(Vec<u64>, Vec<f64>), String> {
 }
 
 /// Real (or, for native data, stored) values as the tensor's bytes.
-fn encode(values: &[f64], tensor: &Tensor, native: bool) -> Result<Vec<u8>, InputError> {
+pub fn encode(values: &[f64], tensor: &Tensor, native: bool) -> Result<Vec<u8>, InputError> {
     let mut out = Vec::with_capacity(values.len() * tensor.dtype.bytes().unwrap_or(0));
     for (index, &value) in values.iter().enumerate() {
         let stored = if native { value } else { quantize(value, tensor, index) };
@@ -230,7 +230,7 @@ fn encode(values: &[f64], tensor: &Tensor, native: bool) -> Result<Vec<u8>, Inpu
 }
 
 /// Scale and offset of one element, for encodings that have them.
-pub(super) fn scale_offset(tensor: &Tensor, element: usize) -> Option<(f64, i32)> {
+pub fn scale_offset(tensor: &Tensor, element: usize) -> Option<(f64, i32)> {
     match tensor.quantization.as_ref()? {
         Quantization::ScaleOffset { scale, offset, .. } => Some((*scale, *offset)),
         Quantization::AxisScaleOffset { axis, scales, offsets, .. } => {

@@ -52,6 +52,10 @@ fn read(task: &InspectTask, emitter: &Emitter) -> Result<(ModelInfo, Vec<Graph>)
             let (composed, recording) = library.compose(&Composition::reading(&lender));
             with_order(&composed.map_err(|e| Failed::qnn(Stage::Compose, e))?, recording)
         }
+        ModelFormat::Onnx => {
+            let message = "QNN's libraries read no ONNX models".to_owned();
+            return Err(Failed::bad_input(Stage::Compose, "identify", message));
+        }
         ModelFormat::ContextBinary => {
             begin(Stage::ContextCreate);
             let system: Rc<SystemLibrary> = open_system(&task.runtime_dir).map_err(load)?;

@@ -12,12 +12,43 @@ const BATCH_NS: u64 = 50_000_000;
 /// Largest batch: bounds a frame for models of a few microseconds.
 const BATCH_MAX: usize = 4096;
 
+/// What makes inferences.
+pub trait Executes {
+    /// Why one failed.
+    type Error;
+
+    /// Makes one inference with the inputs as they were set last.
+    fn execute(&mut self, profile: Option<&Profile>) -> Result<(), Self::Error>;
+
+    /// What the backend told of the last one.
+    fn events(profile: &Profile) -> Result<Vec<ProfileEvent>, Self::Error>;
+
+    /// Copies the data of an input in; `false` if there is no such input, or its size is another one.
+    fn set(&mut self, index: usize, data: &[u8]) -> bool;
+}
+
+impl Executes for Execution {
+    type Error = QnnError;
+
+    fn execute(&mut self, profile: Option<&Profile>) -> Result<(), QnnError> {
+        self.run(profile)
+    }
+
+    fn events(profile: &Profile) -> Result<Vec<ProfileEvent>, QnnError> {
+        profile.events()
+    }
+
+    fn set(&mut self, index: usize, data: &[u8]) -> bool {
+        self.set_input(index, data)
+    }
+}
+
 /// What a phase needs.
-pub struct Loop<'a> {
+pub struct Loop<'a, X = Execution> {
     /// Where events go.
     pub emitter: &'a Emitter,
     /// The graph.
-    pub execution: &'a mut Execution,
+    pub execution: &'a mut X,
     /// Input sets, taken in turn.
     pub sets: &'a [InputSet],
     /// Set by the parent to end early.
@@ -51,7 +82,7 @@ pub fn cpu_ns() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-impl Loop<'_> {
+impl<X: Executes> Loop<'_, X> {
     /// Runs one phase, or a part of it that begins at inference `first_index`; returns the number of inferences. After
     /// each, outside of the measured time, `on_each` gets it, with its outputs still in place.
     pub fn run(
@@ -60,8 +91,8 @@ impl Loop<'_> {
         first_index: u64,
         budget: Budget,
         profile: Option<&Profile>,
-        mut on_each: impl FnMut(&Execution, Inference),
-    ) -> Result<u64, QnnError> {
+        mut on_each: impl FnMut(&X, Inference),
+    ) -> Result<u64, X::Error> {
         if budget == Budget::Iterations(0) {
             return Ok(0);
         }
@@ -85,7 +116,7 @@ impl Loop<'_> {
                 },
             };
             let start = now_ns();
-            let result = self.execution.run(profile);
+            let result = self.execution.execute(profile);
             let end = now_ns();
             if let Err(error) = result {
                 batch.send(self.emitter);
@@ -95,7 +126,7 @@ impl Loop<'_> {
             batch.late_ns.extend(planned.map(|planned| start - planned));
             count += 1;
             let events = match profile {
-                Some(profile) => profile.events()?,
+                Some(profile) => X::events(profile)?,
                 None => Vec::new(),
             };
             let index = first_index + count - 1;
@@ -136,9 +167,9 @@ impl Loop<'_> {
 }
 
 /// Copies an input set into the graph's buffers. The sizes were checked when the set was made.
-pub fn load(execution: &mut Execution, set: &InputSet) {
+pub fn load(execution: &mut impl Executes, set: &InputSet) {
     for (index, data) in set.iter().enumerate() {
-        let fits = execution.set_input(index, data);
+        let fits = execution.set(index, data);
         debug_assert!(fits, "input sets are checked against the tensors");
     }
 }

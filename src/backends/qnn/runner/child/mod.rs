@@ -12,6 +12,7 @@ mod inspect;
 mod layers;
 pub mod measure;
 mod model;
+mod onnx;
 mod outputs;
 mod phases;
 mod pin;
@@ -25,11 +26,13 @@ mod sandbox;
 mod sandbox;
 mod schedule;
 mod straight;
+mod tensors;
 
 pub use events as profile_events;
 pub(crate) use sandbox::SCRATCH_VARIABLE;
 
 pub use inputs::{InputSet, prepare as input_sets, read_list, read_npy};
+pub(crate) use inputs::{encode, scale_offset};
 
 use crate::backends::qnn::api;
 use crate::backends::qnn::runner::protocol::{Command, Task};
@@ -37,8 +40,8 @@ use crate::event::LogLevel;
 use emit::Emitter;
 use std::io::{BufRead, BufReader};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 
 /// Entry of the hidden subcommand. Ends with 0 if a task was carried out, whether or not the model ran: failures are
 /// events.
@@ -69,12 +72,14 @@ pub fn main() -> ExitCode {
     // Before any thread is started, and before anything of a vendor is loaded.
     emitter.confined(sandbox::enter(&task));
     let stop = Arc::new(AtomicBool::new(false));
-    watch_commands(input, stop.clone());
+    let (orders, ordered) = mpsc::channel();
+    watch_commands(input, stop.clone(), orders);
     match task {
         Task::Run(task) => run::run(&task, &emitter, &stop),
         Task::Inspect(task) => inspect::inspect(&task, &emitter),
         Task::Probe(task) => probe::probe(&task, &emitter),
         Task::Check(task) => check::check(&task, &emitter),
+        Task::Tensors(task) => tensors::tensors(&task, &emitter, &ordered),
     }
     emitter.done();
     // Vendor libraries leave threads behind whose exit handlers may hang; everything of ours is written.
@@ -82,7 +87,10 @@ pub fn main() -> ExitCode {
 }
 
 /// Reads commands until standard input closes, which means that the parent is gone.
-fn watch_commands(mut input: BufReader<std::io::Stdin>, stop: Arc<AtomicBool>) {
+///
+/// `orders` gets the numbers of inferences that are to be computed, and closes when the parent wants an end.
+fn watch_commands(mut input: BufReader<std::io::Stdin>, stop: Arc<AtomicBool>, orders: mpsc::Sender<u64>) {
+    let mut orders = Some(orders);
     std::thread::spawn(move || {
         let mut line = String::new();
         loop {
@@ -92,7 +100,14 @@ fn watch_commands(mut input: BufReader<std::io::Stdin>, stop: Arc<AtomicBool>) {
                     end_now();
                 }
                 Ok(_) => match serde_json::from_str(&line) {
-                    Ok(Command::Stop) => stop.store(true, Ordering::Relaxed),
+                    Ok(Command::Stop) => {
+                        stop.store(true, Ordering::Relaxed);
+                        orders = None;
+                    }
+                    // A task that takes no orders has dropped the other end.
+                    Ok(Command::Compute { index }) => {
+                        let _ = orders.as_ref().map(|orders| orders.send(index));
+                    }
                     Err(_) => {}
                 },
             }

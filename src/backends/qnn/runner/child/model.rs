@@ -43,7 +43,7 @@ pub fn open_library(dir: &Path, backend: Backend, policy: VersionPolicy) -> Resu
 
 /// Refuses a library that was cut off: the loader maps what its headers promise, and the process dies of SIGBUS when it touches
 /// what is not there.
-fn check_whole(path: &Path) -> Result<(), Failed> {
+pub fn check_whole(path: &Path) -> Result<(), Failed> {
     let promised = read_elf(path).ok().flatten().and_then(|facts| facts.needs_bytes);
     let length = std::fs::metadata(path).map(|metadata| metadata.len()).ok();
     let Some((promised, length)) = promised.zip(length).filter(|(promised, length)| length < promised) else {

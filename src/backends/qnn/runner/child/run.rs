@@ -26,13 +26,17 @@ use crate::models::{Graph, ModelFormat};
 use crate::probes::process;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Carries the task out.
-pub fn run(task: &RunTask, emitter: &Emitter, stop: &AtomicBool) {
-    let mut stages = Stages { emitter, inferences: 0, log: RunLog::default(), began: Instant::now() };
-    let result = stages.run(task, stop);
+pub fn run(task: &RunTask, emitter: &Arc<Emitter>, stop: &AtomicBool) {
+    let mut stages = Stages { emitter, shared: emitter, inferences: 0, log: RunLog::default(), began: Instant::now() };
+    let result = match &task.onnx {
+        Some(onnx) => stages.run_onnx(task, onnx, stop),
+        None => stages.run(task, stop),
+    };
     match (&result, task.straight) {
         (Err(_), Some(_)) => stages.log.abandon(emitter),
         _ => stages.log.finish(emitter),
@@ -51,6 +55,8 @@ pub fn run(task: &RunTask, emitter: &Emitter, stop: &AtomicBool) {
 /// The stages of one run, with what they share.
 pub struct Stages<'a> {
     pub(super) emitter: &'a Emitter,
+    /// The same, for those that outlive a stage.
+    pub(super) shared: &'a Arc<Emitter>,
     /// Inferences finished so far.
     pub(super) inferences: u64,
     pub(super) log: RunLog,
@@ -370,7 +376,7 @@ impl Stages<'_> {
         self.emitter.event(Event::SettingApplied(Setting { outcome, ..setting.clone() }));
     }
 
-    fn memory(&self, mark: MemoryMark) {
+    pub(super) fn memory(&self, mark: MemoryMark) {
         if let Some(memory) = process::memory(None) {
             // The proportional set walks every mapping: only where the report needs it.
             let pss = matches!(mark, MemoryMark::Loaded | MemoryMark::End)

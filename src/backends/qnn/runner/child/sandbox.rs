@@ -3,7 +3,7 @@
 //!
 //! Landlock restricts the thread that asks and those it starts later, so this comes before every other thread.
 
-use crate::backends::qnn::runner::protocol::{RunTask, Task};
+use crate::backends::qnn::runner::protocol::{OnnxTask, RunTask, Task};
 use crate::event::{Sandbox, SandboxState};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
@@ -149,6 +149,7 @@ fn restrict(task: &Task, scratch: &Path) -> Result<RestrictionStatus, RulesetErr
             }
         }
         Task::Probe(task) => rules = rules.allow(&task.scratch, folder)?,
+        Task::Tensors(task) => rules = rules.allow(&task.exchange, folder)?,
         Task::Inspect(_) | Task::Check(_) => {}
     }
     rules.rules.restrict_self()
@@ -205,6 +206,10 @@ fn readable(task: &Task) -> Vec<PathBuf> {
             runtime(&task.runtime_dir);
             Some(&task.model)
         }
+        Task::Tensors(task) => {
+            runtime(&task.runtime_dir);
+            Some(&task.model)
+        }
         Task::Probe(task) => {
             if let Some(dir) = task.library.parent() {
                 runtime(dir);
@@ -218,6 +223,9 @@ fn readable(task: &Task) -> Vec<PathBuf> {
     }
     if let Task::Run(task) = task {
         paths.extend(inputs(task));
+        if let Some(onnx) = &task.onnx {
+            paths.extend(onnx_folders(task, onnx));
+        }
     }
     for (variable, separator) in [("LD_LIBRARY_PATH", ':'), ("ADSP_LIBRARY_PATH", ';')] {
         let value = std::env::var(variable).unwrap_or_default();
@@ -225,6 +233,24 @@ fn readable(task: &Task) -> Vec<PathBuf> {
         let entries = value.split(separator).map(|entry| if entry.is_empty() { "." } else { entry });
         paths.extend(entries.filter(|_| !value.is_empty()).map(PathBuf::from));
     }
+    paths
+}
+
+/// Folders of ONNX Runtime and its plug-in, and of the model, whose weights may be in files beside it.
+fn onnx_folders(task: &RunTask, onnx: &OnnxTask) -> Vec<PathBuf> {
+    let mut paths = vec![onnx.library.clone(), onnx.plugin.clone()];
+    for library in [&onnx.library, &onnx.plugin] {
+        let Some(folder) = library.parent() else { continue };
+        paths.push(folder.to_owned());
+        // What a wheel's libraries link to is in a folder beside theirs.
+        if let Some(name) = folder.file_name() {
+            let mut libs = name.to_owned();
+            libs.push(".libs");
+            paths.push(folder.with_file_name(libs));
+        }
+    }
+    let folder = task.model.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    paths.push(folder.to_owned());
     paths
 }
 

@@ -1,0 +1,16 @@
+//! ONNX Runtime with QNN as a plug-in: opening the library, making sessions, running them, and which node went where.
+//!
+//! Crate `ort` does most of it. What it has no safe call for, tensors of any type as bytes and the assignment of nodes to
+//! providers, is done through its raw table here.
+
+mod assignment;
+mod error;
+mod library;
+mod session;
+mod tensor;
+
+pub use assignment::{AssignedNode, Assignment};
+pub use error::OnnxError;
+pub use library::{LogLine, LogSink, OnnxRuntime, PROVIDER};
+pub use session::{OnnxSession, SessionSpec};
+pub use tensor::{Dimension, OnnxTensor, OutputTensor};

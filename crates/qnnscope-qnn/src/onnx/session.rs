@@ -1,0 +1,149 @@
+//! Sessions: a model, ready to run.
+
+use super::assignment::{self, Assignment};
+use super::error::OnnxError;
+use super::library::{LogSink, PROVIDER, logger, ort_level};
+use super::tensor::{Input, OnnxTensor, OutputTensor};
+use ort::environment::Environment;
+use ort::session::{RunOptions, Session, SessionInputValue};
+use qnnscope_core::event::LogLevel;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+/// How a session is made.
+#[derive(Clone)]
+pub struct SessionSpec {
+    /// Options of the QNN provider, without its prefix; none of it is used where `with_qnn` is false.
+    pub provider_options: Vec<(String, String)>,
+    /// Configuration entries of the session.
+    pub entries: Vec<(String, String)>,
+    /// Sizes of free dimensions, by name.
+    pub dimensions: Vec<(String, u64)>,
+    /// Whether QNN is offered the nodes, or everything is the CPU provider's.
+    pub with_qnn: bool,
+    /// Detail of the log, also of the plug-in's and the backend's.
+    pub log_level: LogLevel,
+    /// Takes the log.
+    pub sink: LogSink,
+    /// Beginning of the file name of ONNX Runtime's own profile, where one is wanted.
+    pub profile: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for SessionSpec {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("SessionSpec")
+            .field("provider_options", &self.provider_options)
+            .field("entries", &self.entries)
+            .field("dimensions", &self.dimensions)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A session with the memory of its inputs and the outputs of its last inference.
+pub struct OnnxSession {
+    session: Session,
+    options: RunOptions,
+    inputs: Vec<OnnxTensor>,
+    outputs: Vec<OnnxTensor>,
+    values: Vec<Input>,
+}
+
+impl std::fmt::Debug for OnnxSession {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("OnnxSession")
+            .field("inputs", &self.inputs)
+            .field("outputs", &self.outputs)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OnnxSession {
+    pub(super) fn create(environment: &Environment, model: &Path, spec: &SessionSpec) -> Result<Self, OnnxError> {
+        const OPTIONS: &str = "SessionOptions";
+        let failed = OnnxError::of(OPTIONS);
+        let mut builder = Session::builder(environment).map_err(OnnxError::of(OPTIONS))?;
+        builder = builder.with_log_level(ort_level(spec.log_level)).map_err(&failed_builder)?;
+        builder = builder.with_logger(logger(spec.sink.clone())).map_err(&failed_builder)?;
+        // Without a device of its own choosing: what is offered is what the user asked for.
+        builder =
+            builder.with_auto_device(ort::session::builder::AutoDevicePolicy::PreferCPU).map_err(&failed_builder)?;
+        for (key, value) in &spec.entries {
+            builder = builder.with_config_entry(key, value).map_err(&failed_builder)?;
+        }
+        for (name, size) in &spec.dimensions {
+            let size = i64::try_from(*size).unwrap_or(i64::MAX);
+            builder = builder.with_dimension_override(name, size).map_err(&failed_builder)?;
+        }
+        if let Some(prefix) = &spec.profile {
+            builder = builder.with_profiling(prefix).map_err(&failed_builder)?;
+        }
+        if spec.with_qnn {
+            let device = environment.devices().find(|device| device.ep().is_ok_and(|name| name == PROVIDER));
+            let device = device.ok_or_else(|| OnnxError::NoDevice { path: PathBuf::from(PROVIDER) })?;
+            let options: Vec<(String, String)> =
+                spec.provider_options.iter().map(|(key, value)| (format!("{PROVIDER}.{key}"), value.clone())).collect();
+            builder = builder.with_devices([device], Some(&options)).map_err(&failed_builder)?;
+        }
+        let session = builder.commit_from_file(model).map_err(OnnxError::of("CreateSession"))?;
+        let inputs = session.inputs().iter().map(OnnxTensor::of).collect();
+        let outputs = session.outputs().iter().map(OnnxTensor::of).collect();
+        let mut options = RunOptions::new().map_err(&failed)?;
+        // What is said inference by inference would be timed along with it.
+        options.set_log_level(ort_level(LogLevel::Warning)).map_err(&failed)?;
+        Ok(Self { session, options, inputs, outputs, values: Vec::new() })
+    }
+
+    /// The inputs as declared, with the sizes of the spec in place of free dimensions.
+    pub fn inputs(&self) -> &[OnnxTensor] {
+        &self.inputs
+    }
+
+    /// The outputs as declared.
+    pub fn outputs(&self) -> &[OnnxTensor] {
+        &self.outputs
+    }
+
+    /// Gives the inputs memory, one shape each, in the order of [`OnnxSession::inputs`].
+    pub fn allocate(&mut self, shapes: &[Vec<u64>]) -> Result<(), OnnxError> {
+        let pairs = self.inputs.iter().zip(shapes);
+        self.values =
+            pairs.map(|(tensor, shape)| Input::new(&self.session, tensor, shape)).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// Copies the data of an input in; `false` if there is no such input, or its size is another one.
+    pub fn set_input(&mut self, index: usize, bytes: &[u8]) -> bool {
+        self.values.get_mut(index).is_some_and(|input| input.set(bytes))
+    }
+
+    /// Makes one inference and lets go of what it wrote.
+    pub fn run(&mut self) -> Result<(), OnnxError> {
+        let values: Vec<SessionInputValue<'_>> =
+            self.values.iter().map(|input| SessionInputValue::from(&input.value)).collect();
+        self.session.run_with_options(values.as_slice(), &self.options).map_err(OnnxError::of("Run"))?;
+        Ok(())
+    }
+
+    /// Makes one inference and copies its outputs; `None` for those that are no plain numbers.
+    pub fn run_for_outputs(&mut self) -> Result<Vec<Option<OutputTensor>>, OnnxError> {
+        let names: Vec<Cow<'_, str>> = self.outputs.iter().map(|output| Cow::Borrowed(output.name.as_str())).collect();
+        let values: Vec<SessionInputValue<'_>> =
+            self.values.iter().map(|input| SessionInputValue::from(&input.value)).collect();
+        let outputs = self.session.run_with_options(values.as_slice(), &self.options).map_err(OnnxError::of("Run"))?;
+        Ok(names.iter().map(|name| outputs.get(name).and_then(OutputTensor::of)).collect())
+    }
+
+    /// Which provider took which nodes.
+    pub fn assignment(&self) -> Result<Vec<Assignment>, OnnxError> {
+        assignment::of(&self.session)
+    }
+
+    /// Ends ONNX Runtime's own profile and returns its file.
+    pub fn end_profiling(&mut self) -> Result<PathBuf, OnnxError> {
+        self.session.end_profiling().map(PathBuf::from).map_err(OnnxError::of("SessionEndProfiling"))
+    }
+}
+
+fn failed_builder(error: ort::Error<ort::session::builder::SessionBuilder>) -> OnnxError {
+    OnnxError::of("SessionOptions")(error)
+}

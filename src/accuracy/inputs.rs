@@ -1,0 +1,378 @@
+//! What both models are fed with: the same real numbers, each in its own types and layout.
+
+use super::layout::Layout;
+use super::pairing::{base_name, is_real};
+use super::values::{encoded_range, store_values};
+use crate::backends::qnn::runner::{read_list, read_npy};
+use crate::files::{hex, read_at_most};
+use crate::models::Tensor;
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why there are no inputs. The messages say what would be right.
+#[derive(Debug, Error)]
+pub enum InputError {
+    /// A folder or file that cannot be read.
+    #[error("cannot read {path}: {reason}")]
+    File {
+        /// It.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// A folder without anything for the model.
+    #[error("{path} holds no inputs: {expected}")]
+    Empty {
+        /// It.
+        path: PathBuf,
+        /// What would be right.
+        expected: String,
+    },
+    /// A file of another size than its tensor.
+    #[error("{path} has {found} values for input `{name}`, which has {expected} ({shape})")]
+    Size {
+        /// The file.
+        path: PathBuf,
+        /// The input.
+        name: String,
+        /// Values in the file.
+        found: usize,
+        /// Values that are needed.
+        expected: usize,
+        /// Its shape.
+        shape: String,
+    },
+    /// Two models that take different things.
+    #[error("the models take different inputs: {0}")]
+    Different(String),
+    /// A type that no data can be made for.
+    #[error("input `{name}` has type {dtype}, for which data cannot be made")]
+    Type {
+        /// The input.
+        name: String,
+        /// Its type.
+        dtype: String,
+    },
+}
+
+/// Where the data comes from.
+#[derive(Debug, Clone)]
+pub enum Inputs {
+    /// Made up, from a seed.
+    Random {
+        /// Inferences.
+        count: usize,
+        /// Seed.
+        seed: u64,
+    },
+    /// A folder: files named as the inputs, one such folder for each inference in it, or files in a row for one input.
+    Folder(PathBuf),
+    /// A file in qnn-net-run's list format.
+    List(PathBuf),
+}
+
+/// Inputs that were found: for each inference a file for each input of the reference.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// Files; empty where data is made up.
+    sets: Vec<Vec<PathBuf>>,
+    count: usize,
+    seed: u64,
+    /// The test's input for each of the reference's, and how it stands there.
+    order: Vec<(usize, Layout)>,
+    reference: Vec<Tensor>,
+    test: Vec<Tensor>,
+}
+
+/// Endings of files with inputs.
+const ENDINGS: [&str; 3] = ["npy", "raw", "bin"];
+
+impl Inputs {
+    /// Finds the data of two models' inputs.
+    ///
+    /// # Errors
+    /// Different inputs, or no data for them.
+    pub fn plan(&self, reference: &[Tensor], test: &[Tensor]) -> Result<Planned, InputError> {
+        let order = order(reference, test)?;
+        let (sets, count, seed) = match self {
+            Self::Random { count, seed } => (Vec::new(), (*count).max(1), *seed),
+            Self::Folder(folder) => {
+                let sets = sets_in(folder, reference)?;
+                let count = sets.len();
+                (sets, count, 0)
+            }
+            Self::List(path) => {
+                let failed = |reason: String| InputError::File { path: path.clone(), reason };
+                let lines = read_list(path, reference).map_err(|error| failed(error.to_string()))?;
+                let whole: Option<Vec<Vec<PathBuf>>> =
+                    lines.into_iter().map(|line| line.into_iter().collect()).collect();
+                let sets = whole.ok_or_else(|| failed("a line leaves an input without a file".to_owned()))?;
+                let count = sets.len();
+                (sets, count, 0)
+            }
+        };
+        Ok(Planned { sets, count, seed, order, reference: reference.to_vec(), test: test.to_vec() })
+    }
+}
+
+impl Planned {
+    /// Inferences.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// `8 made-up inputs (seed 1)` or `8 inputs from files`.
+    pub fn text(&self) -> String {
+        let plural = if self.count == 1 { "" } else { "s" };
+        match self.sets.is_empty() {
+            true => format!("{} random input{plural} (seed {})", self.count, self.seed),
+            false => format!("{} input{plural} from files", self.count),
+        }
+    }
+
+    /// What tells this data from other data: its words, and the names of its files.
+    pub fn identity(&self) -> String {
+        let mut hasher = Sha256::new();
+        for path in self.sets.iter().flatten() {
+            hasher.update(path.as_os_str().as_encoded_bytes());
+            hasher.update([0]);
+        }
+        format!("{}, {}", self.text(), hex(&hasher.finalize()[..8]))
+    }
+
+    /// The real numbers of one inference, by the reference's inputs.
+    ///
+    /// # Errors
+    /// A file that does not fit.
+    pub fn values(&self, index: usize) -> Result<Vec<Vec<f64>>, InputError> {
+        match self.sets.get(index) {
+            Some(files) => files.iter().zip(&self.reference).map(|(path, tensor)| read(path, tensor)).collect(),
+            None => Ok(self.random(index)),
+        }
+    }
+
+    /// The stored bytes of both models' inputs, each in its own order.
+    ///
+    /// # Errors
+    /// A type that cannot be written.
+    pub fn stored(&self, values: &[Vec<f64>]) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>), InputError> {
+        let refused = |tensor: &Tensor| InputError::Type { name: tensor.name.clone(), dtype: tensor.dtype.name() };
+        let mut reference = Vec::with_capacity(values.len());
+        let mut test = vec![Vec::new(); self.test.len()];
+        for ((values, tensor), (at, layout)) in values.iter().zip(&self.reference).zip(&self.order) {
+            reference.push(store_values(values, tensor).ok_or_else(|| refused(tensor))?);
+            let arranged = layout.arranged(values.clone(), &tensor.shape);
+            test[*at] = store_values(&arranged, &self.test[*at]).ok_or_else(|| refused(&self.test[*at]))?;
+        }
+        Ok((reference, test))
+    }
+
+    /// The reference's numbers of the input with this name, in the reference's order.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.reference.iter().position(|tensor| tensor.name == name)
+    }
+
+    /// Numbers over what an encoded input can hold, of either model; floats in [0, 1); whole numbers 0 or 1.
+    fn random(&self, index: usize) -> Vec<Vec<f64>> {
+        let rows = self.reference.iter().zip(&self.order).enumerate();
+        rows.map(|(number, (tensor, (at, _)))| {
+            let mut generator = ChaCha8Rng::seed_from_u64(self.seed.wrapping_add(index as u64));
+            generator.set_stream(number as u64);
+            let mut unit = || f64::from(generator.next_u32()) / (f64::from(u32::MAX) + 1.0);
+            let range = encoded_range(&self.test[*at]).or_else(|| encoded_range(tensor));
+            let (low, high) = range.map_or((0.0, 1.0), |range| (range.min, range.max));
+            let elements = tensor.elements().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+            let real = is_real(tensor.dtype);
+            // Both sides take what a float32 holds, so neither gets more.
+            #[expect(clippy::cast_possible_truncation, reason = "see above")]
+            let value = |unit: f64| f64::from((low + unit * (high - low)) as f32);
+            (0..elements).map(|_| if real { value(unit()) } else { unit().round() }).collect()
+        })
+        .collect()
+    }
+}
+
+/// The test's input for each of the reference's: by name, by the name without its ending, else by position.
+fn order(reference: &[Tensor], test: &[Tensor]) -> Result<Vec<(usize, Layout)>, InputError> {
+    let told = |tensors: &[Tensor]| {
+        let rows: Vec<String> =
+            tensors.iter().map(|t| format!("`{}` ({} {})", t.name, t.dtype, t.shape_text())).collect();
+        rows.join(", ")
+    };
+    let different = || InputError::Different(format!("{} against {}", told(reference), told(test)));
+    if reference.len() != test.len() {
+        return Err(different());
+    }
+    let mut taken = vec![false; test.len()];
+    let mut order = Vec::new();
+    for (position, tensor) in reference.iter().enumerate() {
+        let fits = |at: usize| Layout::between(&tensor.shape, &test[at].shape);
+        let named = |same: &dyn Fn(&str) -> bool| {
+            (0..test.len()).find(|&at| !taken[at] && same(&test[at].name) && fits(at).is_some())
+        };
+        let at = named(&|name| name == tensor.name)
+            .or_else(|| named(&|name| base_name(name) == base_name(&tensor.name)))
+            .or_else(|| (!taken[position] && fits(position).is_some()).then_some(position))
+            .ok_or_else(different)?;
+        taken[at] = true;
+        order.push((at, fits(at).unwrap_or(Layout::Same)));
+    }
+    Ok(order)
+}
+
+/// The files of each inference in a folder.
+fn sets_in(folder: &Path, inputs: &[Tensor]) -> Result<Vec<Vec<PathBuf>>, InputError> {
+    let listed = list(folder)?;
+    let folders: Vec<&PathBuf> = listed.iter().filter(|path| path.is_dir()).collect();
+    if let Some(set) = set_in(&listed, inputs) {
+        return Ok(vec![set]);
+    }
+    let mut sets = Vec::new();
+    for folder in folders {
+        if let Some(set) = set_in(&list(folder)?, inputs) {
+            sets.push(set);
+        }
+    }
+    if sets.is_empty() && inputs.len() == 1 {
+        sets = listed.into_iter().filter(|path| is_data(path)).map(|path| vec![path]).collect();
+    }
+    if sets.is_empty() {
+        let names: Vec<String> = inputs.iter().map(|tensor| format!("{}.npy or .raw", tensor.name)).collect();
+        let one = if inputs.len() == 1 { ", or any .npy and .raw files, one for each inference" } else { "" };
+        let expected = format!("{}, or folders that each hold them{one}", names.join(", "));
+        return Err(InputError::Empty { path: folder.to_owned(), expected });
+    }
+    Ok(sets)
+}
+
+/// What a folder holds, in the order of numbers in names: `in2` before `in10`.
+fn list(folder: &Path) -> Result<Vec<PathBuf>, InputError> {
+    let failed = |error: std::io::Error| InputError::File { path: folder.to_owned(), reason: error.to_string() };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        paths.push(entry.map_err(failed)?.path());
+    }
+    paths.sort_by_cached_key(|path| numbered(&path.to_string_lossy()));
+    Ok(paths)
+}
+
+/// A name with its numbers in one width, so that they sort by value.
+fn numbered(name: &str) -> String {
+    let mut out = String::new();
+    let mut digits = String::new();
+    for c in name.chars().chain(std::iter::once('\0')) {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        if !digits.is_empty() {
+            out.push_str(&format!("{:0>20}", std::mem::take(&mut digits)));
+        }
+        out.push(c);
+    }
+    out
+}
+
+fn is_data(path: &Path) -> bool {
+    path.is_file()
+        && path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
+}
+
+/// A file for each input, if these are there.
+fn set_in(paths: &[PathBuf], inputs: &[Tensor]) -> Option<Vec<PathBuf>> {
+    let file = |tensor: &Tensor| {
+        let stem = |path: &&PathBuf| path.file_stem().is_some_and(|stem| *stem == *tensor.name);
+        paths.iter().filter(|path| is_data(path)).find(stem).cloned()
+    };
+    inputs.iter().map(file).collect()
+}
+
+/// A .npy file of numbers, or float32 in a row.
+fn read(path: &Path, tensor: &Tensor) -> Result<Vec<f64>, InputError> {
+    let failed = |reason: String| InputError::File { path: path.to_owned(), reason };
+    let expected = tensor.elements().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
+    let limit = (expected as u64).saturating_mul(16).saturating_add(1 << 20);
+    let bytes = read_at_most(path, limit).map_err(|error| failed(error.to_string()))?;
+    let values = if bytes.starts_with(b"\x93NUMPY") {
+        read_npy(&bytes).map_err(failed)?.1
+    } else {
+        bytes.chunks_exact(4).map(|c| f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]]))).collect()
+    };
+    if values.len() != expected {
+        return Err(InputError::Size {
+            path: path.to_owned(),
+            name: tensor.name.clone(),
+            found: values.len(),
+            expected,
+            shape: tensor.shape_text(),
+        });
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::{DataType, Quantization, TensorKind};
+
+    fn tensor(name: &str, dtype: u32, shape: &[u32], quantization: Option<Quantization>) -> Tensor {
+        Tensor { name: name.into(), dtype: DataType(dtype), shape: shape.into(), quantization, kind: TensorKind::Input }
+    }
+
+    #[test]
+    fn both_models_get_the_same_numbers() {
+        let encoding = Some(Quantization::ScaleOffset { scale: 0.1, offset: -100, bitwidth: None });
+        let reference = [tensor("x", 0x0232, &[1, 2, 3, 4], None)];
+        let test = [tensor("x_QuantizeLinear_Output", 0x0408, &[1, 3, 4, 2], encoding)];
+        let planned = Inputs::Random { count: 2, seed: 5 }.plan(&reference, &test).unwrap();
+        let values = planned.values(0).unwrap();
+        assert!(values[0].iter().all(|value| (-10.0..=15.5).contains(value)), "{values:?}");
+        assert!(values[0].iter().any(|value| *value < 0.0), "the range is the test's: {values:?}");
+        assert_ne!(values, planned.values(1).unwrap());
+        let (_, stored) = planned.stored(&values).unwrap();
+        // Element (0, 1, 2, 3) of the reference is (0, 2, 3, 1) of the test: the last one of both.
+        let back = (f64::from(stored[0][23]) - 100.0) * 0.1;
+        assert!((back - values[0][23]).abs() <= 0.0501, "{back} {}", values[0][23]);
+        let back = (f64::from(stored[0][1]) - 100.0) * 0.1;
+        assert!((back - values[0][12]).abs() <= 0.0501, "{back} {}", values[0][12]);
+    }
+
+    #[test]
+    fn folders_are_read_by_name_by_folder_or_in_a_row() {
+        let dir = tempfile::tempdir().unwrap();
+        let one = [tensor("x", 0x0232, &[1], None)];
+        let two = [tensor("x", 0x0232, &[1], None), tensor("y", 0x0232, &[1], None)];
+        let plan = |inputs: &[Tensor]| Inputs::Folder(dir.path().to_owned()).plan(inputs, inputs);
+        assert!(matches!(plan(&one), Err(InputError::Empty { .. })));
+        for name in ["a10.raw", "a2.raw"] {
+            std::fs::write(dir.path().join(name), f32::to_le_bytes(name.len() as f32)).unwrap();
+        }
+        let rows = plan(&one).unwrap();
+        assert_eq!((rows.count(), rows.values(0).unwrap()), (2, vec![vec![6.0]]));
+        let error = plan(&two).unwrap_err().to_string();
+        assert!(error.contains("x.npy or .raw, y.npy or .raw"), "{error}");
+        for folder in ["Result_0", "Result_1"] {
+            let folder = dir.path().join(folder);
+            std::fs::create_dir(&folder).unwrap();
+            for name in ["x.raw", "y.raw"] {
+                std::fs::write(folder.join(name), 1f32.to_le_bytes()).unwrap();
+            }
+        }
+        assert_eq!(plan(&two).unwrap().count(), 2);
+        std::fs::write(dir.path().join("Result_0/x.raw"), [0; 8]).unwrap();
+        let error = plan(&two).unwrap().values(0).unwrap_err().to_string();
+        assert!(error.contains("2 values for input `x`"), "{error}");
+    }
+
+    #[test]
+    fn models_that_take_different_things_are_told() {
+        let a = [tensor("x", 0x0232, &[1, 8], None)];
+        let b = [tensor("x", 0x0232, &[1, 9], None)];
+        let inputs = Inputs::Random { count: 1, seed: 1 };
+        assert!(inputs.plan(&a, &b).unwrap_err().to_string().contains("1x8"));
+        assert!(inputs.plan(&a, &[]).is_err());
+    }
+}

@@ -1,0 +1,29 @@
+//! Accuracy layer by layer: two models on the same inputs with every tensor read, which of them differ, and where it begins.
+//!
+//! Models run in runner children, one for each side; their tensors come through a folder for temporary files, one inference at
+//! a time, so that memory does not grow with the number of inputs. Nothing here is ever timed: a backend cannot fuse ops
+//! across tensors that it has to hand out.
+
+mod cause;
+mod compare;
+mod document;
+mod inputs;
+mod layout;
+mod metrics;
+mod pairing;
+mod runner;
+mod text;
+mod values;
+mod verdict;
+
+pub use cause::Cause;
+pub use compare::{AccuracyError, Comparison, Outcome, Progress, compare};
+pub use document::AccuracyDocument;
+pub use inputs::{InputError, Inputs};
+pub use layout::Layout;
+pub use metrics::{Figures, Sums};
+pub use pairing::{How, Pair, Pairing, base_name, can_be_read, is_real, pair};
+pub use runner::{Opened, Side, SideError};
+pub use text::accuracy_text;
+pub use values::{EncodedRange, encoded_range, real_values, store_values, stored_bits};
+pub use verdict::fitting;

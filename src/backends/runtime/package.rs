@@ -1,0 +1,118 @@
+//! The packages whose wheels are installed: what each is called, and which of its files are kept.
+
+use super::onnx::{LIBRARY, PLUGIN};
+use super::wheel::SYSTEM_LIBRARY;
+use super::{DEFAULT_WHEEL_VERSION, Env, ONNX_WHEEL_NAME, ONNX_WHEEL_VERSION, RuntimeError, WHEEL_NAME};
+use std::path::{Path, PathBuf};
+
+/// The licence of QNN's libraries, as the wheels name it.
+const QUALCOMM_LICENCE: &str = "Qualcomm_LICENSE.pdf";
+/// The licence of ONNX Runtime.
+const LICENCE: &str = "LICENSE";
+/// What others in a wheel are under.
+const NOTICES: &str = "ThirdPartyNotices.txt";
+
+/// A package.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Package {
+    /// QNN's libraries, with ONNX Runtime's plug-in for them.
+    #[default]
+    Qnn,
+    /// ONNX Runtime, which ONNX models run through.
+    OnnxRuntime,
+}
+
+impl Package {
+    /// Its name on the package index.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Qnn => WHEEL_NAME,
+            Self::OnnxRuntime => ONNX_WHEEL_NAME,
+        }
+    }
+
+    /// The version that is installed when none is named.
+    pub fn default_version(self) -> &'static str {
+        match self {
+            Self::Qnn => DEFAULT_WHEEL_VERSION,
+            Self::OnnxRuntime => ONNX_WHEEL_VERSION,
+        }
+    }
+
+    /// The folder that its installed versions are in.
+    pub fn folder(self, env: &Env) -> Result<PathBuf, RuntimeError> {
+        match self {
+            Self::Qnn => env.runtimes_dir(),
+            Self::OnnxRuntime => env.onnxruntime_dir(),
+        }
+    }
+
+    /// The folder in the wheel that this entry shows to be that of the libraries.
+    pub(super) fn home(self, entry: &str) -> Option<&str> {
+        let (folder, name) = entry.rsplit_once('/')?;
+        self.is_library(name).then_some(folder)
+    }
+
+    /// Whether a file of this name is the library that every wheel of the package has.
+    pub(super) fn is_library(self, name: &str) -> bool {
+        match self {
+            Self::Qnn => name == SYSTEM_LIBRARY,
+            Self::OnnxRuntime => {
+                name.strip_prefix(LIBRARY).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            }
+        }
+    }
+
+    /// The name that a kept entry gets in the flat folder. `home` is the folder of the libraries in the wheel; what QNN's link
+    /// to is in the folder beside it with `.libs` added, and ONNX Runtime's licence in the one above.
+    pub(super) fn flat_name<'a>(self, home: &str, entry: &'a str) -> Option<&'a str> {
+        let (folder, name) = entry.rsplit_once('/')?;
+        let shared = Path::new(name).extension().is_some_and(|extension| extension == "so") || name.contains(".so.");
+        let keep = match self {
+            Self::Qnn if folder == home => {
+                let licence = [QUALCOMM_LICENCE, LICENCE, NOTICES].contains(&name);
+                licence || name == PLUGIN || (shared && name.starts_with("libQnn"))
+            }
+            Self::Qnn => shared && folder.strip_suffix(".libs") == Some(home),
+            Self::OnnxRuntime if folder == home => self.is_library(name),
+            Self::OnnxRuntime => {
+                home.rsplit_once('/').is_some_and(|(above, _)| above == folder) && [LICENCE, NOTICES].contains(&name)
+            }
+        };
+        keep.then_some(name)
+    }
+
+    /// The licence of its libraries.
+    pub(super) fn licence(self) -> &'static str {
+        match self {
+            Self::Qnn => QUALCOMM_LICENCE,
+            Self::OnnxRuntime => LICENCE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_package_keeps_its_libraries_and_licences() {
+        let (qnn, onnx) = (Package::Qnn, Package::OnnxRuntime);
+        assert_eq!(qnn.home("onnxruntime_qnn/libQnnSystem.so"), Some("onnxruntime_qnn"));
+        assert_eq!(onnx.home("onnxruntime/capi/libonnxruntime.so.1.24.4"), Some("onnxruntime/capi"));
+        assert_eq!(onnx.home("onnxruntime/capi/libonnxruntime_providers_shared.so"), None);
+        for (package, home, entry, kept) in [
+            (qnn, "q", "q/libQnnCpu.so", true),
+            (qnn, "q", "q/libonnxruntime_providers_qnn.so", true),
+            (qnn, "q", "q/libGenie.so", false),
+            (qnn, "q", "q.libs/libc++-71bc274c.so.1.0", true),
+            (qnn, "q", "q/Qualcomm_LICENSE.pdf", true),
+            (onnx, "onnxruntime/capi", "onnxruntime/capi/libonnxruntime.so.1.24.4", true),
+            (onnx, "onnxruntime/capi", "onnxruntime/capi/onnxruntime_pybind11_state.so", false),
+            (onnx, "onnxruntime/capi", "onnxruntime/LICENSE", true),
+            (onnx, "onnxruntime/capi", "onnxruntime/tools/LICENSE", false),
+        ] {
+            assert_eq!(package.flat_name(home, entry).is_some(), kept, "{entry}");
+        }
+    }
+}

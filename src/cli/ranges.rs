@@ -1,0 +1,127 @@
+//! `qnnscope ranges`.
+
+use super::accuracy::{DataOptions, HardwareOptions, bar, limits, model_on, refuse_device, show};
+use super::encodings::put;
+use super::headless::{print, print_json};
+use super::patience::Patience;
+use super::{CliError, Global, OK, options, say};
+use crate::accuracy::{Progress, Side};
+use crate::backends::Backend;
+use crate::encodings::{WriteFormat, read, write};
+use crate::files::{Guard, Kind};
+use crate::ranges::{Collection, Method, RangesDocument, collect, encodings_of, ranges_text};
+use std::path::PathBuf;
+
+/// Arguments of `qnnscope ranges`.
+#[derive(Debug, clap::Args)]
+pub struct RangesArgs {
+    /// DLC or model library, usually the float one; MODEL@BACKEND says where it is computed [default: cpu]
+    #[arg(value_name = "MODEL")]
+    model: String,
+    #[command(flatten)]
+    data: DataOptions,
+    /// Graph, where the model has several
+    #[arg(long, value_name = "NAME")]
+    graph: Option<String>,
+    #[command(flatten)]
+    hardware: HardwareOptions,
+    /// How encodings are chosen: min-max, percentile, mse, entropy
+    #[arg(long, value_name = "METHOD", default_value = "min-max", value_parser = |text: &str| text.parse::<Method>())]
+    method: Method,
+    /// Share of values that has to fit, for --method percentile
+    #[arg(long, value_name = "PERCENT", default_value_t = 99.99, value_parser = percent)]
+    percentile: f64,
+    /// Bits of the encodings
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(4..=16))]
+    bits: u32,
+    /// Write the encodings of the activations here
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Format of --output: overrides, aimet-0.6.1, aimet-1.0.0, aimet-2.0.0
+    #[arg(long, value_name = "FORMAT", default_value = "overrides", value_parser = |text: &str| text.parse::<WriteFormat>())]
+    to: WriteFormat,
+    /// Encodings to check: what each loses on this data, and what 16 bits would lose
+    #[arg(long, value_name = "FILE")]
+    validate: Option<PathBuf>,
+    /// Keep what was found in this file, and go on with it next time
+    #[arg(long, value_name = "FILE", conflicts_with = "validate")]
+    state: Option<PathBuf>,
+    /// Overwrite files that qnnscope did not make; never those that the command reads
+    #[arg(long)]
+    force: bool,
+    /// Most memory for tensors that are held at a time; longer graphs are read in several passes
+    #[arg(long, value_name = "MB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..))]
+    memory_limit_mb: u64,
+    /// Print the document as JSON on stdout
+    #[arg(long)]
+    json: bool,
+    /// Longest time for everything, such as 30, 30s or 5m [default: none]
+    #[arg(long, value_name = "TIME", value_parser = options::seconds)]
+    timeout: Option<f64>,
+    /// Longest time without progress before a runner is given up, seconds
+    #[arg(long, value_name = "S", default_value = "300", value_parser = options::seconds)]
+    stage_timeout: f64,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let value: f64 = text.trim_end_matches('%').parse().map_err(|_| format!("`{text}` is not a percentage"))?;
+    if value > 50.0 && value <= 100.0 { Ok(value) } else { Err(format!("`{text}` is not between 50 and 100")) }
+}
+
+/// Computes the model on the data and prints what its tensors are like.
+pub fn ranges(args: &RangesArgs, global: &Global) -> Result<u8, CliError> {
+    refuse_device(global, "ranges")?;
+    let (model, named) = model_on(&args.model);
+    crate::models::identify(&model)?;
+    let given = args.validate.as_ref().map(|path| read(path)).transpose()?;
+    let mut guard = Guard::new(args.force);
+    guard.reads("the model", &model);
+    args.data.guard(&mut guard);
+    args.validate.iter().for_each(|path| guard.reads("the encodings", path));
+    if let Some(path) = &args.state {
+        guard.claim("--state", path, Kind::RangesState)?;
+    }
+    if let Some(path) = &args.output {
+        // Before the work, not after it.
+        guard.claim("--output", path, Kind::Encodings)?;
+    }
+    let backend = named.unwrap_or(Backend::Cpu);
+    let collection = Collection {
+        side: Side {
+            model: model.clone(),
+            backend,
+            runtime_dir: options::runtime(global)?.path,
+            graph: args.graph.clone(),
+            settings: args.hardware.settings(backend)?,
+            allow_unknown_runtime: global.allow_unknown_runtime,
+            limits: limits(args.stage_timeout),
+        },
+        inputs: args.data.inputs(),
+        tensor_bytes: args.memory_limit_mb << 20,
+        given: given.as_ref(),
+        state: args.state.as_deref(),
+    };
+    let bar = bar();
+    let tell = |progress: &Progress| show(bar.as_ref(), progress);
+    let waited_for = || if bar.is_none() { "the model".to_owned() } else { String::new() };
+    let found = Patience::of(args.timeout).wait(waited_for, collect(&collection, &tell));
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    let found = found?;
+    let share = args.percentile / 100.0;
+    if let Some(path) = &args.output {
+        let (text, left_out) = write(&encodings_of(&found, args.method, args.bits, share), args.to);
+        let reads: Vec<&std::path::Path> = std::iter::once(model.as_path()).chain(args.validate.as_deref()).collect();
+        put(&text, Some(path), args.force, &reads)?;
+        if !left_out.is_empty() {
+            say(&format!("note: left out, without usable numbers: {}", left_out.join(", ")));
+        }
+    }
+    if args.json {
+        print_json(&RangesDocument::new(&found, args.bits, share))?;
+    } else {
+        print(&ranges_text(&found, args.method, args.bits, share))?;
+    }
+    Ok(OK)
+}

@@ -1,0 +1,132 @@
+//! Shapes that a model does not state but that follow from it: by ONNX's own rules, where they leave no doubt. What they leave
+//! open stays unknown.
+
+mod fold;
+mod layout;
+mod rules;
+mod window;
+
+use crate::models::source::{
+    Constant, Dim, ElementType, Small, SourceError, SourceFile, SourceGraph, SourceNode, SourceValue,
+};
+use std::collections::HashMap;
+
+/// Most dimensions that are followed; frameworks stop at 8 or 32.
+const MOST_DIMENSIONS: usize = 64;
+
+/// What is known of one output.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Known {
+    pub dtype: Option<ElementType>,
+    pub shape: Option<Vec<Dim>>,
+}
+
+impl Known {
+    pub fn new(dtype: Option<ElementType>, shape: Option<Vec<Dim>>) -> Self {
+        Self { dtype, shape }
+    }
+}
+
+/// What rules may ask about.
+pub(super) struct Scope<'a> {
+    graph: &'a SourceGraph,
+    constants: &'a HashMap<&'a str, &'a Constant>,
+    /// Integers that nodes compute from shapes.
+    folded: &'a HashMap<&'a str, Vec<i64>>,
+}
+
+impl Scope<'_> {
+    fn input<'n>(node: &'n SourceNode, index: usize) -> Option<&'n str> {
+        node.inputs.get(index).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
+    /// True if the node has this optional input.
+    pub fn has(node: &SourceNode, index: usize) -> bool {
+        Self::input(node, index).is_some()
+    }
+
+    /// Shape of an input.
+    pub fn shape(&self, node: &SourceNode, index: usize) -> Option<Vec<Dim>> {
+        let name = Self::input(node, index)?;
+        if let Some(constant) = self.constants.get(name) {
+            return Some(constant.shape.iter().map(|&dim| Dim::Known(dim)).collect());
+        }
+        self.graph.value(name)?.shape.clone()
+    }
+
+    /// Type of an input's elements.
+    pub fn dtype(&self, node: &SourceNode, index: usize) -> Option<ElementType> {
+        let name = Self::input(node, index)?;
+        self.constants.get(name).map_or_else(|| self.graph.value(name)?.dtype, |constant| constant.dtype)
+    }
+
+    /// Integers of an input that is constant, or follows from shapes.
+    pub fn ints(&self, node: &SourceNode, index: usize) -> Option<Vec<i64>> {
+        let name = Self::input(node, index)?;
+        match self.constants.get(name).map(|constant| constant.small.as_ref()) {
+            Some(Some(Small::Ints(values))) => Some(values.clone()),
+            Some(_) => None,
+            None => self.folded.get(name).cloned(),
+        }
+    }
+
+    /// Real numbers of a constant input.
+    pub fn floats(&self, node: &SourceNode, index: usize) -> Option<Vec<f32>> {
+        match self.constants.get(Self::input(node, index)?)?.small.as_ref()? {
+            Small::Floats(values) => Some(values.clone()),
+            Small::Ints(_) => None,
+        }
+    }
+}
+
+/// Fills in what follows for the values of the graph.
+pub fn infer(file: &SourceFile, graph: &mut SourceGraph) -> Result<(), SourceError> {
+    let nodes = std::mem::take(&mut graph.nodes);
+    let constants = std::mem::take(&mut graph.constants);
+    let by_name: HashMap<&str, &Constant> = constants
+        .iter()
+        .filter(|constant| !constant.nested)
+        .map(|constant| (constant.name.as_str(), constant))
+        .collect();
+    let mut folded = HashMap::new();
+    let mut outcome = Ok(());
+    // ONNX has the nodes in an order in which every value is written before it is read.
+    for node in &nodes {
+        let scope = Scope { graph, constants: &by_name, folded: &folded };
+        let known = rules::outputs(&scope, node);
+        let values = fold::values(&scope, node);
+        if let Some((name, values)) = node.outputs.first().zip(values) {
+            folded.insert(name.as_str(), values);
+        }
+        outcome = outcome.and_then(|()| {
+            node.outputs.iter().zip(known).try_for_each(|(output, known)| apply(file, graph.value_mut(output), known))
+        });
+    }
+    graph.nodes = nodes;
+    graph.constants = constants;
+    outcome
+}
+
+/// Adds what follows to what the file says, which has the last word.
+fn apply(file: &SourceFile, value: Option<&mut SourceValue>, known: Known) -> Result<(), SourceError> {
+    let Some(value) = value else { return Ok(()) };
+    value.dtype = value.dtype.or(known.dtype);
+    let Some(shape) = known.shape.filter(|shape| shape.len() <= MOST_DIMENSIONS) else { return Ok(()) };
+    file.keep(shape.len() * size_of::<Dim>())?;
+    match &mut value.shape {
+        None => {
+            value.inferred = true;
+            value.shape = Some(shape);
+        }
+        Some(stated) if stated.len() == shape.len() => {
+            for (dim, found) in stated.iter_mut().zip(shape) {
+                if dim.known().is_none() && found.known().is_some() {
+                    *dim = found;
+                    value.inferred = true;
+                }
+            }
+        }
+        Some(_) => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! Files that a model names and that have to lie in its folder.
+
+use std::path::{Component, Path, PathBuf};
+
+/// The file that the model at `model` calls `name`, with its size; why not, in words that go behind its name, if it is not there
+/// or leads out of the model's folder.
+pub fn beside(model: &Path, name: &str) -> Result<(PathBuf, u64), String> {
+    let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    if name.is_empty() {
+        return Err("which has no name".to_owned());
+    }
+    // Backslashes are folders where the model may have been made.
+    let leads_out = !Path::new(name).components().all(inside) || name.split('\\').any(|part| part == "..");
+    if leads_out {
+        return Err("which leads out of the model's folder".to_owned());
+    }
+    let folder = model.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let path = folder.join(name);
+    let metadata = match std::fs::metadata(&path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(format!("which is not in {}", folder.display()));
+        }
+        Err(error) => return Err(format!("which cannot be read: {error}")),
+    };
+    if !metadata.is_file() {
+        return Err("which is not a file".to_owned());
+    }
+    // Caches of model hubs link model and data to one store of blobs: leading from the model's folder to that of the file that
+    // the model itself is linked to is fine, anywhere else is not.
+    let real = path.canonicalize().map_err(|error| format!("which cannot be read: {error}"))?;
+    let homes =
+        [folder.canonicalize().ok(), model.canonicalize().ok().and_then(|real| Some(real.parent()?.to_owned()))];
+    if !homes.iter().flatten().any(|home| real.starts_with(home)) {
+        return Err("which is a link out of the model's folder".to_owned());
+    }
+    Ok((path, metadata.len()))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_files_in_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(at("m/sub")).unwrap();
+        std::fs::create_dir_all(at("hub/snapshot")).unwrap();
+        std::fs::write(at("m/model"), "").unwrap();
+        std::fs::write(at("m/sub/data"), "12345").unwrap();
+        std::fs::write(at("outside"), "secret").unwrap();
+        symlink(at("outside"), at("m/link")).unwrap();
+        let model = at("m/model");
+        assert_eq!(beside(&model, "sub/data").unwrap().1, 5);
+        assert_eq!(beside(&model, "./sub/data").unwrap().1, 5);
+        for (name, words) in [
+            ("../outside", "leads out"),
+            ("sub/../../outside", "leads out"),
+            ("..\\outside", "leads out"),
+            ("/etc/passwd", "leads out"),
+            ("link", "link out"),
+            ("sub", "not a file"),
+            ("none", "is not in"),
+            ("", "no name"),
+        ] {
+            assert!(beside(&model, name).unwrap_err().contains(words), "{name}");
+        }
+        // As in the cache of a model hub.
+        std::fs::create_dir_all(at("hub/blobs")).unwrap();
+        std::fs::write(at("hub/blobs/1"), "model").unwrap();
+        std::fs::write(at("hub/blobs/2"), "data").unwrap();
+        symlink("../blobs/1", at("hub/snapshot/model")).unwrap();
+        symlink("../blobs/2", at("hub/snapshot/data")).unwrap();
+        assert_eq!(beside(&at("hub/snapshot/model"), "data").unwrap().1, 4);
+    }
+}

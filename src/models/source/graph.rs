@@ -1,0 +1,353 @@
+//! Graphs as their authors wrote them: nodes that name the values they read and write.
+
+use super::{ElementType, Span};
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// One dimension of a shape.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(untagged)]
+pub enum Dim {
+    /// So many elements.
+    Known(u64),
+    /// Chosen when the model is loaded or run, under this name.
+    Named(String),
+    /// Not known before the model runs.
+    Unknown,
+}
+
+impl Dim {
+    /// The number, if it is one.
+    pub fn known(&self) -> Option<u64> {
+        if let Self::Known(number) = self { Some(*number) } else { None }
+    }
+}
+
+/// `1x3x224x224`, `Nx3`, `?`, `scalar`; `unknown` without a rank.
+pub fn shape_text(shape: Option<&[Dim]>) -> String {
+    let one = |dim: &Dim| match dim {
+        Dim::Known(number) => number.to_string(),
+        Dim::Named(name) => name.clone(),
+        Dim::Unknown => "?".to_owned(),
+    };
+    match shape {
+        None => "unknown".to_owned(),
+        Some([]) => "scalar".to_owned(),
+        Some(dims) => dims.iter().map(one).collect::<Vec<_>>().join("x"),
+    }
+}
+
+/// How the integers of a tensor mean real numbers, where the tensor itself says it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Quantized {
+    /// Number of scales: 1, or one per slice of the axis.
+    pub scales: u64,
+    /// The scale, if there is one.
+    pub scale: Option<f64>,
+    /// The zero point, if there is one.
+    pub zero_point: Option<i64>,
+    /// The axis, if there are several.
+    pub axis: Option<i64>,
+}
+
+/// A value that a node writes or the application gives: not its data.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SourceValue {
+    /// Name, free of control characters.
+    pub name: String,
+    /// Type of its elements, if known.
+    pub dtype: Option<ElementType>,
+    /// Shape; nothing if not even its rank is known.
+    pub shape: Option<Vec<Dim>>,
+    /// True if the shape is not in the file but follows from it.
+    pub inferred: bool,
+    /// Quantisation, where the tensor itself has it (TFLite).
+    pub quantization: Option<Quantized>,
+}
+
+impl SourceValue {
+    /// A value of which only the name is known.
+    pub fn named(name: String) -> Self {
+        Self { name, dtype: None, shape: None, inferred: false, quantization: None }
+    }
+
+    /// Number of elements, if all dimensions are known.
+    pub fn elements(&self) -> Option<u64> {
+        self.shape.as_ref()?.iter().try_fold(1u64, |product, dim| product.checked_mul(dim.known()?))
+    }
+
+    /// All dimensions, if they are known.
+    pub fn dims(&self) -> Option<Vec<u64>> {
+        self.shape.as_ref()?.iter().map(Dim::known).collect()
+    }
+}
+
+/// Where a constant's data is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storage {
+    /// In the model file.
+    Inside(Span),
+    /// In another file, named relative to the model's folder.
+    External {
+        /// The file, as the model names it.
+        file: String,
+        /// First byte.
+        offset: u64,
+        /// Number of bytes, if the model says it.
+        len: Option<u64>,
+    },
+    /// In many small pieces, or nowhere.
+    Scattered,
+}
+
+/// Values of a small constant: what shapes and axes are computed from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Small {
+    /// Integers.
+    Ints(Vec<i64>),
+    /// Real numbers.
+    Floats(Vec<f32>),
+}
+
+/// A constant: weights, biases, tables.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Constant {
+    /// Name, free of control characters.
+    pub name: String,
+    /// Type of its elements.
+    pub dtype: Option<ElementType>,
+    /// Dimensions.
+    pub shape: Vec<u64>,
+    /// Its data's size, bytes; nothing where it cannot be told from type and shape.
+    pub bytes: Option<u64>,
+    /// Its data.
+    pub storage: Storage,
+    /// Its values, where they are few.
+    pub small: Option<Small>,
+    /// Quantisation, where the tensor itself has it (TFLite).
+    pub quantization: Option<Quantized>,
+    /// True if it belongs to a graph inside of a node.
+    pub nested: bool,
+}
+
+impl Constant {
+    /// Number of elements.
+    pub fn elements(&self) -> Option<u64> {
+        product(&self.shape)
+    }
+}
+
+/// Value of an attribute; lists keep their first values.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AttributeValue {
+    /// An integer.
+    Int(i64),
+    /// A real number.
+    Float(f32),
+    /// Text or bytes: where they are, and the text if it is short.
+    Bytes(Span, Option<String>),
+    /// Integers: how many, and the first ones.
+    Ints(u64, Vec<i64>),
+    /// Real numbers.
+    Floats(u64, Vec<f32>),
+    /// Texts.
+    Texts(u64, Vec<String>),
+    /// A tensor: its description without the data.
+    Tensor(Box<Constant>),
+    /// A graph: number of its nodes.
+    Graph(u64),
+    /// Something else.
+    Other,
+}
+
+/// A named attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attribute {
+    /// Name.
+    pub name: String,
+    /// Value.
+    pub value: AttributeValue,
+}
+
+/// One node.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SourceNode {
+    /// Position in the file, from 0.
+    pub index: usize,
+    /// Name; may be empty in ONNX.
+    pub name: String,
+    /// Op type: `Conv`, `CONV_2D`, `aten::add.out`.
+    pub op_type: String,
+    /// Domain of the op type; empty for the format's own.
+    pub domain: String,
+    /// Names of the values and constants it reads; empty for an optional one that is not there.
+    pub inputs: Vec<String>,
+    /// Names of the values it writes.
+    pub outputs: Vec<String>,
+    /// Attributes.
+    pub attributes: Vec<Attribute>,
+    /// Multiply-accumulates of one execution; nothing where they are not derived or a shape is not known.
+    pub macs: Option<u64>,
+}
+
+impl SourceNode {
+    /// The attribute with this name.
+    pub fn attribute(&self, name: &str) -> Option<&AttributeValue> {
+        self.attributes.iter().find(|attribute| attribute.name == name).map(|attribute| &attribute.value)
+    }
+
+    /// An integer attribute.
+    pub fn int(&self, name: &str) -> Option<i64> {
+        if let Some(AttributeValue::Int(value)) = self.attribute(name) { Some(*value) } else { None }
+    }
+
+    /// A list of integers, if it is kept whole.
+    pub fn ints(&self, name: &str) -> Option<&[i64]> {
+        match self.attribute(name) {
+            Some(AttributeValue::Ints(count, values)) if *count == values.len() as u64 => Some(values),
+            _ => None,
+        }
+    }
+
+    /// A text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        if let Some(AttributeValue::Bytes(_, Some(text))) = self.attribute(name) { Some(text) } else { None }
+    }
+
+    /// Its name, or what tells it from others if it has none: `Conv #3`.
+    pub fn label(&self) -> String {
+        if self.name.is_empty() { format!("{} #{}", self.op_type, self.index) } else { self.name.clone() }
+    }
+}
+
+/// A graph inside of a node: a branch or a loop's body.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Subgraph {
+    /// The node.
+    pub node: String,
+    /// Its attribute, such as `then_branch`.
+    pub attribute: String,
+    /// Nodes, those of graphs further inside not counted.
+    pub nodes: u64,
+}
+
+/// Shapes of a graph's values and constants by name.
+#[derive(Debug)]
+pub struct ShapeIndex<'a> {
+    graph: &'a SourceGraph,
+    constants: HashMap<&'a str, &'a [u64]>,
+}
+
+impl<'a> ShapeIndex<'a> {
+    /// Of this graph, without what is inside of its nodes.
+    pub fn new(graph: &'a SourceGraph) -> Self {
+        let constants = graph.constants.iter().filter(|constant| !constant.nested);
+        Self { graph, constants: constants.map(|one| (one.name.as_str(), one.shape.as_slice())).collect() }
+    }
+
+    /// All dimensions, if they are known.
+    pub fn dims(&self, name: &str) -> Option<Vec<u64>> {
+        self.constants.get(name).map(|shape| shape.to_vec()).or_else(|| self.graph.value(name)?.dims())
+    }
+
+    /// The same of a node's input.
+    pub fn input(&self, node: &SourceNode, index: usize) -> Option<Vec<u64>> {
+        self.dims(node.inputs.get(index)?)
+    }
+
+    /// Number of elements of a node's first output.
+    pub fn output_elements(&self, node: &SourceNode) -> Option<u64> {
+        product(&self.dims(node.outputs.first()?)?)
+    }
+}
+
+/// Product of dimensions, if it fits.
+pub fn product(shape: &[u64]) -> Option<u64> {
+    shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))
+}
+
+/// A graph.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SourceGraph {
+    /// Name.
+    pub name: String,
+    /// Names of the inputs that the application gives, in order.
+    pub inputs: Vec<String>,
+    /// Names of the outputs, in order.
+    pub outputs: Vec<String>,
+    /// Nodes in the order of the file.
+    pub nodes: Vec<SourceNode>,
+    /// Constants, those of graphs inside of nodes included.
+    pub constants: Vec<Constant>,
+    /// Graphs inside of nodes.
+    pub subgraphs: Vec<Subgraph>,
+    values: Vec<SourceValue>,
+    by_name: HashMap<String, usize>,
+}
+
+impl SourceGraph {
+    /// An empty graph.
+    pub fn new(name: String) -> Self {
+        Self { name, ..Self::default() }
+    }
+
+    /// All values that are not constants, in the order in which they were met.
+    pub fn values(&self) -> &[SourceValue] {
+        &self.values
+    }
+
+    /// The value with this name.
+    pub fn value(&self, name: &str) -> Option<&SourceValue> {
+        self.by_name.get(name).map(|&at| &self.values[at])
+    }
+
+    /// Adds what is said of a value; what was said of it before stays.
+    pub fn declare(&mut self, value: SourceValue) {
+        if value.name.is_empty() {
+            return;
+        }
+        if let Some(&at) = self.by_name.get(&value.name) {
+            let known = &mut self.values[at];
+            known.dtype = known.dtype.or(value.dtype);
+            known.quantization = known.quantization.take().or(value.quantization);
+            if known.shape.is_none() && value.shape.is_some() {
+                known.shape = value.shape;
+                known.inferred = value.inferred;
+            }
+        } else {
+            self.by_name.insert(value.name.clone(), self.values.len());
+            self.values.push(value);
+        }
+    }
+
+    /// The value, to be changed.
+    pub fn value_mut(&mut self, name: &str) -> Option<&mut SourceValue> {
+        self.by_name.get(name).map(|&at| &mut self.values[at])
+    }
+
+    /// Puts numbers in the place of named dimensions.
+    pub fn fix(&mut self, dimensions: &[(String, u64)]) {
+        for dim in self.values.iter_mut().filter_map(|value| value.shape.as_mut()).flatten() {
+            if let Dim::Named(name) = dim
+                && let Some((_, number)) = dimensions.iter().find(|(known, _)| known == name)
+            {
+                *dim = Dim::Known(*number);
+            }
+        }
+    }
+
+    /// Multiply-accumulates of all nodes whose count is known.
+    pub fn macs(&self) -> u64 {
+        self.nodes.iter().filter_map(|node| node.macs).fold(0, u64::saturating_add)
+    }
+
+    /// Number of all constants' elements.
+    pub fn parameters(&self) -> u64 {
+        self.constants.iter().filter_map(Constant::elements).fold(0, u64::saturating_add)
+    }
+
+    /// Size of all constants, bytes.
+    pub fn parameter_bytes(&self) -> u64 {
+        self.constants.iter().filter_map(|constant| constant.bytes).fold(0, u64::saturating_add)
+    }
+}

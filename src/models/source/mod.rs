@@ -1,0 +1,32 @@
+//! Models before conversion: ONNX, TFLite and ExecuTorch programs, read without any runtime and without their tensor data.
+//!
+//! The readers in `models/onnx`, `models/tflite` and `models/executorch` fill one [`SourceModel`]. Files are read in blocks,
+//! never whole: a model of 2 GB takes as much memory as its names and shapes.
+
+mod beside;
+mod budget;
+mod element;
+mod embedded;
+mod error;
+mod file;
+mod flatbuffer;
+mod graph;
+mod identify;
+mod islands;
+mod model;
+
+pub use beside::beside;
+pub use element::ElementType;
+pub use embedded::{ContextSite, EmbeddedContext};
+pub use error::SourceError;
+pub use file::{SourceFile, Span};
+pub use flatbuffer::{List, Table, f32_in, i64_in};
+pub use graph::{
+    Attribute, AttributeValue, Constant, Dim, Quantized, ShapeIndex, Small, SourceGraph, SourceNode, SourceValue,
+    Storage, Subgraph, product, shape_text,
+};
+pub use identify::{SourceFormat, identify_source};
+pub use islands::islands;
+pub use model::{
+    ExternalFile, FloatIsland, FreeDimension, Function, Opset, QuantizationSummary, SourceModel, TypeTotal, read_source,
+};

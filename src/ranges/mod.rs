@@ -1,0 +1,12 @@
+//! Ranges of a model's tensors over data: ends, percentiles, histograms, channels; encodings that would fit them, and how good
+//! given ones are.
+
+mod collect;
+mod document;
+mod histogram;
+mod proposals;
+
+pub use collect::{Collection, Ranges, TensorRange, collect};
+pub use document::{RangesDocument, encodings_of, ranges_text};
+pub use histogram::Histogram;
+pub use proposals::{Method, Proposal, propose};

@@ -1,0 +1,450 @@
+//! `qnnscope inspect` of ONNX, TFLite and ExecuTorch models: no runtime needed. Figures of the models in `tests/data/onnx` were
+//! computed with the `onnx` package (shape inference, numpy) before this code read them.
+
+#![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::schema::{self, fits};
+use support::source_models::{
+    Fb, bytes, bytes_attribute, external_tensor, flatbuffer, flex, graph, graph_attribute, int_attribute, node, onnx,
+    tensor, value,
+};
+use support::{Qnnscope, context_binary, demo_int8, repo, runtime_247};
+
+fn model(name: &str) -> PathBuf {
+    repo("tests/data/onnx").join(name)
+}
+
+/// The document, which fits its schema.
+#[track_caller]
+fn inspected(path: &Path, flags: &str) -> Value {
+    let done = Qnnscope::without_runtime().arg("inspect").arg(path).arg("--json").flags(flags).finish().expect(0);
+    let document = done.json();
+    fits(&schema::read("inspect-source.schema.json"), &document);
+    document
+}
+
+/// What is said when the model is refused, with exit status 2.
+#[track_caller]
+fn refused(path: &Path, flags: &str) -> String {
+    Qnnscope::without_runtime().arg("inspect").arg(path).flags(flags).finish().expect(2).stderr
+}
+
+fn written(dir: &Path, name: &str, content: &[u8]) -> PathBuf {
+    let path = dir.join(name);
+    std::fs::write(&path, content).unwrap();
+    path
+}
+
+fn node_of<'a>(document: &'a Value, name: &str) -> &'a Value {
+    let nodes = document["graphs"][0]["nodes"].as_array().unwrap();
+    nodes.iter().find(|node| node["name"] == name).unwrap_or_else(|| panic!("no node {name}"))
+}
+
+fn shape_of(document: &Value, name: &str) -> Value {
+    let graph = &document["graphs"][0];
+    let all = ["values", "inputs", "outputs"].into_iter().flat_map(|list| graph[list].as_array().unwrap());
+    all.into_iter().find(|value| value["name"] == name).map_or(Value::Null, |value| value["shape"].clone())
+}
+
+#[test]
+fn figures_are_those_of_the_onnx_package() {
+    let document = inspected(&model("split.onnx"), "");
+    assert_eq!(document["schema"], "qnnscope.inspect-source/1");
+    assert_eq!((&document["format"], &document["format_version"]), (&json!("onnx"), &json!(9)));
+    assert_eq!(document["opsets"], json!([{"domain": "", "version": 17}]));
+    let graph = &document["graphs"][0];
+    assert_eq!(
+        (&graph["node_count"], &graph["macs"], &graph["nodes_without_macs"]),
+        (&json!(12), &json!(15_925_568), &json!(0))
+    );
+    assert_eq!((&graph["parameters"], &graph["parameter_bytes"]), (&json!(7738), &json!(30952)));
+    for (name, macs) in
+        [("conv1", 1_769_472), ("conv2", 9_437_184), ("conv3", 4_718_592), ("fc", 320), ("hardmax_mid", 0)]
+    {
+        assert_eq!(node_of(&document, name)["macs"], macs, "{name}");
+    }
+    let last = |name: &str| shape_of(&document, node_of(&document, name)["outputs"][0].as_str().unwrap());
+    assert_eq!(last("conv3"), json!([1, 32, 32, 32]));
+    assert_eq!(last("gap"), json!([1, 32, 1, 1]));
+    assert_eq!(last("flatten"), json!([1, 32]));
+    assert_eq!(last("softmax"), json!([1, 10]));
+    assert_eq!(document["quantization"], Value::Null);
+    let refuse = inspected(&model("refuse.onnx"), "");
+    let output = node_of(&refuse, "add_rank6")["outputs"][0].as_str().unwrap().to_owned();
+    assert_eq!(shape_of(&refuse, &output), json!([1, 2, 1, 4, 8, 8]));
+}
+
+#[test]
+fn pairs_of_quantisation_are_counted() {
+    let document = inspected(&model("whole_a8w8.onnx"), "");
+    assert_eq!(document["graphs"][0]["macs"], 15_925_568);
+    // conv1, conv2, conv3, gap, flatten, fc and softmax; weights of four, biases of four.
+    let expected = json!({
+        "compute_nodes": 7, "quantized_nodes": 7, "undecided_nodes": 0,
+        "activations": {"uint8": 8}, "weights": {"int32": 4, "uint8": 4}, "float_islands": []
+    });
+    assert_eq!(document["quantization"], expected);
+}
+
+#[test]
+fn a_node_between_pairs_that_is_not_quantised_is_an_island() {
+    let dir = tempfile::tempdir().unwrap();
+    let scale = || [tensor("s", 1, &[], &0.5f32.to_le_bytes()), tensor("z", 2, &[], &[128])];
+    let pair = |name: &str, from: &str, to: &str| {
+        let q = format!("{to}_q");
+        [
+            node("QuantizeLinear", &format!("{name}_q"), &[from, "s", "z"], &[&q]),
+            node("DequantizeLinear", &format!("{name}_dq"), &[&q, "s", "z"], &[to]),
+        ]
+    };
+    let mut nodes = pair("in", "x", "a").to_vec();
+    nodes.push(node("Relu", "quantised", &["a"], &["b"]));
+    nodes.extend(pair("mid", "b", "c"));
+    // Two float nodes after each other, and one apart from them.
+    nodes.push(node("Exp", "first", &["c"], &["d"]));
+    nodes.push(node("Log", "second", &["d"], &["e"]));
+    nodes.extend(pair("end", "e", "f"));
+    nodes.push(node("Sqrt", "apart", &["f"], &["y"]));
+    let ends = (value("x", 1, &[Ok(1), Ok(4)]), value("y", 1, &[Ok(1), Ok(4)]));
+    let path = written(dir.path(), "m", &onnx(&graph(&nodes, &scale(), &[ends.0], &[ends.1])));
+    let quantization = &inspected(&path, "")["quantization"];
+    assert_eq!((&quantization["compute_nodes"], &quantization["quantized_nodes"]), (&json!(4), &json!(1)));
+    let islands =
+        json!([{"nodes": ["first", "second"], "op_types": ["Exp", "Log"]}, {"nodes": ["apart"], "op_types": ["Sqrt"]}]);
+    assert_eq!(quantization["float_islands"], islands);
+}
+
+#[test]
+fn free_dimensions_are_named_and_can_be_fixed() {
+    let dir = tempfile::tempdir().unwrap();
+    let nodes = [node("MatMul", "mm", &["x", "w"], &["h"]), node("Relu", "act", &["h"], &["y"])];
+    let ends = (value("x", 1, &[Err("batch"), Ok(8)]), value("y", 1, &[Err("batch"), Ok(3)]));
+    let weights = tensor("w", 1, &[8, 3], &[0; 96]);
+    let path = written(dir.path(), "m.onnx", &onnx(&graph(&nodes, &[weights], &[ends.0], &[ends.1])));
+    let open = inspected(&path, "");
+    assert_eq!(open["free_dimensions"], json!([{"name": "batch", "inputs": ["x"]}]));
+    assert_eq!(shape_of(&open, "h"), json!(["batch", 3]));
+    assert_eq!((&node_of(&open, "mm")["macs"], &open["graphs"][0]["nodes_without_macs"]), (&Value::Null, &json!(1)));
+    let fixed = inspected(&path, "--dim batch=5");
+    assert_eq!(fixed["free_dimensions"], json!([]));
+    assert_eq!(shape_of(&fixed, "h"), json!([5, 3]));
+    assert_eq!(node_of(&fixed, "mm")["macs"], 5 * 8 * 3);
+    let said = refused(&path, "--dim length=5");
+    assert!(said.contains("no free dimension length") && said.contains("batch"), "{said}");
+}
+
+#[test]
+fn graphs_inside_of_nodes_and_functions_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let inner = graph(&[node("Relu", "r", &["x"], &["t"])], &[tensor("k", 1, &[2], &[0; 8])], &[], &[]);
+    let two = graph(&[node("Abs", "a", &["x"], &["u"]), node("Abs", "b", &["u"], &["t"])], &[], &[], &[]);
+    let mut branch = node("If", "choose", &["c"], &["y"]);
+    branch.extend(graph_attribute("then_branch", &inner));
+    branch.extend(graph_attribute("else_branch", &two));
+    let mut content =
+        onnx(&graph(&[branch], &[], &[value("c", 9, &[]), value("x", 1, &[Ok(2)])], &[value("y", 1, &[Ok(2)])]));
+    let function = [bytes(1, "F"), bytes(7, node("Relu", "r", &["x"], &["t"])), bytes(10, "own")].concat();
+    content.extend(bytes(25, function));
+    let document = inspected(&written(dir.path(), "m", &content), "");
+    let graph = &document["graphs"][0];
+    assert_eq!(
+        graph["subgraphs"],
+        json!([{"node": "choose", "attribute": "then_branch", "nodes": 1}, {"node": "choose", "attribute": "else_branch", "nodes": 2}])
+    );
+    assert_eq!((&graph["parameters"], &node_of(&document, "choose")["macs"]), (&json!(2), &Value::Null));
+    assert_eq!(document["functions"], json!([{"domain": "own", "name": "F", "nodes": 1}]));
+    // Graphs in graphs in graphs end somewhere.
+    let mut deep = graph_of_nothing();
+    for _ in 0..200 {
+        let mut holder = node("If", "n", &["c"], &["y"]);
+        holder.extend(graph_attribute("then_branch", &deep));
+        deep = super_graph(holder);
+    }
+    let said = refused(&written(dir.path(), "deep", &onnx(&deep)), "");
+    assert!(said.contains("nested more than"), "{said}");
+}
+
+fn graph_of_nothing() -> Vec<u8> {
+    graph(&[], &[], &[], &[])
+}
+
+fn super_graph(holder: Vec<u8>) -> Vec<u8> {
+    graph(&[holder], &[], &[], &[])
+}
+
+/// A model with one tensor `w` of 2x3 floats kept in `entries`.
+fn with_external(dir: &Path, entries: &[(&str, &str)]) -> PathBuf {
+    let weights = external_tensor("w", 1, &[2, 3], entries);
+    let nodes = [node("MatMul", "mm", &["x", "w"], &["y"])];
+    written(dir, "m.onnx", &onnx(&graph(&nodes, &[weights], &[value("x", 1, &[Ok(1), Ok(2)])], &[])))
+}
+
+#[test]
+fn data_beside_the_model_has_to_be_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let good: &[(&str, &str)] = &[("location", "w.bin"), ("offset", "8"), ("length", "24")];
+    let path = with_external(dir.path(), good);
+    let said = refused(&path, "");
+    assert!(said.contains("tensor w") && said.contains("w.bin") && said.contains("is not in"), "{said}");
+    written(dir.path(), "w.bin", &[0; 31]);
+    let said = refused(&path, "");
+    assert!(said.contains("too short") && said.contains("24 bytes at byte 8") && said.contains("byte 31"), "{said}");
+    written(dir.path(), "w.bin", &[0; 32]);
+    let document = inspected(&path, "");
+    assert_eq!(document["external_files"], json!([{"file": "w.bin", "bytes": 32, "tensors": 1, "tensor_bytes": 24}]));
+    assert_eq!(document["graphs"][0]["parameters"], 6);
+    let cases: [(&[(&str, &str)], &str); 5] = [
+        (&[("location", "../w.bin")], "leads out"),
+        (&[("location", "/etc/passwd")], "leads out"),
+        (&[("location", "w.bin"), ("length", "20")], "need 24"),
+        (&[("location", "w.bin"), ("offset", "many")], "not a number"),
+        (&[("offset", "0")], "not where"),
+    ];
+    for (entries, words) in cases {
+        let said = refused(&with_external(dir.path(), entries), "");
+        assert!(said.contains(words) && said.contains('w'), "{entries:?}: {said}");
+    }
+    let short = tensor("w", 1, &[2, 3], &[0; 23]);
+    let said = refused(&written(dir.path(), "short", &onnx(&graph(&[], &[short], &[], &[]))), "");
+    assert!(said.contains("stores 23 bytes") && said.contains("need 24"), "{said}");
+}
+
+#[test]
+fn two_gigabytes_take_flat_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    // 2 GB that take no room on the disk, beside the model and inside of it.
+    let count: u64 = 500_000_000;
+    let entries = [("location", "w.bin"), ("offset", "0")];
+    let content =
+        onnx(&graph(&[node("Relu", "r", &["x"], &["y"])], &[external_tensor("w", 1, &[count], &entries)], &[], &[]));
+    let beside = written(dir.path(), "m.onnx", &content);
+    std::fs::File::create(dir.path().join("w.bin")).unwrap().set_len(4 * count).unwrap();
+    let done = limited(&beside);
+    assert_eq!(done["graphs"][0]["parameter_bytes"], 4 * count);
+}
+
+/// Inspects with at most 300 MB of address space, most of which the program itself takes.
+fn limited(path: &Path) -> Value {
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -v 400000; exec \"$0\" inspect \"$1\" --json"])
+        .arg(env!("CARGO_BIN_EXE_qnnscope"))
+        .arg(path)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn damaged_files_are_refused_with_the_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(model("whole.onnx")).unwrap();
+    for part in [whole.len() / 2, whole.len() - 1] {
+        let said = refused(&written(dir.path(), "cut.onnx", &whole[..part]), "");
+        assert!(said.contains("damaged or truncated ONNX model") && said.contains("at byte"), "{said}");
+    }
+    let said = refused(&written(dir.path(), "cut.tflite", b"\x20\0\0\0TFL3"), "");
+    assert!(said.contains("damaged or truncated TFLite model"), "{said}");
+    let said = refused(&written(dir.path(), "cut.pte", b"\x20\0\0\0ET12eh00"), "");
+    assert!(said.contains("damaged or truncated ExecuTorch program"), "{said}");
+    let said = refused(&written(dir.path(), "text", b"a text\n"), "");
+    assert!(said.contains("is not a model"), "{said}");
+    let said = refused(&demo_int8(), "--extract out");
+    assert!(said.contains("--extract is for models before conversion"), "{said}");
+    let said = refused(&model("whole.onnx"), "--extract out");
+    assert!(said.contains("carries no QNN context binary"), "{said}");
+}
+
+/// A compiled model as LiteRT's compiler writes it: one dispatch operator, and the binary behind the FlatBuffer.
+fn compiled_tflite(binary: &[u8]) -> Vec<u8> {
+    let build = |offset: u32| {
+        let tensor =
+            |name: &str, shape: Vec<i32>| vec![(0, Fb::Ints(shape)), (1, Fb::U8(0)), (3, Fb::Text(name.into()))];
+        let options = flex(&[("bytecode_offset", offset), ("bytecode_size", binary.len() as u32)], "qnn_partition_0");
+        let dispatch = vec![(0, Fb::U32(1)), (1, Fb::Ints(vec![0])), (2, Fb::Ints(vec![1])), (5, Fb::Bytes(options))];
+        let relu = vec![(0, Fb::U32(0)), (1, Fb::Ints(vec![1])), (2, Fb::Ints(vec![2]))];
+        let subgraph = vec![
+            (0, Fb::Tables(vec![tensor("in", vec![1, 4]), tensor("mid", vec![1, 4]), tensor("out", vec![1, 4])])),
+            (1, Fb::Ints(vec![0])),
+            (2, Fb::Ints(vec![2])),
+            (3, Fb::Tables(vec![dispatch, relu])),
+            (4, Fb::Text("main".into())),
+        ];
+        let codes =
+            vec![vec![(0, Fb::U8(19))], vec![(0, Fb::U8(32)), (1, Fb::Text("DISPATCH_OP".into())), (3, Fb::U32(32))]];
+        let root =
+            [(0, Fb::U32(3)), (1, Fb::Tables(codes)), (2, Fb::Tables(vec![subgraph])), (4, Fb::Tables(vec![vec![]]))];
+        flatbuffer(b"TFL3", &[], &root)
+    };
+    let offset = build(0).len() as u32;
+    [build(offset), binary.to_vec()].concat()
+}
+
+/// A program with one QNN delegate, its binary in a segment behind a frame.
+fn program(binary: &[u8]) -> Vec<u8> {
+    let frame =
+        [&0x5678_abcdu32.to_le_bytes()[..], &7u64.to_le_bytes(), &(binary.len() as u64).to_le_bytes(), &[0; 236]]
+            .concat();
+    let build = |base: u64| {
+        let header =
+            [&b"eh00"[..], &32u32.to_le_bytes(), &base.to_le_bytes(), &base.to_le_bytes(), &0u64.to_le_bytes()]
+                .concat();
+        let tensor = |sizes: Vec<i32>| vec![(0, Fb::U8(5)), (1, Fb::Table(vec![(0, Fb::U8(5)), (2, Fb::Ints(sizes))]))];
+        let delegate = vec![(0, Fb::Text("QnnBackend".into())), (1, Fb::Table(vec![(0, Fb::U8(1)), (1, Fb::U32(1))]))];
+        let call = vec![(0, Fb::U8(2)), (1, Fb::Table(vec![(0, Fb::U32(0)), (1, Fb::Ints(vec![0, 1]))]))];
+        let plan = vec![
+            (0, Fb::Text("forward".into())),
+            (2, Fb::Tables(vec![tensor(vec![1, 8]), tensor(vec![1, 3])])),
+            (3, Fb::Ints(vec![0])),
+            (4, Fb::Ints(vec![1])),
+            (5, Fb::Tables(vec![vec![(2, Fb::Tables(vec![call]))]])),
+            (7, Fb::Tables(vec![delegate])),
+        ];
+        let segment = |at: u64, size: usize| vec![(0, Fb::U64(at)), (1, Fb::U64(size as u64))];
+        let segments = vec![segment(0, 0), segment(16, 256 + binary.len())];
+        flatbuffer(b"ET12", &header, &[(1, Fb::Tables(vec![plan])), (4, Fb::Tables(segments))])
+    };
+    let base = build(0).len() as u64;
+    [build(base), vec![0; 16], frame, binary.to_vec()].concat()
+}
+
+#[test]
+fn binaries_come_out_as_they_went_in_and_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let binary = context_binary("2.3.0", "htp", &demo_int8(), Some(57));
+    let node = {
+        let mut node = node("EPContext", "partition", &["x"], &["y"]);
+        node.extend(bytes(7, "com.microsoft"));
+        node.extend(bytes_attribute("ep_cache_context", &binary));
+        node.extend(int_attribute("embed_mode", 1));
+        node.extend(bytes_attribute("ep_sdk_version", "v2.47.0.260601114230"));
+        node
+    };
+    let cases = [
+        ("c.onnx", onnx(&graph(&[node], &[], &[], &[])), "ep_context_node", "partition.bin", "EPContext"),
+        ("c.tflite", compiled_tflite(&binary), "dispatch_op", "qnn_partition_0.bin", "DISPATCH_OP"),
+        ("c.pte", program(&binary), "delegate", "forward.bin", "QnnBackend"),
+    ];
+    for (name, content, site, file, op_type) in cases {
+        let path = written(dir.path(), name, &content);
+        let out = dir.path().join(format!("{name}-out"));
+        let document = inspected(&path, &format!("--extract {}", out.display()));
+        let context = &document["context_binaries"][0];
+        assert_eq!(
+            (&context["site"], &context["bytes"], &context["recognised"]),
+            (&json!(site), &json!(binary.len()), &json!(true)),
+            "{name}"
+        );
+        assert!(context["sdk_version"].as_str().unwrap().contains("2.47.0"), "{name}: {context}");
+        assert_eq!(std::fs::read(out.join(file)).unwrap(), binary, "{name}");
+        let types = document["graphs"][0]["op_types"].as_array().unwrap();
+        assert!(types.iter().any(|total| total["type"] == op_type), "{types:?}");
+        // An older binary may be replaced, a file of somebody else may not.
+        inspected(&path, &format!("--extract {}", out.display()));
+        std::fs::write(out.join(file), "mine").unwrap();
+        let said = refused(&path, &format!("--extract {}", out.display()));
+        assert!(said.contains("not a context binary") && said.contains("--force"), "{said}");
+        inspected(&path, &format!("--extract {} --force", out.display()));
+        if name == "c.pte" {
+            let taken = out.join(file);
+            let on = || Qnnscope::on(&runtime_247());
+            let inside = on().arg("inspect").arg(&taken).arg("--json").finish().expect(0).json();
+            assert_eq!(
+                (&inside["format"], &inside["context_binary"]["backend_id"]),
+                (&json!("context_binary"), &json!(6))
+            );
+            on().run_json(&taken, "-b htp -n 2 --warmup 0 --profiling off").expect(0);
+            let checked = on().arg("check").arg(&taken).flags("--soc SM8650").finish();
+            assert_eq!(checked.code(), 0, "{}{}", checked.text(), checked.stderr);
+        }
+        // What goes beyond the file is no binary.
+        let said = refused(&written(dir.path(), "cut", &content[..content.len() - 1]), "");
+        assert!(said.contains("damaged") || said.contains("should end"), "{name}: {said}");
+    }
+    // The model itself is never written over.
+    let folder = dir.path().join("clash");
+    std::fs::create_dir(&folder).unwrap();
+    let path = written(&folder, "qnn_partition_0.bin", &compiled_tflite(&binary));
+    let said = refused(&path, &format!("--extract {} --force", folder.display()));
+    assert!(said.contains("overwrite the model"), "{said}");
+}
+
+/// Runs a model once through ONNX Runtime with the QNN plug-in on the HTP simulator, which leaves an EPContext model behind.
+fn compile_with_ort(model: &Path, out: &Path, embed: u32) {
+    let root = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
+    let packages = root.join("onnxruntime-qnn-2.3.0");
+    assert!(
+        packages.join("onnxruntime_qnn").exists(),
+        "{} is missing: run ./test.sh, which installs it",
+        packages.display()
+    );
+    let output = Command::new("python3")
+        .arg(repo("tests/support/ort_host.py"))
+        .arg(model)
+        .args(["libQnnHtp.so", "0", "soc_model=57", "session:ep.context_enable=1"])
+        .arg(format!("session:ep.context_embed_mode={embed}"))
+        .arg(format!("session:ep.context_file_path={}", out.display()))
+        .env("PYTHONPATH", packages)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn context_models_of_the_real_onnx_runtime() {
+    let dir = tempfile::tempdir().unwrap();
+    for embed in [0, 1] {
+        let folder = dir.path().join(embed.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("split_ctx.onnx");
+        compile_with_ort(&model("split.onnx"), &path, embed);
+        let document = inspected(&path, "--extract out");
+        let contexts = document["context_binaries"].as_array().unwrap();
+        assert!(!contexts.is_empty());
+        let partitions: usize = contexts.iter().map(|one| one["partitions"].as_array().unwrap().len()).sum();
+        // Hardmax stays on the processor and cuts the model in two.
+        assert_eq!(partitions, 2, "{contexts:?}");
+        for context in contexts {
+            assert_eq!((&context["recognised"], &context["problem"]), (&json!(true), &Value::Null));
+            assert!(context["sdk_version"].as_str().unwrap().starts_with("v2.47.0"), "{context}");
+            let inside = context["file"].as_str().unwrap().ends_with("split_ctx.onnx");
+            assert_eq!(inside, embed == 1, "{context}");
+        }
+        if embed == 0 {
+            let binary = PathBuf::from(contexts[0]["file"].as_str().unwrap());
+            std::fs::remove_file(&binary).unwrap();
+            let gone = inspected(&path, "");
+            assert!(gone["context_binaries"][0]["problem"].as_str().unwrap().contains("is not in"), "{gone}");
+            let said = refused(&path, "--extract out");
+            assert!(said.contains("is not there"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn the_text_says_what_the_document_says() {
+    let done = Qnnscope::without_runtime().arg("inspect").arg(model("whole_a8w8.onnx")).finish().expect(0);
+    for words in [
+        "ONNX model",
+        "opset 17",
+        "7 of 7 compute nodes are quantised (100 %)",
+        "15.9 M MACs",
+        "Conv",
+        "conv2",
+        "input",
+    ] {
+        assert!(done.text().contains(words), "{words}: {}", done.text());
+    }
+    // Names of somebody else give the terminal no commands.
+    let dir = tempfile::tempdir().unwrap();
+    let odd =
+        onnx(&graph(&[node("Relu", "evil\u{1b}[2J", &["x"], &["y"])], &[], &[value("x\u{9b}", 1, &[Ok(1)])], &[]));
+    let done = Qnnscope::without_runtime().arg("inspect").arg(written(dir.path(), "m", &odd)).finish().expect(0);
+    assert!(done.text().contains("evil") && !done.text().contains(['\u{1b}', '\u{9b}']), "{:?}", done.text());
+}

@@ -1,0 +1,211 @@
+//! Models before conversion, written byte by byte: protobuf messages and FlatBuffers, as small as a test needs them.
+
+/// A number in protobuf's variable length.
+pub fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+/// A field with a number.
+pub fn int(field: u32, value: u64) -> Vec<u8> {
+    [varint(u64::from(field) << 3), varint(value)].concat()
+}
+
+/// A field with text, bytes or a message.
+pub fn bytes(field: u32, content: impl AsRef<[u8]>) -> Vec<u8> {
+    let content = content.as_ref();
+    [varint(u64::from(field) << 3 | 2), varint(content.len() as u64), content.to_vec()].concat()
+}
+
+/// A tensor of these dimensions with raw data.
+pub fn tensor(name: &str, kind: u64, dims: &[u64], raw: &[u8]) -> Vec<u8> {
+    let mut message: Vec<u8> = dims.iter().flat_map(|&dim| int(1, dim)).collect();
+    message.extend(int(2, kind));
+    message.extend(bytes(8, name));
+    message.extend(bytes(9, raw));
+    message
+}
+
+/// A tensor whose data is elsewhere.
+pub fn external_tensor(name: &str, kind: u64, dims: &[u64], entries: &[(&str, &str)]) -> Vec<u8> {
+    let mut message: Vec<u8> = dims.iter().flat_map(|&dim| int(1, dim)).collect();
+    message.extend(int(2, kind));
+    message.extend(bytes(8, name));
+    for (key, value) in entries {
+        message.extend(bytes(13, [bytes(1, key), bytes(2, value)].concat()));
+    }
+    message.extend(int(14, 1));
+    message
+}
+
+/// A value with float elements; dimensions are numbers, or names in quotes' place.
+pub fn value(name: &str, kind: u64, dims: &[Result<u64, &str>]) -> Vec<u8> {
+    let dim = |dim: &Result<u64, &str>| match dim {
+        Ok(number) => bytes(1, int(1, *number)),
+        Err(name) => bytes(1, bytes(2, name)),
+    };
+    let shape: Vec<u8> = dims.iter().flat_map(dim).collect();
+    let tensor = [int(1, kind), bytes(2, shape)].concat();
+    [bytes(1, name), bytes(2, bytes(1, tensor))].concat()
+}
+
+/// A node without attributes.
+pub fn node(op_type: &str, name: &str, inputs: &[&str], outputs: &[&str]) -> Vec<u8> {
+    let mut message: Vec<u8> = inputs.iter().flat_map(|input| bytes(1, input)).collect();
+    message.extend(outputs.iter().flat_map(|output| bytes(2, output)));
+    message.extend(bytes(3, name));
+    message.extend(bytes(4, op_type));
+    message
+}
+
+/// An attribute with an integer, a text or bytes, or a graph.
+pub fn int_attribute(name: &str, value: u64) -> Vec<u8> {
+    bytes(5, [bytes(1, name), int(3, value), int(20, 2)].concat())
+}
+
+pub fn bytes_attribute(name: &str, value: impl AsRef<[u8]>) -> Vec<u8> {
+    bytes(5, [bytes(1, name), bytes(4, value), int(20, 3)].concat())
+}
+
+pub fn graph_attribute(name: &str, graph: &[u8]) -> Vec<u8> {
+    bytes(5, [bytes(1, name), bytes(6, graph), int(20, 5)].concat())
+}
+
+/// A model of IR version 9 and opset 17 with this graph.
+pub fn onnx(graph: &[u8]) -> Vec<u8> {
+    [int(1, 9), bytes(2, "by hand"), bytes(7, graph), bytes(8, int(2, 17))].concat()
+}
+
+/// Parts of a graph: nodes, initialisers, inputs and outputs.
+pub fn graph(nodes: &[Vec<u8>], constants: &[Vec<u8>], inputs: &[Vec<u8>], outputs: &[Vec<u8>]) -> Vec<u8> {
+    let mut message: Vec<u8> = nodes.iter().flat_map(|node| bytes(1, node)).collect();
+    message.extend(bytes(2, "g"));
+    message.extend(constants.iter().flat_map(|constant| bytes(5, constant)));
+    message.extend(inputs.iter().flat_map(|input| bytes(11, input)));
+    message.extend(outputs.iter().flat_map(|output| bytes(12, output)));
+    message
+}
+
+/// A field of a FlatBuffer's table.
+#[derive(Clone)]
+pub enum Fb {
+    U8(u8),
+    U32(u32),
+    U64(u64),
+    Text(String),
+    Bytes(Vec<u8>),
+    Ints(Vec<i32>),
+    Table(Vec<(u16, Fb)>),
+    Tables(Vec<Vec<(u16, Fb)>>),
+}
+
+/// Writes a FlatBuffer with this root, an identifier, and `gap` bytes between it and the root's offset.
+pub fn flatbuffer(identifier: &[u8; 4], header: &[u8], root: &[(u16, Fb)]) -> Vec<u8> {
+    let mut out = vec![0; 4];
+    out.extend(identifier);
+    out.extend(header);
+    let at = table(&mut out, root);
+    out[..4].copy_from_slice(&(at as u32).to_le_bytes());
+    out
+}
+
+fn table(out: &mut Vec<u8>, fields: &[(u16, Fb)]) -> usize {
+    let slots = fields.iter().map(|(slot, _)| slot + 1).max().unwrap_or(0);
+    let fields_at = out.len();
+    out.extend((4 + 2 * slots).to_le_bytes());
+    out.extend([0; 2]);
+    out.extend(vec![0; 2 * usize::from(slots)]);
+    let at = out.len();
+    out.extend(((at - fields_at) as i32).to_le_bytes());
+    let mut places = Vec::new();
+    for (slot, field) in fields {
+        let place = out.len();
+        let entry = fields_at + 4 + 2 * usize::from(*slot);
+        out[entry..entry + 2].copy_from_slice(&((place - at) as u16).to_le_bytes());
+        match field {
+            Fb::U8(value) => out.push(*value),
+            Fb::U32(value) => out.extend(value.to_le_bytes()),
+            Fb::U64(value) => out.extend(value.to_le_bytes()),
+            _ => {
+                out.extend([0; 4]);
+                places.push((place, field));
+            }
+        }
+    }
+    let size = (out.len() - at) as u16;
+    out[fields_at + 2..fields_at + 4].copy_from_slice(&size.to_le_bytes());
+    for (place, field) in places {
+        let to = match field {
+            Fb::Table(fields) => table(out, fields),
+            Fb::Text(text) => list(out, text.len(), text.as_bytes()),
+            Fb::Bytes(bytes) => list(out, bytes.len(), bytes),
+            Fb::Ints(values) => {
+                list(out, values.len(), &values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>())
+            }
+            Fb::Tables(rows) => {
+                let to = list(out, rows.len(), &vec![0; 4 * rows.len()]);
+                for (index, row) in rows.iter().enumerate() {
+                    let entry = to + 4 + 4 * index;
+                    let row = table(out, row);
+                    out[entry..entry + 4].copy_from_slice(&((row - entry) as u32).to_le_bytes());
+                }
+                to
+            }
+            _ => unreachable!("numbers stand in the table"),
+        };
+        out[place..place + 4].copy_from_slice(&((to - place) as u32).to_le_bytes());
+    }
+    at
+}
+
+fn list(out: &mut Vec<u8>, len: usize, content: &[u8]) -> usize {
+    let at = out.len();
+    out.extend((len as u32).to_le_bytes());
+    out.extend(content);
+    at
+}
+
+/// A FlexBuffer map of these 32-bit numbers and one text called `name`.
+pub fn flex(numbers: &[(&str, u32)], name: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    // Keys have to be sorted; every width is 4 bytes.
+    let mut entries: Vec<(&str, Option<u32>)> = numbers.iter().map(|(key, value)| (*key, Some(*value))).collect();
+    entries.push(("name", None));
+    entries.sort();
+    let keys: Vec<usize> = entries
+        .iter()
+        .map(|(key, _)| {
+            let at = out.len();
+            out.extend(key.as_bytes());
+            out.push(0);
+            at
+        })
+        .collect();
+    out.extend((name.len() as u32).to_le_bytes());
+    let text = out.len();
+    out.extend(name.as_bytes());
+    out.push(0);
+    out.extend((entries.len() as u32).to_le_bytes());
+    let keys_at = out.len();
+    for key in keys {
+        out.extend(((out.len() - key) as u32).to_le_bytes());
+    }
+    out.extend(((out.len() - keys_at) as u32).to_le_bytes());
+    out.extend(4u32.to_le_bytes());
+    out.extend((entries.len() as u32).to_le_bytes());
+    let values = out.len();
+    for (_, value) in &entries {
+        let stored = value.unwrap_or((out.len() - text) as u32);
+        out.extend(stored.to_le_bytes());
+    }
+    // Kinds: unsigned number, text; their widths are 4 bytes.
+    out.extend(entries.iter().map(|(_, value)| if value.is_some() { 2 << 2 | 2 } else { 5 << 2 | 2 }));
+    out.extend(((out.len() - values) as u32).to_le_bytes());
+    out.extend([9 << 2 | 2, 4]);
+    out
+}
