@@ -149,6 +149,7 @@ fn restrict(task: &Task, scratch: &Path) -> Result<RestrictionStatus, RulesetErr
             }
         }
         Task::Probe(task) => rules = rules.allow(&task.scratch, folder)?,
+        Task::Convert(task) => rules = rules.allow(&task.out_dir, folder)?,
         Task::Inspect(_) | Task::Check(_) => {}
     }
     rules.rules.restrict_self()
@@ -205,6 +206,10 @@ fn readable(task: &Task) -> Vec<PathBuf> {
             runtime(&task.runtime_dir);
             Some(&task.model)
         }
+        Task::Convert(task) => {
+            runtime(&task.run.runtime_dir);
+            Some(&task.run.model)
+        }
         Task::Probe(task) => {
             if let Some(dir) = task.library.parent() {
                 runtime(dir);
@@ -216,7 +221,12 @@ fn readable(task: &Task) -> Vec<PathBuf> {
         paths.push(model.clone());
         paths.extend(siblings(model));
     }
-    if let Task::Run(task) = task {
+    let run = match task {
+        Task::Run(task) => Some(&**task),
+        Task::Convert(task) => Some(&task.run),
+        Task::Inspect(_) | Task::Probe(_) | Task::Check(_) => None,
+    };
+    if let Some(task) = run {
         paths.extend(inputs(task));
         if let Some(onnx) = &task.onnx {
             paths.extend(onnx_folders(task, onnx));
