@@ -46,6 +46,7 @@ impl OnnxOptions {
                     dimensions: self.dim.clone(),
                     options: self.ep_option.clone(),
                     no_cpu_fallback: self.no_cpu_fallback,
+                    reference: false,
                 }))
             }
             _ => Err(CliError::Usage(format!(

@@ -120,6 +120,7 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
         // As the vendor's tool, which asks nobody.
         overwrite: true,
         protected: Vec::new(),
+        onnx: None,
     };
     Ok(Prepared { task, lines })
 }

@@ -159,7 +159,8 @@ pub fn node_of<'a>(op: &'a str, log: Option<&'a PlacementLog>, known: &HashMap<&
         let (name, number) = op.rsplit_once('_')?;
         (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
     };
-    [Some(op), numbered(), said].into_iter().flatten().find(|name| known.contains_key(name))
+    let told = [Some(op), Some(base_name(op)), numbered(), said, said.map(base_name)];
+    told.into_iter().flatten().find(|name| known.contains_key(name))
 }
 
 /// Nodes of the model by name.

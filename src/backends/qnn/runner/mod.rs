@@ -20,8 +20,8 @@ pub(crate) use child::{encode, read_list, read_npy, scale_offset};
 #[cfg(unix)]
 pub(crate) use child::{input_sets, profile_events};
 pub use protocol::{
-    Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, EXCHANGE_CONSTANTS, EXCHANGE_INPUTS,
-    EXCHANGE_TENSORS, Frame, GivenTensor, Hello, InputFile, InspectTask, NoDevice, OnnxTask, OpVerdict, OpenedTensors,
-    PROTOCOL, Pin, ProbeAnswer, ProbeTask, RunTask, SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS, Task,
-    TensorsTask,
+    Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, ConvertTask, ConvertWork, Converted,
+    EXCHANGE_CONSTANTS, EXCHANGE_INPUTS, EXCHANGE_TENSORS, Frame, GivenTensor, Hello, InputFile, InspectTask, NamedOps,
+    NoDevice, OnnxTask, OpVerdict, OpenedTensors, PROTOCOL, Pin, ProbeAnswer, ProbeTask, RunTask, SAVE_PROFILE_LOG,
+    SlowLoad, Straight, TABLE_LENDERS, Task, TensorsTask,
 };

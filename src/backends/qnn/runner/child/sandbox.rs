@@ -150,6 +150,7 @@ fn restrict(task: &Task, scratch: &Path) -> Result<RestrictionStatus, RulesetErr
         }
         Task::Probe(task) => rules = rules.allow(&task.scratch, folder)?,
         Task::Tensors(task) => rules = rules.allow(&task.exchange, folder)?,
+        Task::Convert(task) => rules = rules.allow(&task.out_dir, folder)?,
         Task::Inspect(_) | Task::Check(_) => {}
     }
     rules.rules.restrict_self()
@@ -210,6 +211,10 @@ fn readable(task: &Task) -> Vec<PathBuf> {
             runtime(&task.runtime_dir);
             Some(&task.model)
         }
+        Task::Convert(task) => {
+            runtime(&task.run.runtime_dir);
+            Some(&task.run.model)
+        }
         Task::Probe(task) => {
             if let Some(dir) = task.library.parent() {
                 runtime(dir);
@@ -221,7 +226,12 @@ fn readable(task: &Task) -> Vec<PathBuf> {
         paths.push(model.clone());
         paths.extend(siblings(model));
     }
-    if let Task::Run(task) = task {
+    let run = match task {
+        Task::Run(task) => Some(&**task),
+        Task::Convert(task) => Some(&task.run),
+        Task::Inspect(_) | Task::Probe(_) | Task::Check(_) | Task::Tensors(_) => None,
+    };
+    if let Some(task) = run {
         paths.extend(inputs(task));
         if let Some(onnx) = &task.onnx {
             paths.extend(onnx_folders(task, onnx));
