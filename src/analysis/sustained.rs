@@ -143,7 +143,7 @@ fn window_s(span_s: f64) -> f64 {
 fn at(from_us: u64, seconds: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive time")]
     let since_us = (seconds * 1e6) as u64;
-    from_us + since_us
+    from_us.saturating_add(since_us)
 }
 
 /// The inferences by window. A rest of less than half a window goes into the one before it.

@@ -269,6 +269,7 @@ impl Resolved {
             }
             (other, _) => {
                 let known: Vec<&str> = KNOWN.iter().map(|(name, _)| *name).collect();
+                let other = crate::event::clean_text(other);
                 let reason = format!("`{other}` is not a setting qnnscope knows; known are {}", known.join(", "));
                 self.no_effect(request, reason);
             }

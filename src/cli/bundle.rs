@@ -40,7 +40,12 @@ pub fn bundle(
     bundle.add_log(&log);
     say(bundle.preview().trim_end());
     if !yes && !agreed(file) {
-        say(&format!("{} was not written; --yes writes it without asking", file.display()));
+        let text = format!("{} was not written; --yes writes it without asking", file.display());
+        // Somebody who was asked has said no; a script was not asked.
+        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+            return Err(CliError::Usage(text));
+        }
+        say(&text);
         return Ok(());
     }
     let io = |source| CliError::Io { action: format!("write {}", file.display()), source };

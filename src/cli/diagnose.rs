@@ -76,6 +76,10 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
     if args.bundle.is_some() && args.log.as_os_str() == "-" {
         return Err(CliError::Usage("--bundle needs the log as a file, not standard input".to_owned()));
     }
+    if args.bundle.is_some() && args.log.exists() && !args.log.is_file() {
+        let text = format!("--bundle reads the log twice, and {} is no file: keep it in one first", args.log.display());
+        return Err(CliError::Usage(text));
+    }
     let diagnosis = if args.log.as_os_str() == "-" {
         read(std::io::stdin().lock(), diagnoser)
     } else {

@@ -169,12 +169,23 @@ pub(crate) fn parses(arguments: &[String]) -> Result<(), clap::Error> {
 /// Longest time for the last words to devices.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 
+/// A limit on file sizes would end the process with a signal, and without a word; caught, writing fails with an error. Runners are
+/// started by this, too.
+fn catch_file_size_limit() {
+    #[cfg(target_os = "linux")]
+    {
+        const SIGXFSZ: i32 = 25;
+        let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
+    }
+}
+
 /// Parses the command line and carries it out.
 pub fn main() -> ExitCode {
     let cli = match parse::parse() {
         Ok(cli) => cli,
         Err(status) => return ExitCode::from(status),
     };
+    catch_file_size_limit();
     match (&cli.command, cli.global.no_sandbox) {
         (Some(Command::Runner), _) => {}
         (_, true) => run_unconfined(),

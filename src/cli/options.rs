@@ -6,7 +6,7 @@ use super::names::Names;
 use super::onnx_options::OnnxOptions;
 use super::pin::pin;
 use super::target::{LOCAL, Site};
-use super::{CliError, Global, say};
+use super::{CliError, Global, say, setup};
 use crate::analysis::recommend::Constraints;
 use crate::backends::local::Limits;
 use crate::backends::qnn::runner::{InputFile, Pin, RunTask};
@@ -243,6 +243,7 @@ impl RunOptions {
         let Some(RunRequest { task, place, .. }) = requests.first() else { return Ok(()) };
         let mut guard = task.guard();
         guard.prints();
+        setup::protect_history(&mut guard);
         match place {
             Place::Here { .. } => {}
             Place::NetRun { options, .. } => {

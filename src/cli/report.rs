@@ -1,6 +1,6 @@
 //! `qnnscope report`: sessions, and other tools' files, as a page, a comment, a table, a picture or a trace.
 
-use super::{CliError, OK, say};
+use super::{CliError, OK, say, setup};
 use crate::event::clean_text;
 use crate::files::{Guard, Kind, write_whole};
 use crate::history;
@@ -42,6 +42,8 @@ pub fn report(args: &ReportArgs) -> Result<u8, CliError> {
     for file in &named {
         guard.reads("the file", file);
     }
+    guard.prints();
+    setup::protect_history(&mut guard);
     guard.claim("--output", &args.output, Kind::Report)?;
     let mut files = Vec::new();
     for (number, path) in (1..).zip(&named) {

@@ -2,7 +2,7 @@
 
 use super::headless::{print, print_json};
 use super::{CliError, FAILED, Global, MISSING, OK, say};
-use crate::backends::runtime::{ChangedFile, Depth, Env, RuntimeManifest, changed_files, survey};
+use crate::backends::runtime::{ChangedFile, Depth, Env, RuntimeManifest, changed_files, damaged, survey};
 use crate::event::clean_text;
 use serde::Serialize;
 use std::fmt::Write;
@@ -35,10 +35,10 @@ pub fn verify(json: bool, global: &Global) -> Result<u8, CliError> {
     for runtime in found.runtimes {
         let manifest = RuntimeManifest::read(&runtime.path);
         rows.push(Row {
-            changed: manifest
-                .as_ref()
-                .map(|manifest| changed_files(&runtime.path, manifest, Depth::Full))
-                .unwrap_or_default(),
+            changed: manifest.as_ref().map_or_else(
+                || damaged(&runtime.path).into_iter().collect(),
+                |manifest| changed_files(&runtime.path, manifest, Depth::Full),
+            ),
             verified: manifest
                 .as_ref()
                 .map_or(0, |manifest| manifest.files.iter().filter(|file| !file.sha256.is_empty()).count()),
@@ -66,6 +66,11 @@ fn render(document: &Document) -> String {
     for row in &document.runtimes {
         let _ = writeln!(out, "{}", clean_text(&row.path.to_string_lossy()));
         let Some(pinned) = row.pinned else {
+            if let Some(file) = row.changed.first() {
+                let _ = writeln!(out, "    DAMAGED {}", clean_text(&file.to_string()));
+                out.push_str("    next: install it again: qnnscope runtime install --force\n");
+                continue;
+            }
             out.push_str("    not installed by qnnscope: there is nothing to compare it with\n");
             continue;
         };

@@ -164,6 +164,7 @@ pub fn sessions(args: &SessionsArgs) -> Result<u8, CliError> {
             let source = history.file(&history.find(&one.session)?.id);
             let mut guard = Guard::new(*force);
             guard.reads("the session", &source);
+            setup::protect_history(&mut guard);
             copy(&source, file, &guard)?;
         }
     }

@@ -108,16 +108,6 @@ pub async fn insistence() -> io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-/// A limit on file sizes would end the process with a signal; caught, it is an error of the recorder.
-fn catch_file_size_limit() {
-    #[cfg(target_os = "linux")]
-    {
-        const SIGXFSZ: i32 = 25;
-        // The handler stays when the stream is dropped.
-        let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ));
-    }
-}
-
 /// Begins the history's copy of a session; `None` if the user does not want one.
 fn keep(began_us: u64) -> Result<Option<Recorder>, HistoryError> {
     if !Limits::load(config_path().as_deref())?.keep {
@@ -129,6 +119,13 @@ fn keep(began_us: u64) -> Result<Option<Recorder>, HistoryError> {
 /// The history of the user's data folder.
 pub fn history() -> Result<History, HistoryError> {
     Ok(History::of(&Env::from_process().data_dir.ok_or(HistoryError::NoDataDir)?))
+}
+
+/// Kept sessions are no files to write to.
+pub fn protect_history(guard: &mut Guard) {
+    if let Ok(history) = history() {
+        guard.reads_folder("the kept session", history.folder());
+    }
 }
 
 fn not_kept(error: &HistoryError) {
@@ -148,7 +145,6 @@ pub fn close_session(hub: &mut Hub, store: Option<&Store>) {
 pub async fn open_session(output: &OutputOptions) -> Result<(Hub, Source), CliError> {
     let guard = Guard::new(output.force);
     let recorder = output.record.as_deref().map(|path| Recorder::create_with(path, &guard)).transpose()?;
-    catch_file_size_limit();
     let (mut hub, source) = Hub::new(recorder);
     let device = local_device();
     let began_us = epoch_us();

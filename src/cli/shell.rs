@@ -2,7 +2,7 @@
 
 use super::headless::print;
 use super::{CliError, OK};
-use crate::files::{Guard, Kind, make_output_folder, write_whole};
+use crate::files::{Guard, Kind, write_whole};
 use clap::CommandFactory;
 use clap_complete::Shell;
 use std::path::{Path, PathBuf};
@@ -49,12 +49,17 @@ pub fn man(args: &ManArgs) -> Result<u8, CliError> {
         print(&String::from_utf8_lossy(&rendered(&page)?))?;
         return Ok(OK);
     };
-    make_output_folder(dir).map_err(|source| unwritten(dir, source))?;
+    std::fs::create_dir_all(dir).map_err(|source| unwritten(dir, source))?;
     let mut guard = Guard::new(args.force);
+    let mut pages = Vec::new();
     for page in std::iter::once(&whole).chain(shown(&whole)) {
         let path = dir.join(format!("{}.1", page.get_display_name().unwrap_or("qnnscope")));
         guard.claim("--dir", &path, Kind::ManPage)?;
-        write_whole(&path, &rendered(page)?).map_err(|source| unwritten(&path, source))?;
+        pages.push((path, rendered(page)?));
+    }
+    // None is written unless all may be.
+    for (path, page) in pages {
+        write_whole(&path, &page).map_err(|source| unwritten(&path, source))?;
     }
     Ok(OK)
 }

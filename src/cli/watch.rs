@@ -100,6 +100,8 @@ async fn open(log: &Path, global: &Global) -> Result<Lines, CliError> {
         say(&format!("watching the log of {}; Ctrl-C ends it", clean_text(device.id())));
         return Ok(Lines::Device(device.stream("logcat -v threadtime")));
     }
+    // Standard input is a file like another: what it has not yet comes later.
+    let log = if log == Path::new("-") { Path::new("/dev/stdin") } else { log };
     let file = File::open(log).map_err(|source| CliError::Usage(format!("cannot read {}: {source}", log.display())))?;
     say(&format!("watching {}; Ctrl-C ends it", log.display()));
     Ok(Lines::File { file, read: 0 })

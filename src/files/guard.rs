@@ -64,7 +64,11 @@ pub struct Guard {
 impl Guard {
     /// Knows no file yet. With `force` files of other makers may be overwritten; files that are read never may.
     pub fn new(force: bool) -> Self {
-        Self { known: Vec::new(), force }
+        let mut guard = Self { known: Vec::new(), force };
+        if let Ok(program) = std::env::current_exe() {
+            guard.reads("qnnscope", &program);
+        }
+        guard
     }
 
     /// `path` is read; `role` says as what: "the model". One that is not there cannot be overwritten.
@@ -100,6 +104,10 @@ impl Guard {
     /// So are an input list, in qnn-net-run's format, and the files that it names.
     pub fn reads_list(&mut self, list: &Path) {
         self.reads("the input list", list);
+        // A pipe can be read once only, by the runner.
+        if !list.is_file() {
+            return;
+        }
         // A list that cannot be read is reported by whoever needs it.
         let text = read_text_at_most(list, MAX_LIST_BYTES).unwrap_or_default();
         for cell in

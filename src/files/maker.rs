@@ -29,7 +29,7 @@ pub enum Kind {
     Report,
     /// What a tap saw: the document names its schema first.
     TapDocument,
-    /// The number of a process, and nothing else.
+    /// The number of a process. It may be another one's, so it is never taken for ours.
     ProcessId,
     /// A report to send: its first file lies in our folder.
     Bundle,
@@ -50,7 +50,7 @@ impl Kind {
             Self::ProfileLog => "it is not a profile log that qnnscope wrote",
             Self::Report => "it is not a report that qnnscope wrote",
             Self::TapDocument => "it is not a document of qnnscope tap",
-            Self::ProcessId => "it holds something else than the number of a process",
+            Self::ProcessId => "it may be that of a process that runs, or of something else",
             Self::Bundle => "it is not a bundle that qnnscope diagnose wrote",
             Self::ManPage => "it is not a man page of qnnscope",
             Self::RangesState => "it is no state file of qnnscope ranges",
@@ -84,8 +84,14 @@ impl Kind {
                 let mut start = Vec::new();
                 file.take(512).read_to_end(&mut start)?;
                 // A table begins with its first heading, all others name their maker. A session is no report.
-                let has = |mark: &str| start.windows(mark.len()).any(|part| part == mark.as_bytes());
-                Ok(start.starts_with(b"qnnscope_run,") || (has("qnnscope ") && has(" report")))
+                let text = String::from_utf8_lossy(&start);
+                // "qnnscope 0.1.0 report": words that somebody would write have no version between them.
+                let named = |rest: &str| {
+                    let (version, rest) = rest.split_once(' ').unwrap_or_default();
+                    version.starts_with(|digit: char| digit.is_ascii_digit()) && rest.starts_with("report")
+                };
+                let table = text.starts_with("qnnscope_run,backend,");
+                Ok(table || text.match_indices("qnnscope ").any(|(at, mark)| named(&text[at + mark.len()..])))
             }
             Self::Context => {
                 let mut start = Vec::new();
@@ -97,11 +103,8 @@ impl Kind {
                 file.take(64).read_to_end(&mut start)?;
                 Ok(start.starts_with(b"{\"schema\":\"qnnscope.tap/"))
             }
-            Self::ProcessId => {
-                let mut start = Vec::new();
-                file.take(16).read_to_end(&mut start)?;
-                Ok(start.len() < 16 && start.trim_ascii().iter().all(u8::is_ascii_digit))
-            }
+            // A number does not say whose it is.
+            Self::ProcessId => Ok(false),
             Self::Bundle => {
                 // A local file header of a zip archive has 30 bytes before the name.
                 let mut start = Vec::new();
@@ -160,14 +163,15 @@ mod tests {
             (Kind::Report, b"qnnscope_run,backend\n", true),
             (Kind::Report, b"<!-- qnnscope 0.1.0 report -->\n", true),
             (Kind::Report, b"my report\n", false),
+            (Kind::Report, b"# my qnnscope notes\nA bug report for the team\n", false),
+            (Kind::Report, b"qnnscope_run,mine\n", false),
             (Kind::Context, &binary, true),
             (Kind::Context, b"PK\x03\x04", false),
             (Kind::TapDocument, b"{\"schema\":\"qnnscope.tap/2\",\"tool\":{}}", true),
             (Kind::TapDocument, b"{\"schema\":\"qnnscope.result/1\"}", false),
             (Kind::Encodings, b"{\"producer\":{\"package\":\"qnnscope\"}}", true),
             (Kind::Encodings, b"{\"producer\":{\"package\":\"aimet-onnx\"}}", false),
-            (Kind::ProcessId, b"12345\n", true),
-            (Kind::ProcessId, b"12345 of my notes\n", false),
+            (Kind::ProcessId, b"12345\n", false),
             (Kind::ProfileLog, b"PK\x03\x04", false),
             (Kind::ProfileLog, &binary, false),
             (Kind::Bundle, b"PK\x03\x04aaaabbbbccccddddeeeeffffggqnnscope-report/log.txt", true),

@@ -98,6 +98,11 @@ impl History {
         self.synced()?.entries(filter)
     }
 
+    /// Where the sessions are kept.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// A session by its id, the beginning of it, its name, `last`, or `last~N`: the N-th before the last one.
     ///
     /// # Errors

@@ -63,6 +63,14 @@ impl Mask {
         for device in devices.into_iter().filter(|device| !["local", "unknown"].contains(device)) {
             self.put(device, "device");
         }
+        // Ops that a backend refused are in no graph that was composed.
+        for refusal in store.runs().iter().filter_map(|run| run.failure.as_ref()?.refusal.as_ref()) {
+            self.put(&refusal.graph, "graph");
+            self.put(&refusal.op.name, "op");
+            for tensor in refusal.op.inputs.iter().chain(&refusal.op.outputs) {
+                self.put(&tensor.name, "tensor");
+            }
+        }
         let mut numbers: HashMap<&str, usize> = HashMap::new();
         // Thousands of names: counted here, not by looking through all that are known.
         let mut name = |names: &mut HashMap<String, String>, text: &str, kind: &'static str| {

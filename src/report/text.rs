@@ -7,7 +7,7 @@ use super::{modes, nodes};
 use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
 use crate::diagnosis::{Fault, causes_text, diagnose_run};
 use crate::event::{RunStatus, SandboxState, SettingOutcome};
-use crate::store::{CounterSeries, DeviceSeries, PERCENTILES, Run, SamplerState, Store, by_importance};
+use crate::store::{CounterSeries, DeviceSeries, PERCENTILES, Run, RunState, SamplerState, Store, by_importance};
 use crate::text::paragraph;
 use crate::text::{bytes_text, count_text, duration_text};
 use std::fmt::Write;
@@ -84,6 +84,18 @@ fn model(out: &mut String, run: &Run) {
     }
 }
 
+/// The model of a run, where another run beside it is of another one.
+fn which_model(store: &Store, run: &Run) -> String {
+    if store.runs().iter().all(|other| other.plan.model == run.plan.model) {
+        return String::new();
+    }
+    let name = |model: &str| model.rsplit(['/', '\\']).next().unwrap_or(model).to_owned();
+    let own = name(&run.plan.model);
+    // Two of one name lie in two folders.
+    let same = |other: &Run| other.plan.model != run.plan.model && name(&other.plan.model) == own;
+    if store.runs().iter().any(same) { format!("  {}", run.plan.model) } else { format!("  {own}") }
+}
+
 fn heading(out: &mut String, store: &Store, run: &Run) {
     let simulated = if run.plan.simulated { "  [simulated]" } else { "" };
     let device = store.device(&run.plan.device).map_or(run.plan.device.as_str(), |device| device.id.as_str());
@@ -95,9 +107,13 @@ fn heading(out: &mut String, store: &Store, run: &Run) {
         Some(RunStatus::Ok) => String::new(),
         Some(RunStatus::Stopped) => "  stopped early".to_owned(),
         Some(RunStatus::Failed) => "  FAILED".to_owned(),
-        None => format!("  unfinished: it was in stage {}", run.last_stage()),
+        None => match run.state {
+            RunState::In(stage) => format!("  unfinished: it was in stage {stage}"),
+            _ => format!("  unfinished: after stage {}", run.last_stage()),
+        },
     };
-    let _ = writeln!(out, "== {} on {device}{simulated}{build}{end}", run.plan.backend);
+    let model = which_model(store, run);
+    let _ = writeln!(out, "== {} on {device}{model}{simulated}{build}{end}", run.plan.backend);
     if let Some(origin) = &run.plan.mode.origin {
         let _ = writeln!(out, "   {}: read from a file of another tool ({})", run.plan.model, origin.label);
     }

@@ -57,8 +57,8 @@ impl PaceStats {
             None => *report,
             Some(known) => PaceReport {
                 rate_hz: report.rate_hz,
-                planned: known.planned + report.planned,
-                done: known.done + report.done,
+                planned: known.planned.saturating_add(report.planned),
+                done: known.done.saturating_add(report.done),
                 wall_us: known.wall_us + report.wall_us,
                 waited_us: known.waited_us + report.waited_us,
                 wait_cpu_us: known.wait_cpu_us + report.wait_cpu_us,

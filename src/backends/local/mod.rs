@@ -16,5 +16,6 @@ pub use probe::probe_library;
 pub use process::signal_name;
 pub(crate) use process::{DSP_PATH, LIBRARY_PATH, search_path};
 pub use process::{RunnerError, run_unconfined};
+pub use scratch::Scratch;
 pub(in crate::backends) use supervise::request;
 pub use supervise::{Dialogue, Ended, Limits, Supervisor, ask};

@@ -62,6 +62,14 @@ impl RuntimeManifest {
         serde_json::from_str(&text).ok().filter(|manifest: &Self| manifest.schema == MANIFEST_SCHEMA)
     }
 
+    /// True if `dir` has a manifest that nobody can read: cut, emptied, overwritten. One of a newer version is not damaged.
+    pub fn is_damaged(dir: &Path) -> bool {
+        let Ok(file) = File::open(dir.join(MANIFEST_FILE)) else { return false };
+        let document: Result<serde_json::Value, _> = serde_json::from_reader(file.take(MAX_MANIFEST_BYTES));
+        let schema = document.ok().and_then(|document| document.get("schema")?.as_str().map(str::to_owned));
+        Self::read(dir).is_none() && schema.is_none_or(|schema| schema == MANIFEST_SCHEMA)
+    }
+
     /// Writes the manifest into `dir` and waits until it is on disk.
     pub(super) fn write(&self, dir: &Path) -> Result<(), RuntimeError> {
         let path = dir.join(MANIFEST_FILE);

@@ -58,7 +58,7 @@ pub use onnx::{OnnxKit, OnnxLibrary, PLUGIN, onnx_kit, onnx_library};
 pub use package::Package;
 pub use pins::pinned_versions;
 pub use platform::{Platform, elf_machine, machine_name, version_key};
-pub use verify::{ChangeKind, ChangedFile, Depth, changed_files, changed_in};
+pub use verify::{ChangeKind, ChangedFile, Depth, changed_files, changed_in, damaged};
 pub(crate) use wheel::{Wheel, WheelName};
 
 /// The Python package whose wheels carry the libraries.

@@ -64,7 +64,15 @@ pub fn changed_files(dir: &Path, manifest: &RuntimeManifest, depth: Depth) -> Ve
 
 /// The same for a folder that may have no manifest, such as an SDK's: then nothing is known of it.
 pub fn changed_in(dir: &Path, depth: Depth) -> Vec<ChangedFile> {
-    RuntimeManifest::read(dir).map_or_else(Vec::new, |manifest| changed_files(dir, &manifest, depth))
+    RuntimeManifest::read(dir)
+        .map_or_else(|| damaged(dir).into_iter().collect(), |manifest| changed_files(dir, &manifest, depth))
+}
+
+/// The manifest itself, where it cannot be read any more.
+pub fn damaged(dir: &Path) -> Option<ChangedFile> {
+    let detail = "cannot be read any more, so what was installed is not known".to_owned();
+    let row = || ChangedFile { name: MANIFEST_FILE.to_owned(), kind: ChangeKind::Changed, detail };
+    RuntimeManifest::is_damaged(dir).then(row)
 }
 
 fn change(dir: &Path, file: &ManifestFile, depth: Depth) -> Option<ChangedFile> {
@@ -164,6 +172,21 @@ mod tests {
         let path = dir.path().join("libQnnA.so");
         fs::write(&path, content).unwrap();
         File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_manifest_is_a_change_and_none_at_all_is_not() {
+        let (dir, manifest) = installed();
+        let file = dir.path().join(MANIFEST_FILE);
+        assert!(changed_in(dir.path(), Depth::Quick).is_empty(), "a folder of the user's");
+        for text in ["", "{", "[]", r#"{"schema":5}"#] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(changed_in(dir.path(), Depth::Quick).len(), 1, "{text}");
+        }
+        std::fs::write(&file, r#"{"schema":"qnnscope.runtime/99"}"#).unwrap();
+        assert!(changed_in(dir.path(), Depth::Quick).is_empty(), "a newer version's");
+        std::fs::write(&file, serde_json::to_vec(&manifest).unwrap()).unwrap();
+        assert!(RuntimeManifest::read(dir.path()).is_some() && !RuntimeManifest::is_damaged(dir.path()));
     }
 
     #[test]

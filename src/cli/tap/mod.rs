@@ -5,7 +5,7 @@ mod live;
 mod site;
 
 use super::options::OutputOptions;
-use super::{CliError, Global, target};
+use super::{CliError, Global, setup, target};
 use crate::files::{Guard, Kind};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -98,9 +98,21 @@ impl TapArgs {
             return Err(CliError::Usage(text.to_owned()));
         }
         let mut guard = Guard::new(self.force);
-        if let Some(program) = self.command.first() {
-            guard.reads("the program", program.as_ref());
+        // Files that the command names are its program, its scripts, its models.
+        for word in &self.command {
+            guard.reads("the command's file", word.as_ref());
         }
+        guard.prints();
+        if let Some(library) = &self.tap_library {
+            guard.reads("the tap library", library);
+        }
+        if let Some(folder) = &self.swap {
+            guard.reads_folder("the library", folder);
+        }
+        if let Some(folder) = &global.runtime {
+            guard.reads_folder("the library", folder);
+        }
+        setup::protect_history(&mut guard);
         for (option, path, kind) in [
             ("--record", self.record.as_ref(), Kind::Session),
             ("--json", self.document(), Kind::TapDocument),

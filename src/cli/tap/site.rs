@@ -2,13 +2,13 @@
 
 use super::super::{CliError, say};
 use super::TapArgs;
+use crate::backends::local::Scratch;
 use crate::event::{Event, TapRecord, TapSeen, clean_text};
-use crate::files::{private_folder, write_whole};
+use crate::files::write_whole;
 use crate::session::Source;
 use crate::tap::{Listener, Output, Program, Told, Variables, library, reach};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 /// By then the tap has been loaded, or it is not.
@@ -22,7 +22,7 @@ pub struct Site {
     pub variables: Variables,
     barrier: Option<reach::Barrier>,
     pid_file: Option<PathBuf>,
-    _folder: TempDir,
+    _folder: Scratch,
 }
 
 impl Site {
@@ -36,7 +36,7 @@ impl Site {
             let action = action.to_owned();
             move |source| CliError::Io { action, source }
         };
-        let folder = private_folder().map_err(io("make a folder for temporary files"))?;
+        let folder = Scratch::new().map_err(io("make a folder for temporary files"))?;
         let listener = match &args.listen {
             Some(path) => Listener::at(path)?,
             None => Listener::private()?,
@@ -103,7 +103,10 @@ impl Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        if let Some(path) = &self.pid_file {
+        // Only what still is this process's: a file, with its number.
+        let Some(path) = self.pid_file.as_ref().and_then(|path| path.canonicalize().ok()) else { return };
+        let own = format!("{}\n", std::process::id());
+        if path.is_file() && std::fs::read(&path).is_ok_and(|text| text == own.as_bytes()) {
             let _ = std::fs::remove_file(path);
         }
     }

@@ -104,7 +104,7 @@ impl LatencyStats {
                 self.windows_us.push((start_us, start_us));
             }
         }
-        self.last_end_us = self.last_end_us.max(start_us + latency_ns.div_ceil(1000));
+        self.last_end_us = self.last_end_us.max(start_us.saturating_add(latency_ns.div_ceil(1000)));
         if let Some(window) = self.windows_us.last_mut() {
             window.1 = self.last_end_us;
         }

@@ -119,38 +119,38 @@ fn restrict(task: &Task, scratch: &Path) -> Result<RestrictionStatus, RulesetErr
     let folder = AccessFs::from_all(WANTED) & !AccessFs::Execute;
     let file = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
     for path in SYSTEM {
-        rules = rules.allow(path, read)?;
+        rules = rules.allow(path, read);
     }
     for path in PLAIN_DEVICES {
-        rules = rules.allow(path, file)?;
+        rules = rules.allow(path, file);
     }
     for path in hardware() {
-        rules = rules.allow(path, device)?;
+        rules = rules.allow(path, device);
     }
     for path in readable(task) {
-        rules = rules.allow(path, read)?;
+        rules = rules.allow(path, read);
     }
-    rules = rules.allow(scratch, folder)?;
+    rules = rules.allow(scratch, folder);
     match task {
         Task::Run(task) => {
             if let Some(dir) = &task.save_outputs {
                 // A rule needs something that is there. Where it cannot be made, saving says so.
                 let _ = std::fs::create_dir_all(dir);
-                rules = rules.allow(dir, folder)?;
+                rules = rules.allow(dir, folder);
             }
             for path in [&task.profile_log, &task.staged_context].into_iter().flatten() {
                 let _ = std::fs::OpenOptions::new().append(true).create(true).open(path);
-                rules = rules.allow(path, file)?;
+                rules = rules.allow(path, file);
             }
             // Pipes and devices are written to as they are, and so is a file in a folder where none can be made.
             let as_it_is = |path: &&PathBuf| task.staged_context.is_none() && path.exists();
             if let Some(path) = task.save_context.as_ref().filter(as_it_is) {
-                rules = rules.allow(path, file)?;
+                rules = rules.allow(path, file);
             }
         }
-        Task::Probe(task) => rules = rules.allow(&task.scratch, folder)?,
-        Task::Tensors(task) => rules = rules.allow(&task.exchange, folder)?,
-        Task::Convert(task) => rules = rules.allow(&task.out_dir, folder)?,
+        Task::Probe(task) => rules = rules.allow(&task.scratch, folder),
+        Task::Tensors(task) => rules = rules.allow(&task.exchange, folder),
+        Task::Convert(task) => rules = rules.allow(&task.out_dir, folder),
         Task::Inspect(_) | Task::Check(_) => {}
     }
     rules.rules.restrict_self()
@@ -162,12 +162,14 @@ struct Rules {
 }
 
 impl Rules {
-    /// Allows `access` to what is there at and below `path`; what is not there needs no rule.
-    fn allow(self, path: impl AsRef<Path>, access: impl Into<BitFlags<AccessFs>>) -> Result<Self, RulesetError> {
-        match PathFd::new(path.as_ref()) {
-            Ok(at) => Ok(Self { rules: self.rules.add_rule(PathBeneath::new(at, access.into()))? }),
-            Err(_) => Ok(self),
+    /// Allows `access` to what is there at and below `path`. What is not there needs no rule, and what takes none (a pipe is on no
+    /// disk, and Landlock does not stand in its way) must not keep the other rules from being made: whoever brings a model may
+    /// have put it there.
+    fn allow(mut self, path: impl AsRef<Path>, access: impl Into<BitFlags<AccessFs>>) -> Self {
+        if let Ok(at) = PathFd::new(path.as_ref()) {
+            let _ = (&mut self.rules).add_rule(PathBeneath::new(at, access.into()));
         }
+        self
     }
 }
 
@@ -264,7 +266,8 @@ fn onnx_folders(task: &RunTask, onnx: &OnnxTask) -> Vec<PathBuf> {
     paths
 }
 
-/// Shared libraries beside a model library: it may be linked to them.
+/// Shared libraries beside a model library: it may be linked to them. Links count only as names of such files: one that came in an
+/// archive may point anywhere.
 fn siblings(model: &Path) -> Vec<PathBuf> {
     let is_shared = |path: &Path| {
         path.file_name().is_some_and(|name| {
@@ -276,8 +279,10 @@ fn siblings(model: &Path) -> Vec<PathBuf> {
         return Vec::new();
     }
     let folder = model.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(real) = folder.canonicalize() else { return Vec::new() };
+    let stays = |path: &PathBuf| path.canonicalize().is_ok_and(|to| to.is_file() && to.parent() == Some(&*real));
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.filter(|path| is_shared(path)).take(MOST_SIBLINGS).collect()
+    entries.filter(|path| is_shared(path)).filter(stays).take(MOST_SIBLINGS).collect()
 }
 
 /// Input files, and those that an input list names.
@@ -368,6 +373,18 @@ mod tests {
         let mut names: Vec<_> = siblings(&dir.path().join("model.so"));
         names.sort();
         assert_eq!(names, ["libhelp.so.1", "model.so"].map(|name| dir.path().join(name)));
+        // Links that lead out of the folder are not followed; those within it are.
+        for (link, to) in [
+            ("root.so", "/"),
+            ("stdout.so", "/proc/self/fd/1"),
+            ("host.so", "/etc/hostname"),
+            ("libhelp.so", "libhelp.so.1"),
+        ] {
+            std::os::unix::fs::symlink(to, dir.path().join(link)).unwrap();
+        }
+        let mut names: Vec<_> = siblings(&dir.path().join("model.so"));
+        names.sort();
+        assert_eq!(names, ["libhelp.so", "libhelp.so.1", "model.so"].map(|name| dir.path().join(name)));
         assert!(siblings(&dir.path().join("model.dlc")).is_empty());
     }
 }
