@@ -82,7 +82,7 @@ fn nothing_that_is_read_is_written_whatever_its_name() {
         ("--input-list list.txt --record in.raw", "the input"),
         ("--input-list list.txt --save-context list.txt", "the input list"),
         (&format!("--config {0} --record {0} --force", config.display()), "the file"),
-        (&format!("--record {program} --force"), "the file"),
+        (&format!("--record {program} --force"), "qnnscope"),
         (&format!("--save-profile-log {} --force", library.display()), "the library"),
         ("--record new --save-context ./new", "--record"),
         ("--save-profile-log new --save-context new", "--save-context"),
@@ -356,4 +356,63 @@ fn temporary_folders_are_private_whatever_the_umask() {
     // What the user asked for has the rights that the umask gives, which is the proof that it was in force.
     let made = done.home().join("context").metadata().unwrap();
     assert_eq!(made.mode() & 0o777, 0o666);
+}
+
+#[test]
+fn man_pages_make_no_folder_of_results_ours() {
+    let dir = tempfile::tempdir().unwrap();
+    let results = dir.path().join("golden/Result_0");
+    std::fs::create_dir_all(&results).unwrap();
+    std::fs::write(results.join("y.raw"), "golden").unwrap();
+    std::fs::write(dir.path().join("golden/qnnscope-show.1"), "notes").unwrap();
+    let golden = dir.path().join("golden");
+    Qnnscope::without_runtime().args(["man", "--dir"]).arg(&golden).finish().expect(2);
+    let mut left: Vec<_> = std::fs::read_dir(&golden).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["Result_0", "qnnscope-show.1"], "refused as a whole");
+    Qnnscope::without_runtime().args(["man", "--force", "--dir"]).arg(&golden).finish().expect(0);
+    let call = Qnnscope::on(&support::runtime_247()).arg("run").arg(support::demo_float());
+    let done = call.args(["--json", "-n", "1", "--save-outputs"]).arg(&golden).finish();
+    assert_eq!(done.code(), 2, "{}", done.stderr);
+    assert_eq!(std::fs::read_to_string(results.join("y.raw")).unwrap(), "golden");
+}
+
+#[test]
+fn kept_sessions_are_no_files_to_write_to() {
+    let call = Qnnscope::on(&support::runtime_247());
+    let data = call.home().join("data");
+    let run = |call: Qnnscope| {
+        let call = call.env("QNNSCOPE_DATA_DIR", &data).arg("run").arg(support::demo_float());
+        call.flags("--json -n 2 --launches 1 --profiling off")
+    };
+    let first = run(call).finish().expect(0);
+    let kept: Vec<PathBuf> = std::fs::read_dir(data.join("sessions"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_string_lossy().ends_with(".jsonl.zst"))
+        .collect();
+    let [kept] = kept.as_slice() else { panic!("{kept:?} in {}", first.stderr) };
+    let before = std::fs::read(kept).unwrap();
+    let done = run(Qnnscope::on(&support::runtime_247())).arg("--force").arg("--record").arg(kept).finish();
+    assert!(done.expect(2).stderr.contains("the kept session"));
+    assert_eq!(std::fs::read(kept).unwrap(), before);
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_an_error_and_no_signal() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = support::repo("tests/data/sessions");
+    let session = std::fs::read_dir(session)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.to_string_lossy().ends_with(".jsonl") || path.to_string_lossy().ends_with(".jsonl.zst"));
+    let script = "ulimit -f 8; exec \"$0\" report \"$1\" -o \"$2\"";
+    let done = Qnnscope::program(std::path::Path::new("/bin/bash"))
+        .args(["-c", script, env!("CARGO_BIN_EXE_qnnscope")])
+        .arg(session.expect("a session"))
+        .arg(dir.path().join("big.html"))
+        .finish()
+        .expect(1);
+    assert!(done.stderr.contains("File too large"), "{}", done.stderr);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing half-written is left");
 }

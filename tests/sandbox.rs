@@ -189,6 +189,35 @@ fn commands_that_run_nothing_open_the_library_confined() {
 }
 
 #[test]
+fn links_beside_a_model_and_pipes_open_no_door() {
+    use std::os::unix::fs::symlink;
+    let nosy = Nosy::new("");
+    let folder = nosy.library.parent().unwrap();
+    // As an archive with a model may have them.
+    symlink("/proc/self/fd/1", folder.join("libout.so")).unwrap();
+    symlink(nosy.dir.path(), folder.join("libabove.so")).unwrap();
+    symlink(nosy.dir.path().join("secret"), folder.join("libsecret.so.1")).unwrap();
+    // `small_graph.c` has an input of 16 float32.
+    let input =
+        "\"$0\" run \"$1\" --json -n 2 --launches 1 --profiling off --input x=<(head -c 64 /dev/zero) --record \"$2\"";
+    let home = tempfile::tempdir().unwrap();
+    let session = home.path().join("session");
+    let done = with_secret(Qnnscope::program(Path::new("/bin/bash")))
+        .env("QNNSCOPE_RUNTIME", runtime_247())
+        .args(["-c", input, env!("CARGO_BIN_EXE_qnnscope")])
+        .arg(&nosy.library)
+        .arg(&session)
+        .finish();
+    let text = std::fs::read_to_string(&session).unwrap();
+    assert!(text.contains("nosy: "), "{}", done.stderr);
+    if kernel_confines() {
+        assert_all_refused(&text);
+        assert!(!nosy.left_traces());
+        assert_eq!(done.first_run()["sandbox"]["state"], "enforced");
+    }
+}
+
+#[test]
 fn without_the_sandbox_it_can_do_all_of_it() {
     let nosy = Nosy::new("");
     let call = with_secret(Qnnscope::on(&runtime_247()));

@@ -429,3 +429,42 @@ fn the_live_view_has_the_layers_and_what_the_program_prints() {
     terminal.press("q");
     assert_eq!(terminal.status(), 4);
 }
+
+#[test]
+fn a_pid_file_is_removed_only_while_it_is_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("pid");
+    let tap =
+        || Qnnscope::without_runtime().args(["tap", "--headless", "--no-history", "--pid-file"]).arg(&file).arg("--");
+    // A number is nobody's: it stays, and the tap does not start.
+    std::fs::write(&file, "4242").unwrap();
+    let done = tap().arg("true").finish().expect(2);
+    assert!(done.stderr.contains("--pid-file"), "{}", done.stderr);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "4242");
+    // What the program puts in its place stays.
+    std::fs::remove_file(&file).unwrap();
+    tap().args(["sh", "-c", "echo mine > \"$0\""]).arg(&file).finish();
+    assert_eq!(std::fs::read_to_string(&file).unwrap_or_default(), "mine\n");
+}
+
+#[test]
+fn what_the_command_reads_and_prints_to_is_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = dir.path().join("app.sh");
+    std::fs::write(&script, "echo precious\n").unwrap();
+    for option in ["--json=", "--record="] {
+        let flag = format!("{option}{}", script.display());
+        let done =
+            Qnnscope::without_runtime().args(["tap", "--headless", "--force", &flag, "--", "sh"]).arg(&script).finish();
+        assert!(done.expect(2).stderr.contains("would overwrite the command's file"));
+        assert_eq!(std::fs::read_to_string(&script).unwrap(), "echo precious\n");
+    }
+    let out = dir.path().join("out");
+    let shell = "exec \"$0\" tap --headless --json=\"$1\" -- echo precious > \"$1\"";
+    let done = Qnnscope::program(Path::new("/bin/sh"))
+        .args(["-c", shell, env!("CARGO_BIN_EXE_qnnscope")])
+        .arg(&out)
+        .finish()
+        .expect(2);
+    assert!(done.stderr.contains("standard output"), "{}", done.stderr);
+}

@@ -207,6 +207,7 @@ impl RunOptions {
     pub fn requests(&self, models: &[PathBuf], site: &Site, global: &Global) -> Result<Vec<RunRequest>, CliError> {
         let settings = self.settings()?;
         self.modes.check(self.asked(), site)?;
+        self.check_inputs()?;
         let mut slots = self.modes.slots(&self.backend, models.len());
         // One seed for all: they take turns with each other.
         let launches = launches::plan(&self.modes, self.budgets().0, crate::event::epoch_us())?;
@@ -236,6 +237,21 @@ impl RunOptions {
             task.protected.extend(record.iter().filter(|path| path.to_str().is_some()).cloned());
         }
         Ok(requests)
+    }
+
+    /// What a runner cannot read: its own standard input brings its orders.
+    fn check_inputs(&self) -> Result<(), CliError> {
+        let is_stdin = |path: &&PathBuf| {
+            ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path.as_os_str() == *name)
+        };
+        let mut files = self.input.iter().map(|(_, path)| path).chain(&self.input_list);
+        match files.find(is_stdin) {
+            None => Ok(()),
+            Some(path) => Err(CliError::Usage(format!(
+                "inputs cannot come from standard input ({}): each launch reads them anew; name a file",
+                path.display()
+            ))),
+        }
     }
 
     /// Makes sure that the runs write nothing that they read, nothing twice, and no file of somebody else's.
