@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::schema::{self, fits};
 use support::source_models::{
-    Fb, bytes, bytes_attribute, external_tensor, flatbuffer, flex, graph, graph_attribute, int_attribute, node, onnx,
-    tensor, value,
+    Fb, bytes, bytes_attribute, external_tensor, flatbuffer, flex, graph, graph_attribute, int, int_attribute, node,
+    onnx, tensor, value, varint,
 };
 use support::{Qnnscope, context_binary, demo_int8, repo, runtime_247};
 
@@ -227,9 +227,24 @@ fn two_gigabytes_take_flat_memory() {
     std::fs::File::create(dir.path().join("w.bin")).unwrap().set_len(4 * count).unwrap();
     let done = limited(&beside);
     assert_eq!(done["graphs"][0]["parameter_bytes"], 4 * count);
+
+    // Protobuf ends at 2 GiB. Data last in the tensor, the tensor last in the graph, and that last in the model.
+    let inside_bytes: u64 = 2_000_000_000;
+    let opened = |field: u32, head: Vec<u8>, rest: u64| {
+        [varint(u64::from(field) << 3 | 2), varint(head.len() as u64 + rest), head].concat()
+    };
+    let raw = opened(9, Vec::new(), inside_bytes);
+    let head = [int(1, inside_bytes / 4), int(2, 1), bytes(8, "w"), raw].concat();
+    let head = [bytes(1, node("Relu", "r", &["x"], &["y"])), opened(5, head, inside_bytes)].concat();
+    let model = [int(1, 9), opened(7, head, inside_bytes)].concat();
+    let inside = written(dir.path(), "inside.onnx", &model);
+    std::fs::File::options().write(true).open(&inside).unwrap().set_len(model.len() as u64 + inside_bytes).unwrap();
+    let done = limited(&inside);
+    assert_eq!(done["graphs"][0]["parameters"], inside_bytes / 4);
+    assert_eq!(done["graphs"][0]["constants"][0]["offset"], model.len());
 }
 
-/// Inspects with at most 300 MB of address space, most of which the program itself takes.
+/// Inspects with at most 400 MB of address space, most of which the program itself takes.
 fn limited(path: &Path) -> Value {
     let output = Command::new("sh")
         .args(["-c", "ulimit -v 400000; exec \"$0\" inspect \"$1\" --json"])
@@ -255,6 +270,9 @@ fn damaged_files_are_refused_with_the_place() {
     assert!(said.contains("damaged or truncated ExecuTorch program"), "{said}");
     let said = refused(&written(dir.path(), "text", b"a text\n"), "");
     assert!(said.contains("is not a model"), "{said}");
+    let compiled = written(dir.path(), "c.tflite", &compiled_tflite(b"\0\0\0\x02\0\0\0\x03 none"));
+    let said = Qnnscope::on(&runtime_247()).arg("run").arg(&compiled).finish().expect(2).stderr;
+    assert!(said.contains("a TFLite model") && said.contains("--extract"), "{said}");
     let said = refused(&demo_int8(), "--extract out");
     assert!(said.contains("--extract is for models before conversion"), "{said}");
     let said = refused(&model("whole.onnx"), "--extract out");

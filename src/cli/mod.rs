@@ -3,6 +3,7 @@
 mod bench_check;
 mod bundle;
 mod check;
+mod check_onnx;
 mod clean;
 mod compare;
 mod counters;

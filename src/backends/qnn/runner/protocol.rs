@@ -192,6 +192,9 @@ pub struct OnnxTask {
     /// Whether a node that QNN does not run is an error.
     #[serde(default)]
     pub no_cpu_fallback: bool,
+    /// Whether the run ends when it is known which node would run where: a check.
+    #[serde(default)]
+    pub placement_only: bool,
 }
 
 /// Where the threads of a runner may run.
