@@ -1,7 +1,6 @@
 //! Model formats, told by content and never by file name.
 
 use super::source::{SourceFormat, identify_source};
-use super::source::{SourceFormat, identify_source};
 use object::{Object, ObjectSegment, ObjectSymbol};
 use qnnscope_core::models::ModelFormat;
 use std::io::Read;

@@ -144,7 +144,7 @@ impl GraphDocument {
         let constants: HashMap<&String, &Constant> =
             graph.constants.iter().map(|constant| (&constant.name, constant)).collect();
         let named = |names: &[String]| -> Vec<SourceValue> {
-            let of_constant = |name| constants.get(name).map(|constant| value_of(constant));
+            let of_constant = |name: &String| constants.get(name).map(|constant| value_of(constant));
             let one = |name: &String| graph.value(name).cloned().or_else(|| of_constant(name));
             names.iter().map(|name| one(name).unwrap_or_else(|| SourceValue::named(name.clone()))).collect()
         };

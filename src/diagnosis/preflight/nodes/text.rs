@@ -1,6 +1,7 @@
 //! The check of an ONNX model for people: short where all is well.
 
 use super::{NodeResult, NodeRow, NodesBackend, NodesDocument};
+use crate::backends::Backend;
 use crate::diagnosis::preflight::document::{State, Verdict};
 use crate::diagnosis::preflight::{DEFAULT_SOC, Origin};
 use crate::event::NodeProvider;
@@ -63,10 +64,11 @@ fn backends(out: &mut String, document: &NodesDocument, count: usize, width: usi
 fn taken(row: &NodesBackend, count: usize) -> String {
     let (taken, folded) = (row.taken.unwrap_or(0), row.folded.unwrap_or(0));
     let folded = if folded > 0 { format!("; ONNX Runtime folds {folded} away") } else { String::new() };
+    let compiles = row.name == Backend::Htp;
     let pieces = match row.partitions.unwrap_or(0) {
         0 => String::new(),
-        1 => ", in 1 partition, which compiles".to_owned(),
-        many => format!(", in {many} partitions, which compile"),
+        1 => format!(", in 1 partition{}", if compiles { ", which compiles" } else { "" }),
+        many => format!(", in {many} partitions{}", if compiles { ", which compile" } else { "" }),
     };
     format!("takes {taken} of {count} nodes{pieces}{folded}")
 }
