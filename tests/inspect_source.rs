@@ -81,6 +81,18 @@ fn figures_are_those_of_the_onnx_package() {
 }
 
 #[test]
+fn inferred_shapes_are_those_that_onnx_runtime_gave() {
+    let document = inspected(&model("shapes.onnx"), "");
+    let ran: Value = serde_json::from_slice(&std::fs::read(model("shapes.json")).unwrap()).unwrap();
+    assert!(ran.as_object().unwrap().len() > 40);
+    for (name, shape) in ran.as_object().unwrap() {
+        assert_eq!(shape_of(&document, name), *shape, "{name}");
+    }
+    let values = document["graphs"][0]["values"].as_array().unwrap();
+    assert!(values.iter().all(|value| value["inferred"] == true && value["dtype"].is_string()), "{values:?}");
+}
+
+#[test]
 fn pairs_of_quantisation_are_counted() {
     let document = inspected(&model("whole_a8w8.onnx"), "");
     assert_eq!(document["graphs"][0]["macs"], 15_925_568);

@@ -57,15 +57,7 @@ pub fn values(scope: &Scope<'_>, node: &SourceNode, known: &[Known]) -> Option<F
             }
             Folded::list(all)
         }
-        "Gather" => {
-            let (data, indices) = (of(0)?.row()?, of(1)?);
-            let one = |&index: &i64| {
-                let index = if index < 0 { index + i64::try_from(data.len()).ok()? } else { index };
-                data.get(usize::try_from(index).ok()?).copied()
-            };
-            let values = indices.values.iter().map(one).collect::<Option<_>>()?;
-            Folded { shape: indices.shape, values }
-        }
+        "Gather" => gather(scope, node)?,
         "Slice" => slice(scope, node)?,
         "Transpose" => {
             let data = of(0)?;
@@ -108,7 +100,30 @@ fn dimensions(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<i64>> {
     shape.get(place("start", 0)?..place("end", rank)?)?.iter().map(whole).collect()
 }
 
-/// Of a row, or of the rows of a table.
+/// Elements of a row, or rows of a table.
+fn gather(scope: &Scope<'_>, node: &SourceNode) -> Option<Folded> {
+    let (data, indices) = (scope.folded(node, 0)?, scope.folded(node, 1)?);
+    if axis(node.int("axis").unwrap_or(0), data.shape.len())? != 0 {
+        return None;
+    }
+    let width = width(&data)?;
+    let count = i64::try_from(*data.shape.first()?).ok()?;
+    let mut values = Vec::new();
+    for &index in &indices.values {
+        let place = usize::try_from(if index < 0 { index.checked_add(count)? } else { index }).ok()?;
+        values
+            .extend_from_slice(data.values.get(place.checked_mul(width)?..place.checked_add(1)?.checked_mul(width)?)?);
+    }
+    let shape = indices.shape.iter().chain(&data.shape[1..]).copied().collect();
+    Some(Folded { shape, values })
+}
+
+/// Elements of one row of a table; 1 in a row.
+fn width(data: &Folded) -> Option<usize> {
+    if data.shape.len() == 1 { Some(1) } else { Some(data.sides()?.1) }
+}
+
+/// Elements of a row, or rows of a table.
 fn slice(scope: &Scope<'_>, node: &SourceNode) -> Option<Folded> {
     let data = scope.folded(node, 0)?;
     let one = |index: usize, otherwise: i64| {
@@ -123,10 +138,7 @@ fn slice(scope: &Scope<'_>, node: &SourceNode) -> Option<Folded> {
     if axis(along, data.shape.len())? != 0 {
         return None;
     }
-    let width = match data.shape.len() {
-        1 => 1,
-        _ => data.sides()?.1,
-    };
+    let width = width(&data)?;
     let mut values = Vec::new();
     for place in &places {
         values.extend_from_slice(data.values.get(place * width..(place + 1) * width)?);
