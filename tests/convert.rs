@@ -13,7 +13,11 @@ use support::{Done, Qnnscope, demo_int8, repo};
 fn packages(version: &str) -> PathBuf {
     let root = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
     let folder = root.join(format!("onnxruntime-qnn-{version}"));
-    assert!(folder.join("onnxruntime_qnn").exists(), "{} is missing: run ./test.sh, which installs it", folder.display());
+    assert!(
+        folder.join("onnxruntime_qnn").exists(),
+        "{} is missing: run ./test.sh, which installs it",
+        folder.display()
+    );
     folder
 }
 
@@ -79,7 +83,8 @@ fn a_split_model_becomes_a_dlc_for_each_partition_and_the_rest_is_named() {
     let second = inspect("split-1.dlc");
     let ops = second["graphs"][0]["ops"].as_array().unwrap();
     assert!(ops.iter().any(|op| op["name"] == "softmax"), "{ops:?}");
-    let refused = convert(&model("split.onnx"), &dir.path().join("x.dlc"), "--soc-model 57 --no-cpu-fallback").expect(1);
+    let refused =
+        convert(&model("split.onnx"), &dir.path().join("x.dlc"), "--soc-model 57 --no-cpu-fallback").expect(1);
     assert!(refused.stderr.contains("`hardmax_mid` (Hardmax)"), "{}", refused.stderr);
     let refused = convert(&model("split.onnx"), &dir.path().join("x.bin"), "--soc-model 57").expect(1);
     assert!(refused.stderr.contains("2 QNN graphs") && refused.stderr.contains("-o NAME.onnx"), "{}", refused.stderr);

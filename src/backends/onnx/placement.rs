@@ -69,7 +69,8 @@ pub fn place(known: Known<'_>) -> NodesPlaced {
     if let Some(times) = known.times {
         time(&mut placed, &aliases, times, known.log);
     }
-    let about = Circumstances { free_dimensions: known.free_dimensions, problem: problem.as_deref() };
+    let is_compiled = placed.nodes.iter().any(|node| node.op_type == "EPContext");
+    let about = Circumstances { free_dimensions: known.free_dimensions, problem: problem.as_deref(), is_compiled };
     for (row, aliases) in placed.nodes.iter_mut().zip(&aliases) {
         match row.provider {
             NodeProvider::Cpu if known.log.is_some() => {

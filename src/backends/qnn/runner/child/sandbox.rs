@@ -192,6 +192,7 @@ fn readable(task: &Task) -> Vec<PathBuf> {
         let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
         paths.extend(links.map(|entry| entry.path()));
         paths.push(dir.to_owned());
+        paths.extend(libs_of(dir));
     };
     let model = match task {
         Task::Run(task) => {
@@ -241,18 +242,20 @@ fn readable(task: &Task) -> Vec<PathBuf> {
     paths
 }
 
+/// Of a wheel that was unpacked as it is: what its libraries link to is in a folder beside theirs.
+fn libs_of(folder: &Path) -> Option<PathBuf> {
+    let mut libs = folder.file_name()?.to_owned();
+    libs.push(".libs");
+    Some(folder.with_file_name(libs))
+}
+
 /// Folders of ONNX Runtime and its plug-in, and of the model, whose weights may be in files beside it.
 fn onnx_folders(task: &RunTask, onnx: &OnnxTask) -> Vec<PathBuf> {
     let mut paths = vec![onnx.library.clone(), onnx.plugin.clone()];
     for library in [&onnx.library, &onnx.plugin] {
         let Some(folder) = library.parent() else { continue };
         paths.push(folder.to_owned());
-        // What a wheel's libraries link to is in a folder beside theirs.
-        if let Some(name) = folder.file_name() {
-            let mut libs = name.to_owned();
-            libs.push(".libs");
-            paths.push(folder.with_file_name(libs));
-        }
+        paths.extend(libs_of(folder));
     }
     let folder = task.model.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     paths.push(folder.to_owned());
