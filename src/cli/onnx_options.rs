@@ -47,6 +47,7 @@ impl OnnxOptions {
                     options: self.ep_option.clone(),
                     no_cpu_fallback: self.no_cpu_fallback,
                     placement_only: false,
+                    reference: false,
                 }))
             }
             _ => Err(CliError::Usage(format!(

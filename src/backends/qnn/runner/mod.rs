@@ -20,7 +20,7 @@ pub(crate) use child::{input_sets, profile_events};
 #[cfg(unix)]
 pub(crate) use child::{read_list, read_npy};
 pub use protocol::{
-    Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, Frame, Hello, InputFile, InspectTask, OnnxTask,
-    OpVerdict, PROTOCOL, Pin, ProbeAnswer, ProbeTask, RunTask, SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS,
-    Task,
+    Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, ConvertTask, ConvertWork, Converted, Frame, Hello,
+    InputFile, InspectTask, NamedOps, OnnxTask, OpVerdict, PROTOCOL, Pin, ProbeAnswer, ProbeTask, RunTask,
+    SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS, Task,
 };

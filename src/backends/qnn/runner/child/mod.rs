@@ -76,6 +76,7 @@ pub fn main() -> ExitCode {
         Task::Inspect(task) => inspect::inspect(&task, &emitter),
         Task::Probe(task) => probe::probe(&task, &emitter),
         Task::Check(task) => check::check(&task, &emitter),
+        Task::Convert(task) => onnx::convert::convert(&task, &emitter),
     }
     emitter.done();
     // Vendor libraries leave threads behind whose exit handlers may hang; everything of ours is written.

@@ -3,6 +3,7 @@
 //! Latencies come from a session that profiles nothing and logs next to nothing. What takes a verbose log or a profile, the
 //! reasons of the placement and the times of ops and nodes, comes from a second session after it.
 
+pub mod convert;
 mod detail;
 mod load;
 mod model;
@@ -94,7 +95,7 @@ impl Stages<'_> {
         self.memory(MemoryMark::End);
         drop(session);
         let wants_times = task.profiling == ProfilingLevel::Detailed && profiling_budget != Budget::Iterations(0);
-        let wants_reasons = placed.count(NodeProvider::Cpu) > 0 || placed.is_all_cpu();
+        let wants_reasons = !onnx.reference && (placed.count(NodeProvider::Cpu) > 0 || placed.is_all_cpu());
         if !stop.load(Ordering::Relaxed) && (wants_times || wants_reasons) {
             let budget = wants_times.then_some(profiling_budget);
             self.detail(task, &loaded, &model, &shapes, &sets, stop, budget)?;
