@@ -9,6 +9,7 @@ mod compare;
 mod convert;
 mod counters;
 mod demo;
+mod device_onnx;
 mod devices;
 mod diagnose;
 mod doctor;

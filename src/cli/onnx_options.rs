@@ -51,7 +51,7 @@ impl OnnxOptions {
                 }))
             }
             _ => Err(CliError::Usage(format!(
-                "{} is an ONNX model: it runs through ONNX Runtime, on this machine; convert it for a device first: `qnnscope convert`",
+                "{} is an ONNX model, which runs on this machine only: `qnnscope convert` makes a DLC of it for a device",
                 clean_text(&model.to_string_lossy())
             ))),
         }

@@ -1,7 +1,8 @@
 //! `qnnscope run`.
 
+use super::onnx_options::OnnxOptions;
 use super::options::{OutputOptions, RunOptions};
-use super::{CliError, Global, headless, live, onnx_install, setup, target};
+use super::{CliError, Global, device_onnx, headless, live, onnx_install, setup, target};
 use crate::app::StartChoice;
 use crate::models::identify;
 use std::path::PathBuf;
@@ -30,11 +31,17 @@ pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
     let site = site??;
     let options = RunOptions { beside: args.output.beside(), ..args.options.clone() };
     onnx_install::offer(&args.model, &site, global)?;
-    let requests = options.requests(&args.model, &site, global)?;
+    let converted = device_onnx::converted(&args.model, &options, &device, global)?;
+    let (model, options) = match &converted {
+        // The options of ONNX models were for the conversion.
+        Some(converted) => (&converted.model, RunOptions { onnx: OnnxOptions::default(), ..options }),
+        None => (&args.model, options),
+    };
+    let requests = options.requests(model, &site, global)?;
     if args.output.is_live() {
         let start = StartChoice {
             device: requests.first().map_or(device, |request| request.plan.device.clone()),
-            model: args.model.clone(),
+            model: model.clone(),
             backends: args.options.backend.clone(),
         };
         return live::live(Some((start, requests)), &options, &args.output, global);
