@@ -119,15 +119,15 @@ impl Job {
 /// A file name for the binary called `name`: what other systems take as well, and none twice.
 fn file_name(name: &str, taken: &mut HashSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
-    let mut stem: String = name.chars().map(plain).take(MOST_NAME).collect();
-    stem = stem.trim_start_matches('.').trim_end_matches(".bin").to_owned();
-    if stem.is_empty() {
-        "context".clone_into(&mut stem);
-    }
+    let plain: String = name.chars().map(plain).take(MOST_NAME).collect();
+    let stem = match plain.trim_start_matches('.').trim_end_matches(".bin") {
+        "" => "context",
+        stem => stem,
+    };
     let numbers = std::iter::once(String::new()).chain((2..).map(|number| format!("-{number}")));
     // Some systems take names that differ in case for the same.
     let free = numbers.map(|number| format!("{stem}{number}.bin")).find(|file| taken.insert(file.to_ascii_lowercase()));
-    free.unwrap_or(stem)
+    free.unwrap_or_else(|| stem.to_owned())
 }
 
 /// A stream that ends with an error when it is stopped.

@@ -68,7 +68,7 @@ fn segment_base(file: &SourceFile) -> Result<u64, SourceError> {
 /// The binary in what the delegate was given: behind a frame, or bare.
 fn unframed(file: &SourceFile, span: Span) -> Result<Span, SourceError> {
     let mut frame = [0; 20];
-    if span.len < FRAME_BYTES || span.end() > file.len() {
+    if span.len < FRAME_BYTES || span.end() > file.size() {
         return Ok(span);
     }
     file.read(span.at, &mut frame)?;

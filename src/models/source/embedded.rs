@@ -65,8 +65,9 @@ impl EmbeddedContext {
         partitions: Vec<String>,
         told_sdk: Option<String>,
     ) -> Result<Self, SourceError> {
-        if span.at.checked_add(span.len).is_none_or(|end| end > file.len()) {
-            let reason = format!("should end at byte {}, but {} has {}", span.end(), file.path().display(), file.len());
+        if span.at.checked_add(span.len).is_none_or(|end| end > file.size()) {
+            let reason =
+                format!("should end at byte {}, but {} has {}", span.end(), file.path().display(), file.size());
             return Err(SourceError::Context { path: file.path().to_owned(), name, reason });
         }
         let head = Span { at: span.at, len: span.len.min(BUILD_ID_BYTES) };

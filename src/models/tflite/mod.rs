@@ -26,7 +26,7 @@ struct Buffer {
 /// Reads a model.
 pub fn read(file: &SourceFile) -> Result<SourceModel, SourceError> {
     let root = Table::root(file, 0)?;
-    let mut model = SourceModel::new(file.path(), SourceFormat::Tflite, file.len());
+    let mut model = SourceModel::new(file.path(), SourceFormat::Tflite, file.size());
     model.format_version = Some(i64::from(root.u32(0)?));
     model.producer = Some(root.text(3)?).filter(|text| !text.is_empty());
     let codes = codes(&root)?;
@@ -78,7 +78,7 @@ fn buffers(root: &Table<'_>) -> Result<Vec<Option<Buffer>>, SourceError> {
             // Beyond 2 GB the data stands behind the FlatBuffer.
             let (at, len) = (buffer.u64(1)?, buffer.u64(2)?);
             let span = if at > 1 { Some(Span { at, len }) } else { buffer.bytes(0)? };
-            if span.is_some_and(|span| span.at.checked_add(span.len).is_none_or(|end| end > root.file.len())) {
+            if span.is_some_and(|span| span.at.checked_add(span.len).is_none_or(|end| end > root.file.size())) {
                 return Err(root.file.damaged(at, format!("buffer {index} goes beyond the end of the file")));
             }
             Ok(span.filter(|span| span.len > 0).map(|span| Buffer { span }))
@@ -99,7 +99,7 @@ fn graph(
             // An optional tensor that is not there.
             Err(_) => Ok(String::new()),
             Ok(at) => {
-                let name = names
+                let name = tensor_names
                     .get(at)
                     .ok_or_else(|| file.damaged(0, format!("tensor {index} of {} is used", tensor_names.len())))?;
                 file.keep(name.len() + size_of::<String>())?;

@@ -73,10 +73,13 @@ fn taken(row: &NodesBackend, count: usize) -> String {
     format!("takes {taken} of {count} nodes{pieces}{folded}")
 }
 
+/// A refused node, with the names of the backends that refuse it.
+type Refused<'a> = (&'a NodeRow, Vec<String>);
+
 /// Refusals with one reason and remedy go together.
 fn refusals(out: &mut String, document: &NodesDocument, width: usize) {
     let key = |result: &NodeResult| (result.code, result.reason.clone(), result.remedy.clone());
-    let mut groups: Vec<(&NodeResult, Vec<(&NodeRow, Vec<String>)>)> = Vec::new();
+    let mut groups: Vec<(&NodeResult, Vec<Refused<'_>>)> = Vec::new();
     for row in &document.nodes {
         for result in row.results.iter().filter(|result| result.provider == NodeProvider::Cpu) {
             let name = result

@@ -151,20 +151,12 @@ fn slice(scope: &Scope<'_>, node: &SourceNode) -> Option<Folded> {
 /// Both, element by element; one value stands for all.
 fn pairs(a: &Folded, b: &Folded, apply: impl Fn(i64, i64) -> Option<i64>) -> Option<Folded> {
     let is_one = |folded: &Folded| folded.shape.len() <= 1 && folded.values.len() == 1;
-    let shape = match (a.shape == b.shape, is_one(a), is_one(b)) {
-        (true, ..) => &a.shape,
-        // Of a scalar and a list of one it is the list.
-        (false, true, true) => {
-            if a.shape.len() > b.shape.len() {
-                &a.shape
-            } else {
-                &b.shape
-            }
-        }
-        (false, true, false) => &b.shape,
-        (false, false, true) => &a.shape,
-        _ => return None,
-    };
+    if a.shape != b.shape && !is_one(a) && !is_one(b) {
+        return None;
+    }
+    // One value takes the shape of the other; of a scalar and a list of one it is the list's.
+    let takes_b = a.shape != b.shape && is_one(a) && (!is_one(b) || b.shape.len() > a.shape.len());
+    let shape = if takes_b { &b.shape } else { &a.shape };
     let at =
         |folded: &Folded, index: usize| folded.values.get(if folded.values.len() == 1 { 0 } else { index }).copied();
     let count = a.values.len().max(b.values.len());

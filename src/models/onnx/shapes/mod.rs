@@ -37,7 +37,7 @@ pub(super) struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    fn input<'n>(node: &'n SourceNode, index: usize) -> Option<&'n str> {
+    fn input(node: &SourceNode, index: usize) -> Option<&str> {
         node.inputs.get(index).map(String::as_str).filter(|name| !name.is_empty())
     }
 

@@ -114,10 +114,9 @@ impl Stages<'_> {
         model: &model::Described,
         placed: &NodesPlaced,
     ) -> Result<(), Failed> {
-        if placed.count(NodeProvider::Cpu) > 0 || placed.is_all_cpu() {
-            if let Some(placed) = self.reasons(task, &loaded, model) {
-                self.emitter.event(Event::NodesPlaced(Box::new(placed)));
-            }
+        let wants_reasons = placed.count(NodeProvider::Cpu) > 0 || placed.is_all_cpu();
+        if wants_reasons && let Some(placed) = self.reasons(task, &loaded, model) {
+            self.emitter.event(Event::NodesPlaced(Box::new(placed)));
         }
         self.stage(Stage::Teardown, || {
             drop(loaded);
