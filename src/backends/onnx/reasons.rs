@@ -83,7 +83,7 @@ impl PlacementLog {
                 self.made_for.insert(self.op.name.clone(), (node, self.op.op_type.clone()));
             }
         } else if let Some(rest) = after(text, "QNN.backendValidateOpConfig() failed for node `") {
-            let code = after(rest, "with error code ").and_then(|code| leading_number(code));
+            let code = after(rest, "with error code ").and_then(leading_number);
             if let Some(code) = code {
                 let words = std::mem::take(&mut self.words);
                 self.refusal = Some(BackendRefusal { code, op: self.op.clone(), words });
