@@ -161,8 +161,9 @@ fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
 
 /// Text of the log as it is shown: bounded, and without the colours that ONNX Runtime puts around it.
 fn kept(text: &str) -> String {
-    let text: String = clean_text(text.trim()).chars().take(MAX_CHARS).collect();
-    text.trim_end_matches("[m").trim_end_matches('.').to_owned()
+    let plain = text.replace("\u{1b}[m", "");
+    let text: String = clean_text(plain.trim()).chars().take(MAX_CHARS).collect();
+    text.trim_end_matches('.').to_owned()
 }
 
 fn leading_number(text: &str) -> Option<u64> {
@@ -201,13 +202,13 @@ fn tried_op(text: &str) -> TriedOp {
 mod tests {
     use super::*;
 
-    /// The log of a file, message by message: a message begins with a time stamp.
+    /// The log of a file, message by message: a message begins with its level.
     fn read(text: &str) -> PlacementLog {
         let mut log = PlacementLog::default();
         let mut message = String::new();
         for line in text.lines() {
-            let begins =
-                line.trim_start_matches(|c: char| !c.is_ascii_digit()).starts_with("20") && line.contains(" [");
+            let marks = ["[V:onnxruntime", "[I:onnxruntime", "[W:onnxruntime", "[E:onnxruntime"];
+            let begins = marks.iter().any(|mark| line.contains(mark));
             if begins && !message.is_empty() {
                 log.take(LogLevel::Verbose, &std::mem::take(&mut message));
             }
