@@ -23,6 +23,7 @@ use std::time::Duration;
 
 /// Arguments of `qnnscope convert`.
 #[derive(Debug, Clone, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ConvertArgs {
     /// ONNX or TFLite model, DLC or model library (.so)
     #[arg(value_name = "MODEL")]
