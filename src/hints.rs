@@ -38,6 +38,18 @@ pub fn for_failure(failure: &Failure) -> Option<String> {
             "the HTP compiler could not build the graph: `qnnscope check MODEL -b htp` asks it about each op; float models \
              need a SoC with fp16, such as --soc-model 57"
         }
+        (_, "CreateSession", _) if failure.message.contains("No Op registered") => {
+            "this ONNX Runtime has no such operator: export the model with standard operators, or of an older opset"
+        }
+        (_, "CreateSession", _) if failure.message.contains("is under development") => {
+            "export the model with an opset that this ONNX Runtime supports (torch.onnx.export has opset_version)"
+        }
+        (_, "CreateSession", _) if failure.message.contains("inserted using the NHWC format") => {
+            "the plug-in asked for another layout and then refused the node: change what its reason names, or run -b cpu"
+        }
+        (_, "GetCapability", _) => {
+            "run without --no-cpu-fallback: the placement has a row with reason and remedy for each node"
+        }
         (_, "SIGSEGV" | "SIGABRT" | "SIGBUS" | "SIGILL" | "SIGFPE", _) => {
             "the crash is in the vendor's libraries or the model library; --log-level debug shows their last steps"
         }

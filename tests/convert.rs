@@ -8,6 +8,7 @@ mod support;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use support::schema::{self, fits};
 use support::{Done, Qnnscope, demo_int8, repo};
 
 fn packages(version: &str) -> PathBuf {
@@ -42,6 +43,7 @@ fn a_whole_model_becomes_one_dlc_with_a_map_of_its_names_and_the_same_outputs() 
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("whole.dlc");
     let document = convert(&model("whole.onnx"), &out, "--soc-model 57 --verify --json").expect(0).json();
+    fits(&schema::read("convert.schema.json"), &document);
     assert_eq!((&document["schema"], &document["whole"]), (&"qnnscope.convert/1".into(), &true.into()));
     assert_eq!(document["partitions"], 1);
     assert!(document["files"][0]["bytes"].as_u64().unwrap() > 1000 && out.exists());
@@ -136,4 +138,80 @@ fn what_cannot_be_converted_says_what_can() {
     assert!(refused.stderr.contains("QNN took none of its nodes"), "{}", refused.stderr);
     convert(&model("dynamic.onnx"), &dir.path().join("x.dlc"), "-b cpu --dim N=2").expect(0);
     assert!(dir.path().join("x.dlc").exists());
+}
+
+/// An SDK of scripts that say what the real converters said, with their exit statuses.
+fn fake_sdk(dir: &Path) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt;
+    let root = dir.join("sdk");
+    let bin = root.join("bin/x86_64-linux-clang");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::create_dir_all(root.join("lib/x86_64-linux-clang")).unwrap();
+    let logs = repo("tests/data/converter-logs");
+    let script = |name: &str, text: String| {
+        let path = bin.join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{text}")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let logs = logs.display();
+    script(
+        "qairt-converter",
+        format!(
+            "case \"$*\" in *--target_device*) cat {logs}/bad-option-seed.log >&2; exit 2;; esac\n\
+             case \"$2\" in *split.onnx) cat {logs}/unsupported-op.log >&2; exit 255;; esac\n\
+             cat {logs}/qairt-success.log\ncp {demo} \"$4\"\n",
+            demo = demo_int8().display()
+        ),
+    );
+    script("qnn-onnx-converter", format!("cat {logs}/success.log\necho source > \"$4\"\n"));
+    script(
+        "qnn-model-lib-generator",
+        format!("cat {logs}/model-lib-generator.log\nmkdir -p \"$4/$6\" && echo library > \"$4/$6/libmodel.so\"\n"),
+    );
+    root
+}
+
+#[test]
+fn the_sdks_converters_keep_their_log_and_failures_are_looked_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let sdk = fake_sdk(dir.path());
+    let with = |from: &str, to: &str, flags: &[&str]| {
+        let out = dir.path().join(to);
+        let call = Qnnscope::without_runtime().env("QNN_SDK_ROOT", &sdk).arg("convert").arg(model(from));
+        (out.clone(), call.arg("-o").arg(out).args(["--with", "sdk"]).args(flags).finish())
+    };
+    let (out, done) = with("whole.onnx", "a.dlc", &[]);
+    let text = done.expect(0).text();
+    assert!(out.exists() && dir.path().join("a.log").exists(), "{text}");
+    assert_eq!(std::fs::read(&out).unwrap(), std::fs::read(demo_int8()).unwrap());
+    let (_, done) = with("split.onnx", "b.dlc", &[]);
+    let said = done.expect(1).stderr;
+    assert!(said.contains("Node hardmax_mid") && said.contains("op-unsupported"), "{said}");
+    assert!(dir.path().join("b.log").exists(), "the log stays");
+    // What tutorials write, and what the option is really called.
+    let flags = ["--sdk-arg", "--target_device", "--sdk-arg", "hexagon"];
+    let (_, done) = with("whole.onnx", "c.dlc", &flags);
+    let said = done.expect(1).stderr;
+    assert!(said.contains("unrecognized arguments: --target_device hexagon") && said.contains("next:"), "{said}");
+    let (out, done) = with("whole.onnx", "libd.so", &[]);
+    done.expect(0);
+    assert_eq!(std::fs::read_to_string(out).unwrap(), "library\n");
+    let none =
+        Qnnscope::without_runtime().arg("convert").arg(model("whole.onnx")).flags("-o x.dlc --with sdk").finish();
+    assert!(none.expect(3).stderr.contains("QNN_SDK_ROOT is not set"));
+}
+
+#[test]
+fn a_tflite_model_without_its_compiler_names_the_python_and_the_package() {
+    let dir = tempfile::tempdir().unwrap();
+    // The start of a TFLite file: its identifier.
+    let path = dir.path().join("m.tflite");
+    std::fs::write(&path, b"\x1c\0\0\0TFL3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0").unwrap();
+    let python = dir.path().join("python-of-mine");
+    std::fs::write(&python, "#!/bin/sh\necho\n").unwrap();
+    std::fs::set_permissions(&python, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let done = call().env("QNNSCOPE_PYTHON", &python).arg("convert").arg(&path).arg("-o").arg(dir.path().join("m.dlc"));
+    let said = done.finish().expect(3).stderr;
+    assert!(said.contains("python-of-mine has no package ai_edge_litert"), "{said}");
+    assert!(said.contains("python-of-mine -m pip install ai-edge-litert==2.3.0"), "{said}");
 }

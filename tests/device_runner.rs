@@ -101,6 +101,26 @@ fn a_run_on_the_device_gives_what_a_run_here_gives() {
 }
 
 #[test]
+fn an_onnx_model_is_converted_here_and_runs_there() {
+    let packages =
+        std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| support::repo("target/test-python"), PathBuf::from);
+    let packages = packages.join("onnxruntime-qnn-2.3.0");
+    assert!(packages.join("onnxruntime").exists(), "{} is missing: run ./test.sh", packages.display());
+    let bench = bench();
+    let call = || call(&bench).env("QNNSCOPE_ONNXRUNTIME", &packages).arg("run");
+    let done = call().arg(support::repo("tests/data/onnx/whole.onnx")).flags("-b cpu -n 5 --json").finish().expect(0);
+    assert!(done.stderr.contains("converted to a DLC here"), "{}", done.stderr);
+    let document = done.json();
+    let run = &document["runs"][0];
+    assert_eq!((&run["driver"], &document["model"]["format"]), (&json!("device_runner"), &json!("dlc")));
+    assert_eq!(run["device"]["id"], bench.device.serial());
+    // A part of a model is not the model.
+    let refused =
+        call().arg(support::repo("tests/data/onnx/split.onnx")).flags("-b cpu -n 5 --json").finish().expect(1);
+    assert!(refused.stderr.contains("hardmax_mid"), "{}", refused.stderr);
+}
+
+#[test]
 fn launches_are_processes_on_the_device() {
     let bench = bench();
     let run = run(&bench, &demo_float(), "-b cpu --launches 2 -n 10 --profiling-iterations 4 --warmup 1");

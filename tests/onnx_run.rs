@@ -268,6 +268,25 @@ fn errors_say_what_and_where() {
     };
     let missing = message(&model("missing_op.onnx"), "-b cpu", 2);
     assert!(missing.contains("No Op registered for Frobnicate") && missing.contains("frob"), "{missing}");
+    // Weights in a file beside the model: not there, and cut short.
+    let external = |length: Option<usize>| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("external.onnx");
+        std::fs::copy(model("external.onnx"), &path).unwrap();
+        if let Some(length) = length {
+            std::fs::write(folder.path().join("external.data"), vec![0u8; length]).unwrap();
+        }
+        (folder, path)
+    };
+    let (_folder, path) = external(None);
+    let gone = message(&path, "-b cpu", 2);
+    assert!(gone.contains("tensor w") && gone.contains("external.data"), "{gone}");
+    let (_folder, path) = external(Some(1000));
+    let cut = message(&path, "-b cpu", 2);
+    assert!(cut.contains("external.data"), "{cut}");
+    let (_folder, path) = external(Some(256 * 256 * 4));
+    let whole = run("2.3.0", &path, "-b cpu --no-cpu-fallback").expect(0).json();
+    assert_eq!(node(&whole, "mm")["provider"], "qnn", "whole, it runs in the sandbox");
     let opset = message(&model("new_opset.onnx"), "-b cpu", 2);
     assert!(opset.contains("Opset 40") && opset.contains("till opset 25"), "{opset}");
     let input = dir.path().join("in.raw");

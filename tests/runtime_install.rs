@@ -86,9 +86,10 @@ fn check_real(installed: &Installed, env: &Env) {
     let licence = installed.licence.as_deref().expect("the licence is kept");
     let text = fs::read(licence).expect("readable");
     assert!(text.starts_with(b"%PDF"), "the licence is a PDF");
-    for unwanted in ["libGenie.so", "libHtpPrepare.so", "libonnxruntime_providers_qnn.so"] {
+    for unwanted in ["libGenie.so", "libHtpPrepare.so"] {
         assert!(!installed.dir.join(unwanted).exists(), "{unwanted}");
     }
+    assert!(installed.dir.join("libonnxruntime_providers_qnn.so").exists(), "ONNX models need the plug-in");
     let chosen = choose(None, env).expect("what was installed is chosen");
     assert_eq!(chosen.path, installed.dir);
     for backend in ["system", "cpu", "htp", "gpu", "ir", "saver"] {

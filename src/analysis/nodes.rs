@@ -70,13 +70,8 @@ fn named(names: &[String]) -> String {
 fn advice(nodes: &[&NodePlacement]) -> Option<Advice> {
     let node = nodes.iter().find(|node| node.remedy.is_some())?;
     let action = node.remedy.clone()?;
-    let effort = if action.starts_with("give every free dimension") || action.starts_with("--ep-option") {
-        Effort::Setting
-    } else if node.reason.as_deref().is_some_and(|reason| reason.contains("did not come up")) {
-        Effort::Setting
-    } else {
-        Effort::Model
-    };
+    let is_setting = ["give every free dimension", "--ep-option", "mend the backend"];
+    let effort = if is_setting.iter().any(|start| action.starts_with(start)) { Effort::Setting } else { Effort::Model };
     let why = "what QNN does not run costs the processor's time, and two borders to copy across".to_owned();
     Some(Advice { action, why, effort, snippets: Vec::new() })
 }

@@ -10,8 +10,8 @@ use crate::backends::Backend;
 use crate::backends::qnn::runner::{OnnxTask, RunTask};
 use crate::backends::runtime::Env;
 use crate::convert::{
-    Conversion, ConvertDocument, ConvertError, Made, Target, TfliteTools, Verified, carry_out, convert_text,
-    convert_tflite, verify,
+    Conversion, ConvertDocument, ConvertError, Made, SdkTarget, SdkTools, Target, TfliteTools, Verified, carry_out,
+    convert_text, convert_tflite, verify,
 };
 use crate::event::clean_text;
 use crate::models::source::{SourceFormat, identify_source};
@@ -23,6 +23,7 @@ use std::time::Duration;
 
 /// Arguments of `qnnscope convert`.
 #[derive(Debug, Clone, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct ConvertArgs {
     /// ONNX or TFLite model, DLC or model library (.so)
     #[arg(value_name = "MODEL")]
@@ -39,6 +40,12 @@ pub struct ConvertArgs {
     /// Name of the SoC, for TFLite models
     #[arg(long, value_name = "NAME", default_value = "SM8650")]
     soc: String,
+    /// Convert with the SDK's own converters ($QNN_SDK_ROOT), to a .dlc or to a model library (.so) for this machine
+    #[arg(long, value_name = "WHAT", value_parser = ["sdk"])]
+    with: Option<String>,
+    /// Further argument of the SDK's converter; repeat it for several
+    #[arg(long, value_name = "ARG", requires = "with", allow_hyphen_values = true)]
+    sdk_arg: Vec<String>,
     /// Keep context binaries inside of the EPContext model
     #[arg(long)]
     embed: bool,
@@ -59,6 +66,9 @@ pub struct ConvertArgs {
 
 /// Converts the model and says what came of it.
 pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
+    if args.with.is_some() {
+        return with_sdk(args);
+    }
     let target = Target::of(&args.output, args.embed).ok_or_else(|| {
         let path = clean_text(&args.output.to_string_lossy());
         CliError::Usage(format!("the ending of {path} does not tell what to write: use .dlc, .bin or .onnx"))
@@ -100,6 +110,36 @@ pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let made = made?;
     let verified = if args.verify { Some(check(args, &made, target, &run, &site, global)?) } else { None };
     tell(args, &made, matches!(target, Target::ContextModel { .. }), verified.as_ref())
+}
+
+/// By the SDK's programs, which read other formats and make other files than QNN's libraries do.
+fn with_sdk(args: &ConvertArgs) -> Result<u8, CliError> {
+    let ending = args.output.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    let target = match ending.as_deref() {
+        Some("dlc") => SdkTarget::Dlc,
+        Some("so") => SdkTarget::Library,
+        _ => {
+            let path = clean_text(&args.output.to_string_lossy());
+            return Err(CliError::Usage(format!("the SDK's converters make a .dlc or a .so, and {path} is neither")));
+        }
+    };
+    if args.verify {
+        return Err(CliError::Usage(
+            "--verify does not go with --with sdk, whose converters may change layouts: compare saved outputs instead, with \
+             `qnnscope run --save-outputs` and `qnnscope compare`"
+                .to_owned(),
+        ));
+    }
+    if !args.model.is_file() {
+        let path = clean_text(&args.model.to_string_lossy());
+        return Err(CliError::Usage(format!("{path} is not a file")));
+    }
+    let bar = spinner(args);
+    let sdk = SdkTools::find(&Env::from_process())?;
+    let work = sdk.convert(&args.model, &args.output, target, &args.sdk_arg, args.force);
+    let made = args.patience.wait(|| "the SDK's converter".to_owned(), work);
+    bar.finish_and_clear();
+    tell(args, &made?, true, None)
 }
 
 fn no_way(args: &ConvertArgs, target: Target, reason: &str) -> ConvertError {

@@ -1,7 +1,8 @@
 //! `qnnscope run`.
 
+use super::onnx_options::OnnxOptions;
 use super::options::{OutputOptions, RunOptions};
-use super::{CliError, Global, headless, live, onnx_install, setup, target};
+use super::{CliError, Global, device_onnx, headless, live, onnx_install, setup, target};
 use crate::app::StartChoice;
 use crate::models::identify;
 use std::path::PathBuf;
@@ -32,14 +33,23 @@ pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
     }
     let site = site??;
     let options = RunOptions { beside: args.output.beside(), ..args.options.clone() };
-    for model in &args.models {
+    let mut models = args.models.clone();
+    let mut converted = Vec::new();
+    for model in &mut models {
         onnx_install::offer(model, &site, global)?;
+        if let Some(done) = device_onnx::converted(model, &options, &device, global)? {
+            model.clone_from(&done.model);
+            converted.push(done);
+        }
     }
-    let requests = options.requests(&args.models, &site, global)?;
+    // The options of ONNX models were for the conversion.
+    let onnx = if converted.is_empty() { options.onnx.clone() } else { OnnxOptions::default() };
+    let options = RunOptions { onnx, ..options };
+    let requests = options.requests(&models, &site, global)?;
     if args.output.is_live() {
         let start = StartChoice {
             device: requests.first().map_or(device, |request| request.plan.device.clone()),
-            model: args.models.first().cloned().unwrap_or_default(),
+            model: models.first().cloned().unwrap_or_default(),
             backends: args.options.backend.clone(),
         };
         return live::live(Some((start, requests)), &options, &args.output, global);

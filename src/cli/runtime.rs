@@ -40,6 +40,7 @@ pub enum RuntimeCommand {
 
 /// Arguments of `qnnscope runtime install`.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct InstallArgs {
     /// Version of the onnxruntime-qnn wheel
     #[arg(long, value_name = "V", default_value = DEFAULT_WHEEL_VERSION, conflicts_with = "wheel")]

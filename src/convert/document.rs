@@ -94,14 +94,11 @@ pub fn convert_text(document: &ConvertDocument) -> String {
     let _ = writeln!(out, "took {:.1} s", document.seconds);
     if !document.left_out.is_empty() {
         let count = document.left_out.len();
+        let nodes = if count == 1 { "1 node stays".to_owned() } else { format!("{count} nodes stay") };
         let text = if document.whole {
-            format!("{count} nodes stay on the processor, as nodes of the new model:")
+            format!("{nodes} on the processor, as part of the new model:")
         } else {
-            format!(
-                "these files are not the whole model: {count} nodes stay on the processor and are in none of them, and {} QNN \
-                 graphs are between them:",
-                document.partitions.unwrap_or(document.files.len())
-            )
+            format!("these files are not the whole model: {nodes} on the processor and in none of them:")
         };
         out.push('\n');
         paragraph(&mut out, &text, 0, 0);

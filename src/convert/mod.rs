@@ -3,12 +3,14 @@
 mod document;
 mod error;
 mod names;
+mod sdk;
 mod steps;
 mod tflite;
 mod verify;
 
 pub use document::{ConvertDocument, convert_text};
 pub use error::ConvertError;
+pub use sdk::{SdkTarget, SdkTools};
 pub use steps::{Conversion, Made, Target, carry_out};
 pub use tflite::{TfliteTools, convert_tflite};
 pub use verify::{Verified, verify};

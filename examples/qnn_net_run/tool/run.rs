@@ -118,6 +118,7 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
         slow_load: None,
         pin: Pin::Unset,
         // As the vendor's tool, which asks nobody.
+        onnx: None,
         overwrite: true,
         protected: Vec::new(),
         onnx: None,

@@ -6,6 +6,7 @@ use super::times::Times;
 use crate::backends::qnn::onnx::Assignment;
 use crate::event::{NodePartition, NodePlacement, NodeProvider, NodesPlaced, clean_text};
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
 
 /// A node of the model, as its file has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +70,8 @@ pub fn place(known: Known<'_>) -> NodesPlaced {
     if let Some(times) = known.times {
         time(&mut placed, &aliases, times, known.log);
     }
-    let about = Circumstances { free_dimensions: known.free_dimensions, problem: problem.as_deref() };
+    let is_compiled = placed.nodes.iter().any(|node| node.op_type == "EPContext");
+    let about = Circumstances { free_dimensions: known.free_dimensions, problem: problem.as_deref(), is_compiled };
     for (row, aliases) in placed.nodes.iter_mut().zip(&aliases) {
         match row.provider {
             NodeProvider::Cpu if known.log.is_some() => {
@@ -142,7 +144,7 @@ fn time(placed: &mut NodesPlaced, aliases: &[Vec<String>], times: &Times, log: O
         let most = (0..placed.partitions.len())
             .max_by_key(|at| (votes.iter().filter(|vote| vote == &at).count(), *at == order));
         if let Some(partition) = most.and_then(|at| placed.partitions.get_mut(at)) {
-            partition.name = (*graph).to_owned();
+            (*graph).clone_into(&mut partition.name);
             partition.qnn_us = times.mean_graph_us(graph);
             partition.node_us = times.mean_node_us(graph);
         }
@@ -153,7 +155,11 @@ fn time(placed: &mut NodesPlaced, aliases: &[Vec<String>], times: &Times, log: O
 }
 
 /// The node behind a QNN op: by its name, which may have a number added, or as the log says.
-pub fn node_of<'a>(op: &'a str, log: Option<&'a PlacementLog>, known: &HashMap<&str, usize>) -> Option<&'a str> {
+pub fn node_of<'a>(
+    op: &'a str,
+    log: Option<&'a PlacementLog>,
+    known: &HashMap<&str, usize, impl BuildHasher>,
+) -> Option<&'a str> {
     let said = log.and_then(|log| log.made_for(op)).map(|(node, _)| node);
     let numbered = || {
         let (name, number) = op.rsplit_once('_')?;

@@ -83,7 +83,7 @@ impl PlacementLog {
                 self.made_for.insert(self.op.name.clone(), (node, self.op.op_type.clone()));
             }
         } else if let Some(rest) = after(text, "QNN.backendValidateOpConfig() failed for node `") {
-            let code = after(rest, "with error code ").and_then(|code| leading_number(code));
+            let code = after(rest, "with error code ").and_then(leading_number);
             if let Some(code) = code {
                 let words = std::mem::take(&mut self.words);
                 self.refusal = Some(BackendRefusal { code, op: self.op.clone(), words });
@@ -161,8 +161,9 @@ fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
 
 /// Text of the log as it is shown: bounded, and without the colours that ONNX Runtime puts around it.
 fn kept(text: &str) -> String {
-    let text: String = clean_text(text.trim()).chars().take(MAX_CHARS).collect();
-    text.trim_end_matches("[m").trim_end_matches('.').to_owned()
+    let plain = text.replace("\u{1b}[m", "");
+    let text: String = clean_text(plain.trim()).chars().take(MAX_CHARS).collect();
+    text.trim_end_matches('.').to_owned()
 }
 
 fn leading_number(text: &str) -> Option<u64> {
@@ -201,13 +202,13 @@ fn tried_op(text: &str) -> TriedOp {
 mod tests {
     use super::*;
 
-    /// The log of a file, message by message: a message begins with a time stamp.
+    /// The log of a file, message by message: a message begins with its level.
     fn read(text: &str) -> PlacementLog {
         let mut log = PlacementLog::default();
         let mut message = String::new();
         for line in text.lines() {
-            let begins =
-                line.trim_start_matches(|c: char| !c.is_ascii_digit()).starts_with("20") && line.contains(" [");
+            let marks = ["[V:onnxruntime", "[I:onnxruntime", "[W:onnxruntime", "[E:onnxruntime"];
+            let begins = marks.iter().any(|mark| line.contains(mark));
             if begins && !message.is_empty() {
                 log.take(LogLevel::Verbose, &std::mem::take(&mut message));
             }

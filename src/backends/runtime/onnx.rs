@@ -7,7 +7,8 @@
 //!    `site-packages`,
 //! 3. the one that `qnnscope runtime install --onnx` fetched.
 //!
-//! The plug-in is in the chosen runtime's folder, else in that of an installed runtime.
+//! The plug-in is in the chosen runtime's folder, else in the `site-packages` that the variable names, else in the folder of an
+//! installed runtime.
 
 use super::install::{entries, installed_in};
 use super::platform::version_key;
@@ -51,8 +52,9 @@ pub fn onnx_kit(runtime: &RuntimeDir, env: &Env) -> Result<OnnxKit, RuntimeError
 /// The plug-in for a runtime: its own, or that of an installed one, of the same version where there is one.
 fn plugin(runtime: &RuntimeDir, env: &Env) -> Option<PathBuf> {
     let own = runtime.path.join(PLUGIN);
-    if own.is_file() {
-        return Some(own);
+    let named = env.onnxruntime.as_ref().map(|site| site.join("onnxruntime_qnn").join(PLUGIN));
+    if let Some(found) = [Some(own), named].into_iter().flatten().find(|path| path.is_file()) {
+        return Some(found);
     }
     let mut others = locate(None, env);
     others.sort_by_key(|other| other.version.is_none() || other.version != runtime.version);

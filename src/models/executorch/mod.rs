@@ -21,7 +21,7 @@ const DELEGATE_CALL: u8 = 2;
 /// Reads a program.
 pub fn read(file: &SourceFile) -> Result<SourceModel, SourceError> {
     let root = Table::root(file, 0)?;
-    let mut model = SourceModel::new(file.path(), SourceFormat::Executorch, file.len());
+    let mut model = SourceModel::new(file.path(), SourceFormat::Executorch, file.size());
     model.format_version = Some(i64::from(root.u32(0)?));
     let plans = root.tables(1)?;
     for index in 0..plans.len {

@@ -37,12 +37,11 @@ pub fn looks_like(file: &SourceFile) -> Result<bool, SourceError> {
                         has_version |= fields == 0;
                         version < PLAUSIBLE_IR
                     }
-                    (5, Field::Varint(_)) => true,
                     (7, Field::Bytes(_)) => {
                         has_graph = true;
                         true
                     }
-                    (2 | 3 | 4 | 6 | 8 | 14 | 20 | 25 | 26, Field::Bytes(_)) => true,
+                    (5, Field::Varint(_)) | (2 | 3 | 4 | 6 | 8 | 14 | 20 | 25 | 26, Field::Bytes(_)) => true,
                     _ => return Ok(false),
                 };
                 if !fits {
@@ -60,7 +59,7 @@ pub fn looks_like(file: &SourceFile) -> Result<bool, SourceError> {
 /// True if the file begins with an IR version and then a field that goes beyond its end, as the graph of a cut file does.
 fn is_cut(file: &SourceFile) -> Result<bool, SourceError> {
     let mut start = [0; 3];
-    if file.len() < 3 {
+    if file.size() < 3 {
         return Ok(false);
     }
     file.read(0, &mut start)?;
@@ -69,7 +68,7 @@ fn is_cut(file: &SourceFile) -> Result<bool, SourceError> {
 
 /// Reads a model.
 pub fn read(file: &SourceFile, dimensions: &[(String, u64)]) -> Result<SourceModel, SourceError> {
-    let mut model = SourceModel::new(file.path(), SourceFormat::Onnx, file.len());
+    let mut model = SourceModel::new(file.path(), SourceFormat::Onnx, file.size());
     let mut graph = SourceGraph::default();
     let mut message = Message::new(file, file.whole());
     let mut has_graph = false;

@@ -68,7 +68,7 @@ impl SourceFile {
     }
 
     /// Its length, bytes.
-    pub fn len(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         self.len
     }
 

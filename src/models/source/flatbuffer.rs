@@ -43,7 +43,7 @@ fn u64_at(file: &SourceFile, at: u64) -> Result<u64, SourceError> {
 /// Where the offset at `at` leads.
 fn follow(file: &SourceFile, at: u64) -> Result<u64, SourceError> {
     let to = at.saturating_add(u64::from(u32_at(file, at)?));
-    if to < file.len() {
+    if to < file.size() {
         Ok(to)
     } else {
         Err(file.damaged(at, format!("an offset leads to byte {to}, behind the end")))
@@ -107,7 +107,7 @@ impl<'a> Table<'a> {
         let at = follow(self.file, at)?;
         let len = u64::from(u32_at(self.file, at)?);
         let from = at + 4;
-        if from.saturating_add(len * size) > self.file.len() {
+        if from.saturating_add(len * size) > self.file.size() {
             return Err(self.file.damaged(at, format!("a list of {len} entries goes beyond the end")));
         }
         Ok(List { from, len })

@@ -1,6 +1,6 @@
 //! How much of a TFLite model is quantised: its tensors say themselves what their integers mean.
 
-use crate::models::source::{Constant, QuantizationSummary, SourceGraph, SourceNode, islands};
+use crate::models::source::{Constant, ElementType, QuantizationSummary, SourceGraph, SourceNode, islands};
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -50,7 +50,7 @@ fn verdict(graph: &SourceGraph, constants: &HashMap<&str, &Constant>, node: &Sou
     let names = node.inputs.iter().chain(&node.outputs).filter(|name| !constants.contains_key(name.as_str()));
     let mut verdict = Verdict::Other;
     for value in names.filter_map(|name| graph.value(name)) {
-        if value.dtype.is_some_and(|dtype| dtype.is_float()) {
+        if value.dtype.is_some_and(ElementType::is_float) {
             return Verdict::Float;
         }
         if value.quantization.is_some() {

@@ -278,6 +278,9 @@ pub struct OnnxTask {
     /// Whether a node that QNN does not run is an error.
     #[serde(default)]
     pub no_cpu_fallback: bool,
+    /// Whether the run ends when it is known which node would run where: a check.
+    #[serde(default)]
+    pub placement_only: bool,
     /// Whether ONNX Runtime's own kernels run everything, as a reference.
     #[serde(default)]
     pub reference: bool,

@@ -33,7 +33,7 @@ fn installs_once_and_says_so_the_second_time() {
     let first = install(&request(&data, &wheel), Consent::Given, &mut |step| steps.push(step)).expect("installed");
     assert!(!first.already_installed);
     assert_eq!(first.version, "2.3.0");
-    assert_eq!(first.files, 6);
+    assert_eq!(first.files, 7);
     let licence = first.licence.clone().expect("a licence");
     assert!(licence.is_file());
     assert!(matches!(steps.last(), Some(InstallProgress::Unpacking { done, total }) if done == total));

@@ -35,7 +35,8 @@ fn keeps_libraries_what_they_link_to_and_licences() {
             "ThirdPartyNotices.txt",
             "libQnnCpu.so",
             "libQnnSystem.so",
-            "libc++-71bc274c.so.1.0"
+            "libc++-71bc274c.so.1.0",
+            "libonnxruntime_providers_qnn.so"
         ]
     );
 }

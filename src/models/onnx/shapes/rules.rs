@@ -53,10 +53,10 @@ pub(super) fn outputs(scope: &Scope<'_>, node: &SourceNode) -> Vec<Known> {
             let to = node.int("to").and_then(|kind| ElementType::from_onnx(i32::try_from(kind).unwrap_or(-1)));
             vec![Known::new(to, shape(0))]
         }
-        "CastLike" => vec![Known::new(first(1), shape(0))],
         "Not" | "IsNaN" | "IsInf" => vec![Known::new(Some(ElementType::Bool), shape(0))],
         "QuantizeLinear" => vec![Known::new(Some(quantized_type(scope, node)), shape(0))],
-        "DequantizeLinear" => vec![Known::new(first(1), shape(0))],
+        // The type of the scale, or of the value to be like.
+        "DequantizeLinear" | "CastLike" => vec![Known::new(first(1), shape(0))],
         "DynamicQuantizeLinear" => {
             let scalar = Some(Vec::new());
             vec![
@@ -118,9 +118,8 @@ pub(super) fn outputs(scope: &Scope<'_>, node: &SourceNode) -> Vec<Known> {
             let rank = shape(0).map(|shape| vec![Dim::Known(shape.len() as u64)]);
             vec![Known::new(Some(ElementType::Int64), rank)]
         }
-        "Shape" => vec![Known::new(Some(ElementType::Int64), None)],
         "Size" => vec![Known::new(Some(ElementType::Int64), Some(Vec::new()))],
-        "NonZero" => vec![Known::new(Some(ElementType::Int64), None)],
+        "Shape" | "NonZero" => vec![Known::new(Some(ElementType::Int64), None)],
         "ConstantOfShape" => {
             let dtype = match node.attribute("value") {
                 Some(AttributeValue::Tensor(value)) => value.dtype,

@@ -82,7 +82,10 @@ pub fn resize(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<Dim>> {
     let scales = if node.inputs.len() == 2 { scope.floats(node, 1) } else { scope.floats(node, 2) };
     let scales = scales.filter(|scales| scales.len() == input.len())?;
     let one = |(dim, &scale): (&Dim, &f32)| {
-        let Some(size) = dim.known() else { return if scale == 1.0 { dim.clone() } else { Dim::Unknown } };
+        let Some(size) = dim.known() else {
+            // Exactly 1 is what exporters write for axes that stay.
+            return if scale.to_bits() == 1f32.to_bits() { dim.clone() } else { Dim::Unknown };
+        };
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is right")]
         let (wide, narrow) = ((size as f64 * f64::from(scale)) as u64, (size as f32 * scale) as u64);
         // Runtimes differ in how they round.
@@ -120,10 +123,10 @@ enum Pads {
 }
 
 impl Pads {
-    fn at(&self, axis: usize, axes: usize) -> (u64, u64) {
+    fn at(&self, axis: usize, count: usize) -> (u64, u64) {
         match self {
             Self::Same => (0, 0),
-            Self::Of(pads) => (pads[axis], pads[axis + axes]),
+            Self::Of(pads) => (pads[axis], pads[axis + count]),
         }
     }
 }

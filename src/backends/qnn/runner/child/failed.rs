@@ -62,7 +62,7 @@ impl Failed {
     /// A session of a model that could not be made; `told` is what the plug-in said of its nodes.
     pub fn session(error: &OnnxError, model: &Path, told: &[String]) -> Self {
         let failed = Self::onnx(Stage::Finalize, error);
-        let told = told.iter().map(|text| format!("; {text}")).collect::<String>();
+        let told = told.iter().fold(String::new(), |all, text| all + "; " + text);
         let OnnxError::Call { code, message, .. } = error else { return failed };
         // INVALID_ARGUMENT, NO_SUCHFILE, NO_MODEL, INVALID_PROTOBUF, NOT_IMPLEMENTED, INVALID_GRAPH; the loader says FAIL too.
         let is_models = matches!(code, Some(2 | 3 | 4 | 7 | 9 | 10))

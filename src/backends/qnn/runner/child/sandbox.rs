@@ -5,6 +5,7 @@
 
 use crate::backends::qnn::runner::protocol::{OnnxTask, RunTask, Task};
 use crate::event::{Sandbox, SandboxState};
+use crate::models::source::{SourceFormat, read_source};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
     RestrictionStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
@@ -195,6 +196,7 @@ fn readable(task: &Task) -> Vec<PathBuf> {
         let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
         paths.extend(links.map(|entry| entry.path()));
         paths.push(dir.to_owned());
+        paths.extend(libs_of(dir));
     };
     let model = match task {
         Task::Run(task) => {
@@ -248,21 +250,30 @@ fn readable(task: &Task) -> Vec<PathBuf> {
     paths
 }
 
-/// Folders of ONNX Runtime and its plug-in, and of the model, whose weights may be in files beside it.
+/// Of a wheel that was unpacked as it is: what its libraries link to is in a folder beside theirs.
+fn libs_of(folder: &Path) -> Option<PathBuf> {
+    let mut libs = folder.file_name()?.to_owned();
+    libs.push(".libs");
+    Some(folder.with_file_name(libs))
+}
+
+/// Files that an ONNX model names: weights, compiled contexts. Where it cannot be read the run says why, and needs none.
+fn files_beside(model: &Path) -> Vec<PathBuf> {
+    let Ok(source) = read_source(model, SourceFormat::Onnx, &[]) else { return Vec::new() };
+    let folder = model.parent().unwrap_or(Path::new(""));
+    let weights = source.external_files.iter().map(|file| folder.join(&file.file));
+    weights.chain(source.contexts.iter().map(|context| context.file.clone())).collect()
+}
+
+/// Folders of ONNX Runtime and its plug-in, and files beside the model.
 fn onnx_folders(task: &RunTask, onnx: &OnnxTask) -> Vec<PathBuf> {
     let mut paths = vec![onnx.library.clone(), onnx.plugin.clone()];
     for library in [&onnx.library, &onnx.plugin] {
         let Some(folder) = library.parent() else { continue };
         paths.push(folder.to_owned());
-        // What a wheel's libraries link to is in a folder beside theirs.
-        if let Some(name) = folder.file_name() {
-            let mut libs = name.to_owned();
-            libs.push(".libs");
-            paths.push(folder.with_file_name(libs));
-        }
+        paths.extend(libs_of(folder));
     }
-    let folder = task.model.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    paths.push(folder.to_owned());
+    paths.extend(files_beside(&task.model));
     paths
 }
 
@@ -362,6 +373,20 @@ mod tests {
             assert!(none.summary().contains(says), "{}", none.summary());
         }
         assert!(report(LandlockStatus::NotImplemented, false).summary().contains("no_new_privs is not set"));
+    }
+
+    #[test]
+    fn only_files_that_an_onnx_model_names_can_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let model = dir.path().join("m.onnx");
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/onnx");
+        std::fs::copy(data.join("external.onnx"), &model).unwrap();
+        assert!(files_beside(&model).is_empty(), "its weights are not there");
+        for name in ["external.data", "secret.txt"] {
+            std::fs::write(dir.path().join(name), vec![0; 256 * 256 * 4]).unwrap();
+        }
+        assert_eq!(files_beside(&model), [dir.path().join("external.data")]);
+        assert!(files_beside(&data.join("whole.onnx")).is_empty() && files_beside(&dir.path().join("none")).is_empty());
     }
 
     #[test]

@@ -60,12 +60,12 @@ impl Stages<'_> {
                 }
             }
         }
-        let session = self.stage(Stage::Finalize, || self.make(&loaded, task, &spec, &overheard))?;
+        let session = self.stage(Stage::Finalize, || make(&loaded, task, &spec, &overheard))?;
         let assignment = session.assignment().map_err(at(Stage::Finalize))?;
         let described = model::describe(run, &source, &session)?;
         drop(session);
         drop(loaded);
-        let files = self.written(task)?;
+        let files = written(task)?;
         Ok(overheard.with(|log| {
             let placed =
                 place(Known { assignment: &assignment, log: Some(log), provider: PROVIDER, ..described.known() });
@@ -73,40 +73,39 @@ impl Stages<'_> {
             Converted { files, placed, ops }
         }))
     }
+}
 
-    fn make(
-        &self,
-        loaded: &Loaded,
-        task: &ConvertTask,
-        spec: &SessionSpec,
-        overheard: &Overheard,
-    ) -> Result<crate::backends::qnn::onnx::OnnxSession, Failed> {
-        let failed = |error: OnnxError| {
-            let told = overheard.with(|log| {
-                let failed = log.failed();
-                let told = failed.iter().take(3).filter_map(|(name, note)| {
-                    Some(format!("the plug-in could not take `{name}`: {}", note.reason.as_ref()?))
-                });
-                told.collect::<Vec<String>>()
+fn make(
+    loaded: &Loaded,
+    task: &ConvertTask,
+    spec: &SessionSpec,
+    overheard: &Overheard,
+) -> Result<crate::backends::qnn::onnx::OnnxSession, Failed> {
+    let failed = |error: OnnxError| {
+        let told = overheard.with(|log| {
+            let failed = log.failed();
+            let told = failed.iter().take(3).filter_map(|(name, note)| {
+                Some(format!("the plug-in could not take `{name}`: {}", note.reason.as_ref()?))
             });
-            Failed::session(&error, &task.run.model, &told)
-        };
-        loaded.runtime.session(&task.run.model, spec).map_err(failed)
-    }
+            told.collect::<Vec<String>>()
+        });
+        Failed::session(&error, &task.run.model, &told)
+    };
+    loaded.runtime.session(&task.run.model, spec).map_err(failed)
+}
 
-    /// What the plug-in wrote, by name.
-    fn written(&self, task: &ConvertTask) -> Result<Vec<String>, Failed> {
-        let failed = |error: std::io::Error| {
-            Failed::lost(Stage::Finalize, "convert", format!("cannot read {}: {error}", task.out_dir.display()))
-        };
-        let mut files = Vec::new();
-        for entry in std::fs::read_dir(&task.out_dir).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            files.extend(entry.file_name().into_string().ok().filter(|_| entry.path().is_file()));
-        }
-        files.sort();
-        Ok(files)
+/// What the plug-in wrote, by name.
+fn written(task: &ConvertTask) -> Result<Vec<String>, Failed> {
+    let failed = |error: std::io::Error| {
+        Failed::lost(Stage::Finalize, "convert", format!("cannot read {}: {error}", task.out_dir.display()))
+    };
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&task.out_dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        files.extend(entry.file_name().into_string().ok().filter(|_| entry.path().is_file()));
     }
+    files.sort();
+    Ok(files)
 }
 
 /// The QNN ops of each node, as the plug-in built them.

@@ -127,7 +127,7 @@ impl Stages<'_> {
         let inferences = times.by_inference();
         let in_cycles = times.executions.iter().any(|one| one.ops.iter().any(|op| op.is_cycles));
         let Some(rows) = Rows::new(times, placed, log, model, in_cycles) else { return };
-        self.emitter.event(Event::OpsDeclared(rows.rows.clone()));
+        self.emitter.event(Event::OpsDeclared(rows.declared.clone()));
         let count = inferences.len().max(times.runs.len());
         for index in LEAD..count {
             let inference = (index - LEAD) as u64;
@@ -144,7 +144,7 @@ impl Stages<'_> {
 
 /// The rows of op times: QNN's ops of all partitions, and in microseconds the nodes on the processor and the borders, too.
 struct Rows {
-    rows: Vec<OpRow>,
+    declared: Vec<OpRow>,
     ops: HashMap<(String, String), usize>,
     nodes: HashMap<String, usize>,
     borders: HashMap<String, usize>,
@@ -159,7 +159,8 @@ impl Rows {
         in_cycles: bool,
     ) -> Option<Self> {
         let unit = if in_cycles { OpUnit::Cycles } else { OpUnit::Us };
-        let mut rows = Self { rows: Vec::new(), ops: HashMap::new(), nodes: HashMap::new(), borders: HashMap::new() };
+        let mut rows =
+            Self { declared: Vec::new(), ops: HashMap::new(), nodes: HashMap::new(), borders: HashMap::new() };
         let by_name: HashMap<&str, usize> =
             model.graph.ops.iter().enumerate().map(|(at, op)| (op.name.as_str(), at)).collect();
         let mut taken = std::collections::HashSet::new();
@@ -175,8 +176,8 @@ impl Rows {
                     continue;
                 }
                 let node = node_of(&timed.name, Some(log), &by_name);
-                rows.ops.insert(key, rows.rows.len());
-                rows.rows.push(OpRow { name: timed.name.clone(), op: node.and_then(&mut op), unit });
+                rows.ops.insert(key, rows.declared.len());
+                rows.declared.push(OpRow { name: timed.name.clone(), op: node.and_then(&mut op), unit });
             }
         }
         if !in_cycles {
@@ -184,20 +185,20 @@ impl Rows {
                 if node.is_qnn {
                     let place = placed.partitions.iter().position(|partition| partition.name == node.name);
                     let Some(place) = place.filter(|_| !rows.borders.contains_key(&node.name)) else { continue };
-                    rows.borders.insert(node.name.clone(), rows.rows.len());
+                    rows.borders.insert(node.name.clone(), rows.declared.len());
                     let name = format!("[partition {place}: copies and binding]");
-                    rows.rows.push(OpRow { name, op: None, unit });
+                    rows.declared.push(OpRow { name, op: None, unit });
                 } else if !rows.nodes.contains_key(&node.name) {
-                    rows.nodes.insert(node.name.clone(), rows.rows.len());
-                    rows.rows.push(OpRow { name: node.name.clone(), op: op(&node.name), unit });
+                    rows.nodes.insert(node.name.clone(), rows.declared.len());
+                    rows.declared.push(OpRow { name: node.name.clone(), op: op(&node.name), unit });
                 }
             }
         }
-        (!rows.rows.is_empty()).then_some(rows)
+        (!rows.declared.is_empty()).then_some(rows)
     }
 
     fn values(&self, executions: &[&Execution], run: &[crate::backends::onnx::times::NodeTime]) -> Vec<u64> {
-        let mut values = vec![0u64; self.rows.len()];
+        let mut values = vec![0u64; self.declared.len()];
         for execution in executions {
             for op in &execution.ops {
                 if let Some(at) = self.ops.get(&(execution.graph.clone(), op.name.clone())) {

@@ -59,7 +59,10 @@ impl Stages<'_> {
             }
             let sink = to_stream(self.shared, task.log_level);
             let mut runtime = OnnxRuntime::open(&onnx.library, sink).map_err(at(Stage::LibraryLoad))?;
-            runtime.register(&onnx.plugin).map_err(at(Stage::LibraryLoad))?;
+            // A reference is made without it: where it is known, ONNX Runtime may choose it by itself.
+            if !onnx.reference {
+                runtime.register(&onnx.plugin).map_err(at(Stage::LibraryLoad))?;
+            }
             Ok((runtime, library))
         })?;
         self.emitter.event(Event::RuntimeLoaded(RuntimeInfo {

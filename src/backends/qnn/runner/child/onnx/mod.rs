@@ -72,6 +72,10 @@ impl Stages<'_> {
         self.emitter.event(Event::GraphComposed(Box::new(model.graph.clone())));
         self.emitter.event(Event::GraphChosen { name: model.graph.name.clone() });
         let placed = self.placed(task, onnx, &loaded, &model, &session)?;
+        if onnx.placement_only {
+            drop(session);
+            return self.only_placed(task, loaded, &model, &placed);
+        }
         let shapes: Vec<Vec<u64>> = model
             .graph
             .inputs
@@ -95,6 +99,24 @@ impl Stages<'_> {
         if !stop.load(Ordering::Relaxed) && (wants_times || wants_reasons) {
             let budget = wants_times.then_some(profiling_budget);
             self.detail(task, &loaded, &model, &shapes, &sets, stop, budget)?;
+        }
+        self.stage(Stage::Teardown, || {
+            drop(loaded);
+            Ok(())
+        })
+    }
+
+    /// Ends a check: with the reasons, where QNN leaves nodes to the processor.
+    fn only_placed(
+        &mut self,
+        task: &RunTask,
+        loaded: Loaded,
+        model: &model::Described,
+        placed: &NodesPlaced,
+    ) -> Result<(), Failed> {
+        let wants_reasons = placed.count(NodeProvider::Cpu) > 0 || placed.is_all_cpu();
+        if wants_reasons && let Some(placed) = self.reasons(task, &loaded, model) {
+            self.emitter.event(Event::NodesPlaced(Box::new(placed)));
         }
         self.stage(Stage::Teardown, || {
             drop(loaded);

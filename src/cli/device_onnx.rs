@@ -1,0 +1,69 @@
+//! ONNX models on a device: converted here, run there.
+
+use super::onnx_options::OnnxOptions;
+use super::options::RunOptions;
+use super::patience::Patience;
+use super::target::{LOCAL, Site};
+use super::{CliError, Global, say};
+use crate::backends::runtime::{Env, RuntimeError, choose};
+use crate::convert::{Conversion, Target, carry_out};
+use crate::event::clean_text;
+use crate::models::{ModelFormat, identify};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// What runs on the device in the place of an ONNX model.
+#[derive(Debug)]
+pub struct Converted {
+    /// The DLC.
+    pub model: PathBuf,
+    /// Its folder, which goes with this.
+    _dir: TempDir,
+}
+
+/// Converts an ONNX model for a run on a device; nothing to do for other models, and for runs here.
+pub fn converted(
+    model: &Path,
+    options: &RunOptions,
+    device: &str,
+    global: &Global,
+) -> Result<Option<Converted>, CliError> {
+    if device == LOCAL || !identify(model).is_ok_and(|format| format == ModelFormat::Onnx) {
+        return Ok(None);
+    }
+    let Some(backend) = options.backend.first().copied() else { return Ok(None) };
+    // Libraries of the device may be what --runtime names; those of this machine do the conversion.
+    let env = Env::from_process();
+    let runtime = choose(global.runtime.as_deref(), &env).or_else(|_: RuntimeError| choose(None, &env))?;
+    let site = Site::Here { runtime, counters: None };
+    let here = RunOptions {
+        backend: vec![backend],
+        onnx: OnnxOptions { no_cpu_fallback: false, ..options.onnx.clone() },
+        save_outputs: None,
+        save_context: None,
+        save_profile_log: None,
+        ..options.clone()
+    };
+    let mut requests = here.requests(model, &site, global)?;
+    let Some(request) = requests.pop() else { return Ok(None) };
+    let dir = crate::files::private_folder()
+        .map_err(|source| CliError::Io { action: "make a temporary folder".to_owned(), source })?;
+    let out = dir.path().join(model.file_stem().unwrap_or(model.as_os_str())).with_extension("dlc");
+    let shown = clean_text(&model.to_string_lossy());
+    say(&format!(
+        "{shown} is an ONNX model: it is converted to a DLC here (for {backend}), and the DLC runs on {device}"
+    ));
+    let limits = options.limits();
+    let conversion = Conversion {
+        run: request.task,
+        target: Target::Dlc,
+        out: out.clone(),
+        force: false,
+        // A part of the model is not the model.
+        no_cpu_fallback: true,
+        limits,
+    };
+    let what = || format!("{shown} to become a DLC");
+    Patience::of(None).wait(what, carry_out(&conversion))?;
+    Ok(Some(Converted { model: out, _dir: dir }))
+}
