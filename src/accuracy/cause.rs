@@ -1,7 +1,7 @@
 //! Why a layer diverges, as far as the figures tell, and what to do about it.
 
-use super::compare::Constant;
 use super::metrics::TensorSums;
+use super::own::Constant;
 use super::pairing::Pairing;
 use super::values::{EncodedRange, stored_bits};
 use super::verdict::{CLIPPED_SHARE, Layer, USED_SHARE, inherited_db};
