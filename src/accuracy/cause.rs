@@ -118,7 +118,7 @@ pub fn judge(
     at: usize,
     pairing: &Pairing,
     test: &Graph,
-    constants: Vec<Constant>,
+    constants: &[Constant],
     min_sqnr_db: f64,
 ) -> Judged {
     let layer = &layers[at];
@@ -258,7 +258,7 @@ fn turned(min: f64, max: f64, range: EncodedRange) -> Option<(f64, f64)> {
     let offset = f64::from(range.offset);
     let tolerance = width * 0.05;
     let holds = |low: f64, high: f64| min >= low - tolerance && max <= high + tolerance;
-    if holds(range.min, range.max) || !((max - min) >= width * USED_SHARE) {
+    if holds(range.min, range.max) || max - min < width * USED_SHARE {
         return None;
     }
     let flipped = (real(range.low, -offset), real(range.high, -offset));
@@ -422,7 +422,9 @@ fn other(
             (Cause::Semantics, because, remedy)
         }
         Some(bits) if bits <= 8 => {
-            let because = format!("it adds up what the layers before it lose; {alone}");
+            let because = format!(
+                "its encoding fits, and it loses more to {bits} bits than the layers around it, which build on it; {alone}"
+            );
             (Cause::BitsTooFew, because, more_bits(name, bits))
         }
         _ => {

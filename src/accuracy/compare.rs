@@ -183,7 +183,7 @@ pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Resul
                 notes.push(format!("the constants of the layer could not be read: {error}"));
                 Vec::new()
             });
-            Some(cause::judge(&layers, at, &pairing, &test, constants, comparison.min_sqnr_db))
+            Some(cause::judge(&layers, at, &pairing, &test, &constants, comparison.min_sqnr_db))
         }
         None => None,
     };

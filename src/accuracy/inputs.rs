@@ -127,9 +127,10 @@ impl Planned {
     /// `8 made-up inputs (seed 1)` or `8 inputs from files`.
     pub fn text(&self) -> String {
         let plural = if self.count == 1 { "" } else { "s" };
-        match self.sets.is_empty() {
-            true => format!("{} random input{plural} (seed {})", self.count, self.seed),
-            false => format!("{} input{plural} from files", self.count),
+        if self.sets.is_empty() {
+            format!("{} random input{plural} (seed {})", self.count, self.seed)
+        } else {
+            format!("{} input{plural} from files", self.count)
         }
     }
 

@@ -12,7 +12,7 @@ use crate::backends::qnn::runner::GivenTensor;
 use crate::models::{Graph, Tensor, TensorKind};
 
 /// Inferences from which the ops' own errors are taken.
-const OWN_INFERENCES: usize = 4;
+const OWN_INFERENCES: usize = 2;
 
 /// A constant of the op that diverges, compared with the reference's.
 #[derive(Debug, Clone)]
@@ -30,7 +30,8 @@ pub struct Constant {
 impl Work<'_> {
     /// What each op adds by itself: computed on the reference's values. Only of layers that were read, on the first inputs.
     pub async fn own(&self, layers: &[Layer], found: &mut Found) -> Result<Vec<(usize, Option<f64>)>, AccuracyError> {
-        let wanted: Vec<usize> = layers.iter().filter(|layer| layer.op_type != "").map(|layer| layer.pair).collect();
+        let wanted: Vec<usize> =
+            layers.iter().filter(|layer| !layer.op_type.is_empty()).map(|layer| layer.pair).collect();
         let mut own = Vec::new();
         for group in self.groups(&wanted) {
             own.extend(self.own_pass(&group, layers, found).await?);

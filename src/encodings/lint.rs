@@ -128,7 +128,7 @@ fn alone(encoding: &Encoding, format: Format, findings: &mut Vec<Finding>) {
     let bad_scale = slices(encoding, "bad-scale", "calibrate again; a scale is a number above 0", findings, |slice| {
         let incomplete = slice.scale.is_none() && (slice.min.is_none() || slice.max.is_none());
         match slice.scale {
-            Some(scale) if !(scale > 0.0 && scale.is_finite()) => Some(format!("its scale is {scale}")),
+            Some(scale) if scale <= 0.0 || !scale.is_finite() => Some(format!("its scale is {scale}")),
             _ if incomplete => Some("it has neither a scale nor both ends".to_owned()),
             _ => None,
         }
@@ -140,7 +140,7 @@ fn alone(encoding: &Encoding, format: Format, findings: &mut Vec<Finding>) {
         findings,
         |slice| {
             let (min, max) = (slice.min?, slice.max?);
-            if !(min < max) {
+            if min >= max || min.is_nan() || max.is_nan() {
                 return Some(format!("its range is empty: {min}..{max}"));
             }
             (min > 0.0 || max < 0.0).then(|| format!("zero is not in its range {min}..{max}"))
