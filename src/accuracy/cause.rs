@@ -163,6 +163,7 @@ fn percent(share: f64) -> String {
 
 /// `0.00316`: all the digits that an encoding needs, and no more.
 fn figure(value: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a number is small")]
     let digits =
         if value == 0.0 || !value.is_finite() { 0 } else { (3 - value.abs().log10().floor() as i32).clamp(0, 9) };
     let text = format!("{value:.*}", usize::try_from(digits).unwrap_or(0));

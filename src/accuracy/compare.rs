@@ -81,13 +81,15 @@ impl AccuracyError {
     /// True if the request was wrong.
     pub fn is_bad_input(&self) -> bool {
         match self {
-            Self::Reference(SideError::NoGraph { .. })
+            Self::Inputs(_)
+            | Self::NoPairs { .. }
+            | Self::Compiled(_)
+            | Self::Reference(SideError::NoGraph { .. })
             | Self::Test(SideError::NoGraph { .. })
             | Self::Model(SideError::NoGraph { .. } | SideError::State(_)) => true,
             Self::Reference(_) | Self::Test(_) | Self::Model(_) => {
                 self.failure().is_some_and(|failure| failure.bad_input)
             }
-            Self::Inputs(_) | Self::NoPairs { .. } | Self::Compiled(_) => true,
             Self::Save { .. } => false,
         }
     }

@@ -192,7 +192,9 @@ fn alone(encoding: &Encoding, format: Format, findings: &mut Vec<Finding>) {
             .iter()
             .enumerate()
             .filter(|(_, slice)| {
-                slice.offset.is_some_and(|offset| offset != middle && offset != middle + 1.0 && offset != 0.0)
+                slice
+                    .offset
+                    .is_some_and(|offset| [middle, middle + 1.0, 0.0].iter().all(|right| (offset - right).abs() > 0.5))
             })
             .map(|(at, _)| at)
             .collect();
