@@ -26,7 +26,7 @@ use std::path::Path;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     ("adb_answers", adb_answers),
     ("context_binary", context_binary),
     ("counter_file", counter_file),
@@ -37,6 +37,7 @@ pub const TARGETS: [Target; 19] = [
     ("keymap", keymap),
     ("log", log),
     ("model_file", model_file),
+    ("onnx_placement", onnx_placement),
     ("profile_log", profile_log),
     ("run_config", run_config),
     ("run_file", run_file),
@@ -47,6 +48,24 @@ pub const TARGETS: [Target; 19] = [
     ("theme", theme),
     ("wheel", wheel),
 ];
+
+/// What ONNX Runtime and its QNN plug-in say and write: the verbose log, message by message; its profile, and QNN's log of ops.
+pub fn onnx_placement(bytes: &[u8]) {
+    #[cfg(unix)]
+    {
+        use crate::backends::onnx::{PlacementLog, Times, place, placement::Known};
+        use crate::event::LogLevel;
+        let text = String::from_utf8_lossy(bytes);
+        let mut log = PlacementLog::default();
+        for message in text.split("\n20") {
+            log.take(LogLevel::Warning, message);
+        }
+        let times = Times::read(Some(Cursor::new(bytes)), bytes, bytes.len().is_multiple_of(2)).ok();
+        let _ = place(Known { log: Some(&log), times: times.as_ref(), provider: "QNN", ..Known::default() });
+    }
+    #[cfg(not(unix))]
+    let _ = bytes;
+}
 
 /// Puts the bytes into a file, for parsers that take a path.
 fn in_file(bytes: &[u8], name: &str, read: impl FnOnce(&Path)) {

@@ -9,6 +9,7 @@ pub mod app;
 pub mod backends;
 pub mod checks;
 pub mod cli;
+pub mod convert;
 pub mod dataset;
 pub mod devices;
 pub mod diagnosis;

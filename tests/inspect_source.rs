@@ -11,10 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::schema::{self, fits};
 use support::source_models::{
-    Fb, bytes, bytes_attribute, external_tensor, flatbuffer, flex, graph, graph_attribute, int_attribute, node, onnx,
-    tensor, value,
+    bytes, compiled_tflite, external_tensor, graph, graph_attribute, int, node, onnx, tensor, value, varint,
 };
-use support::{Qnnscope, context_binary, demo_int8, repo, runtime_247};
+use support::{Qnnscope, demo_int8, repo, runtime_247};
 
 fn model(name: &str) -> PathBuf {
     repo("tests/data/onnx").join(name)
@@ -78,6 +77,18 @@ fn figures_are_those_of_the_onnx_package() {
     let refuse = inspected(&model("refuse.onnx"), "");
     let output = node_of(&refuse, "add_rank6")["outputs"][0].as_str().unwrap().to_owned();
     assert_eq!(shape_of(&refuse, &output), json!([1, 2, 1, 4, 8, 8]));
+}
+
+#[test]
+fn inferred_shapes_are_those_that_onnx_runtime_gave() {
+    let document = inspected(&model("shapes.onnx"), "");
+    let ran: Value = serde_json::from_slice(&std::fs::read(model("shapes.json")).unwrap()).unwrap();
+    assert!(ran.as_object().unwrap().len() > 40);
+    for (name, shape) in ran.as_object().unwrap() {
+        assert_eq!(shape_of(&document, name), *shape, "{name}");
+    }
+    let values = document["graphs"][0]["values"].as_array().unwrap();
+    assert!(values.iter().all(|value| value["inferred"] == true && value["dtype"].is_string()), "{values:?}");
 }
 
 #[test]
@@ -227,9 +238,24 @@ fn two_gigabytes_take_flat_memory() {
     std::fs::File::create(dir.path().join("w.bin")).unwrap().set_len(4 * count).unwrap();
     let done = limited(&beside);
     assert_eq!(done["graphs"][0]["parameter_bytes"], 4 * count);
+
+    // Protobuf ends at 2 GiB. Data last in the tensor, the tensor last in the graph, and that last in the model.
+    let inside_bytes: u64 = 2_000_000_000;
+    let opened = |field: u32, head: Vec<u8>, rest: u64| {
+        [varint(u64::from(field) << 3 | 2), varint(head.len() as u64 + rest), head].concat()
+    };
+    let raw = opened(9, Vec::new(), inside_bytes);
+    let head = [int(1, inside_bytes / 4), int(2, 1), bytes(8, "w"), raw].concat();
+    let head = [bytes(1, node("Relu", "r", &["x"], &["y"])), opened(5, head, inside_bytes)].concat();
+    let model = [int(1, 9), opened(7, head, inside_bytes)].concat();
+    let inside = written(dir.path(), "inside.onnx", &model);
+    std::fs::File::options().write(true).open(&inside).unwrap().set_len(model.len() as u64 + inside_bytes).unwrap();
+    let done = limited(&inside);
+    assert_eq!(done["graphs"][0]["parameters"], inside_bytes / 4);
+    assert_eq!(done["graphs"][0]["constants"][0]["offset"], model.len());
 }
 
-/// Inspects with at most 300 MB of address space, most of which the program itself takes.
+/// Inspects with at most 400 MB of address space, most of which the program itself takes.
 fn limited(path: &Path) -> Value {
     let output = Command::new("sh")
         .args(["-c", "ulimit -v 400000; exec \"$0\" inspect \"$1\" --json"])
@@ -255,176 +281,13 @@ fn damaged_files_are_refused_with_the_place() {
     assert!(said.contains("damaged or truncated ExecuTorch program"), "{said}");
     let said = refused(&written(dir.path(), "text", b"a text\n"), "");
     assert!(said.contains("is not a model"), "{said}");
+    let compiled = written(dir.path(), "c.tflite", &compiled_tflite(b"\0\0\0\x02\0\0\0\x03 none"));
+    let said = Qnnscope::on(&runtime_247()).arg("run").arg(&compiled).finish().expect(2).stderr;
+    assert!(said.contains("a TFLite model") && said.contains("--extract"), "{said}");
     let said = refused(&demo_int8(), "--extract out");
     assert!(said.contains("--extract is for models before conversion"), "{said}");
     let said = refused(&model("whole.onnx"), "--extract out");
     assert!(said.contains("carries no QNN context binary"), "{said}");
-}
-
-/// A compiled model as LiteRT's compiler writes it: one dispatch operator, and the binary behind the FlatBuffer.
-fn compiled_tflite(binary: &[u8]) -> Vec<u8> {
-    let build = |offset: u32| {
-        let tensor =
-            |name: &str, shape: Vec<i32>| vec![(0, Fb::Ints(shape)), (1, Fb::U8(0)), (3, Fb::Text(name.into()))];
-        let options = flex(&[("bytecode_offset", offset), ("bytecode_size", binary.len() as u32)], "qnn_partition_0");
-        let dispatch = vec![(0, Fb::U32(1)), (1, Fb::Ints(vec![0])), (2, Fb::Ints(vec![1])), (5, Fb::Bytes(options))];
-        let relu = vec![(0, Fb::U32(0)), (1, Fb::Ints(vec![1])), (2, Fb::Ints(vec![2]))];
-        let subgraph = vec![
-            (0, Fb::Tables(vec![tensor("in", vec![1, 4]), tensor("mid", vec![1, 4]), tensor("out", vec![1, 4])])),
-            (1, Fb::Ints(vec![0])),
-            (2, Fb::Ints(vec![2])),
-            (3, Fb::Tables(vec![dispatch, relu])),
-            (4, Fb::Text("main".into())),
-        ];
-        let codes =
-            vec![vec![(0, Fb::U8(19))], vec![(0, Fb::U8(32)), (1, Fb::Text("DISPATCH_OP".into())), (3, Fb::U32(32))]];
-        let root =
-            [(0, Fb::U32(3)), (1, Fb::Tables(codes)), (2, Fb::Tables(vec![subgraph])), (4, Fb::Tables(vec![vec![]]))];
-        flatbuffer(b"TFL3", &[], &root)
-    };
-    let offset = build(0).len() as u32;
-    [build(offset), binary.to_vec()].concat()
-}
-
-/// A program with one QNN delegate, its binary in a segment behind a frame.
-fn program(binary: &[u8]) -> Vec<u8> {
-    let frame =
-        [&0x5678_abcdu32.to_le_bytes()[..], &7u64.to_le_bytes(), &(binary.len() as u64).to_le_bytes(), &[0; 236]]
-            .concat();
-    let build = |base: u64| {
-        let header =
-            [&b"eh00"[..], &32u32.to_le_bytes(), &base.to_le_bytes(), &base.to_le_bytes(), &0u64.to_le_bytes()]
-                .concat();
-        let tensor = |sizes: Vec<i32>| vec![(0, Fb::U8(5)), (1, Fb::Table(vec![(0, Fb::U8(5)), (2, Fb::Ints(sizes))]))];
-        let delegate = vec![(0, Fb::Text("QnnBackend".into())), (1, Fb::Table(vec![(0, Fb::U8(1)), (1, Fb::U32(1))]))];
-        let call = vec![(0, Fb::U8(2)), (1, Fb::Table(vec![(0, Fb::U32(0)), (1, Fb::Ints(vec![0, 1]))]))];
-        let plan = vec![
-            (0, Fb::Text("forward".into())),
-            (2, Fb::Tables(vec![tensor(vec![1, 8]), tensor(vec![1, 3])])),
-            (3, Fb::Ints(vec![0])),
-            (4, Fb::Ints(vec![1])),
-            (5, Fb::Tables(vec![vec![(2, Fb::Tables(vec![call]))]])),
-            (7, Fb::Tables(vec![delegate])),
-        ];
-        let segment = |at: u64, size: usize| vec![(0, Fb::U64(at)), (1, Fb::U64(size as u64))];
-        let segments = vec![segment(0, 0), segment(16, 256 + binary.len())];
-        flatbuffer(b"ET12", &header, &[(1, Fb::Tables(vec![plan])), (4, Fb::Tables(segments))])
-    };
-    let base = build(0).len() as u64;
-    [build(base), vec![0; 16], frame, binary.to_vec()].concat()
-}
-
-#[test]
-fn binaries_come_out_as_they_went_in_and_run() {
-    let dir = tempfile::tempdir().unwrap();
-    let binary = context_binary("2.3.0", "htp", &demo_int8(), Some(57));
-    let node = {
-        let mut node = node("EPContext", "partition", &["x"], &["y"]);
-        node.extend(bytes(7, "com.microsoft"));
-        node.extend(bytes_attribute("ep_cache_context", &binary));
-        node.extend(int_attribute("embed_mode", 1));
-        node.extend(bytes_attribute("ep_sdk_version", "v2.47.0.260601114230"));
-        node
-    };
-    let cases = [
-        ("c.onnx", onnx(&graph(&[node], &[], &[], &[])), "ep_context_node", "partition.bin", "EPContext"),
-        ("c.tflite", compiled_tflite(&binary), "dispatch_op", "qnn_partition_0.bin", "DISPATCH_OP"),
-        ("c.pte", program(&binary), "delegate", "forward.bin", "QnnBackend"),
-    ];
-    for (name, content, site, file, op_type) in cases {
-        let path = written(dir.path(), name, &content);
-        let out = dir.path().join(format!("{name}-out"));
-        let document = inspected(&path, &format!("--extract {}", out.display()));
-        let context = &document["context_binaries"][0];
-        assert_eq!(
-            (&context["site"], &context["bytes"], &context["recognised"]),
-            (&json!(site), &json!(binary.len()), &json!(true)),
-            "{name}"
-        );
-        assert!(context["sdk_version"].as_str().unwrap().contains("2.47.0"), "{name}: {context}");
-        assert_eq!(std::fs::read(out.join(file)).unwrap(), binary, "{name}");
-        let types = document["graphs"][0]["op_types"].as_array().unwrap();
-        assert!(types.iter().any(|total| total["type"] == op_type), "{types:?}");
-        // An older binary may be replaced, a file of somebody else may not.
-        inspected(&path, &format!("--extract {}", out.display()));
-        std::fs::write(out.join(file), "mine").unwrap();
-        let said = refused(&path, &format!("--extract {}", out.display()));
-        assert!(said.contains("not a context binary") && said.contains("--force"), "{said}");
-        inspected(&path, &format!("--extract {} --force", out.display()));
-        if name == "c.pte" {
-            let taken = out.join(file);
-            let on = || Qnnscope::on(&runtime_247());
-            let inside = on().arg("inspect").arg(&taken).arg("--json").finish().expect(0).json();
-            assert_eq!(
-                (&inside["format"], &inside["context_binary"]["backend_id"]),
-                (&json!("context_binary"), &json!(6))
-            );
-            on().run_json(&taken, "-b htp -n 2 --warmup 0 --profiling off").expect(0);
-            let checked = on().arg("check").arg(&taken).flags("--soc SM8650").finish();
-            assert_eq!(checked.code(), 0, "{}{}", checked.text(), checked.stderr);
-        }
-        // What goes beyond the file is no binary.
-        let said = refused(&written(dir.path(), "cut", &content[..content.len() - 1]), "");
-        assert!(said.contains("damaged") || said.contains("should end"), "{name}: {said}");
-    }
-    // The model itself is never written over.
-    let folder = dir.path().join("clash");
-    std::fs::create_dir(&folder).unwrap();
-    let path = written(&folder, "qnn_partition_0.bin", &compiled_tflite(&binary));
-    let said = refused(&path, &format!("--extract {} --force", folder.display()));
-    assert!(said.contains("overwrite the model"), "{said}");
-}
-
-/// Runs a model once through ONNX Runtime with the QNN plug-in on the HTP simulator, which leaves an EPContext model behind.
-fn compile_with_ort(model: &Path, out: &Path, embed: u32) {
-    let root = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
-    let packages = root.join("onnxruntime-qnn-2.3.0");
-    assert!(
-        packages.join("onnxruntime_qnn").exists(),
-        "{} is missing: run ./test.sh, which installs it",
-        packages.display()
-    );
-    let output = Command::new("python3")
-        .arg(repo("tests/support/ort_host.py"))
-        .arg(model)
-        .args(["libQnnHtp.so", "0", "soc_model=57", "session:ep.context_enable=1"])
-        .arg(format!("session:ep.context_embed_mode={embed}"))
-        .arg(format!("session:ep.context_file_path={}", out.display()))
-        .env("PYTHONPATH", packages)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
-#[test]
-fn context_models_of_the_real_onnx_runtime() {
-    let dir = tempfile::tempdir().unwrap();
-    for embed in [0, 1] {
-        let folder = dir.path().join(embed.to_string());
-        std::fs::create_dir(&folder).unwrap();
-        let path = folder.join("split_ctx.onnx");
-        compile_with_ort(&model("split.onnx"), &path, embed);
-        let document = inspected(&path, "--extract out");
-        let contexts = document["context_binaries"].as_array().unwrap();
-        assert!(!contexts.is_empty());
-        let partitions: usize = contexts.iter().map(|one| one["partitions"].as_array().unwrap().len()).sum();
-        // Hardmax stays on the processor and cuts the model in two.
-        assert_eq!(partitions, 2, "{contexts:?}");
-        for context in contexts {
-            assert_eq!((&context["recognised"], &context["problem"]), (&json!(true), &Value::Null));
-            assert!(context["sdk_version"].as_str().unwrap().starts_with("v2.47.0"), "{context}");
-            let inside = context["file"].as_str().unwrap().ends_with("split_ctx.onnx");
-            assert_eq!(inside, embed == 1, "{context}");
-        }
-        if embed == 0 {
-            let binary = PathBuf::from(contexts[0]["file"].as_str().unwrap());
-            std::fs::remove_file(&binary).unwrap();
-            let gone = inspected(&path, "");
-            assert!(gone["context_binaries"][0]["problem"].as_str().unwrap().contains("is not in"), "{gone}");
-            let said = refused(&path, "--extract out");
-            assert!(said.contains("is not there"), "{said}");
-        }
-    }
 }
 
 #[test]

@@ -3,10 +3,12 @@
 use super::diagnose::text_width;
 use super::headless::{print, print_json};
 use super::patience::Patience;
-use super::{CliError, FAILED, Global, MISSING, OK, options, target};
+use super::{CliError, FAILED, Global, MISSING, OK, check_onnx, onnx_options, options, target};
 use crate::backends::Backend;
 use crate::backends::local::Limits;
-use crate::diagnosis::preflight::{Answers, CheckDocument, Target, TargetError, Verdict, check_text};
+use crate::diagnosis::preflight::{
+    Answers, CheckDocument, NodesAnswer, NodesModel, Target, TargetError, Verdict, check_text,
+};
 use crate::models::{ModelFormat, identify};
 use crate::run::Preflight;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
@@ -18,12 +20,12 @@ use std::time::Duration;
 /// Arguments of `qnnscope check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// DLC, model library (.so) or context binary; told apart by content
+    /// DLC, model library (.so), context binary or ONNX model; told apart by content
     #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
     /// Backends to ask [default: htp,cpu,gpu as far as they can be asked here; htp for a context binary]
     #[arg(short, long, value_name = "LIST", value_delimiter = ',', value_parser = options::backend)]
-    backend: Vec<Backend>,
+    pub(super) backend: Vec<Backend>,
     /// SoCs to answer for, by part, product or QNN's number: SM8650,8 Gen 2,69 [default: SM8650]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     soc: Vec<String>,
@@ -32,25 +34,31 @@ pub struct CheckArgs {
     htp_arch: Vec<String>,
     /// VTCM for each graph in MB; 0 uses all available [default: the compiler's choice]
     #[arg(long, value_name = "MB")]
-    vtcm_mb: Option<u32>,
+    pub(super) vtcm_mb: Option<u32>,
+    /// Size of a free dimension of an ONNX model; repeat it for several
+    #[arg(long, value_name = "NAME=N", value_parser = onnx_options::dimension)]
+    pub(super) dim: Vec<(String, u64)>,
+    /// Option of ONNX Runtime's QNN provider, or of the session: offload_graph_io_quantization=0
+    #[arg(long, value_name = "KEY=VALUE", value_parser = onnx_options::pair)]
+    pub(super) ep_option: Vec<(String, String)>,
     /// Ask about the ops only
     #[arg(long)]
-    no_compile: bool,
+    pub(super) no_compile: bool,
     /// List every op, and every encoding that is worth a word
     #[arg(long)]
-    all: bool,
+    pub(super) all: bool,
     /// Print the document as JSON on stdout
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Longest time for all questions together, such as 30, 30s or 5m [default: none]
     #[arg(long, value_name = "TIME", value_parser = options::seconds)]
     timeout: Option<f64>,
     /// Longest time without progress before a question is given up, seconds
     #[arg(long, value_name = "S", default_value = "300", value_parser = options::seconds)]
-    stage_timeout: f64,
+    pub(super) stage_timeout: f64,
     /// Most memory a runner may use [default: 90 % of what is free]
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
-    memory_limit_mb: Option<u64>,
+    pub(super) memory_limit_mb: Option<u64>,
 }
 
 /// Asks the backends of this machine about the model, and prints what is wrong with it.
@@ -69,27 +77,45 @@ pub fn check(args: &CheckArgs, global: &Global) -> Result<u8, CliError> {
         }
     }
     let format = identify(&args.model)?;
+    for (flag, given) in [("--dim", !args.dim.is_empty()), ("--ep-option", !args.ep_option.is_empty())] {
+        if given && format != ModelFormat::Onnx {
+            return Err(CliError::Usage(format!("{flag} is for ONNX models, and this is a {}", format.label())));
+        }
+    }
+    let nodes = if format == ModelFormat::Onnx { Some(check_onnx::read(args)?) } else { None };
     let bar = bar();
     let asked = RefCell::new("the devices and libraries".to_owned());
     // On a terminal the bar shows it.
     let waited_for = || if bar.is_none() { asked.borrow().clone() } else { String::new() };
     let work = async {
         let targets = targets(args, global).await?;
-        run(args, global, format, targets, |question, number, of| {
+        let tell = |question: &str, number: usize, of: usize| {
             question.clone_into(&mut asked.borrow_mut());
             if let Some(bar) = &bar {
                 bar.set_length(of as u64);
                 bar.set_position(number as u64);
                 bar.set_message(question.to_owned());
             }
+        };
+        Ok::<_, CliError>(match nodes {
+            Some(model) => Found::Nodes(model, check_onnx::ask(args, global, targets, tell).await?),
+            None => Found::Ops(run(args, global, format, targets, tell).await?),
         })
-        .await
     };
     let answers = Patience::of(args.timeout).wait(waited_for, work);
     if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
-    report(args, &answers?)
+    match answers? {
+        Found::Ops(answers) => report(args, &answers),
+        Found::Nodes(model, answers) => check_onnx::report(args, model, &answers),
+    }
+}
+
+/// What was found out: about the ops of a QNN model, or about the nodes of an ONNX model.
+enum Found {
+    Ops(Answers),
+    Nodes(NodesModel, Vec<NodesAnswer>),
 }
 
 /// The hardware to answer for, each once.

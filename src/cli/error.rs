@@ -9,6 +9,7 @@ use crate::backends::net_run::NetRunError;
 use crate::backends::profile_log::ProfileLogError;
 use crate::backends::runtime::RuntimeError;
 use crate::backends::settings::SettingError;
+use crate::convert::ConvertError;
 use crate::dataset::DatasetError;
 use crate::devices::DeviceError;
 use crate::diagnosis::UserCausesError;
@@ -51,6 +52,8 @@ pub enum CliError {
     Accuracy(#[from] AccuracyError),
     #[error(transparent)]
     Encodings(#[from] EncodingError),
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
     #[error(transparent)]
     Device(#[from] DeviceError),
     #[error("{path}: {source}")]
@@ -120,6 +123,8 @@ impl CliError {
             Self::Accuracy(error) if error.failure().is_some_and(|failure| failure.missing) => MISSING,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,
             Self::Failure(failure) if failure.missing => MISSING,
+            Self::Convert(error) if error.is_bad_input() => BAD_INPUT,
+            Self::Convert(error) if error.is_missing() => MISSING,
             Self::NetRun(error) if error.is_bad_input() => BAD_INPUT,
             Self::NetRun(error) if error.is_missing() => MISSING,
             Self::DeviceRunner(error) if error.is_bad_input() => BAD_INPUT,
@@ -143,6 +148,7 @@ impl CliError {
             | Self::Dataset(_)
             | Self::TimedOut { .. }
             | Self::App(_)
+            | Self::Convert(_)
             | Self::Device(_)
             | Self::NetRun(_)
             | Self::DeviceRunner(_)
@@ -188,6 +194,7 @@ impl CliError {
         match self {
             Self::Runtime(error) => error.hint(),
             Self::Device(error) => error.advice(),
+            Self::Convert(error) => error.advice(),
             Self::NetRun(error) => error.advice(),
             Self::DeviceRunner(error) => error.advice(),
             Self::Output(error) => error.advice().map(ToOwned::to_owned),

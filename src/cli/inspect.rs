@@ -2,7 +2,7 @@
 
 use super::headless::{print, print_json};
 use super::patience::Patience;
-use super::{CliError, Global, OK, inspect_source, options, target};
+use super::{CliError, Global, OK, inspect_source, onnx_options, options, target};
 use crate::backends::device_runner;
 use crate::backends::local::{Ended, Limits, ask};
 use crate::backends::qnn::runner::{Frame, InspectTask, Task};
@@ -19,7 +19,7 @@ pub struct InspectArgs {
     #[arg(value_name = "MODEL")]
     pub(super) model: PathBuf,
     /// Number for a free dimension of an ONNX model, such as batch=1; may be given several times
-    #[arg(long, value_name = "NAME=N", value_parser = inspect_source::dimension)]
+    #[arg(long, value_name = "NAME=N", value_parser = onnx_options::dimension)]
     pub(super) dim: Vec<(String, u64)>,
     /// Write the QNN context binaries that an ONNX, TFLite or ExecuTorch model carries into this folder
     #[arg(long, value_name = "DIR")]

@@ -14,17 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Longest file name that is made of a binary's name, bytes.
 const MOST_NAME: usize = 120;
-
-/// `--dim`: a number for a free dimension.
-pub fn dimension(text: &str) -> Result<(String, u64), String> {
-    let wrong = || format!("{text:?} is not NAME=NUMBER, such as batch=1");
-    let (name, number) = text.rsplit_once('=').ok_or_else(wrong)?;
-    let number = number.trim().parse().ok().filter(|&number| number > 0).ok_or_else(wrong)?;
-    if name.trim().is_empty() { Err(wrong()) } else { Ok((name.trim().to_owned(), number)) }
-}
 
 /// Reads the model and prints what it is made of; takes its context binaries out where that is asked for.
 pub fn inspect(args: &InspectArgs, format: SourceFormat) -> Result<u8, CliError> {
@@ -167,17 +160,21 @@ impl<T: Write> Write for Stoppable<'_, T> {
     }
 }
 
+/// Longest wait for a job that is to stop: it looks whether it is after each megabyte.
+const STOPPING: Duration = Duration::from_secs(2);
+
 /// The job's thread. Dropped, it stops the job and waits until no part of a file is left.
 struct Worker {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<()>,
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        let begun = Instant::now();
+        while !self.thread.is_finished() && begun.elapsed() < STOPPING {
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 }
@@ -191,7 +188,7 @@ impl Worker {
             .name("inspect".to_owned())
             .spawn(move || drop(tell.send(job.run())))
             .map_err(|source| CliError::Io { action: "start a thread".to_owned(), source })?;
-        let worker = Self { stop, thread: Some(thread) };
+        let worker = Self { stop, thread };
         Ok(async move {
             let _worker = worker;
             told.await.unwrap_or(Err(CliError::Interrupted))
@@ -214,14 +211,5 @@ mod tests {
         assert_eq!(of(""), "context.bin");
         assert_eq!(of("x.bin"), "x.bin");
         assert_eq!(of(&"n".repeat(500)).len(), MOST_NAME + 4);
-    }
-
-    #[test]
-    fn dimensions_are_names_with_numbers() {
-        assert_eq!(dimension("batch=1"), Ok(("batch".to_owned(), 1)));
-        assert_eq!(dimension("a=b=3"), Ok(("a=b".to_owned(), 3)));
-        for wrong in ["batch", "=1", "batch=0", "batch=-1", "batch=x"] {
-            assert!(dimension(wrong).unwrap_err().contains("NAME=NUMBER"), "{wrong}");
-        }
     }
 }

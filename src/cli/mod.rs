@@ -4,8 +4,10 @@ mod accuracy;
 mod bench_check;
 mod bundle;
 mod check;
+mod check_onnx;
 mod clean;
 mod compare;
+mod convert;
 mod counters;
 mod demo;
 mod devices;
@@ -103,6 +105,8 @@ enum Command {
     Tap(Box<tap::TapArgs>),
     /// Show what a model is made of, without running it
     Inspect(inspect::InspectArgs),
+    /// Convert a model: ONNX or TFLite to DLC, ONNX to an EPContext model or a context binary, DLC to a context binary
+    Convert(Box<convert::ConvertArgs>),
     /// Find what backends refuse in a model, whether HTP compiles it, and doubtful encodings; with no phone
     Check(check::CheckArgs),
     /// Compare two models layer by layer on the same inputs: which layer loses the accuracy, and why
@@ -182,6 +186,7 @@ pub fn main() -> ExitCode {
         #[cfg(unix)]
         Some(Command::Tap(args)) => tap::tap(args, &cli.global),
         Some(Command::Inspect(args)) => inspect::inspect(args, &cli.global),
+        Some(Command::Convert(args)) => convert::convert(args, &cli.global),
         Some(Command::Check(args)) => check::check(args, &cli.global),
         Some(Command::Accuracy(args)) => accuracy::accuracy(args, &cli.global),
         Some(Command::Encodings(args)) => encodings::encodings(args, &cli.global),

@@ -3,7 +3,7 @@
 use super::CliError;
 use super::target::Site;
 use crate::backends::qnn::runner::OnnxTask;
-use crate::backends::runtime::Env;
+use crate::backends::runtime::{Env, OnnxKit};
 use crate::event::clean_text;
 use crate::models::{ModelFormat, identify};
 use std::path::Path;
@@ -46,6 +46,8 @@ impl OnnxOptions {
                     dimensions: self.dim.clone(),
                     options: self.ep_option.clone(),
                     no_cpu_fallback: self.no_cpu_fallback,
+                    placement_only: false,
+                    reference: false,
                 }))
             }
             _ => Err(CliError::Usage(format!(
@@ -66,18 +68,31 @@ impl OnnxOptions {
     }
 }
 
+/// What a question about an ONNX model needs: the libraries, and sizes of free dimensions.
+pub fn task_of(kit: &OnnxKit, dimensions: &[(String, u64)], options: &[(String, String)]) -> OnnxTask {
+    OnnxTask {
+        library: absolute(&kit.library),
+        plugin: absolute(&kit.plugin),
+        dimensions: dimensions.to_vec(),
+        options: options.to_vec(),
+        ..OnnxTask::default()
+    }
+}
+
 fn absolute(path: &Path) -> std::path::PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+/// `--ep-option`.
+pub fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("expected KEY=VALUE".to_owned()),
     }
 }
 
-fn dimension(text: &str) -> Result<(String, u64), String> {
+/// `--dim`: a number for a free dimension.
+pub fn dimension(text: &str) -> Result<(String, u64), String> {
     // A dimension's name may hold `=`, its size not.
     let (name, size) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=N")?;
     match size.parse() {

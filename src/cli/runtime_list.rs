@@ -4,7 +4,7 @@ use super::headless::{print, print_json};
 use super::patience::Patience;
 use super::{CliError, Global, MISSING, OK, say};
 use crate::backends::local::probe_library;
-use crate::backends::runtime::{Env, RuntimeDir, RuntimeError, RuntimeSource, survey};
+use crate::backends::runtime::{Env, RuntimeDir, RuntimeError, RuntimeSource, onnx_kit, onnx_library, survey};
 use crate::event::clean_text;
 use serde::Serialize;
 use std::fmt::Write;
@@ -14,6 +14,8 @@ use std::path::PathBuf;
 struct Document {
     schema: &'static str,
     runtimes: Vec<Row>,
+    /// What ONNX models run through; `null` where it is missing.
+    onnx_runtime: Option<OnnxRow>,
     problems: Vec<Problem>,
 }
 
@@ -27,6 +29,15 @@ struct Row {
     build_id: Option<String>,
     core_api: Option<String>,
     backends: Vec<BackendRow>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct OnnxRow {
+    library: PathBuf,
+    /// Version, if qnnscope installed it.
+    version: Option<String>,
+    /// Its QNN plug-in for the runtime that is used; `null` where there is none.
+    plugin: Option<PathBuf>,
 }
 
 #[derive(Debug, Serialize)]
@@ -46,14 +57,18 @@ struct Problem {
 
 /// Tries every library of every runtime in a child of its own and prints what came back.
 pub fn list(json: bool, patience: Patience, global: &Global) -> Result<u8, CliError> {
-    let found = survey(global.runtime.as_deref(), &Env::from_process());
+    let env = Env::from_process();
+    let found = survey(global.runtime.as_deref(), &env);
+    let onnx = onnx_row(found.runtimes.first(), &env);
     let rows = patience.wait(|| "the libraries, which are tried one by one".to_owned(), probe_all(&found.runtimes))?;
     let document = Document {
         schema: "qnnscope.runtimes/1",
         runtimes: rows,
+        onnx_runtime: onnx.as_ref().ok().cloned().flatten(),
         problems: found
             .problems
             .iter()
+            .chain(onnx.as_ref().err())
             .map(|problem: &RuntimeError| Problem { message: problem.to_string(), hint: problem.hint() })
             .collect(),
     };
@@ -70,6 +85,17 @@ pub fn list(json: bool, patience: Patience, global: &Global) -> Result<u8, CliEr
         return Ok(MISSING);
     }
     Ok(OK)
+}
+
+/// What runs ONNX models on this runtime.
+fn onnx_row(runtime: Option<&RuntimeDir>, env: &Env) -> Result<Option<OnnxRow>, RuntimeError> {
+    let library = onnx_library(runtime, env)?;
+    let plugin = runtime.and_then(|runtime| onnx_kit(runtime, env).ok()).map(|kit| kit.plugin);
+    Ok(library.map(|library| OnnxRow {
+        version: library.installed.map(|(_, manifest)| manifest.version),
+        library: library.path,
+        plugin,
+    }))
 }
 
 async fn probe_all(runtimes: &[RuntimeDir]) -> Result<Vec<Row>, CliError> {
@@ -128,6 +154,18 @@ fn render(document: &Document) -> String {
                 }
             }
         }
+    }
+    match &document.onnx_runtime {
+        Some(onnx) => {
+            let version = onnx.version.as_ref().map_or_else(String::new, |version| format!(", version {version}"));
+            let _ = writeln!(out, "ONNX Runtime{version}: {}", clean_text(&onnx.library.to_string_lossy()));
+            let plugin = onnx.plugin.as_ref().map_or_else(
+                || "missing: `qnnscope runtime install --onnx` gets it".to_owned(),
+                |plugin| clean_text(&plugin.to_string_lossy()),
+            );
+            let _ = writeln!(out, "    QNN plug-in: {plugin}");
+        }
+        None => out.push_str("no ONNX Runtime, which ONNX models need: `qnnscope runtime install --onnx` gets it\n"),
     }
     if !document.runtimes.is_empty() {
         let _ = writeln!(out, "* is used; --runtime DIR overrides it");

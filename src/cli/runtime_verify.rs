@@ -2,7 +2,7 @@
 
 use super::headless::{print, print_json};
 use super::{CliError, FAILED, Global, MISSING, OK, say};
-use crate::backends::runtime::{ChangedFile, Depth, Env, RuntimeManifest, changed_files, survey};
+use crate::backends::runtime::{ChangedFile, Depth, Env, RuntimeManifest, changed_files, installed_onnx, survey};
 use crate::event::clean_text;
 use serde::Serialize;
 use std::fmt::Write;
@@ -46,6 +46,17 @@ pub fn verify(json: bool, global: &Global) -> Result<u8, CliError> {
             wheel_sha256: manifest.as_ref().map(|manifest| manifest.sha256.clone()),
             pinned: manifest.as_ref().map(|manifest| manifest.pinned),
             path: runtime.path,
+        });
+    }
+    let env = Env::from_process();
+    for (path, manifest) in installed_onnx(&env) {
+        rows.push(Row {
+            changed: changed_files(&path, &manifest, Depth::Full),
+            verified: manifest.files.iter().filter(|file| !file.sha256.is_empty()).count(),
+            version: Some(manifest.version),
+            wheel_sha256: Some(manifest.sha256),
+            pinned: Some(manifest.pinned),
+            path,
         });
     }
     let document = Document { schema: "qnnscope.runtime-verify/1", runtimes: rows };

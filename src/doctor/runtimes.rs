@@ -6,7 +6,9 @@ use super::start::advice_for;
 use crate::backends::Backend;
 use crate::backends::local::probe_library;
 use crate::backends::qnn::runner::ProbeAnswer;
-use crate::backends::runtime::{Depth, LibraryFile, RuntimeDir, RuntimeManifest, changed_in, choose, survey};
+use crate::backends::runtime::{
+    Depth, LibraryFile, RuntimeDir, RuntimeError, RuntimeManifest, changed_in, choose, onnx_kit, survey,
+};
 use crate::event::{Sandbox, SandboxState};
 use crate::facts::{LinkSearch, missing_libraries, read_elf};
 use std::path::{Path, PathBuf};
@@ -19,6 +21,19 @@ const AT_ONCE: usize = 3;
 const MOST_RUNTIMES: usize = 3;
 /// What to do where there is none.
 const INSTALL: &str = "`qnnscope runtime install` gets one";
+
+/// What ONNX models run through. Without it everything else works.
+fn onnx(chosen: &RuntimeDir, doctor: &Doctor) -> Item {
+    let what = "ONNX Runtime, for ONNX models";
+    match onnx_kit(chosen, &doctor.env) {
+        Ok(kit) => Item::ok("onnx-runtime", what, format!("{} with {}", kit.library.display(), kit.plugin.display())),
+        // Nobody needs it who has no ONNX models.
+        Err(error @ RuntimeError::NoOnnxRuntime) => {
+            Item::ok("onnx-runtime", what, format!("{error}; `qnnscope runtime install --onnx` gets it"))
+        }
+        Err(error) => Item::warning("onnx-runtime", what, error.to_string(), error.hint().unwrap_or_default()),
+    }
+}
 
 /// Looks at every runtime; also the backends of the chosen one that load.
 pub async fn examine(doctor: &Doctor) -> (Vec<Item>, Vec<&'static str>) {
@@ -36,6 +51,7 @@ pub async fn examine(doctor: &Doctor) -> (Vec<Item>, Vec<&'static str>) {
             return (items, Vec::new());
         }
     };
+    items.push(onnx(&chosen, doctor));
     let scratch = match crate::files::private_folder() {
         Ok(scratch) => scratch,
         Err(error) => {

@@ -25,6 +25,11 @@ pub enum FormatError {
         "{path} is not a model: it starts with {start}; expected a DLC, a model library (.so), a QNN context binary or an ONNX model"
     )]
     NotAModel { path: PathBuf, start: String },
+    #[error(
+        "{path} is {what}, which QNN runs only once it is converted or compiled; if it is compiled, \
+         `qnnscope inspect MODEL --extract DIR` takes out the context binaries that it carries, and those run"
+    )]
+    NotConverted { path: PathBuf, what: String },
     #[error("{path} is a damaged or truncated DLC: {reason}")]
     DamagedDlc { path: PathBuf, reason: String },
     #[error("{path} is a zip archive but not a DLC: it has no `model` record (found: {found})")]
@@ -87,6 +92,11 @@ pub fn identify_for(path: &Path, needed: &str) -> Result<ModelFormat, FormatErro
     }
     if identify_source(path) == Some(SourceFormat::Onnx) {
         return Ok(ModelFormat::Onnx);
+    }
+    match identify_source(path) {
+        Some(SourceFormat::Onnx) => return Ok(ModelFormat::Onnx),
+        Some(other) => return Err(FormatError::NotConverted { path: path.to_owned(), what: other.with_article() }),
+        None => {}
     }
     Err(FormatError::NotAModel { path: path.to_owned(), start: describe_start(start) })
 }

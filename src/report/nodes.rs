@@ -90,15 +90,17 @@ pub(super) fn table(out: &mut String, run: &Run) {
     let Some(placed) = run.nodes.as_ref().filter(|placed| !placed.nodes.is_empty()) else { return };
     let _ = writeln!(out, "\nplacement  {}", placement_line(run, placed));
     for (at, partition) in placed.partitions.iter().enumerate() {
-        let time = |us: Option<f64>| us.map_or_else(|| "–".to_owned(), duration_text);
-        let _ = writeln!(
-            out,
-            "  partition {at}: {} nodes, {} of which QNN {} and its borders {}",
-            partition.nodes,
-            time(partition.node_us),
-            time(partition.qnn_us),
-            time(partition.boundary_us())
-        );
+        let nodes = if partition.nodes == 1 { "1 node".to_owned() } else { format!("{} nodes", partition.nodes) };
+        let time = partition.node_us.zip(partition.qnn_us).zip(partition.boundary_us());
+        let time = time.map_or_else(String::new, |((whole, qnn), border)| {
+            format!(
+                ", {}: {} in QNN, {} at its borders",
+                duration_text(whole),
+                duration_text(qnn),
+                duration_text(border)
+            )
+        });
+        let _ = writeln!(out, "  partition {at}: {nodes}{time}");
     }
     let shown = shown(placed);
     let width = shown.iter().map(|node| node.node.chars().count()).max().unwrap_or(0).clamp(4, WIDTH);

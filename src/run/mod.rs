@@ -6,8 +6,10 @@ mod conductor;
 mod cool_down;
 mod identity;
 mod launches;
+mod onnx_preflight;
 mod preflight;
 
 pub use after_failure::after_failure;
 pub use conductor::{Conductor, Order, Place, RunRequest};
+pub use onnx_preflight::OnnxPreflight;
 pub use preflight::Preflight;

@@ -132,6 +132,7 @@ impl Preflight {
     }
 }
 
-fn no_answer() -> Box<Failure> {
+/// A runner that ended without a word.
+pub(super) fn no_answer() -> Box<Failure> {
     Box::new(Failure::new(Stage::Prepare, "check", "the runner gave no answer"))
 }

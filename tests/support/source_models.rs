@@ -209,3 +209,56 @@ pub fn flex(numbers: &[(&str, u32)], name: &str) -> Vec<u8> {
     out.extend([9 << 2 | 2, 4]);
     out
 }
+
+/// A compiled model as LiteRT's compiler writes it: one dispatch operator, and the binary behind the FlatBuffer.
+pub fn compiled_tflite(binary: &[u8]) -> Vec<u8> {
+    let build = |offset: u32| {
+        let tensor =
+            |name: &str, shape: Vec<i32>| vec![(0, Fb::Ints(shape)), (1, Fb::U8(0)), (3, Fb::Text(name.into()))];
+        let options = flex(&[("bytecode_offset", offset), ("bytecode_size", binary.len() as u32)], "qnn_partition_0");
+        let dispatch = vec![(0, Fb::U32(1)), (1, Fb::Ints(vec![0])), (2, Fb::Ints(vec![1])), (5, Fb::Bytes(options))];
+        let relu = vec![(0, Fb::U32(0)), (1, Fb::Ints(vec![1])), (2, Fb::Ints(vec![2]))];
+        let subgraph = vec![
+            (0, Fb::Tables(vec![tensor("in", vec![1, 4]), tensor("mid", vec![1, 4]), tensor("out", vec![1, 4])])),
+            (1, Fb::Ints(vec![0])),
+            (2, Fb::Ints(vec![2])),
+            (3, Fb::Tables(vec![dispatch, relu])),
+            (4, Fb::Text("main".into())),
+        ];
+        let codes =
+            vec![vec![(0, Fb::U8(19))], vec![(0, Fb::U8(32)), (1, Fb::Text("DISPATCH_OP".into())), (3, Fb::U32(32))]];
+        let root =
+            [(0, Fb::U32(3)), (1, Fb::Tables(codes)), (2, Fb::Tables(vec![subgraph])), (4, Fb::Tables(vec![vec![]]))];
+        flatbuffer(b"TFL3", &[], &root)
+    };
+    let offset = build(0).len() as u32;
+    [build(offset), binary.to_vec()].concat()
+}
+
+/// A program with one QNN delegate, its binary in a segment behind a frame.
+pub fn program(binary: &[u8]) -> Vec<u8> {
+    let frame =
+        [&0x5678_abcdu32.to_le_bytes()[..], &7u64.to_le_bytes(), &(binary.len() as u64).to_le_bytes(), &[0; 236]]
+            .concat();
+    let build = |base: u64| {
+        let header =
+            [&b"eh00"[..], &32u32.to_le_bytes(), &base.to_le_bytes(), &base.to_le_bytes(), &0u64.to_le_bytes()]
+                .concat();
+        let tensor = |sizes: Vec<i32>| vec![(0, Fb::U8(5)), (1, Fb::Table(vec![(0, Fb::U8(5)), (2, Fb::Ints(sizes))]))];
+        let delegate = vec![(0, Fb::Text("QnnBackend".into())), (1, Fb::Table(vec![(0, Fb::U8(1)), (1, Fb::U32(1))]))];
+        let call = vec![(0, Fb::U8(2)), (1, Fb::Table(vec![(0, Fb::U32(0)), (1, Fb::Ints(vec![0, 1]))]))];
+        let plan = vec![
+            (0, Fb::Text("forward".into())),
+            (2, Fb::Tables(vec![tensor(vec![1, 8]), tensor(vec![1, 3])])),
+            (3, Fb::Ints(vec![0])),
+            (4, Fb::Ints(vec![1])),
+            (5, Fb::Tables(vec![vec![(2, Fb::Tables(vec![call]))]])),
+            (7, Fb::Tables(vec![delegate])),
+        ];
+        let segment = |at: u64, size: usize| vec![(0, Fb::U64(at)), (1, Fb::U64(size as u64))];
+        let segments = vec![segment(0, 0), segment(16, 256 + binary.len())];
+        flatbuffer(b"ET12", &header, &[(1, Fb::Tables(vec![plan])), (4, Fb::Tables(segments))])
+    };
+    let base = build(0).len() as u64;
+    [build(base), vec![0; 16], frame, binary.to_vec()].concat()
+}

@@ -191,6 +191,7 @@ mod tests {
             allow_unknown_runtime: false,
             slow_load: None,
             pin: Pin::Unset,
+            onnx: None,
             overwrite: false,
             protected: Vec::new(),
         }

@@ -151,6 +151,7 @@ pub fn spawn(task: &Task) -> Result<Spawned, RunnerError> {
         Task::Inspect(task) => Some(task.runtime_dir.clone()),
         Task::Check(task) => Some(task.runtime_dir.clone()),
         Task::Tensors(task) => Some(task.runtime_dir.clone()),
+        Task::Convert(task) => Some(task.run.runtime_dir.clone()),
         Task::Probe(task) => task.library.parent().map(ToOwned::to_owned),
     };
     if let Some(folder) = folder {

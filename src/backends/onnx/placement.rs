@@ -69,7 +69,8 @@ pub fn place(known: Known<'_>) -> NodesPlaced {
     if let Some(times) = known.times {
         time(&mut placed, &aliases, times, known.log);
     }
-    let about = Circumstances { free_dimensions: known.free_dimensions, problem: problem.as_deref() };
+    let is_compiled = placed.nodes.iter().any(|node| node.op_type == "EPContext");
+    let about = Circumstances { free_dimensions: known.free_dimensions, problem: problem.as_deref(), is_compiled };
     for (row, aliases) in placed.nodes.iter_mut().zip(&aliases) {
         match row.provider {
             NodeProvider::Cpu if known.log.is_some() => {
@@ -159,7 +160,8 @@ pub fn node_of<'a>(op: &'a str, log: Option<&'a PlacementLog>, known: &HashMap<&
         let (name, number) = op.rsplit_once('_')?;
         (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
     };
-    [Some(op), numbered(), said].into_iter().flatten().find(|name| known.contains_key(name))
+    let told = [Some(op), Some(base_name(op)), numbered(), said, said.map(base_name)];
+    told.into_iter().flatten().find(|name| known.contains_key(name))
 }
 
 /// Nodes of the model by name.

@@ -56,6 +56,8 @@ pub struct PlacementLog {
     trying: Option<String>,
     /// True while the graph itself is built: then all nodes are named first, and all ops come after them.
     building: bool,
+    /// Ops of the graphs that were built, with their types.
+    built: Vec<(String, String)>,
     op: TriedOp,
     words: Vec<String>,
     refusal: Option<BackendRefusal>,
@@ -74,6 +76,9 @@ impl PlacementLog {
             self.refusal = None;
         } else if let Some(rest) = after(text, "Qnn_OpConfig node name: ") {
             self.op = tried_op(rest);
+            if self.building && self.built.len() < MOST_NODES {
+                self.built.push((self.op.name.clone(), self.op.op_type.clone()));
+            }
             if let Some(node) = self.trying.clone().filter(|_| !self.building && self.made_for.len() < MOST_NODES) {
                 self.made_for.insert(self.op.name.clone(), (node, self.op.op_type.clone()));
             }
@@ -126,6 +131,14 @@ impl PlacementLog {
     /// The node that an op was made for, and the op's QNN type.
     pub fn made_for(&self, op: &str) -> Option<(&str, &str)> {
         self.made_for.get(op).map(|(node, op_type)| (node.as_str(), op_type.as_str()))
+    }
+
+    /// Names and types of the ops that the built graphs have, in their order.
+    pub fn built(&self) -> impl Iterator<Item = (&str, &str)> {
+        // A graph of one node is built as it is asked about: its ops are those of the last question.
+        let lone = self.built.is_empty().then(|| self.made_for.iter().map(|(op, (_, op_type))| (op, op_type)));
+        let built = self.built.iter().map(|(op, op_type)| (op, op_type));
+        built.chain(lone.into_iter().flatten()).map(|(op, op_type)| (op.as_str(), op_type.as_str()))
     }
 
     /// Why the backend did not come up, if it did not.

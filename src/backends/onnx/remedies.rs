@@ -23,6 +23,8 @@ pub struct Circumstances<'a> {
     pub free_dimensions: &'a [String],
     /// Why the backend did not come up.
     pub problem: Option<&'a str>,
+    /// Whether QNN's part of the model was compiled before (EPContext).
+    pub is_compiled: bool,
 }
 
 /// Explains a node that ran on the processor.
@@ -32,6 +34,12 @@ pub fn explain(op_type: &str, note: Option<&NodeNote>, about: Circumstances<'_>)
         return plain(
             format!("the QNN backend did not come up: {problem}"),
             "mend the backend first: `qnnscope runtime list` tries each one, `qnnscope doctor` looks further",
+        );
+    }
+    if about.is_compiled {
+        return plain(
+            "the model was compiled for QNN without it".to_owned(),
+            "change the model that this one was made of, and convert it again",
         );
     }
     let Some(note) = note else {
@@ -122,7 +130,7 @@ mod tests {
     #[test]
     fn each_kind_of_reason_has_its_remedy() {
         let free = ["--dim N=1".to_owned()];
-        let about = Circumstances { free_dimensions: &free, problem: None };
+        let about = Circumstances { free_dimensions: &free, ..Circumstances::default() };
         for (note, reason, remedy) in [
             (
                 failed("Operators of type `Hardmax` are not supported by QNN EP.Hardmax node"),
@@ -144,6 +152,8 @@ mod tests {
             assert_eq!(told.code, None);
         }
         assert!(explain("Shape", None, about).reason.contains("did not offer"));
+        let compiled = Circumstances { is_compiled: true, ..about };
+        assert!(explain("X", None, compiled).remedy.contains("convert it again"));
         let down = Circumstances { problem: Some("no such file"), ..about };
         assert!(explain("X", Some(&failed("Cannot get shape")), down).reason.contains("did not come up: no such file"));
     }

@@ -54,7 +54,7 @@ pub use error::RuntimeError;
 pub use install::{InstallProgress, InstallRequest, Installed, install};
 pub use locate::{LibraryFile, RuntimeDir, RuntimeSource, Survey, choose, locate, survey};
 pub use manifest::{MANIFEST_FILE, MANIFEST_SCHEMA, ManifestFile, RuntimeManifest};
-pub use onnx::{OnnxKit, OnnxLibrary, PLUGIN, onnx_kit, onnx_library};
+pub use onnx::{OnnxKit, OnnxLibrary, PLUGIN, installed as installed_onnx, onnx_kit, onnx_library};
 pub use package::Package;
 pub use pins::pinned_versions;
 pub use platform::{Platform, elf_machine, machine_name, version_key};

@@ -217,7 +217,7 @@ fn backend_row(answer: &BackendAnswer) -> BackendRow {
 }
 
 /// Why a backend did not answer, in few words where it cannot be asked.
-fn why_not(failure: &Failure, state: State) -> String {
+pub(super) fn why_not(failure: &Failure, state: State) -> String {
     let (State::NotAsked, Some(code)) = (state, failure.code) else {
         let last = failure.log_tail.iter().rev().find_map(|line| line.strip_prefix(ASKING));
         let last = last.map_or_else(String::new, |op| format!("; the last op that it was asked about is {op}"));

@@ -30,17 +30,14 @@ pub fn find(
             Some(reference) => data(root, &reference)?,
             None => None,
         };
-        let Some(span) = span else {
-            let problem = "the delegate has no data".to_owned();
-            found.push(EmbeddedContext::absent(file.path(), name, site, partitions, None, problem));
-            continue;
+        let context = match span {
+            Some(span) => EmbeddedContext::look(file, unframed(file, span)?, name, site, partitions, None)?,
+            None => {
+                let problem = "the delegate has no data".to_owned();
+                EmbeddedContext::absent(file.path(), name, site, partitions, None, problem)
+            }
         };
-        let span = unframed(file, span)?;
-        if let Some(known) = found.iter_mut().find(|known| known.span == span) {
-            known.partitions.extend(partitions);
-        } else {
-            found.push(EmbeddedContext::look(file, span, name, site, partitions, None)?);
-        }
+        context.add_to(found, file)?;
     }
     Ok(())
 }

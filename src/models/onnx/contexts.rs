@@ -15,16 +15,18 @@ pub fn find(file: &SourceFile, graph: &SourceGraph) -> Result<Vec<EmbeddedContex
             sharing.push(partition);
             continue;
         }
-        let context = one(file, node, partition)?;
-        let same = found.iter_mut().find(|known| known.file == context.file && known.span == context.span);
-        match same.filter(|known| known.problem.is_none()) {
-            Some(known) => known.partitions.extend(context.partitions),
-            None => found.push(context),
-        }
+        one(file, node, partition)?.add_to(&mut found, file)?;
     }
     // The operator's description has them belong to the one main node.
-    if let Some(first) = found.first_mut() {
-        first.partitions.append(&mut sharing);
+    match found.first_mut() {
+        Some(first) => first.partitions.append(&mut sharing),
+        None if sharing.is_empty() => {}
+        None => {
+            let problem = "it is held by a node of another model, which shares it with this one".to_owned();
+            let name = sharing[0].clone();
+            let site = ContextSite::EpContextNode;
+            found.push(EmbeddedContext::absent(file.path(), name, site, sharing, None, problem));
+        }
     }
     Ok(found)
 }

@@ -16,7 +16,7 @@ struct Data {
     raw: Option<Span>,
     ints: Vec<i64>,
     floats: Vec<f32>,
-    external: Option<(Option<String>, u64, Option<u64>)>,
+    external: Vec<(String, String)>,
     is_external: bool,
 }
 
@@ -35,7 +35,7 @@ pub fn constant(mut message: Message<'_>, nested: bool) -> Result<Constant, Sour
             5 | 7 | 11 if is_small(field) => drop(ints(file, field, at, SMALL, &mut data.ints)?),
             8 => name = text(file, field)?,
             9 => data.raw = field.span(),
-            13 => external(Message::of(file, field, at)?, &mut data)?,
+            13 => data.external.push(entry(Message::of(file, field, at)?)?),
             14 => data.is_external = field.int() == Some(1),
             _ => {}
         }
@@ -49,11 +49,10 @@ pub fn constant(mut message: Message<'_>, nested: bool) -> Result<Constant, Sour
     let elements = elements.ok_or_else(|| file.damaged(begun, format!("tensor {name} is larger than any memory")))?;
     let bytes = dtype.and_then(|dtype: ElementType| dtype.bytes(elements));
     let small = small(file, dtype, elements, &data)?;
-    let storage = match (data.is_external, data.external, data.raw) {
-        (true, Some((Some(location), offset, len)), _) => Storage::External { file: location, offset, len },
-        (true, ..) => return Err(file.damaged(begun, format!("tensor {name} has its data elsewhere, but not where"))),
-        (false, _, Some(span)) => Storage::Inside(span),
-        (false, _, None) => Storage::Scattered,
+    let storage = match (data.is_external, data.raw) {
+        (true, _) => external(file, begun, &name, &data.external)?,
+        (false, Some(span)) => Storage::Inside(span),
+        (false, None) => Storage::Scattered,
     };
     if let (Storage::Inside(span), Some(needed)) = (&storage, bytes)
         && span.len != needed
@@ -88,21 +87,23 @@ pub fn entry(mut message: Message<'_>) -> Result<(String, String), SourceError> 
     Ok((key, value))
 }
 
-fn external(message: Message<'_>, data: &mut Data) -> Result<(), SourceError> {
-    let (file, at) = (message.file, message.at());
-    let (key, value) = entry(message)?;
-    let known = data.external.get_or_insert((None, 0, None));
-    let number = || {
-        let wrong = || file.damaged(at, format!("{key} of external data is {value:?}, not a number of bytes"));
-        value.parse::<u64>().map_err(|_| wrong())
-    };
-    match key.as_str() {
-        "location" => known.0 = Some(value),
-        "offset" => known.1 = number()?,
-        "length" => known.2 = Some(number()?),
-        _ => {}
+/// Where the data is that these entries speak of.
+fn external(file: &SourceFile, at: u64, name: &str, entries: &[(String, String)]) -> Result<Storage, SourceError> {
+    let (mut location, mut offset, mut len) = (None, 0, None);
+    for (key, value) in entries {
+        let number = || {
+            let wrong = || format!("tensor {name} has {value:?} as {key} of its data elsewhere, not a number of bytes");
+            value.parse::<u64>().map_err(|_| file.damaged(at, wrong()))
+        };
+        match key.as_str() {
+            "location" => location = Some(value.clone()),
+            "offset" => offset = number()?,
+            "length" => len = Some(number()?),
+            _ => {}
+        }
     }
-    Ok(())
+    let nowhere = || file.damaged(at, format!("tensor {name} has its data elsewhere, but not where"));
+    Ok(Storage::External { file: location.ok_or_else(nowhere)?, offset, len })
 }
 
 /// Values of a small tensor of integers or float32.

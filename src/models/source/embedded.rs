@@ -7,7 +7,9 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Part of a binary that is searched for the build that made it; it stands in the first few kilobytes.
-const BUILD_ID_BYTES: u64 = 1 << 20;
+const BUILD_ID_BYTES: u64 = 64 << 10;
+/// Most binaries of one model; real ones have a handful.
+const MOST_CONTEXTS: usize = 4096;
 
 /// Which field of the model holds the binary, or names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -72,6 +74,20 @@ impl EmbeddedContext {
         let sdk_version = told_sdk.or_else(|| build_id_in(&head).map(|id| id.to_string()));
         let recognised = starts_context_binary(&head);
         Ok(Self { name, site, partitions, sdk_version, file: file.path().to_owned(), span, recognised, problem: None })
+    }
+
+    /// Adds this one to those that were found, unless the same part of the same file is among them.
+    pub fn add_to(self, found: &mut Vec<Self>, model: &SourceFile) -> Result<(), SourceError> {
+        let is_same = |known: &&mut Self| known.file == self.file && known.span == self.span && known.problem.is_none();
+        if let Some(known) = found.iter_mut().find(is_same).filter(|_| self.problem.is_none()) {
+            known.partitions.extend(self.partitions);
+            return Ok(());
+        }
+        if found.len() == MOST_CONTEXTS {
+            return Err(model.damaged(0, format!("it names more than {MOST_CONTEXTS} context binaries")));
+        }
+        found.push(self);
+        Ok(())
     }
 
     /// One that the model speaks of, but that is not there.

@@ -28,18 +28,15 @@ pub fn find(
             _ => node.name.clone(),
         };
         let span = Span { at, len };
-        if let Some(known) = found.iter_mut().find(|known| known.span == span && len > 0) {
-            known.partitions.push(partition);
-            continue;
-        }
         let (site, partitions) = (ContextSite::DispatchOp, vec![partition.clone()]);
-        found.push(if len == 0 {
+        let context = if len == 0 {
             let problem =
                 "the model was compiled without it, as with a folder for DLC files, and does not run".to_owned();
             EmbeddedContext::absent(file.path(), partition, site, partitions, None, problem)
         } else {
             EmbeddedContext::look(file, span, partition, site, partitions, None)?
-        });
+        };
+        context.add_to(found, file)?;
     }
     Ok(())
 }

@@ -93,23 +93,23 @@ fn graph(
 ) -> Result<SourceGraph, SourceError> {
     let file = table.file;
     let mut graph = SourceGraph::new(table.text(4)?);
-    let names = tensors(table, buffers, &mut graph)?;
-    let named = |indices: Vec<i32>| -> Result<Vec<String>, SourceError> {
+    let tensor_names = tensors(table, buffers, &mut graph)?;
+    let all_named = |indices: Vec<i32>| -> Result<Vec<String>, SourceError> {
         let one = |index: i32| match usize::try_from(index) {
             // An optional tensor that is not there.
             Err(_) => Ok(String::new()),
             Ok(at) => {
-                let name = names
+                let name = tensor_names
                     .get(at)
-                    .ok_or_else(|| file.damaged(0, format!("tensor {index} of {} is used", names.len())))?;
+                    .ok_or_else(|| file.damaged(0, format!("tensor {index} of {} is used", tensor_names.len())))?;
                 file.keep(name.len() + size_of::<String>())?;
                 Ok(name.clone())
             }
         };
         indices.into_iter().map(one).collect()
     };
-    graph.inputs = named(table.ints(1)?)?;
-    graph.outputs = named(table.ints(2)?)?;
+    graph.inputs = all_named(table.ints(1)?)?;
+    graph.outputs = all_named(table.ints(2)?)?;
     let operators = table.tables(3)?;
     for index in 0..operators.len {
         let operator = table.entry(operators, index)?;
@@ -117,14 +117,14 @@ fn graph(
         let Some((op_type, domain)) = codes.get(code) else {
             return Err(file.damaged(0, format!("operator {index} has code {code} of {}", codes.len())));
         };
-        let outputs = named(operator.ints(2)?)?;
+        let outputs = all_named(operator.ints(2)?)?;
         let mut node = SourceNode {
             index: graph.nodes.len(),
             // Operators have no names: they are known by what they write.
             name: outputs.first().cloned().unwrap_or_default(),
             op_type: op_type.clone(),
             domain: (*domain).to_owned(),
-            inputs: named(operator.ints(1)?)?,
+            inputs: all_named(operator.ints(1)?)?,
             outputs,
             attributes: Vec::new(),
             macs: None,

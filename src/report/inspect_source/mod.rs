@@ -11,7 +11,7 @@ use crate::models::source::{
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 /// The document.
@@ -141,15 +141,17 @@ impl ContextDocument {
 
 impl GraphDocument {
     fn new(graph: SourceGraph) -> Self {
+        let constants: HashMap<&String, &Constant> =
+            graph.constants.iter().map(|constant| (&constant.name, constant)).collect();
         let named = |names: &[String]| -> Vec<SourceValue> {
-            let one = |name: &String| graph.value(name).cloned().unwrap_or_else(|| of_constant(&graph, name));
-            names.iter().map(one).collect()
+            let of_constant = |name: &String| constants.get(name).map(|constant| value_of(constant));
+            let one = |name: &String| graph.value(name).cloned().or_else(|| of_constant(name));
+            names.iter().map(|name| one(name).unwrap_or_else(|| SourceValue::named(name.clone()))).collect()
         };
         let (inputs, outputs) = (named(&graph.inputs), named(&graph.outputs));
         let ends: HashSet<&String> = graph.inputs.iter().chain(&graph.outputs).collect();
         // Before ONNX's IR version 4 constants are declared as values, too.
-        let constants: HashSet<&String> = graph.constants.iter().map(|constant| &constant.name).collect();
-        let between = |value: &&SourceValue| !ends.contains(&value.name) && !constants.contains(&value.name);
+        let between = |value: &&SourceValue| !ends.contains(&value.name) && !constants.contains_key(&value.name);
         Self {
             inputs,
             outputs,
@@ -168,13 +170,11 @@ impl GraphDocument {
     }
 }
 
-/// An output that is a constant.
-fn of_constant(graph: &SourceGraph, name: &str) -> SourceValue {
-    let mut value = SourceValue::named(name.to_owned());
-    if let Some(constant) = graph.constants.iter().find(|constant| constant.name == name) {
-        value.dtype = constant.dtype;
-        value.shape = Some(constant.shape.iter().map(|&dim| Dim::Known(dim)).collect());
-    }
+/// A constant as an output.
+fn value_of(constant: &Constant) -> SourceValue {
+    let mut value = SourceValue::named(constant.name.clone());
+    value.dtype = constant.dtype;
+    value.shape = Some(constant.shape.iter().map(|&dim| Dim::Known(dim)).collect());
     value
 }
 

@@ -58,7 +58,9 @@ fn origin(out: &mut String, document: &SourceDocument) {
     }
     if let Some(producer) = &document.producer {
         let version = document.producer_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-        parts.push(format!("made by {producer}{version}"));
+        // TFLite has a description in this place, which names a program at best.
+        let role = if document.format == SourceFormat::Onnx { "made by" } else { "description:" };
+        parts.push(format!("{role} {producer}{version}"));
     }
     let mut opsets: Vec<_> = document.opsets.iter().collect();
     // ONNX's own is what people ask for.

@@ -21,9 +21,9 @@ pub(crate) use child::{encode, read_list, read_npy, scale_offset};
 #[cfg(unix)]
 pub(crate) use child::{input_sets, profile_events};
 pub use protocol::{
-    Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, Frame, Hello, InputFile, InspectTask, OnnxTask,
-    OpVerdict, PROTOCOL, Pin, ProbeAnswer, ProbeTask, RunTask, SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS,
-    Task,
+    Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, ConvertTask, ConvertWork, Converted, Frame, Hello,
+    InputFile, InspectTask, NamedOps, OnnxTask, OpVerdict, PROTOCOL, Pin, ProbeAnswer, ProbeTask, RunTask,
+    SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS, Task,
 };
 pub use tensors_protocol::{
     EXCHANGE_CONSTANTS, EXCHANGE_INPUTS, EXCHANGE_TENSORS, GivenTensor, OpenedTensors, TensorsTask,

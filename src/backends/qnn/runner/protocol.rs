@@ -3,7 +3,7 @@
 use super::tensors_protocol::{OpenedTensors, TensorsTask};
 use crate::backends::settings::SettingRequest;
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{Budget, Event, LogLevel, ModelInfo, RuntimeInfo, Sandbox};
+use crate::event::{Budget, Event, LogLevel, ModelInfo, NodesPlaced, RuntimeInfo, Sandbox};
 use crate::files::Guard;
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};
@@ -66,6 +66,8 @@ pub enum Frame {
     ContextStaged,
     /// Answer to [`Task::Probe`].
     Probed(ProbeAnswer),
+    /// Answer to [`Task::Convert`].
+    Converted(Box<Converted>),
     /// Answer to [`CheckWork::Ask`].
     Asked(Box<Asked>),
     /// Answer to [`CheckWork::Compile`].
@@ -111,6 +113,8 @@ pub enum Task {
     Check(Box<CheckTask>),
     /// Compute with the tensors between ops readable.
     Tensors(Box<TensorsTask>),
+    /// Make a DLC or a context binary of an ONNX model.
+    Convert(Box<ConvertTask>),
 }
 
 /// A file for an input.
@@ -202,6 +206,12 @@ pub struct OnnxTask {
     /// Whether a node that QNN does not run is an error.
     #[serde(default)]
     pub no_cpu_fallback: bool,
+    /// Whether the run ends when it is known which node would run where: a check.
+    #[serde(default)]
+    pub placement_only: bool,
+    /// Whether ONNX Runtime's own kernels run everything, as a reference.
+    #[serde(default)]
+    pub reference: bool,
 }
 
 /// Where the threads of a runner may run.
@@ -313,6 +323,54 @@ pub struct InspectTask {
     pub model: PathBuf,
     /// Read with core API versions that are not known.
     pub allow_unknown_runtime: bool,
+}
+
+/// A conversion of an ONNX model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConvertTask {
+    /// The model, its backend and its options, as for a run.
+    pub run: RunTask,
+    /// An existing empty folder for what is made.
+    pub out_dir: PathBuf,
+    /// What is made.
+    pub work: ConvertWork,
+}
+
+/// What a conversion makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConvertWork {
+    /// A DLC for each partition.
+    Dlc,
+    /// An ONNX model whose nodes carry, or name, context binaries.
+    Context {
+        /// File name of the model.
+        name: String,
+        /// Whether the binaries are inside of it.
+        embed: bool,
+    },
+}
+
+/// What came of a conversion.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Converted {
+    /// Names of the files in [`ConvertTask::out_dir`].
+    pub files: Vec<String>,
+    /// Which nodes QNN took.
+    pub placed: NodesPlaced,
+    /// QNN ops by the nodes that they were made of.
+    pub ops: Vec<NamedOps>,
+}
+
+/// The QNN ops of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedOps {
+    /// The node of the model; nothing for what was inserted.
+    pub node: Option<String>,
+    /// Its operator.
+    pub node_type: Option<String>,
+    /// Names and types of the ops.
+    pub ops: Vec<(String, String)>,
 }
 
 /// A try of one backend library.

@@ -170,21 +170,29 @@ pub fn slice(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<Dim>> {
             shape[at] = Dim::Unknown;
             continue;
         };
-        let from_end = |value: i64| if value < 0 { value.saturating_add(size) } else { value };
-        let count = match step {
-            1.. => (from_end(end).clamp(0, size) - from_end(start).clamp(0, size))
-                .max(0)
-                .unsigned_abs()
-                .div_ceil(step.unsigned_abs()),
-            0 => return None,
-            _ => (from_end(start).clamp(0, size - 1) - from_end(end).clamp(-1, size - 1))
-                .max(0)
-                .unsigned_abs()
-                .div_ceil(step.unsigned_abs()),
-        };
+        let count = slice_count(size, start, end, step)?;
         shape[at] = Dim::Known(count);
     }
     Some(shape)
+}
+
+/// How many elements a slice of `size` ones has; nothing for a step of 0.
+fn slice_count(size: i64, start: i64, end: i64, step: i64) -> Option<u64> {
+    let from_end = |value: i64| if value < 0 { value.saturating_add(size) } else { value };
+    let distance = match step {
+        1.. => from_end(end).clamp(0, size) - from_end(start).clamp(0, size),
+        0 => return None,
+        _ => from_end(start).clamp(-1, size - 1) - from_end(end).clamp(-1, size - 1),
+    };
+    Some(distance.max(0).unsigned_abs().div_ceil(step.unsigned_abs()))
+}
+
+/// Which elements these are.
+pub fn slice_places(size: i64, start: i64, end: i64, step: i64) -> Option<Vec<usize>> {
+    let count = i64::try_from(slice_count(size, start, end, step)?).ok()?;
+    let from_end = |value: i64| if value < 0 { value.saturating_add(size) } else { value };
+    let first = if step > 0 { from_end(start).clamp(0, size) } else { from_end(start).clamp(-1, size - 1) };
+    (0..count).map(|index| usize::try_from(first.checked_add(index.checked_mul(step)?)?).ok()).collect()
 }
 
 pub fn gather(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<Dim>> {

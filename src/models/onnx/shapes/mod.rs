@@ -6,6 +6,7 @@ mod layout;
 mod rules;
 mod window;
 
+use self::fold::Folded;
 use crate::models::source::{
     Constant, Dim, ElementType, Small, SourceError, SourceFile, SourceGraph, SourceNode, SourceValue,
 };
@@ -32,7 +33,7 @@ pub(super) struct Scope<'a> {
     graph: &'a SourceGraph,
     constants: &'a HashMap<&'a str, &'a Constant>,
     /// Integers that nodes compute from shapes.
-    folded: &'a HashMap<&'a str, Vec<i64>>,
+    folded: &'a HashMap<&'a str, Folded>,
 }
 
 impl Scope<'_> {
@@ -60,12 +61,19 @@ impl Scope<'_> {
         self.constants.get(name).map_or_else(|| self.graph.value(name)?.dtype, |constant| constant.dtype)
     }
 
-    /// Integers of an input that is constant, or follows from shapes.
+    /// Integers of an input that is constant, or follows from shapes, in a row.
     pub fn ints(&self, node: &SourceNode, index: usize) -> Option<Vec<i64>> {
+        self.folded(node, index).map(|folded| folded.values)
+    }
+
+    /// The same with their shape.
+    pub fn folded(&self, node: &SourceNode, index: usize) -> Option<Folded> {
         let name = Self::input(node, index)?;
-        match self.constants.get(name).map(|constant| constant.small.as_ref()) {
-            Some(Some(Small::Ints(values))) => Some(values.clone()),
-            Some(_) => None,
+        match self.constants.get(name) {
+            Some(constant) => match &constant.small {
+                Some(Small::Ints(values)) => Some(Folded { shape: constant.shape.clone(), values: values.clone() }),
+                _ => None,
+            },
             None => self.folded.get(name).cloned(),
         }
     }
@@ -94,7 +102,7 @@ pub fn infer(file: &SourceFile, graph: &mut SourceGraph) -> Result<(), SourceErr
     for node in &nodes {
         let scope = Scope { graph, constants: &by_name, folded: &folded };
         let known = rules::outputs(&scope, node);
-        let values = fold::values(&scope, node);
+        let values = fold::values(&scope, node, &known);
         if let Some((name, values)) = node.outputs.first().zip(values) {
             folded.insert(name.as_str(), values);
         }

@@ -120,10 +120,10 @@ enum Pads {
 }
 
 impl Pads {
-    fn at(&self, axis: usize, axes: usize) -> (u64, u64) {
+    fn at(&self, axis: usize, count: usize) -> (u64, u64) {
         match self {
             Self::Same => (0, 0),
-            Self::Of(pads) => (pads[axis], pads[axis + axes]),
+            Self::Of(pads) => (pads[axis], pads[axis + count]),
         }
     }
 }

@@ -80,6 +80,7 @@ pub fn main() -> ExitCode {
         Task::Probe(task) => probe::probe(&task, &emitter),
         Task::Check(task) => check::check(&task, &emitter),
         Task::Tensors(task) => tensors::tensors(&task, &emitter, &ordered),
+        Task::Convert(task) => onnx::convert::convert(&task, &emitter),
     }
     emitter.done();
     // Vendor libraries leave threads behind whose exit handlers may hang; everything of ours is written.

@@ -150,6 +150,7 @@ fn restrict(task: &Task, scratch: &Path) -> Result<RestrictionStatus, RulesetErr
         }
         Task::Probe(task) => rules = rules.allow(&task.scratch, folder)?,
         Task::Tensors(task) => rules = rules.allow(&task.exchange, folder)?,
+        Task::Convert(task) => rules = rules.allow(&task.out_dir, folder)?,
         Task::Inspect(_) | Task::Check(_) => {}
     }
     rules.rules.restrict_self()
@@ -192,6 +193,7 @@ fn readable(task: &Task) -> Vec<PathBuf> {
         let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
         paths.extend(links.map(|entry| entry.path()));
         paths.push(dir.to_owned());
+        paths.extend(libs_of(dir));
     };
     let model = match task {
         Task::Run(task) => {
@@ -210,6 +212,10 @@ fn readable(task: &Task) -> Vec<PathBuf> {
             runtime(&task.runtime_dir);
             Some(&task.model)
         }
+        Task::Convert(task) => {
+            runtime(&task.run.runtime_dir);
+            Some(&task.run.model)
+        }
         Task::Probe(task) => {
             if let Some(dir) = task.library.parent() {
                 runtime(dir);
@@ -221,7 +227,12 @@ fn readable(task: &Task) -> Vec<PathBuf> {
         paths.push(model.clone());
         paths.extend(siblings(model));
     }
-    if let Task::Run(task) = task {
+    let run = match task {
+        Task::Run(task) => Some(&**task),
+        Task::Convert(task) => Some(&task.run),
+        Task::Inspect(_) | Task::Probe(_) | Task::Check(_) | Task::Tensors(_) => None,
+    };
+    if let Some(task) = run {
         paths.extend(inputs(task));
         if let Some(onnx) = &task.onnx {
             paths.extend(onnx_folders(task, onnx));
@@ -236,18 +247,20 @@ fn readable(task: &Task) -> Vec<PathBuf> {
     paths
 }
 
+/// Of a wheel that was unpacked as it is: what its libraries link to is in a folder beside theirs.
+fn libs_of(folder: &Path) -> Option<PathBuf> {
+    let mut libs = folder.file_name()?.to_owned();
+    libs.push(".libs");
+    Some(folder.with_file_name(libs))
+}
+
 /// Folders of ONNX Runtime and its plug-in, and of the model, whose weights may be in files beside it.
 fn onnx_folders(task: &RunTask, onnx: &OnnxTask) -> Vec<PathBuf> {
     let mut paths = vec![onnx.library.clone(), onnx.plugin.clone()];
     for library in [&onnx.library, &onnx.plugin] {
         let Some(folder) = library.parent() else { continue };
         paths.push(folder.to_owned());
-        // What a wheel's libraries link to is in a folder beside theirs.
-        if let Some(name) = folder.file_name() {
-            let mut libs = name.to_owned();
-            libs.push(".libs");
-            paths.push(folder.with_file_name(libs));
-        }
+        paths.extend(libs_of(folder));
     }
     let folder = task.model.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     paths.push(folder.to_owned());

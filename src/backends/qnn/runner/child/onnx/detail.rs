@@ -174,9 +174,7 @@ impl Rows {
                 if rows.ops.contains_key(&key) {
                     continue;
                 }
-                let node = node_of(&timed.name, Some(log), &by_name).or_else(|| {
-                    log.made_for(&timed.name).map(|(node, _)| crate::backends::onnx::placement::base_name(node))
-                });
+                let node = node_of(&timed.name, Some(log), &by_name);
                 rows.ops.insert(key, rows.rows.len());
                 rows.rows.push(OpRow { name: timed.name.clone(), op: node.and_then(&mut op), unit });
             }

@@ -18,6 +18,7 @@ pub struct Loaded {
     pub runtime: OnnxRuntime,
     pub options: SessionOptions,
     pub dimensions: Vec<(String, u64)>,
+    reference: bool,
     /// The backend's own library, which the plug-in opens again.
     _library: Rc<Library>,
 }
@@ -29,7 +30,7 @@ impl Loaded {
             provider_options: self.options.provider.clone(),
             entries: self.options.entries.clone(),
             dimensions: self.dimensions.clone(),
-            with_qnn: true,
+            with_qnn: !self.reference,
             log_level,
             sink,
             profile: None,
@@ -58,7 +59,10 @@ impl Stages<'_> {
             }
             let sink = to_stream(self.shared, task.log_level);
             let mut runtime = OnnxRuntime::open(&onnx.library, sink).map_err(at(Stage::LibraryLoad))?;
-            runtime.register(&onnx.plugin).map_err(at(Stage::LibraryLoad))?;
+            // A reference is made without it: where it is known, ONNX Runtime may choose it by itself.
+            if !onnx.reference {
+                runtime.register(&onnx.plugin).map_err(at(Stage::LibraryLoad))?;
+            }
             Ok((runtime, library))
         })?;
         self.emitter.event(Event::RuntimeLoaded(RuntimeInfo {
@@ -69,7 +73,13 @@ impl Stages<'_> {
             provider: format!("{} through ONNX Runtime {}", library.table().provider_name(), version(&runtime)),
         }));
         self.emitter.event(Event::ModelIdentified(Box::new(model)));
-        Ok(Loaded { runtime, options, dimensions: onnx.dimensions.clone(), _library: library })
+        Ok(Loaded {
+            runtime,
+            options,
+            dimensions: onnx.dimensions.clone(),
+            reference: onnx.reference,
+            _library: library,
+        })
     }
 
     /// Makes the session that latencies come from.

@@ -3,6 +3,7 @@
 //! Latencies come from a session that profiles nothing and logs next to nothing. What takes a verbose log or a profile, the
 //! reasons of the placement and the times of ops and nodes, comes from a second session after it.
 
+pub mod convert;
 mod detail;
 mod load;
 mod model;
@@ -71,6 +72,10 @@ impl Stages<'_> {
         self.emitter.event(Event::GraphComposed(Box::new(model.graph.clone())));
         self.emitter.event(Event::GraphChosen { name: model.graph.name.clone() });
         let placed = self.placed(task, onnx, &loaded, &model, &session)?;
+        if onnx.placement_only {
+            drop(session);
+            return self.only_placed(task, loaded, &model, &placed);
+        }
         let shapes: Vec<Vec<u64>> = model
             .graph
             .inputs
@@ -90,10 +95,29 @@ impl Stages<'_> {
         self.memory(MemoryMark::End);
         drop(session);
         let wants_times = task.profiling == ProfilingLevel::Detailed && profiling_budget != Budget::Iterations(0);
-        let wants_reasons = placed.count(NodeProvider::Cpu) > 0 || placed.is_all_cpu();
+        let wants_reasons = !onnx.reference && (placed.count(NodeProvider::Cpu) > 0 || placed.is_all_cpu());
         if !stop.load(Ordering::Relaxed) && (wants_times || wants_reasons) {
             let budget = wants_times.then_some(profiling_budget);
             self.detail(task, &loaded, &model, &shapes, &sets, stop, budget)?;
+        }
+        self.stage(Stage::Teardown, || {
+            drop(loaded);
+            Ok(())
+        })
+    }
+
+    /// Ends a check: with the reasons, where QNN leaves nodes to the processor.
+    fn only_placed(
+        &mut self,
+        task: &RunTask,
+        loaded: Loaded,
+        model: &model::Described,
+        placed: &NodesPlaced,
+    ) -> Result<(), Failed> {
+        if placed.count(NodeProvider::Cpu) > 0 || placed.is_all_cpu() {
+            if let Some(placed) = self.reasons(task, &loaded, model) {
+                self.emitter.event(Event::NodesPlaced(Box::new(placed)));
+            }
         }
         self.stage(Stage::Teardown, || {
             drop(loaded);

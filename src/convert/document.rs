@@ -1,0 +1,129 @@
+//! What a conversion came to, as a document and as text.
+
+use super::steps::Made;
+use super::verify::Verified;
+use crate::analysis::compare::Accuracy;
+use crate::event::{NodeProvider, clean_text};
+use crate::text::{bytes_text, paragraph};
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Schema of the document.
+pub const CONVERT_SCHEMA: &str = "qnnscope.convert/1";
+
+/// What a conversion came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConvertDocument {
+    schema: &'static str,
+    source: String,
+    files: Vec<FileRow>,
+    names: Option<String>,
+    seconds: f64,
+    partitions: Option<usize>,
+    /// Nodes that are in none of the files, because QNN does not take them.
+    left_out: Vec<LeftOut>,
+    /// True if the files together are the model.
+    whole: bool,
+    accuracy: Option<Accuracy>,
+    not_verified: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct FileRow {
+    path: String,
+    bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct LeftOut {
+    node: String,
+    op_type: String,
+    code: Option<u64>,
+    reason: Option<String>,
+    remedy: Option<String>,
+}
+
+impl ConvertDocument {
+    /// The document of a conversion; `keeps_all` if nodes on the processor are in the result, too.
+    pub fn new(source: &Path, made: &Made, keeps_all: bool, verified: Option<&Verified>) -> Self {
+        let shown = |path: &Path| clean_text(&path.to_string_lossy());
+        let placed = made.converted.as_ref().map(|converted| &converted.placed);
+        let left_out: Vec<LeftOut> = placed
+            .into_iter()
+            .flat_map(|placed| &placed.nodes)
+            .filter(|node| node.provider == NodeProvider::Cpu)
+            .map(|node| LeftOut {
+                node: node.node.clone(),
+                op_type: node.op_type.clone(),
+                code: node.code,
+                reason: node.reason.clone(),
+                remedy: node.remedy.clone(),
+            })
+            .collect();
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |data| data.len());
+        Self {
+            schema: CONVERT_SCHEMA,
+            source: shown(source),
+            files: made.files.iter().map(|path| FileRow { path: shown(path), bytes: size(path) }).collect(),
+            names: made.names.as_deref().map(shown),
+            seconds: made.seconds,
+            partitions: placed.map(|placed| placed.partitions.len()),
+            whole: keeps_all || left_out.is_empty(),
+            left_out,
+            accuracy: verified.and_then(|verified| verified.as_ref().ok().cloned()),
+            not_verified: verified.and_then(|verified| verified.as_ref().err().cloned()),
+        }
+    }
+
+    /// False if a comparison was asked for and could not be made.
+    pub fn is_verified(&self) -> bool {
+        self.not_verified.is_none()
+    }
+}
+
+/// The same for people.
+pub fn convert_text(document: &ConvertDocument) -> String {
+    let mut out = String::new();
+    for file in &document.files {
+        let _ = writeln!(out, "wrote {} ({})", file.path, bytes_text(file.bytes as f64));
+    }
+    if let Some(names) = &document.names {
+        let _ = writeln!(out, "wrote {names}: which node of the model became which QNN op");
+    }
+    let _ = writeln!(out, "took {:.1} s", document.seconds);
+    if !document.left_out.is_empty() {
+        let count = document.left_out.len();
+        let nodes = if count == 1 { "1 node stays".to_owned() } else { format!("{count} nodes stay") };
+        let text = if document.whole {
+            format!("{nodes} on the processor, as part of the new model:")
+        } else {
+            format!("these files are not the whole model: {nodes} on the processor and in none of them:")
+        };
+        out.push('\n');
+        paragraph(&mut out, &text, 0, 0);
+        for node in document.left_out.iter().take(20) {
+            let reason = node.reason.as_deref().unwrap_or("the reason is not known");
+            paragraph(&mut out, &format!("`{}` ({}): {reason}", node.node, node.op_type), 4, 2);
+            if let Some(remedy) = &node.remedy {
+                paragraph(&mut out, &format!("> {remedy}"), 6, 4);
+            }
+        }
+        if count > 20 {
+            let _ = writeln!(out, "  and {} more, see --json", count - 20);
+        }
+    }
+    if let Some(accuracy) = &document.accuracy {
+        let _ = writeln!(out, "\nverified on the same random inputs, source against result:");
+        for output in &accuracy.outputs {
+            let sqnr = output.sqnr_db.map_or_else(|| "–".to_owned(), |db| format!("{db:.1} dB"));
+            let like = if output.identical { "identical".to_owned() } else { format!("SQNR {sqnr}") };
+            let _ = writeln!(out, "  {}: {like}, largest error {:.3e}", output.name, output.max_abs_error);
+        }
+    }
+    if let Some(reason) = &document.not_verified {
+        out.push('\n');
+        paragraph(&mut out, &format!("not verified: {reason}"), 2, 0);
+    }
+    out
+}

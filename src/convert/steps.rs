@@ -1,0 +1,249 @@
+//! The steps of a conversion by QNN's own libraries and ONNX Runtime.
+
+use super::error::ConvertError;
+use super::names::NameMap;
+use crate::backends::ProfilingLevel;
+use crate::backends::local::{Ended, Limits, Supervisor, ask};
+use crate::backends::qnn::runner::{ConvertTask, ConvertWork, Converted, Frame, RunTask, Task};
+use crate::event::{Budget, NodeProvider};
+use crate::files::write_whole;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use tokio::sync::watch;
+
+/// What a model is to become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A DLC, or one for each partition.
+    Dlc,
+    /// A context binary.
+    Binary,
+    /// An ONNX model with context binaries.
+    ContextModel {
+        /// Inside of it, instead of beside it.
+        embed: bool,
+    },
+}
+
+impl Target {
+    /// What a file of this name is to be; `None` where its ending tells nothing.
+    pub fn of(path: &Path, embed: bool) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "dlc" => Some(Self::Dlc),
+            "bin" => Some(Self::Binary),
+            "onnx" => Some(Self::ContextModel { embed }),
+            _ => None,
+        }
+    }
+
+    /// Words for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Dlc => "a DLC",
+            Self::Binary => "a context binary",
+            Self::ContextModel { .. } => "an EPContext model",
+        }
+    }
+}
+
+/// A conversion to be made.
+#[derive(Debug, Clone)]
+pub struct Conversion {
+    /// The model, its backend and its options, as for a run.
+    pub run: RunTask,
+    /// What it becomes.
+    pub target: Target,
+    /// Where.
+    pub out: PathBuf,
+    /// Overwrite what is there.
+    pub force: bool,
+    /// Whether a node that QNN does not take is an error.
+    pub no_cpu_fallback: bool,
+    /// Bounds of each process.
+    pub limits: Limits,
+}
+
+/// What came of it.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// The files, the one that was asked for first.
+    pub files: Vec<PathBuf>,
+    /// The map of names, where one was written.
+    pub names: Option<PathBuf>,
+    /// What the plug-in told, for ONNX models.
+    pub converted: Option<Converted>,
+    /// Time, seconds.
+    pub seconds: f64,
+}
+
+/// Makes the conversion.
+pub async fn carry_out(conversion: &Conversion) -> Result<Made, ConvertError> {
+    let begun = Instant::now();
+    let made = match (&conversion.run.onnx, conversion.target) {
+        (Some(_), target) => of_onnx(conversion, target).await?,
+        (None, Target::Binary) => compiled(conversion).await?,
+        (None, target) => {
+            return Err(ConvertError::NoWay {
+                model: conversion.run.model.clone(),
+                to: target.label().to_owned(),
+                reason: "QNN's own formats only become context binaries".to_owned(),
+            });
+        }
+    };
+    Ok(Made { seconds: begun.elapsed().as_secs_f64(), ..made })
+}
+
+/// Refuses to write over a file that is there, unless that is wanted.
+fn free(path: &Path, force: bool) -> Result<(), ConvertError> {
+    if path.exists() && !force {
+        return Err(ConvertError::Exists { path: path.to_owned() });
+    }
+    Ok(())
+}
+
+/// A file name of the result that takes the place of what the plug-in called it.
+pub(super) fn in_place(out: &Path, index: usize, of: usize) -> PathBuf {
+    if of == 1 {
+        return out.to_owned();
+    }
+    let mut name = out.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{index}"));
+    if let Some(extension) = out.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    out.with_file_name(name)
+}
+
+/// Number of a partition in the name of its file: `..._2_0.dlc` is 0.
+fn partition_number(name: &str) -> u64 {
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    stem.rsplit_once('_').and_then(|(_, number)| number.parse().ok()).unwrap_or(u64::MAX)
+}
+
+async fn of_onnx(conversion: &Conversion, target: Target) -> Result<Made, ConvertError> {
+    let Conversion { run, out, force, .. } = conversion;
+    free(out, *force)?;
+    let io = |action, path: &Path| {
+        let path = path.to_owned();
+        move |source| ConvertError::Io { action, path, source }
+    };
+    let dir = crate::files::private_folder().map_err(io("make a folder in", &std::env::temp_dir()))?;
+    let name = match target {
+        Target::ContextModel { .. } => out.file_name().map(|name| name.to_string_lossy().into_owned()),
+        Target::Dlc | Target::Binary => None,
+    };
+    let work = match target {
+        Target::Dlc => ConvertWork::Dlc,
+        Target::Binary => ConvertWork::Context { name: "model.onnx".to_owned(), embed: false },
+        Target::ContextModel { embed } => ConvertWork::Context { name: name.unwrap_or_default(), embed },
+    };
+    let task = ConvertTask { run: run.clone(), out_dir: dir.path().to_owned(), work };
+    let converted = match ask(&Task::Convert(Box::new(task)), conversion.limits).await? {
+        Ended::Done(Some(Frame::Converted(converted))) => *converted,
+        Ended::Done(_) => {
+            let failure =
+                crate::event::Failure::new(crate::event::Stage::Finalize, "convert", "the runner gave no answer");
+            return Err(ConvertError::Failure(Box::new(failure)));
+        }
+        Ended::Failed(failure) => return Err(ConvertError::Failure(failure)),
+    };
+    check_placement(conversion, &converted)?;
+    let ending = match target {
+        Target::Dlc => ".dlc",
+        Target::Binary => ".bin",
+        Target::ContextModel { .. } => "",
+    };
+    let mut names: Vec<&String> = converted.files.iter().filter(|name| name.ends_with(ending)).collect();
+    names.sort_by_key(|name| (partition_number(name), (*name).clone()));
+    if names.is_empty() {
+        let reason = converted.placed.problem.clone().unwrap_or_else(|| "no file was written".to_owned());
+        return Err(ConvertError::Nothing { model: run.model.clone(), reason });
+    }
+    if target == Target::Binary && (names.len() > 1 || converted.placed.partitions.len() > 1) {
+        let reason = "nodes on the processor stand between them".to_owned();
+        return Err(ConvertError::Several { count: converted.placed.partitions.len(), reason });
+    }
+    let mut files = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let to = match target {
+            Target::ContextModel { .. } => out.with_file_name(name),
+            Target::Dlc | Target::Binary => in_place(out, index, names.len()),
+        };
+        free(&to, *force)?;
+        files.push(to);
+    }
+    for (name, to) in names.iter().zip(&files) {
+        let bytes = std::fs::read(dir.path().join(name)).map_err(io("read", &dir.path().join(name)))?;
+        write_whole(to, &bytes).map_err(io("write", to))?;
+    }
+    // The one that was asked for comes first.
+    files.sort_by_key(|path| path != out);
+    let map = NameMap::path_of(out);
+    let text = serde_json::to_vec_pretty(&NameMap::new(&run.model, &files, &converted)).unwrap_or_default();
+    write_whole(&map, &text).map_err(io("write", &map))?;
+    Ok(Made { files, names: Some(map), converted: Some(converted), seconds: 0.0 })
+}
+
+fn check_placement(conversion: &Conversion, converted: &Converted) -> Result<(), ConvertError> {
+    let placed = &converted.placed;
+    if placed.is_all_cpu() {
+        let first = placed.nodes.iter().find_map(|node| node.reason.clone());
+        let reason = placed.problem.clone().or(first).unwrap_or_else(|| "the reason is not known".to_owned());
+        return Err(ConvertError::Nothing { model: conversion.run.model.clone(), reason });
+    }
+    let on_cpu: Vec<String> = placed
+        .nodes
+        .iter()
+        .filter(|node| node.provider == NodeProvider::Cpu)
+        .map(|node| {
+            let reason = node.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+            format!("`{}` ({}){reason}", node.node, node.op_type)
+        })
+        .collect();
+    if conversion.no_cpu_fallback && !on_cpu.is_empty() {
+        let nodes = on_cpu.iter().take(5).cloned().collect::<Vec<_>>().join("; ");
+        return Err(ConvertError::Fallback { count: on_cpu.len(), all: placed.nodes.len(), nodes });
+    }
+    Ok(())
+}
+
+/// Compiles a model of QNN's own formats: one inference, with the compiled context saved.
+async fn compiled(conversion: &Conversion) -> Result<Made, ConvertError> {
+    free(&conversion.out, conversion.force)?;
+    let task = RunTask {
+        save_context: Some(conversion.out.clone()),
+        overwrite: conversion.force,
+        warmup: 0,
+        budget: Budget::Iterations(1),
+        profiling: ProfilingLevel::Off,
+        ..conversion.run.clone()
+    };
+    let (_stop, stopped) = watch::channel(false);
+    match Supervisor::new(None, conversion.limits).run(&Task::Run(Box::new(task)), stopped).await? {
+        Ended::Done(_) => Ok(Made { files: vec![conversion.out.clone()], names: None, converted: None, seconds: 0.0 }),
+        Ended::Failed(failure) => Err(ConvertError::Failure(failure)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_partitions_keep_their_order_and_get_numbers() {
+        assert!(
+            partition_number("QNNExecutionProvider_1_2_0.dlc") < partition_number("QNNExecutionProvider_1_3_1.dlc")
+        );
+        assert_eq!(partition_number("model.onnx"), u64::MAX);
+        assert_eq!(in_place(Path::new("a/m.dlc"), 0, 1), Path::new("a/m.dlc"));
+        assert_eq!(in_place(Path::new("a/m.dlc"), 1, 2), Path::new("a/m-1.dlc"));
+    }
+
+    #[test]
+    fn the_ending_tells_what_is_wanted() {
+        assert_eq!(Target::of(Path::new("m.DLC"), false), Some(Target::Dlc));
+        assert_eq!(Target::of(Path::new("m.onnx"), true), Some(Target::ContextModel { embed: true }));
+        assert_eq!(Target::of(Path::new("m"), false), None);
+    }
+}

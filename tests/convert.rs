@@ -1,0 +1,139 @@
+//! Conversions by the real libraries: what is made is run again, and compared with what it was made of.
+
+#![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use support::{Done, Qnnscope, demo_int8, repo};
+
+fn packages(version: &str) -> PathBuf {
+    let root = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
+    let folder = root.join(format!("onnxruntime-qnn-{version}"));
+    assert!(
+        folder.join("onnxruntime_qnn").exists(),
+        "{} is missing: run ./test.sh, which installs it",
+        folder.display()
+    );
+    folder
+}
+
+fn model(name: &str) -> PathBuf {
+    repo("tests/data/onnx").join(name)
+}
+
+fn call() -> Qnnscope {
+    Qnnscope::on(&packages("2.3.0").join("onnxruntime_qnn")).within(Duration::from_secs(240))
+}
+
+fn convert(from: &Path, to: &Path, flags: &str) -> Done {
+    call().arg("convert").arg(from).arg("-o").arg(to).flags(flags).finish()
+}
+
+fn names(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[test]
+fn a_whole_model_becomes_one_dlc_with_a_map_of_its_names_and_the_same_outputs() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("whole.dlc");
+    let document = convert(&model("whole.onnx"), &out, "--soc-model 57 --verify --json").expect(0).json();
+    assert_eq!((&document["schema"], &document["whole"]), (&"qnnscope.convert/1".into(), &true.into()));
+    assert_eq!(document["partitions"], 1);
+    assert!(document["files"][0]["bytes"].as_u64().unwrap() > 1000 && out.exists());
+    // The same float arithmetic in another order.
+    let output = &document["accuracy"]["outputs"][0];
+    assert!(output["max_abs_error"].as_f64().unwrap() < 1e-4, "{document}");
+    let map = names(&dir.path().join("whole.names.json"));
+    assert_eq!((&map["schema"], &map["results"][0]), (&"qnnscope.names/1".into(), &"whole.dlc".into()));
+    let nodes = map["nodes"].as_array().unwrap();
+    let conv = nodes.iter().find(|node| node["node"] == "conv1").unwrap();
+    assert_eq!(conv["qnn_ops"][0]["type"], "Conv2d", "{conv}");
+    // QNN reads the result, and its ops are those of the map.
+    let inspected = call().arg("inspect").arg(&out).arg("--json").finish().expect(0).json();
+    let ops: Vec<&str> =
+        inspected["graphs"][0]["ops"].as_array().unwrap().iter().map(|op| op["name"].as_str().unwrap()).collect();
+    for node in nodes {
+        for op in node["qnn_ops"].as_array().unwrap() {
+            assert!(ops.contains(&op["name"].as_str().unwrap()), "{op} is not in {ops:?}");
+        }
+    }
+    // Nothing is overwritten unasked.
+    let again = convert(&model("whole.onnx"), &out, "--soc-model 57").expect(2);
+    assert!(again.stderr.contains("exists; --force overwrites it"), "{}", again.stderr);
+}
+
+#[test]
+fn a_split_model_becomes_a_dlc_for_each_partition_and_the_rest_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("split.dlc");
+    let done = convert(&model("split.onnx"), &out, "--soc-model 57").expect(0);
+    let text = done.text();
+    assert!(text.contains("not the whole model") && text.contains("`hardmax_mid` (Hardmax)"), "{text}");
+    for file in ["split-0.dlc", "split-1.dlc", "split.names.json"] {
+        assert!(dir.path().join(file).exists(), "{file}");
+    }
+    // The first partition begins with the image, the second ends with the softmax.
+    let inspect = |name: &str| call().arg("inspect").arg(dir.path().join(name)).arg("--json").finish().expect(0).json();
+    assert_eq!(inspect("split-0.dlc")["graphs"][0]["inputs"][0]["name"], "image");
+    let second = inspect("split-1.dlc");
+    let ops = second["graphs"][0]["ops"].as_array().unwrap();
+    assert!(ops.iter().any(|op| op["name"] == "softmax"), "{ops:?}");
+    let refused =
+        convert(&model("split.onnx"), &dir.path().join("x.dlc"), "--soc-model 57 --no-cpu-fallback").expect(1);
+    assert!(refused.stderr.contains("`hardmax_mid` (Hardmax)"), "{}", refused.stderr);
+    let refused = convert(&model("split.onnx"), &dir.path().join("x.bin"), "--soc-model 57").expect(1);
+    assert!(refused.stderr.contains("2 QNN graphs") && refused.stderr.contains("-o NAME.onnx"), "{}", refused.stderr);
+}
+
+#[test]
+fn an_epcontext_model_runs_and_keeps_what_qnn_does_not_take() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("split_ctx.onnx");
+    let document = convert(&model("split.onnx"), &out, "--soc-model 57 --verify --json").expect(0).json();
+    assert_eq!(document["whole"], true);
+    assert!(document["files"].as_array().unwrap().len() >= 2, "{document}");
+    assert!(document["accuracy"]["outputs"][0]["sqnr_db"].as_f64().is_none_or(|db| db > 30.0), "{document}");
+    let run = call().run_json(&out, "-b htp --soc-model 57 -n 3 --warmup 0 --profiling-iterations 2").expect(0).json();
+    let placed = run["runs"][0]["placement"].as_array().unwrap();
+    let of = |provider: &str| placed.iter().filter(|row| row["provider"] == provider).count();
+    assert_eq!((of("qnn"), of("cpu")), (2, 1), "{placed:?}");
+    // Embedded, the one file is all there is.
+    let alone = dir.path().join("alone");
+    std::fs::create_dir(&alone).unwrap();
+    let out = alone.join("e.onnx");
+    convert(&model("whole.onnx"), &out, "--soc-model 57 --embed").expect(0);
+    let mut files: Vec<_> = std::fs::read_dir(&alone).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["e.names.json", "e.onnx"]);
+    call().run_json(&out, "-b htp --soc-model 57 -n 2 --warmup 0 --profiling off --no-cpu-fallback").expect(0);
+}
+
+#[test]
+fn context_binaries_come_of_onnx_models_and_of_dlcs() {
+    let dir = tempfile::tempdir().unwrap();
+    for (from, flags) in [(model("whole.onnx"), "--soc-model 57"), (demo_int8(), "--soc-model 57 --verify")] {
+        let out = dir.path().join(format!("{}.bin", from.extension().unwrap().to_string_lossy()));
+        convert(&from, &out, flags).expect(0);
+        let run = call().run_json(&out, "-b htp --soc-model 57 -n 2 --warmup 0 --profiling off").expect(0).json();
+        assert_eq!(run["model"]["format"], "context_binary");
+        assert_eq!(run["model"]["context_binary"]["soc_model"], 57);
+    }
+}
+
+#[test]
+fn what_cannot_be_converted_says_what_can() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = convert(&demo_int8(), &dir.path().join("x.dlc"), "").expect(2);
+    assert!(refused.stderr.contains("only become context binaries"), "{}", refused.stderr);
+    let refused = convert(&demo_int8(), &dir.path().join("x.so"), "").expect(2);
+    assert!(refused.stderr.contains("use .dlc, .bin or .onnx"), "{}", refused.stderr);
+    let refused = convert(&model("dynamic.onnx"), &dir.path().join("x.dlc"), "-b cpu").expect(1);
+    assert!(refused.stderr.contains("QNN took none of its nodes"), "{}", refused.stderr);
+    convert(&model("dynamic.onnx"), &dir.path().join("x.dlc"), "-b cpu --dim N=2").expect(0);
+    assert!(dir.path().join("x.dlc").exists());
+}
