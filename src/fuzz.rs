@@ -26,11 +26,12 @@ use std::path::Path;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     ("adb_answers", adb_answers),
     ("context_binary", context_binary),
     ("counter_file", counter_file),
     ("counter_values", counter_values),
+    ("encodings", encodings),
     ("import", import),
     ("inputs", inputs),
     ("keymap", keymap),
@@ -272,6 +273,21 @@ pub fn source_model(bytes: &[u8]) {
             assert!(serde_json::to_vec(&document).is_ok(), "{}", format.label());
         }
     });
+}
+
+/// A file with quantisation encodings: read, looked at, and written in every format.
+pub fn encodings(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(encodings) = crate::encodings::parse(text) {
+        let _ = crate::encodings::lint(&encodings, Some(&[]), crate::encodings::Hardware { hexagon_arch: Some(68) });
+        let _ = crate::encodings::diff(&encodings, &encodings);
+        for format in ["overrides", "0.6.1", "1.0.0", "2.0.0"] {
+            let written = format.parse().map(|format| crate::encodings::write(&encodings, format).0);
+            // What was written is read again.
+            let again = written.map(|text| crate::encodings::parse(&text));
+            assert!(matches!(again, Ok(Ok(_))), "{again:?}");
+        }
+    }
 }
 
 /// A user's theme.

@@ -1,7 +1,7 @@
 //! Why a layer diverges, as far as the figures tell, and what to do about it.
 
-use super::compare::Constant;
 use super::metrics::TensorSums;
+use super::own::Constant;
 use super::pairing::Pairing;
 use super::values::{EncodedRange, stored_bits};
 use super::verdict::{CLIPPED_SHARE, Layer, USED_SHARE, inherited_db};
@@ -118,7 +118,7 @@ pub fn judge(
     at: usize,
     pairing: &Pairing,
     test: &Graph,
-    constants: Vec<Constant>,
+    constants: &[Constant],
     min_sqnr_db: f64,
 ) -> Judged {
     let layer = &layers[at];
@@ -163,6 +163,7 @@ fn percent(share: f64) -> String {
 
 /// `0.00316`: all the digits that an encoding needs, and no more.
 fn figure(value: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a number is small")]
     let digits =
         if value == 0.0 || !value.is_finite() { 0 } else { (3 - value.abs().log10().floor() as i32).clamp(0, 9) };
     let text = format!("{value:.*}", usize::try_from(digits).unwrap_or(0));
@@ -258,7 +259,7 @@ fn turned(min: f64, max: f64, range: EncodedRange) -> Option<(f64, f64)> {
     let offset = f64::from(range.offset);
     let tolerance = width * 0.05;
     let holds = |low: f64, high: f64| min >= low - tolerance && max <= high + tolerance;
-    if holds(range.min, range.max) || !((max - min) >= width * USED_SHARE) {
+    if holds(range.min, range.max) || max - min < width * USED_SHARE {
         return None;
     }
     let flipped = (real(range.low, -offset), real(range.high, -offset));
@@ -422,7 +423,9 @@ fn other(
             (Cause::Semantics, because, remedy)
         }
         Some(bits) if bits <= 8 => {
-            let because = format!("it adds up what the layers before it lose; {alone}");
+            let because = format!(
+                "its encoding fits, and it loses more to {bits} bits than the layers around it, which build on it; {alone}"
+            );
             (Cause::BitsTooFew, because, more_bits(name, bits))
         }
         _ => {

@@ -9,6 +9,7 @@ use crate::models::Tensor;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -87,6 +88,9 @@ pub struct Planned {
     test: Vec<Tensor>,
 }
 
+/// The bytes of each input of a model.
+pub type Stored = Vec<Vec<u8>>;
+
 /// Endings of files with inputs.
 const ENDINGS: [&str; 3] = ["npy", "raw", "bin"];
 
@@ -127,9 +131,10 @@ impl Planned {
     /// `8 made-up inputs (seed 1)` or `8 inputs from files`.
     pub fn text(&self) -> String {
         let plural = if self.count == 1 { "" } else { "s" };
-        match self.sets.is_empty() {
-            true => format!("{} random input{plural} (seed {})", self.count, self.seed),
-            false => format!("{} input{plural} from files", self.count),
+        if self.sets.is_empty() {
+            format!("{} random input{plural} (seed {})", self.count, self.seed)
+        } else {
+            format!("{} input{plural} from files", self.count)
         }
     }
 
@@ -158,7 +163,7 @@ impl Planned {
     ///
     /// # Errors
     /// A type that cannot be written.
-    pub fn stored(&self, values: &[Vec<f64>]) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>), InputError> {
+    pub fn stored(&self, values: &[Vec<f64>]) -> Result<(Stored, Stored), InputError> {
         let refused = |tensor: &Tensor| InputError::Type { name: tensor.name.clone(), dtype: tensor.dtype.name() };
         let mut reference = Vec::with_capacity(values.len());
         let mut test = vec![Vec::new(); self.test.len()];
@@ -269,7 +274,7 @@ fn numbered(name: &str) -> String {
             continue;
         }
         if !digits.is_empty() {
-            out.push_str(&format!("{:0>20}", std::mem::take(&mut digits)));
+            let _ = write!(out, "{:0>20}", std::mem::take(&mut digits));
         }
         out.push(c);
     }

@@ -155,7 +155,7 @@ impl TensorSums {
         });
         let channels = axis.map_or(0, |axis| shape[axis] as usize);
         let inner: usize = axis.map_or(1, |axis| shape[axis + 1..].iter().map(|&size| size as usize).product());
-        if channels < 2 || channels > MOST_CHANNELS || inner == 0 {
+        if !(2..=MOST_CHANNELS).contains(&channels) || inner == 0 {
             for (&x, &y) in x.iter().zip(y) {
                 self.whole.take(x, y, bounds);
             }

@@ -6,7 +6,8 @@ use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
 /// Ends of names that quantisers and composers put behind a tensor's own.
-const NAME_ENDS: [&str; 12] = [
+const NAME_ENDS: [&str; 13] = [
+    "_QuantizeLinear_Input",
     "_QuantizeLinear_Output",
     "_QuantizeLinear",
     "_DequantizeLinear_Output",
@@ -185,8 +186,8 @@ pub fn pair(reference: &Graph, test: &Graph) -> Pairing {
             found[at] = Some((behind_activation(&reference, &test, candidate, at), How::Name));
         }
     }
-    for at in 0..test.slots.len() {
-        let Some(op) = test.op(at).filter(|_| found[at].is_none()) else { continue };
+    for (at, pair) in found.iter_mut().enumerate() {
+        let Some(op) = test.op(at).filter(|_| pair.is_none()) else { continue };
         let position = op.outputs.iter().position(|tensor| tensor.name == test.slots[at].tensor.name).unwrap_or(0);
         let same_type = |&&candidate: &&usize| {
             reference.op(candidate).is_some_and(|other| {
@@ -201,7 +202,7 @@ pub fn pair(reference: &Graph, test: &Graph) -> Pairing {
         if let [candidate] = same.as_slice() {
             let candidate = behind_activation(&reference, &test, **candidate, at);
             if fits(at, candidate) {
-                found[at] = Some((candidate, How::Op));
+                *pair = Some((candidate, How::Op));
             }
         }
     }

@@ -105,7 +105,7 @@ impl Layer {
 /// Scale and offset of the stored numbers of `like` for values from `min` to `max`.
 pub fn fitting(min: f64, max: f64, like: EncodedRange) -> Option<(f32, i32)> {
     let (min, max) = (min.min(0.0), max.max(0.0));
-    if !(max > min) {
+    if max <= min || !(max - min).is_finite() {
         return None;
     }
     #[expect(clippy::cast_possible_truncation, reason = "scales are float32, offsets far below 2^31 for up to 16 bits")]

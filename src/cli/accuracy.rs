@@ -17,6 +17,7 @@ use std::time::Duration;
 
 /// Arguments of `qnnscope accuracy`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct AccuracyArgs {
     /// The model that is right, such as the float one; MODEL@BACKEND says where it is computed [default: cpu]
     #[arg(value_name = "REFERENCE")]

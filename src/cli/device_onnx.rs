@@ -44,7 +44,7 @@ pub fn converted(
         save_profile_log: None,
         ..options.clone()
     };
-    let mut requests = here.requests(model, &site, global)?;
+    let mut requests = here.requests(&[model.to_owned()], &site, global)?;
     let Some(request) = requests.pop() else { return Ok(None) };
     let dir = crate::files::private_folder()
         .map_err(|source| CliError::Io { action: "make a temporary folder".to_owned(), source })?;

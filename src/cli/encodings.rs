@@ -148,7 +148,9 @@ fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
 pub fn put(text: &str, output: Option<&Path>, force: bool, reads: &[&Path]) -> Result<(), CliError> {
     let Some(path) = output else { return print(text) };
     let mut guard = Guard::new(force);
-    reads.iter().for_each(|path| guard.reads("the file", path));
+    for path in reads {
+        guard.reads("the file", path);
+    }
     guard.claim("--output", path, Kind::Encodings)?;
     write_whole(path, text.as_bytes())
         .map_err(|source| CliError::Io { action: format!("write {}", path.display()), source })

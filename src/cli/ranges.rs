@@ -73,11 +73,13 @@ pub fn ranges(args: &RangesArgs, global: &Global) -> Result<u8, CliError> {
     refuse_device(global, "ranges")?;
     let (model, named) = model_on(&args.model);
     crate::models::identify(&model)?;
-    let given = args.validate.as_ref().map(|path| read(path)).transpose()?;
+    let given = args.validate.as_deref().map(read).transpose()?;
     let mut guard = Guard::new(args.force);
     guard.reads("the model", &model);
     args.data.guard(&mut guard);
-    args.validate.iter().for_each(|path| guard.reads("the encodings", path));
+    if let Some(path) = &args.validate {
+        guard.reads("the encodings", path);
+    }
     if let Some(path) = &args.state {
         guard.claim("--state", path, Kind::RangesState)?;
     }

@@ -2,7 +2,9 @@
 
 use super::headless::{print, print_json};
 use super::{CliError, FAILED, Global, MISSING, OK, say};
-use crate::backends::runtime::{ChangedFile, Depth, Env, RuntimeManifest, changed_files, damaged, installed_onnx, survey};
+use crate::backends::runtime::{
+    ChangedFile, Depth, Env, RuntimeManifest, changed_files, damaged, installed_onnx, survey,
+};
 use crate::event::clean_text;
 use serde::Serialize;
 use std::fmt::Write;

@@ -2,6 +2,7 @@
 
 use crate::text::wrapped;
 use serde::Serialize;
+use std::fmt::Write;
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -100,7 +101,7 @@ pub fn findings_text(document: &EncodingsDocument, width: usize, nothing: &str) 
         out.push_str(nothing);
         out.push('\n');
     } else {
-        out.push_str(&format!("{errors} errors, {warnings} warnings, {} remarks\n", count(Severity::Info)));
+        let _ = writeln!(out, "{errors} errors, {warnings} warnings, {} remarks", count(Severity::Info));
     }
     out
 }

@@ -128,7 +128,7 @@ fn alone(encoding: &Encoding, format: Format, findings: &mut Vec<Finding>) {
     let bad_scale = slices(encoding, "bad-scale", "calibrate again; a scale is a number above 0", findings, |slice| {
         let incomplete = slice.scale.is_none() && (slice.min.is_none() || slice.max.is_none());
         match slice.scale {
-            Some(scale) if !(scale > 0.0 && scale.is_finite()) => Some(format!("its scale is {scale}")),
+            Some(scale) if scale <= 0.0 || !scale.is_finite() => Some(format!("its scale is {scale}")),
             _ if incomplete => Some("it has neither a scale nor both ends".to_owned()),
             _ => None,
         }
@@ -140,7 +140,7 @@ fn alone(encoding: &Encoding, format: Format, findings: &mut Vec<Finding>) {
         findings,
         |slice| {
             let (min, max) = (slice.min?, slice.max?);
-            if !(min < max) {
+            if min >= max || min.is_nan() || max.is_nan() {
                 return Some(format!("its range is empty: {min}..{max}"));
             }
             (min > 0.0 || max < 0.0).then(|| format!("zero is not in its range {min}..{max}"))
@@ -192,7 +192,9 @@ fn alone(encoding: &Encoding, format: Format, findings: &mut Vec<Finding>) {
             .iter()
             .enumerate()
             .filter(|(_, slice)| {
-                slice.offset.is_some_and(|offset| offset != middle && offset != middle + 1.0 && offset != 0.0)
+                slice
+                    .offset
+                    .is_some_and(|offset| [middle, middle + 1.0, 0.0].iter().all(|right| (offset - right).abs() > 0.5))
             })
             .map(|(at, _)| at)
             .collect();

@@ -3,7 +3,8 @@
 use super::{Encoding, Encodings, Format, Slice, Use};
 use crate::accuracy::base_name;
 use crate::models::source::{
-    Constant, ElementType, Small, SourceError, SourceFile, SourceFormat, SourceGraph, SourceNode, Storage, read_source,
+    Constant, ElementType, Small, SourceError, SourceFile, SourceFormat, SourceGraph, SourceNode, SourceValue, Storage,
+    read_source,
 };
 use crate::models::{DataType, Graph, Op, Tensor, TensorKind};
 use std::collections::{HashMap, HashSet};
@@ -145,7 +146,7 @@ fn plain(graph: &SourceGraph) -> Graph {
             name: name.clone(),
             // Most values are floats; one whose type nobody says is taken for one.
             dtype: value.and_then(|value| value.dtype).map_or(DataType::FLOAT_32, data_type),
-            shape: value.and_then(|value| value.dims()).unwrap_or_default().into_iter().map(size).collect(),
+            shape: value.and_then(SourceValue::dims).unwrap_or_default().into_iter().map(size).collect(),
             quantization: None,
             kind,
         }

@@ -113,7 +113,7 @@ fn arguments(known: &[(&Encoding, Vec<(f64, f64)>)]) -> Value {
 }
 
 fn is_symmetric(encoding: &Encoding, slices: &[(f64, f64)]) -> bool {
-    encoding.symmetric.unwrap_or_else(|| slices.iter().all(|(_, offset)| *offset == encoding.middle()))
+    encoding.symmetric.unwrap_or_else(|| slices.iter().all(|(_, offset)| (*offset - encoding.middle()).abs() < 0.5))
 }
 
 fn map_record(encoding: &Encoding, slices: &[(f64, f64)], full: bool) -> Value {
@@ -159,7 +159,8 @@ fn onnx_record(encoding: &Encoding, slices: &[(f64, f64)]) -> Value {
     if encoding.is_float {
         return json!({"name": encoding.name, "output_dtype": format!("float{}", encoding.bits)});
     }
-    let signed = is_symmetric(encoding, slices) && slices.iter().all(|(_, offset)| *offset == encoding.middle());
+    let signed =
+        is_symmetric(encoding, slices) && slices.iter().all(|(_, offset)| (*offset - encoding.middle()).abs() < 0.5);
     let mut row = json!({
         "name": encoding.name,
         "output_dtype": format!("{}int{}", if signed { "" } else { "u" }, encoding.bits),

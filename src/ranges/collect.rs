@@ -51,10 +51,13 @@ pub struct TensorRange {
     /// Values that are NaN or infinite.
     pub not_finite: u64,
     /// Smallest number.
+    #[serde(with = "exact::one")]
     pub min: Option<f64>,
     /// Largest number.
+    #[serde(with = "exact::one")]
     pub max: Option<f64>,
     /// Smallest and largest number of each channel of the last axis; empty where there are none, or too many.
+    #[serde(with = "exact::pairs")]
     pub channels: Vec<(f64, f64)>,
     /// Its numbers.
     pub histogram: Histogram,
@@ -232,7 +235,12 @@ fn groups(slots: &[(&Tensor, String)], limit: u64) -> Vec<Vec<usize>> {
 fn one_scale(encoding: &Encoding) -> Option<Given> {
     let [slice] = encoding.slices.as_slice() else { return None };
     let (scale, offset) = encoding.resolved(slice)?;
-    if encoding.is_float || !(scale > 0.0) || encoding.bits > 32 || offset.abs() > f64::from(i32::MAX) {
+    if encoding.is_float
+        || scale <= 0.0
+        || !scale.is_finite()
+        || encoding.bits > 32
+        || offset.abs() > f64::from(i32::MAX)
+    {
         return None;
     }
     let levels = encoding.levels();
@@ -315,4 +323,34 @@ fn save(path: &Path, model: &str, inputs: &str, tensors: &[TensorRange]) -> Resu
     };
     let text = serde_json::to_vec(&state).map_err(|error| broken(path, error))?;
     crate::files::write_whole(path, &text).map_err(|error| broken(path, error))
+}
+
+/// Numbers in the state file as their bits: a number that is read from decimal digits may be another one.
+mod exact {
+    pub mod one {
+        use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+        #[expect(clippy::ref_option, reason = "serde calls it so")]
+        pub fn serialize<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+            value.map(f64::to_bits).serialize(serializer)
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+            Ok(Option::<u64>::deserialize(deserializer)?.map(f64::from_bits))
+        }
+    }
+
+    pub mod pairs {
+        use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+        pub fn serialize<S: Serializer>(pairs: &[(f64, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+            let bits: Vec<(u64, u64)> = pairs.iter().map(|(a, b)| (a.to_bits(), b.to_bits())).collect();
+            bits.serialize(serializer)
+        }
+
+        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(f64, f64)>, D::Error> {
+            let bits = Vec::<(u64, u64)>::deserialize(deserializer)?;
+            Ok(bits.into_iter().map(|(a, b)| (f64::from_bits(a), f64::from_bits(b))).collect())
+        }
+    }
 }

@@ -89,7 +89,7 @@ impl RangesDocument {
         let tensors = ranges.tensors.iter().map(|tensor| {
             let percentiles = PERCENTILES.iter().map(|&(name, share)| {
                 // The ends are exact, and no percentile lies beyond them.
-                let value = tensor.histogram.quantile(share).map(|value| value.clamp(ends(tensor).0, ends(tensor).1));
+                let value = tensor.histogram.quantile(share).map(|value| value.max(ends(tensor).0).min(ends(tensor).1));
                 (name.to_owned(), value.into())
             });
             TensorDocument {
@@ -198,7 +198,8 @@ fn table(out: &mut String, ranges: &Ranges, method: Method, bits: u32, percentil
     );
     for tensor in &ranges.tensors {
         let proposal = propose(&tensor.histogram, ends(tensor), method, bits, percentile);
-        let quantile = |share| tensor.histogram.quantile(share);
+        let (low, high) = ends(tensor);
+        let quantile = |share| tensor.histogram.quantile(share).map(|value: f64| value.max(low).min(high));
         let span = format!("{}..{}", figure(Some(proposal.min)), figure(Some(proposal.max)));
         let poor = proposal.sqnr_db.is_some_and(|db| db < POOR_DB);
         let _ = writeln!(

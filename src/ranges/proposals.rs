@@ -86,10 +86,15 @@ fn encode(min: f64, max: f64, bits: u32) -> (f64, i64, f64, f64) {
     (scale, offset as i64, offset * scale, (offset + levels) * scale)
 }
 
-/// Mean square error and clipped share of an encoding on these numbers.
-pub fn cost(histogram: &Histogram, min: f64, max: f64, step: f64) -> (f64, f64) {
+/// The numbers with their counts. The outermost bins reach beyond the ends, which are exact.
+fn numbers(histogram: &Histogram, (low, high): (f64, f64)) -> impl Iterator<Item = (f64, u64)> + '_ {
+    histogram.bins().map(move |(value, count)| (value.max(low).min(high), count))
+}
+
+/// Mean square error and clipped share of an encoding on these numbers, which lie between `ends`.
+fn cost(histogram: &Histogram, ends: (f64, f64), min: f64, max: f64, step: f64) -> (f64, f64) {
     let (mut error, mut clipped) = (0.0, 0u64);
-    for (value, count) in histogram.bins() {
+    for (value, count) in numbers(histogram, ends) {
         let beyond = (min - value).max(value - max);
         let square = if beyond > step / 2.0 {
             clipped += count;
@@ -105,8 +110,8 @@ pub fn cost(histogram: &Histogram, min: f64, max: f64, step: f64) -> (f64, f64) 
 }
 
 /// Signal to noise of a mean square error.
-pub fn sqnr_db(histogram: &Histogram, mse: f64) -> Option<f64> {
-    let signal: f64 = histogram.bins().map(|(value, count)| value * value * count as f64).sum();
+fn sqnr_db(histogram: &Histogram, ends: (f64, f64), mse: f64) -> Option<f64> {
+    let signal: f64 = numbers(histogram, ends).map(|(value, count)| value * value * count as f64).sum();
     let signal = signal / histogram.count().max(1) as f64;
     (signal > 0.0 && mse > 0.0).then(|| 10.0 * (signal / mse).log10())
 }
@@ -117,10 +122,10 @@ pub fn propose(histogram: &Histogram, (min, max): (f64, f64), method: Method, bi
         Method::MinMax => (min, max),
         Method::Percentile => {
             // The ends themselves are exact; bins are not.
-            let at = |share: f64| histogram.quantile(share).unwrap_or(0.0).clamp(min, max);
+            let at = |share: f64| histogram.quantile(share).unwrap_or(0.0).max(min).min(max);
             (at(1.0 - percentile), at(percentile))
         }
-        Method::Mse => best(min, max, bits, |low, high, step| cost(histogram, low, high, step).0),
+        Method::Mse => best(min, max, bits, |low, high, step| cost(histogram, (min, max), low, high, step).0),
         // With so many levels nothing is gained by leaving numbers out.
         Method::Entropy if bits > 8 => (min, max),
         Method::Entropy => {
@@ -129,9 +134,10 @@ pub fn propose(histogram: &Histogram, (min, max): (f64, f64), method: Method, bi
         }
     };
     let (scale, offset, low, high) = encode(low, high, bits);
-    let (mse, clipped_share) = cost(histogram, low, high, scale);
-    let (wide_scale, _, wide_low, wide_high) = encode(low, high, 16);
-    let (wide, _) = cost(histogram, wide_low, wide_high, wide_scale);
+    let (mse, clipped_share) = cost(histogram, (min, max), low, high, scale);
+    // What 16 bits would bring needs no clipping.
+    let (wide_scale, _, wide_low, wide_high) = encode(min, max, 16);
+    let (wide, _) = cost(histogram, (min, max), wide_low, wide_high, wide_scale);
     Proposal {
         method,
         bits,
@@ -141,8 +147,8 @@ pub fn propose(histogram: &Histogram, (min, max): (f64, f64), method: Method, bi
         offset,
         clipped_share,
         mse,
-        sqnr_db: sqnr_db(histogram, mse),
-        sqnr_db_16_bits: sqnr_db(histogram, wide),
+        sqnr_db: sqnr_db(histogram, (min, max), mse),
+        sqnr_db_16_bits: sqnr_db(histogram, (min, max), wide),
     }
 }
 
@@ -195,7 +201,7 @@ fn uniform(histogram: &Histogram, min: f64, max: f64) -> Vec<f64> {
 fn divergence(bins: &[f64], (min, max): (f64, f64), low: f64, high: f64) -> f64 {
     let (min, max) = (min.min(0.0), max.max(0.0));
     let width = (max - min) / bins.len() as f64;
-    if !(width > 0.0) {
+    if width <= 0.0 {
         return 0.0;
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the bins")]

@@ -194,7 +194,6 @@ mod tests {
             onnx: None,
             overwrite: false,
             protected: Vec::new(),
-            onnx: None,
         }
     }
 

@@ -52,6 +52,7 @@ pub enum Ended {
 }
 
 /// Watches one runner.
+#[expect(clippy::struct_excessive_bools, reason = "what is known of the runner so far, each by itself")]
 pub struct Supervisor {
     source: Option<(Source, RunId)>,
     limits: Limits,

@@ -74,6 +74,29 @@ def model(loud_channel=False, shift=None):
     return made
 
 
+def kinds():
+    """Truth values, whole numbers, and numbers that are none: a comparison, a choice, 0 / 0, the largest one's place."""
+    constants = {"half": np.array([0.5]), "none": np.array([0.0])}
+    nodes = [
+        helper.make_node("Greater", ["image", "half"], ["above"], name="greater"),
+        helper.make_node("Where", ["above", "image", "none"], ["kept"], name="where"),
+        helper.make_node("Div", ["kept", "kept"], ["odd"], name="div"),
+        helper.make_node("ArgMax", ["kept"], ["place"], name="argmax", axis=3, keepdims=1),
+        helper.make_node("Cast", ["place"], ["number"], name="cast", to=TensorProto.FLOAT),
+        helper.make_node("Add", ["odd", "number"], ["sum"], name="add"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "kinds",
+        [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 4, 4, 8])],
+        [helper.make_tensor_value_info("sum", TensorProto.FLOAT, [1, 4, 4, 8])],
+        [numpy_helper.from_array(np.asarray(array, np.float32), name) for name, array in constants.items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    made.ir_version = 9
+    return made
+
+
 class Samples(CalibrationDataReader):
     def __init__(self):
         rng = np.random.default_rng(1)
@@ -177,6 +200,10 @@ def main(folder):
         dlc(quantised(work, "turned", at("float.onnx"), {"c2": [{"rmin": np.float32(-high), "rmax": np.float32(-low)}]}), to("ends-turned"))
         dlc(quantised(work, "channel", at("float.onnx"), per_channel=True, after=bad_scale(4.0)), to("channel-scale"))
         dlc(quantised(work, "loud", at("loud_float.onnx")), to("channel-loud"))
+        onnx.save(kinds(), at("kinds.onnx"))
+        dlc(at("kinds.onnx"), to("kinds"))
+        for name in ("float", "good"):
+            shutil.copy(at(name + ".onnx"), os.path.join(folder, name + ".onnx"))
         onnx.save(model(shift=40.0), at("shift_float.onnx"))
         dlc(at("shift_float.onnx"), to("shift-float"))
         dlc(quantised(work, "bits", at("shift_float.onnx")), to("bits-too-few"))

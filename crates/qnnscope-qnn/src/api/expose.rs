@@ -67,7 +67,9 @@ struct Opened {
 #[derive(Clone, Copy)]
 struct Plan {
     read: bool,
-    give: Option<Option<(f32, i32)>>,
+    give: bool,
+    /// Another scale and offset of the tensor that is given.
+    encoding: Option<(f32, i32)>,
     keep: bool,
 }
 
@@ -94,7 +96,8 @@ impl Exposing {
         let sized = info.bytes().is_some_and(|bytes| u32::try_from(bytes).is_ok());
         Plan {
             read: raw.body.kind == NATIVE && sized && self.wanted.readable.contains(&name),
-            give: self.wanted.given.get(&name).copied().filter(|_| sized && matches!(raw.body.kind, READ | NATIVE)),
+            give: sized && matches!(raw.body.kind, READ | NATIVE) && self.wanted.given.contains_key(&name),
+            encoding: self.wanted.given.get(&name).copied().flatten(),
             keep: raw.body.kind == STATIC && self.wanted.constants.contains(&name),
         }
     }
@@ -116,7 +119,7 @@ pub(super) unsafe fn create(
     tensor: *mut sys::Tensor,
     mut with: impl FnMut(&mut dyn FnMut(&mut Exposing)),
 ) -> u64 {
-    let mut plan = Plan { read: false, give: None, keep: false };
+    let mut plan = Plan { read: false, give: false, encoding: None, keep: false };
     // SAFETY: a valid record of version 1 or 2; nothing behind the buffer is read.
     with(&mut |exposing| plan = exposing.plan(unsafe { &*tensor }));
     let key = GraphKey::of(graph);
@@ -164,9 +167,9 @@ pub(super) unsafe fn create(
             }
         });
     }
-    if let Some(encoding) = plan.give {
+    if plan.give {
         // SAFETY: the record was accepted as it is but for its use; its pointers are the caller's, and alive.
-        unsafe { give(real, graph, &made, encoding, &mut with) };
+        unsafe { give(real, graph, &made, plan.encoding, &mut with) };
     }
     0
 }

@@ -9,6 +9,7 @@ mod child;
 #[path = "elsewhere.rs"]
 mod child;
 mod protocol;
+mod tensors_protocol;
 #[cfg(unix)]
 pub(crate) use child::SCRATCH_VARIABLE;
 
@@ -20,8 +21,10 @@ pub(crate) use child::{encode, read_list, read_npy, scale_offset};
 #[cfg(unix)]
 pub(crate) use child::{input_sets, profile_events};
 pub use protocol::{
-    Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, ConvertTask, ConvertWork, Converted,
-    EXCHANGE_CONSTANTS, EXCHANGE_INPUTS, EXCHANGE_TENSORS, Frame, GivenTensor, Hello, InputFile, InspectTask, NamedOps,
-    NoDevice, OnnxTask, OpVerdict, OpenedTensors, PROTOCOL, Pin, ProbeAnswer, ProbeTask, RunTask, SAVE_PROFILE_LOG,
-    SlowLoad, Straight, TABLE_LENDERS, Task, TensorsTask,
+    Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, ConvertTask, ConvertWork, Converted, Frame, Hello,
+    InputFile, InspectTask, NamedOps, NoDevice, OnnxTask, OpVerdict, PROTOCOL, Pin, ProbeAnswer, ProbeTask, RunTask,
+    SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS, Task,
+};
+pub use tensors_protocol::{
+    EXCHANGE_CONSTANTS, EXCHANGE_INPUTS, EXCHANGE_TENSORS, GivenTensor, OpenedTensors, TensorsTask,
 };

@@ -7,8 +7,9 @@ use crate::backends::qnn::api::{
     Backend, ComposedGraph, Composition, Context, Device, DeviceTarget, Dlc, Execution, ExposedGraph, Exposure,
     GraphOptions, Logger, ModelLibrary, OwnedTensor, Recording, VersionPolicy, errors_during,
 };
-use crate::backends::qnn::runner::protocol::{
-    EXCHANGE_CONSTANTS, EXCHANGE_INPUTS, EXCHANGE_TENSORS, Frame, OpenedTensors, TensorsTask,
+use crate::backends::qnn::runner::protocol::Frame;
+use crate::backends::qnn::runner::tensors_protocol::{
+    EXCHANGE_CONSTANTS, EXCHANGE_INPUTS, EXCHANGE_TENSORS, OpenedTensors, TensorsTask,
 };
 use crate::backends::settings;
 use crate::backends::stopped::{self, target_arch};
