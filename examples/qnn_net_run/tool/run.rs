@@ -121,7 +121,6 @@ fn prepare(options: &Options, console: &Console) -> Result<Prepared, Ending> {
         onnx: None,
         overwrite: true,
         protected: Vec::new(),
-        onnx: None,
     };
     Ok(Prepared { task, lines })
 }
