@@ -308,7 +308,7 @@ case $task in */new.dlc*) us=$((us * 106 / 100));; esac"#;
         let rows = done.json()["rows"].as_array().unwrap().clone();
         rows.iter().find(|row| row["id"] == "p50_us").unwrap()["cells"][1]["difference"].clone()
     };
-    let together = difference(&[session.clone()]);
+    let together = difference(std::slice::from_ref(&session));
     assert_eq!(together["verdict"], "worse", "{together}");
     assert!((number(&together["of_launches"]) - 0.06).abs() < 0.005, "{together}");
     let [low, high] = [0, 1].map(|at| number(&together["ci95"][at]));

@@ -130,7 +130,9 @@ mod tests {
         fn parts_add_up_to_the_whole(values in prop::collection::vec(-1e6f64..1e6, 0..200), cut in 0usize..200) {
             let cut = cut.min(values.len());
             let mut whole = Histogram::default();
-            values.iter().for_each(|&value| whole.take(value));
+            for &value in &values {
+                whole.take(value);
+            }
             let (mut one, mut other) = (Histogram::default(), Histogram::default());
             one.take_all(&values[..cut]);
             other.take_all(&values[cut..]);
