@@ -230,10 +230,10 @@ fn by_default_there_are_three_and_more_where_they_disagree() {
 }
 
 #[test]
-fn launches_that_agree_are_six_and_those_on_two_levels_go_on() {
+fn quick_launches_that_agree_are_fifteen_and_those_on_two_levels_go_on() {
     let flags = "-b cpu -n 60 --profiling off";
     let run = pretended("us=1000").run_json(&demo_float(), flags).expect(0).first_run();
-    assert_eq!(samples(&run), [20; 6], "quick ones are six");
+    assert_eq!(samples(&run), [20; 15], "quick ones are fifteen");
     let call = pretended("us=1000; [ $((n % 2)) = 0 ] && us=2000").within(Duration::from_secs(90));
     let run = call.run_json(&demo_float(), flags).expect(0).first_run();
     let made = run["latency_us"]["launches"].as_array().unwrap();

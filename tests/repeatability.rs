@@ -56,9 +56,9 @@ fn launches_on_two_levels_are_hardly_ever_told_apart_by_chance_and_show_ten_perc
         assert!(seen.found_10 >= 80.0 && seen.found_30 >= 80.0, "{machine:?}: {seen:?}");
         assert!(seen.difference_covered.iter().all(|covered| *covered >= 92.0), "{machine:?}: {seen:?}");
     }
-    // The slow level met by one launch in four may be missed by all of a run's first; the interval of that run is too narrow then.
-    let rare = rates(Machine::TwoLevels(0.25), FEW_PAIRS, 5);
-    assert!(rare.covered[0] < 92.0, "if this holds by now, docs/repeatability.md is too modest: {rare:?}");
+    // A slow level met by one launch in four is hardly ever missed by all of a run's first.
+    let rare = rates(Machine::TwoLevels(0.25), PAIRS, 5);
+    assert!(rare.covered[0] >= 90.0, "{rare:?}");
 }
 
 #[test]

@@ -160,7 +160,7 @@ mod tests {
             (Kind::Session, &session[..], true),
             (Kind::Session, b"{\"event\":{\"session_started\":{\"schema\":\"other.session/1\"}}}", false),
             (Kind::Session, b"my notes\n", false),
-            (Kind::Report, b"qnnscope_run,backend\n", true),
+            (Kind::Report, b"qnnscope_run,backend,device\n", true),
             (Kind::Report, b"<!-- qnnscope 0.1.0 report -->\n", true),
             (Kind::Report, b"my report\n", false),
             (Kind::Report, b"# my qnnscope notes\nA bug report for the team\n", false),
