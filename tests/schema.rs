@@ -143,7 +143,7 @@ fn the_result_schema_refuses_other_documents() {
         ("/runs/1/settings/0/outcome", json!("ignored")),
         ("/runs/1/sub_stages/0/stage", json!("lunch")),
         ("/runs/0/profiling/level", json!("full")),
-        ("/model/format", json!("onnx")),
+        ("/model/format", json!("caffe")),
         ("/model/sha256", json!("abc")),
         ("/model/inputs/0/quantization/encoding", json!("magic")),
         ("/model/inputs/0/dtype", json!("a float")),

@@ -21,7 +21,7 @@ mod student;
 pub use between::{BetweenLaunches, between_launches, percentile};
 pub use difference::{BETWEEN_RUNS, Difference, InTime, difference};
 pub use enough::{
-    CHEAP_LAUNCHES, CHEAP_TIME, FIRST_LAUNCHES, MANY_LAUNCHES, MANY_TIME, MORE_TIME, MOST_LAUNCHES, MoreLaunches, QUICK_LAUNCHES, QUICK_TIME,
-    launches_to_tell, minimal_difference, needs_more,
+    CHEAP_LAUNCHES, CHEAP_TIME, FIRST_LAUNCHES, MANY_LAUNCHES, MANY_TIME, MORE_TIME, MOST_LAUNCHES, MoreLaunches,
+    QUICK_LAUNCHES, QUICK_TIME, launches_to_tell, minimal_difference, needs_more,
 };
 pub use spread::Spread;
