@@ -119,6 +119,10 @@ fn quantized(out: &mut String, summary: &QuantizationSummary) {
             let _ = writeln!(out, "  {title}: {}", all.join(", "));
         }
     }
+    // A sea is no island.
+    if summary.quantized_nodes == 0 {
+        return;
+    }
     for island in summary.float_islands.iter().take(ISLANDS) {
         out.push_str(&wrapped("  float: ", "    ", &island_text(island), WIDTH));
     }
