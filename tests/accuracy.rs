@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use support::{Done, Qnnscope, context_binary, npy, number, repo, runtime_247, schema};
+use support::{Done, Qnnscope, context_binary, npy, number, onnx_packages, repo, runtime_247, schema};
 
 fn planted(name: &str) -> PathBuf {
     repo("tests/data/accuracy").join(name)
@@ -35,8 +35,7 @@ fn layer<'a>(document: &'a Value, test: &str) -> &'a Value {
 
 /// Runs Python with NumPy on the script; what it prints, as JSON.
 fn python(script: &str, arguments: &[&Path]) -> Value {
-    let root = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
-    let packages = root.join("onnxruntime-qnn-2.3.0");
+    let packages = onnx_packages("2.3.0");
     let output = Command::new("python3")
         .env("PYTHONPATH", &packages)
         .arg("-c")

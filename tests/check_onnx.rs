@@ -7,21 +7,17 @@
 mod support;
 
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::time::Duration;
 use support::schema::{self, fits};
 use support::source_models::{external_tensor, graph, node, onnx, value};
-use support::{Done, Qnnscope, repo};
+use support::{Done, Qnnscope, onnx_model, onnx_packages};
 
 fn call() -> Qnnscope {
-    let root = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
-    let folder = root.join("onnxruntime-qnn-2.3.0/onnxruntime_qnn");
-    assert!(folder.exists(), "{} is missing: run ./test.sh, which installs it", folder.display());
-    Qnnscope::on(&folder).within(Duration::from_secs(180))
+    Qnnscope::on(&onnx_packages("2.3.0").join("onnxruntime_qnn")).within(Duration::from_secs(180))
 }
 
 fn check(name: &str, flags: &str) -> Done {
-    call().arg("check").arg(repo("tests/data/onnx").join(name)).flags(flags).finish()
+    call().arg("check").arg(onnx_model(name)).flags(flags).finish()
 }
 
 /// The document, which fits its schema.

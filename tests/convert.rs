@@ -9,25 +9,10 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use support::schema::{self, fits};
-use support::{Done, Qnnscope, demo_int8, repo};
-
-fn packages(version: &str) -> PathBuf {
-    let root = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
-    let folder = root.join(format!("onnxruntime-qnn-{version}"));
-    assert!(
-        folder.join("onnxruntime_qnn").exists(),
-        "{} is missing: run ./test.sh, which installs it",
-        folder.display()
-    );
-    folder
-}
-
-fn model(name: &str) -> PathBuf {
-    repo("tests/data/onnx").join(name)
-}
+use support::{Done, Qnnscope, demo_int8, onnx_model, onnx_packages, repo};
 
 fn call() -> Qnnscope {
-    Qnnscope::on(&packages("2.3.0").join("onnxruntime_qnn")).within(Duration::from_secs(240))
+    Qnnscope::on(&onnx_packages("2.3.0").join("onnxruntime_qnn")).within(Duration::from_secs(240))
 }
 
 fn convert(from: &Path, to: &Path, flags: &str) -> Done {
@@ -42,7 +27,7 @@ fn names(path: &Path) -> Value {
 fn a_whole_model_becomes_one_dlc_with_a_map_of_its_names_and_the_same_outputs() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("whole.dlc");
-    let document = convert(&model("whole.onnx"), &out, "--soc-model 57 --verify --json").expect(0).json();
+    let document = convert(&onnx_model("whole.onnx"), &out, "--soc-model 57 --verify --json").expect(0).json();
     fits(&schema::read("convert.schema.json"), &document);
     assert_eq!((&document["schema"], &document["whole"]), (&"qnnscope.convert/1".into(), &true.into()));
     assert_eq!(document["partitions"], 1);
@@ -65,7 +50,7 @@ fn a_whole_model_becomes_one_dlc_with_a_map_of_its_names_and_the_same_outputs() 
         }
     }
     // Nothing is overwritten unasked.
-    let again = convert(&model("whole.onnx"), &out, "--soc-model 57").expect(2);
+    let again = convert(&onnx_model("whole.onnx"), &out, "--soc-model 57").expect(2);
     assert!(again.stderr.contains("exists; --force overwrites it"), "{}", again.stderr);
 }
 
@@ -73,7 +58,7 @@ fn a_whole_model_becomes_one_dlc_with_a_map_of_its_names_and_the_same_outputs() 
 fn a_split_model_becomes_a_dlc_for_each_partition_and_the_rest_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("split.dlc");
-    let done = convert(&model("split.onnx"), &out, "--soc-model 57").expect(0);
+    let done = convert(&onnx_model("split.onnx"), &out, "--soc-model 57").expect(0);
     let text = done.text();
     assert!(text.contains("not the whole model") && text.contains("`hardmax_mid` (Hardmax)"), "{text}");
     for file in ["split-0.dlc", "split-1.dlc", "split.names.json"] {
@@ -86,9 +71,9 @@ fn a_split_model_becomes_a_dlc_for_each_partition_and_the_rest_is_named() {
     let ops = second["graphs"][0]["ops"].as_array().unwrap();
     assert!(ops.iter().any(|op| op["name"] == "softmax"), "{ops:?}");
     let refused =
-        convert(&model("split.onnx"), &dir.path().join("x.dlc"), "--soc-model 57 --no-cpu-fallback").expect(1);
+        convert(&onnx_model("split.onnx"), &dir.path().join("x.dlc"), "--soc-model 57 --no-cpu-fallback").expect(1);
     assert!(refused.stderr.contains("`hardmax_mid` (Hardmax)"), "{}", refused.stderr);
-    let refused = convert(&model("split.onnx"), &dir.path().join("x.bin"), "--soc-model 57").expect(1);
+    let refused = convert(&onnx_model("split.onnx"), &dir.path().join("x.bin"), "--soc-model 57").expect(1);
     assert!(refused.stderr.contains("2 QNN graphs") && refused.stderr.contains("-o NAME.onnx"), "{}", refused.stderr);
 }
 
@@ -96,7 +81,7 @@ fn a_split_model_becomes_a_dlc_for_each_partition_and_the_rest_is_named() {
 fn an_epcontext_model_runs_and_keeps_what_qnn_does_not_take() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("split_ctx.onnx");
-    let document = convert(&model("split.onnx"), &out, "--soc-model 57 --verify --json").expect(0).json();
+    let document = convert(&onnx_model("split.onnx"), &out, "--soc-model 57 --verify --json").expect(0).json();
     assert_eq!(document["whole"], true);
     assert!(document["files"].as_array().unwrap().len() >= 2, "{document}");
     assert!(document["accuracy"]["outputs"][0]["sqnr_db"].as_f64().is_none_or(|db| db > 30.0), "{document}");
@@ -108,7 +93,7 @@ fn an_epcontext_model_runs_and_keeps_what_qnn_does_not_take() {
     let alone = dir.path().join("alone");
     std::fs::create_dir(&alone).unwrap();
     let out = alone.join("e.onnx");
-    convert(&model("whole.onnx"), &out, "--soc-model 57 --embed").expect(0);
+    convert(&onnx_model("whole.onnx"), &out, "--soc-model 57 --embed").expect(0);
     let mut files: Vec<_> = std::fs::read_dir(&alone).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     files.sort();
     assert_eq!(files, ["e.names.json", "e.onnx"]);
@@ -118,7 +103,7 @@ fn an_epcontext_model_runs_and_keeps_what_qnn_does_not_take() {
 #[test]
 fn context_binaries_come_of_onnx_models_and_of_dlcs() {
     let dir = tempfile::tempdir().unwrap();
-    for (from, flags) in [(model("whole.onnx"), "--soc-model 57"), (demo_int8(), "--soc-model 57 --verify")] {
+    for (from, flags) in [(onnx_model("whole.onnx"), "--soc-model 57"), (demo_int8(), "--soc-model 57 --verify")] {
         let out = dir.path().join(format!("{}.bin", from.extension().unwrap().to_string_lossy()));
         convert(&from, &out, flags).expect(0);
         let run = call().run_json(&out, "-b htp --soc-model 57 -n 2 --warmup 0 --profiling off").expect(0).json();
@@ -134,9 +119,9 @@ fn what_cannot_be_converted_says_what_can() {
     assert!(refused.stderr.contains("only become context binaries"), "{}", refused.stderr);
     let refused = convert(&demo_int8(), &dir.path().join("x.so"), "").expect(2);
     assert!(refused.stderr.contains("use .dlc, .bin or .onnx"), "{}", refused.stderr);
-    let refused = convert(&model("dynamic.onnx"), &dir.path().join("x.dlc"), "-b cpu").expect(1);
+    let refused = convert(&onnx_model("dynamic.onnx"), &dir.path().join("x.dlc"), "-b cpu").expect(1);
     assert!(refused.stderr.contains("QNN took none of its nodes"), "{}", refused.stderr);
-    convert(&model("dynamic.onnx"), &dir.path().join("x.dlc"), "-b cpu --dim N=2").expect(0);
+    convert(&onnx_model("dynamic.onnx"), &dir.path().join("x.dlc"), "-b cpu --dim N=2").expect(0);
     assert!(dir.path().join("x.dlc").exists());
 }
 
@@ -177,7 +162,7 @@ fn the_sdks_converters_keep_their_log_and_failures_are_looked_up() {
     let sdk = fake_sdk(dir.path());
     let with = |from: &str, to: &str, flags: &[&str]| {
         let out = dir.path().join(to);
-        let call = Qnnscope::without_runtime().env("QNN_SDK_ROOT", &sdk).arg("convert").arg(model(from));
+        let call = Qnnscope::without_runtime().env("QNN_SDK_ROOT", &sdk).arg("convert").arg(onnx_model(from));
         (out.clone(), call.arg("-o").arg(out).args(["--with", "sdk"]).args(flags).finish())
     };
     let (out, done) = with("whole.onnx", "a.dlc", &[]);
@@ -197,7 +182,7 @@ fn the_sdks_converters_keep_their_log_and_failures_are_looked_up() {
     done.expect(0);
     assert_eq!(std::fs::read_to_string(out).unwrap(), "library\n");
     let none =
-        Qnnscope::without_runtime().arg("convert").arg(model("whole.onnx")).flags("-o x.dlc --with sdk").finish();
+        Qnnscope::without_runtime().arg("convert").arg(onnx_model("whole.onnx")).flags("-o x.dlc --with sdk").finish();
     assert!(none.expect(3).stderr.contains("QNN_SDK_ROOT is not set"));
 }
 

@@ -7,9 +7,9 @@ mod support;
 
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use support::{Qnnscope, demo_float, demo_int8, number, repo, runtime_247};
+use support::{Qnnscope, demo_float, demo_int8, number, python_packages, repo, runtime_247};
 
 /// Rows that DuckDB answers with, as objects.
 fn ask(folder: &Path, sql: &str) -> Vec<Value> {
@@ -20,13 +20,7 @@ sql = sys.stdin.read().strip().rstrip(';')
 rows = duckdb.sql('SELECT to_json(q)::VARCHAR FROM (' + sql + ') q').fetchall()
 print('[' + ','.join(row[0] for row in rows) + ']')
 ";
-    let packages = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
-    let packages = packages.join("duckdb");
-    assert!(
-        packages.join("duckdb").exists(),
-        "DuckDB is not installed; run ./test.sh, or:\n  python3 -m pip install --target {} duckdb==2.0.0",
-        packages.display()
-    );
+    let packages = python_packages("duckdb", "duckdb");
     let mut child = Command::new("python3")
         .args(["-c", SCRIPT])
         .env("PYTHONPATH", &packages)

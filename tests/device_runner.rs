@@ -102,10 +102,7 @@ fn a_run_on_the_device_gives_what_a_run_here_gives() {
 
 #[test]
 fn an_onnx_model_is_converted_here_and_runs_there() {
-    let packages =
-        std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| support::repo("target/test-python"), PathBuf::from);
-    let packages = packages.join("onnxruntime-qnn-2.3.0");
-    assert!(packages.join("onnxruntime").exists(), "{} is missing: run ./test.sh", packages.display());
+    let packages = support::python_packages("onnxruntime-qnn-2.3.0", "onnxruntime");
     let bench = bench();
     let call = || call(&bench).env("QNNSCOPE_ONNXRUNTIME", &packages).arg("run");
     let done = call().arg(support::repo("tests/data/onnx/whole.onnx")).flags("-b cpu -n 5 --json").finish().expect(0);

@@ -9,34 +9,9 @@ mod support;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::schema::{self, fits};
+use support::inspected::{inspected, refused, written};
 use support::source_models::{bytes, bytes_attribute, compiled_tflite, graph, int_attribute, node, onnx, program};
-use support::{Qnnscope, context_binary, demo_int8, repo, runtime_247};
-
-fn model(name: &str) -> PathBuf {
-    repo("tests/data/onnx").join(name)
-}
-
-/// The document, which fits its schema.
-#[track_caller]
-fn inspected(path: &Path, flags: &str) -> Value {
-    let done = Qnnscope::without_runtime().arg("inspect").arg(path).arg("--json").flags(flags).finish().expect(0);
-    let document = done.json();
-    fits(&schema::read("inspect-source.schema.json"), &document);
-    document
-}
-
-/// What is said when the model is refused, with exit status 2.
-#[track_caller]
-fn refused(path: &Path, flags: &str) -> String {
-    Qnnscope::without_runtime().arg("inspect").arg(path).flags(flags).finish().expect(2).stderr
-}
-
-fn written(dir: &Path, name: &str, content: &[u8]) -> PathBuf {
-    let path = dir.join(name);
-    std::fs::write(&path, content).unwrap();
-    path
-}
+use support::{Qnnscope, context_binary, demo_int8, onnx_model, onnx_packages, repo, runtime_247};
 
 #[test]
 fn binaries_come_out_as_they_went_in_and_run() {
@@ -101,13 +76,7 @@ fn binaries_come_out_as_they_went_in_and_run() {
 
 /// Runs a model once through ONNX Runtime with the QNN plug-in on the HTP simulator, which leaves an EPContext model behind.
 fn compile_with_ort(model: &Path, out: &Path, embed: u32) {
-    let root = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
-    let packages = root.join("onnxruntime-qnn-2.3.0");
-    assert!(
-        packages.join("onnxruntime_qnn").exists(),
-        "{} is missing: run ./test.sh, which installs it",
-        packages.display()
-    );
+    let packages = onnx_packages("2.3.0");
     let output = Command::new("python3")
         .arg(repo("tests/support/ort_host.py"))
         .arg(model)
@@ -127,7 +96,7 @@ fn context_models_of_the_real_onnx_runtime() {
         let folder = dir.path().join(embed.to_string());
         std::fs::create_dir(&folder).unwrap();
         let path = folder.join("split_ctx.onnx");
-        compile_with_ort(&model("split.onnx"), &path, embed);
+        compile_with_ort(&onnx_model("split.onnx"), &path, embed);
         let document = inspected(&path, "--extract out");
         let contexts = document["context_binaries"].as_array().unwrap();
         assert!(!contexts.is_empty());

@@ -9,36 +9,11 @@ mod support;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::schema::{self, fits};
+use support::inspected::{inspected, refused, written};
 use support::source_models::{
     bytes, compiled_tflite, external_tensor, graph, graph_attribute, int, node, onnx, tensor, value, varint,
 };
-use support::{Qnnscope, demo_int8, repo, runtime_247};
-
-fn model(name: &str) -> PathBuf {
-    repo("tests/data/onnx").join(name)
-}
-
-/// The document, which fits its schema.
-#[track_caller]
-fn inspected(path: &Path, flags: &str) -> Value {
-    let done = Qnnscope::without_runtime().arg("inspect").arg(path).arg("--json").flags(flags).finish().expect(0);
-    let document = done.json();
-    fits(&schema::read("inspect-source.schema.json"), &document);
-    document
-}
-
-/// What is said when the model is refused, with exit status 2.
-#[track_caller]
-fn refused(path: &Path, flags: &str) -> String {
-    Qnnscope::without_runtime().arg("inspect").arg(path).flags(flags).finish().expect(2).stderr
-}
-
-fn written(dir: &Path, name: &str, content: &[u8]) -> PathBuf {
-    let path = dir.join(name);
-    std::fs::write(&path, content).unwrap();
-    path
-}
+use support::{Qnnscope, demo_int8, onnx_model, runtime_247};
 
 fn node_of<'a>(document: &'a Value, name: &str) -> &'a Value {
     let nodes = document["graphs"][0]["nodes"].as_array().unwrap();
@@ -53,7 +28,7 @@ fn shape_of(document: &Value, name: &str) -> Value {
 
 #[test]
 fn figures_are_those_of_the_onnx_package() {
-    let document = inspected(&model("split.onnx"), "");
+    let document = inspected(&onnx_model("split.onnx"), "");
     assert_eq!(document["schema"], "qnnscope.inspect-source/1");
     assert_eq!((&document["format"], &document["format_version"]), (&json!("onnx"), &json!(9)));
     assert_eq!(document["opsets"], json!([{"domain": "", "version": 17}]));
@@ -74,15 +49,15 @@ fn figures_are_those_of_the_onnx_package() {
     assert_eq!(last("flatten"), json!([1, 32]));
     assert_eq!(last("softmax"), json!([1, 10]));
     assert_eq!(document["quantization"], Value::Null);
-    let refuse = inspected(&model("refuse.onnx"), "");
+    let refuse = inspected(&onnx_model("refuse.onnx"), "");
     let output = node_of(&refuse, "add_rank6")["outputs"][0].as_str().unwrap().to_owned();
     assert_eq!(shape_of(&refuse, &output), json!([1, 2, 1, 4, 8, 8]));
 }
 
 #[test]
 fn inferred_shapes_are_those_that_onnx_runtime_gave() {
-    let document = inspected(&model("shapes.onnx"), "");
-    let ran: Value = serde_json::from_slice(&std::fs::read(model("shapes.json")).unwrap()).unwrap();
+    let document = inspected(&onnx_model("shapes.onnx"), "");
+    let ran: Value = serde_json::from_slice(&std::fs::read(onnx_model("shapes.json")).unwrap()).unwrap();
     assert!(ran.as_object().unwrap().len() > 40);
     for (name, shape) in ran.as_object().unwrap() {
         assert_eq!(shape_of(&document, name), *shape, "{name}");
@@ -93,7 +68,7 @@ fn inferred_shapes_are_those_that_onnx_runtime_gave() {
 
 #[test]
 fn pairs_of_quantisation_are_counted() {
-    let document = inspected(&model("whole_a8w8.onnx"), "");
+    let document = inspected(&onnx_model("whole_a8w8.onnx"), "");
     assert_eq!(document["graphs"][0]["macs"], 15_925_568);
     // conv1, conv2, conv3, gap, flatten, fc and softmax; weights of four, biases of four.
     let expected = json!({
@@ -270,7 +245,7 @@ fn limited(path: &Path) -> Value {
 #[test]
 fn damaged_files_are_refused_with_the_place() {
     let dir = tempfile::tempdir().unwrap();
-    let whole = std::fs::read(model("whole.onnx")).unwrap();
+    let whole = std::fs::read(onnx_model("whole.onnx")).unwrap();
     for part in [whole.len() / 2, whole.len() - 1] {
         let said = refused(&written(dir.path(), "cut.onnx", &whole[..part]), "");
         assert!(said.contains("damaged or truncated ONNX model") && said.contains("at byte"), "{said}");
@@ -286,13 +261,13 @@ fn damaged_files_are_refused_with_the_place() {
     assert!(said.contains("a TFLite model") && said.contains("--extract"), "{said}");
     let said = refused(&demo_int8(), "--extract out");
     assert!(said.contains("--extract is for models before conversion"), "{said}");
-    let said = refused(&model("whole.onnx"), "--extract out");
+    let said = refused(&onnx_model("whole.onnx"), "--extract out");
     assert!(said.contains("carries no QNN context binary"), "{said}");
 }
 
 #[test]
 fn the_text_says_what_the_document_says() {
-    let done = Qnnscope::without_runtime().arg("inspect").arg(model("whole_a8w8.onnx")).finish().expect(0);
+    let done = Qnnscope::without_runtime().arg("inspect").arg(onnx_model("whole_a8w8.onnx")).finish().expect(0);
     for words in [
         "ONNX model",
         "opset 17",

@@ -7,30 +7,14 @@ mod support;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use support::schema::{self, fits};
-use support::{Done, Qnnscope, f32_bytes, max_difference, read_f32, repo, result_file};
-
-/// Packages of ONNX Runtime and a version of the plug-in, as pip installs them.
-fn packages(version: &str) -> PathBuf {
-    let root = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
-    let folder = root.join(format!("onnxruntime-qnn-{version}"));
-    assert!(
-        folder.join("onnxruntime_qnn").exists(),
-        "{} is missing: run ./test.sh, which installs it",
-        folder.display()
-    );
-    folder
-}
-
-fn model(name: &str) -> PathBuf {
-    repo("tests/data/onnx").join(name)
-}
+use support::{Done, Qnnscope, f32_bytes, max_difference, onnx_model, onnx_packages, read_f32, repo, result_file};
 
 fn call(version: &str) -> Qnnscope {
-    Qnnscope::on(&packages(version).join("onnxruntime_qnn")).within(Duration::from_secs(180))
+    Qnnscope::on(&onnx_packages(version).join("onnxruntime_qnn")).within(Duration::from_secs(180))
 }
 
 /// A quick run of a model.
@@ -53,7 +37,7 @@ fn assignment(version: &str, path: &Path, backend: &str, options: &[&str]) -> BT
         .arg(path)
         .arg(backend)
         .args(options)
-        .env("PYTHONPATH", packages(version))
+        .env("PYTHONPATH", onnx_packages(version))
         .current_dir(std::env::temp_dir())
         .output()
         .unwrap();
@@ -100,10 +84,10 @@ fn finding<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
 
 #[test]
 fn a_whole_model_runs_on_the_cpu_backend_and_fits_the_schema() {
-    let done = run("2.3.0", &model("whole.onnx"), "-b cpu").expect(0).leaves_nothing_behind();
+    let done = run("2.3.0", &onnx_model("whole.onnx"), "-b cpu").expect(0).leaves_nothing_behind();
     let document = done.json();
     fits(&schema::read("result.schema.json"), &document);
-    let on_cpu = same_as_python(&document, &assignment("2.3.0", &model("whole.onnx"), "libQnnCpu.so", &[]));
+    let on_cpu = same_as_python(&document, &assignment("2.3.0", &onnx_model("whole.onnx"), "libQnnCpu.so", &[]));
     assert_eq!(on_cpu, [""; 0]);
     let run = &document["runs"][0];
     assert_eq!(
@@ -134,9 +118,9 @@ fn a_split_model_tells_both_partitions_the_fallback_and_its_cost() {
         ("2.7.0", "htp", "libQnnHtp.so", &["soc_model=57"]),
     ] {
         let soc = if backend == "htp" { "--soc-model 57" } else { "" };
-        let document = run(version, &model("split.onnx"), &format!("-b {backend} {soc}")).expect(0).json();
+        let document = run(version, &onnx_model("split.onnx"), &format!("-b {backend} {soc}")).expect(0).json();
         fits(&schema::read("result.schema.json"), &document);
-        let on_cpu = same_as_python(&document, &assignment(version, &model("split.onnx"), library, options));
+        let on_cpu = same_as_python(&document, &assignment(version, &onnx_model("split.onnx"), library, options));
         assert_eq!(on_cpu, ["hardmax_mid"], "{version} {backend}");
         let row = node(&document, "hardmax_mid");
         assert!(row["reason"].as_str().unwrap().contains("no translation of Hardmax"), "{row}");
@@ -165,7 +149,7 @@ fn a_split_model_tells_both_partitions_the_fallback_and_its_cost() {
 #[test]
 fn quantised_models_leave_their_borders_to_the_processor_until_told_otherwise() {
     for name in ["whole_a8w8.onnx", "whole_a16w8.onnx"] {
-        let path = model(name);
+        let path = onnx_model(name);
         let document = run("2.3.0", &path, "-b htp --soc-model 57").expect(0).json();
         let python = assignment("2.3.0", &path, "libQnnHtp.so", &["soc_model=57"]);
         let mut on_cpu = same_as_python(&document, &python);
@@ -183,7 +167,7 @@ fn quantised_models_leave_their_borders_to_the_processor_until_told_otherwise() 
 
 #[test]
 fn a_refused_op_has_its_code_its_rank_and_what_to_do() {
-    let path = model("refuse.onnx");
+    let path = onnx_model("refuse.onnx");
     let document = run("2.3.0", &path, "-b htp --soc-model 57").expect(0).json();
     let on_cpu = same_as_python(&document, &assignment("2.3.0", &path, "libQnnHtp.so", &["soc_model=57"]));
     assert_eq!(on_cpu, ["add_rank6"]);
@@ -211,14 +195,14 @@ fn other_shapes_and_types_go_where_onnx_runtime_says() {
         ("dynamic.onnx", "", &[]),
         ("dynamic.onnx", "--dim N=4", &["dim:N=4"]),
     ] {
-        let document = run("2.3.0", &model(name), &format!("-b cpu {flags}")).expect(0).json();
-        same_as_python(&document, &assignment("2.3.0", &model(name), "libQnnCpu.so", options));
+        let document = run("2.3.0", &onnx_model(name), &format!("-b cpu {flags}")).expect(0).json();
+        same_as_python(&document, &assignment("2.3.0", &onnx_model(name), "libQnnCpu.so", options));
     }
 }
 
 #[test]
 fn a_free_dimension_costs_every_node_and_a_size_brings_them_back() {
-    let path = model("dynamic.onnx");
+    let path = onnx_model("dynamic.onnx");
     let done = run("2.3.0", &path, "-b cpu").expect(0);
     assert!(done.stderr.contains("--dim N=1"), "{}", done.stderr);
     let document = done.json();
@@ -237,13 +221,14 @@ fn a_free_dimension_costs_every_node_and_a_size_brings_them_back() {
 #[test]
 fn a_backend_that_does_not_come_up_is_said_first_and_loudly() {
     // The GPU backend's library is there, and finds no GPU: ONNX Runtime runs everything itself and says nothing.
-    let done = call("2.3.0").arg("run").arg(model("whole.onnx")).flags("-b gpu -n 5 --headless").finish().expect(0);
+    let done =
+        call("2.3.0").arg("run").arg(onnx_model("whole.onnx")).flags("-b gpu -n 5 --headless").finish().expect(0);
     let text = done.text();
     assert!(text.contains("nothing ran on gpu"), "{text}");
     assert!(text.contains("0 of 10 nodes on QNN gpu, 10 on the processor"), "{text}");
     let findings = &text[text.find("\nfindings").unwrap()..];
     assert!(findings.lines().nth(2).unwrap().contains("!! nothing ran on gpu"), "{findings}");
-    run("2.3.0", &model("whole.onnx"), "-b gpu --no-cpu-fallback").expect(1);
+    run("2.3.0", &onnx_model("whole.onnx"), "-b gpu --no-cpu-fallback").expect(1);
 }
 
 #[test]
@@ -254,7 +239,7 @@ fn outputs_are_those_of_the_model_on_both_sides() {
     std::fs::write(&b, f32_bytes(&[0.5; 8])).unwrap();
     let out = dir.path().join("out");
     let flags = format!("-b cpu --input a={} --input b={} --save-outputs {}", a.display(), b.display(), out.display());
-    run("2.3.0", &model("two_inputs.onnx"), &flags).expect(0);
+    run("2.3.0", &onnx_model("two_inputs.onnx"), &flags).expect(0);
     let values = read_f32(&result_file(&out, 0, "y.raw"));
     assert!(max_difference(&values, &[1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5]) < 1e-6, "{values:?}");
 }
@@ -266,13 +251,13 @@ fn errors_say_what_and_where() {
         let done = run("2.3.0", path, flags).expect(code);
         done.json()["runs"][0]["error"]["message"].as_str().unwrap().to_owned()
     };
-    let missing = message(&model("missing_op.onnx"), "-b cpu", 2);
+    let missing = message(&onnx_model("missing_op.onnx"), "-b cpu", 2);
     assert!(missing.contains("No Op registered for Frobnicate") && missing.contains("frob"), "{missing}");
     // Weights in a file beside the model: not there, and cut short.
     let external = |length: Option<usize>| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("external.onnx");
-        std::fs::copy(model("external.onnx"), &path).unwrap();
+        std::fs::copy(onnx_model("external.onnx"), &path).unwrap();
         if let Some(length) = length {
             std::fs::write(folder.path().join("external.data"), vec![0u8; length]).unwrap();
         }
@@ -287,16 +272,16 @@ fn errors_say_what_and_where() {
     let (_folder, path) = external(Some(256 * 256 * 4));
     let whole = run("2.3.0", &path, "-b cpu --no-cpu-fallback").expect(0).json();
     assert_eq!(node(&whole, "mm")["provider"], "qnn", "whole, it runs in the sandbox");
-    let opset = message(&model("new_opset.onnx"), "-b cpu", 2);
+    let opset = message(&onnx_model("new_opset.onnx"), "-b cpu", 2);
     assert!(opset.contains("Opset 40") && opset.contains("till opset 25"), "{opset}");
     let input = dir.path().join("in.raw");
     std::fs::write(&input, [0u8; 12]).unwrap();
-    let size = message(&model("two_inputs.onnx"), &format!("-b cpu --input a={}", input.display()), 2);
+    let size = message(&onnx_model("two_inputs.onnx"), &format!("-b cpu --input a={}", input.display()), 2);
     assert!(size.contains("12 bytes") && size.contains("1x8"), "{size}");
     // Options of ONNX models on another one, and unknown options of the provider.
     let done = run("2.3.0", &repo("demo/qnnscope-demo-int8.dlc"), "-b cpu --dim N=1").expect(2);
     assert!(done.stderr.contains("--dim is for ONNX models"), "{}", done.stderr);
-    let document = run("2.3.0", &model("whole.onnx"), "-b cpu --ep-option no_such=1").expect(0).json();
+    let document = run("2.3.0", &onnx_model("whole.onnx"), "-b cpu --ep-option no_such=1").expect(0).json();
     let settings = document["runs"][0]["settings"].as_array().unwrap();
     let setting = settings.iter().find(|setting| setting["key"] == "--ep-option no_such").unwrap();
     assert_eq!(setting["outcome"], "no_effect");
@@ -304,7 +289,7 @@ fn errors_say_what_and_where() {
 
 #[test]
 fn without_onnx_runtime_the_command_that_gets_it_is_named() {
-    let done = Qnnscope::on(&support::runtime_247()).run_json(&model("whole.onnx"), "-n 1").expect(3);
+    let done = Qnnscope::on(&support::runtime_247()).run_json(&onnx_model("whole.onnx"), "-n 1").expect(3);
     assert!(
         done.stderr.contains("no ONNX Runtime found") && done.stderr.contains("qnnscope runtime install --onnx"),
         "{}",

@@ -39,10 +39,11 @@ pub fn bundle(
     bundle.add("versions.txt", &versions());
     bundle.add_log(&log);
     say(bundle.preview().trim_end());
-    if !yes && !agreed(file) {
+    let answer = if yes { Some(true) } else { agreed(file) };
+    if answer != Some(true) {
         let text = format!("{} was not written; --yes writes it without asking", file.display());
         // Somebody who was asked has said no; a script was not asked.
-        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        if answer.is_none() {
             return Err(CliError::Usage(text));
         }
         say(&text);
@@ -54,16 +55,16 @@ pub fn bundle(
     Ok(())
 }
 
-/// Asks on a terminal; elsewhere the answer is no.
-fn agreed(file: &Path) -> bool {
+/// Asks on a terminal; elsewhere there is nobody to answer.
+fn agreed(file: &Path) -> Option<bool> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return false;
+        return None;
     }
     let _ = write!(std::io::stderr(), "Write {}? [y/N] ", file.display());
     let _ = std::io::stderr().flush();
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
-    read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    Some(read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Names of this user, this machine and the device that was named.

@@ -10,7 +10,7 @@ use crate::report::{ResultDocument, cool_down_text, text_report};
 use crate::run::{Conductor, RunRequest};
 use crate::session::RecordError;
 use crate::store::{Run, Store};
-use crate::text::Printable;
+use crate::text::{Printable, file_name};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde_json::ser::PrettyFormatter;
@@ -169,10 +169,6 @@ fn run_status(run: &Run) -> Option<u8> {
     }
 }
 
-fn file_name(path: &str) -> String {
-    path.rsplit(['/', '\\']).next().unwrap_or(path).to_owned()
-}
-
 /// Progress on stderr: a bar on a terminal, else a line per stage that takes long to come.
 struct Progress {
     bar: Option<ProgressBar>,
@@ -198,7 +194,7 @@ impl Progress {
         match &record.event {
             Event::RunStarted(plan) => {
                 plan.backend.name().clone_into(&mut self.backend);
-                self.runs.extend(record.run.map(|run| (run, plan.backend.name(), file_name(&plan.model))));
+                self.runs.extend(record.run.map(|run| (run, plan.backend.name(), file_name(&plan.model).to_owned())));
                 let simulated = if plan.simulated { " (simulated)" } else { "" };
                 let rate = plan.mode.rate_hz.map_or_else(String::new, |rate| format!(" at {rate}/s"));
                 let round = plan

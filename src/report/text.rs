@@ -8,8 +8,7 @@ use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
 use crate::diagnosis::{Fault, causes_text, diagnose_run};
 use crate::event::{RunStatus, SandboxState, SettingOutcome};
 use crate::store::{CounterSeries, DeviceSeries, PERCENTILES, Run, RunState, SamplerState, Store, by_importance};
-use crate::text::paragraph;
-use crate::text::{bytes_text, count_text, duration_text};
+use crate::text::{bytes_text, count_text, duration_text, file_name, paragraph};
 use std::fmt::Write;
 
 /// Layers that are listed.
@@ -89,10 +88,9 @@ fn which_model(store: &Store, run: &Run) -> String {
     if store.runs().iter().all(|other| other.plan.model == run.plan.model) {
         return String::new();
     }
-    let name = |model: &str| model.rsplit(['/', '\\']).next().unwrap_or(model).to_owned();
-    let own = name(&run.plan.model);
+    let own = file_name(&run.plan.model);
     // Two of one name lie in two folders.
-    let same = |other: &Run| other.plan.model != run.plan.model && name(&other.plan.model) == own;
+    let same = |other: &Run| other.plan.model != run.plan.model && file_name(&other.plan.model) == own;
     if store.runs().iter().any(same) { format!("  {}", run.plan.model) } else { format!("  {own}") }
 }
 

@@ -1,5 +1,10 @@
 //! Text for people, whoever shows it: figures with their units, and lines wrapped to a width.
 
+/// The last part of a path, whichever system wrote it.
+pub fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(path)
+}
+
 mod json;
 mod numbers;
 mod redact;

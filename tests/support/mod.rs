@@ -4,6 +4,7 @@
 
 mod command;
 pub mod device;
+pub mod inspected;
 pub mod schema;
 pub mod source_models;
 pub mod virtual_device;
@@ -72,6 +73,26 @@ pub fn model_library(dir: &Path, source: &str, defines: &[&str]) -> PathBuf {
         .expect("the tests need a C compiler called cc");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     path
+}
+
+/// A model of `tests/data/onnx`.
+pub fn onnx_model(name: &str) -> PathBuf {
+    repo("tests/data/onnx").join(name)
+}
+
+/// A folder of Python packages, as pip installs them for the tests; `has` is one of them.
+#[track_caller]
+pub fn python_packages(folder: &str, has: &str) -> PathBuf {
+    let root = std::env::var_os("QNNSCOPE_TEST_PYTHON").map_or_else(|| repo("target/test-python"), PathBuf::from);
+    let folder = root.join(folder);
+    assert!(folder.join(has).exists(), "{has} is missing in {}: run ./test.sh, which installs it", folder.display());
+    folder
+}
+
+/// Packages of ONNX Runtime and a version of its QNN plug-in.
+#[track_caller]
+pub fn onnx_packages(version: &str) -> PathBuf {
+    python_packages(&format!("onnxruntime-qnn-{version}"), "onnxruntime_qnn")
 }
 
 /// Little-endian float32.

@@ -75,7 +75,6 @@ pub fn difference(base: &[f64], other: &[f64], in_time: InTime) -> Option<Differ
 
 fn paired(base: &[f64], other: &[f64]) -> Option<Difference> {
     let ratios = base.iter().chain(other).all(|value| value.is_finite() && *value > 0.0);
-    let logs = |values: &[f64]| -> Vec<f64> { values.iter().map(|value| value.ln()).collect() };
     let paired = ratios.then(|| Paired::of(&logs(base), &logs(other))).flatten()?;
     let [low, high] = [paired.interval[0] - RESOLUTION, paired.interval[1] + RESOLUTION];
     Some(Difference::of(paired.middle, [low, high], paired.apart, true))
@@ -87,7 +86,6 @@ fn unpaired(base: &[f64], other: &[f64], floor: f64) -> Option<Difference> {
     let most = UNEQUAL * base.len().min(other.len());
     let (base, other) = (&base[..base.len().min(most)], &other[..other.len().min(most)]);
     let (one, two) = (Spread::of(base)?, Spread::of(other)?);
-    let logs = |values: &[f64]| -> Vec<f64> { values.iter().map(|value| value.ln()).collect() };
     let (base, other) = (logs(base), logs(other));
     let (apart, [low, high], differs, by_pairs) = match Ranks::of(&base, &other) {
         Some(ranks) => {
@@ -104,6 +102,10 @@ fn unpaired(base: &[f64], other: &[f64], floor: f64) -> Option<Difference> {
         }
     };
     Some(Difference::of(apart, [low, high], differs && (low > floor || high < -floor), by_pairs))
+}
+
+fn logs(values: &[f64]) -> Vec<f64> {
+    values.iter().map(|value| value.ln()).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! What a machine does for seconds (a neighbour's burst, a clock that steps down) falls on both launches of a turn, and their ratio is
 //! free of it. Wilcoxon's signed ranks need no more of the ratios than that they lie evenly around the difference of the sides.
 
-use super::ranks::{ALPHA, INTERVAL};
+use super::ranks::{ALPHA, INTERVAL, overlap};
 
 /// What the turns of two sides say, on the scale of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,11 +28,8 @@ impl Paired {
         }
         means.sort_by(f64::total_cmp);
         let last = means.len() - 1;
-        let (below, above) = (means.iter().filter(|d| **d < 0.0).count(), means.iter().filter(|d| **d > 0.0).count());
-        // Means of 0 are half below.
-        let fewer = (2 * below.min(above) + (means.len() - below - above)).div_ceil(2);
         Some(Self {
-            apart: fewer <= told,
+            apart: overlap(&means) <= told,
             middle: f64::midpoint(means[last / 2], means[last.div_ceil(2)]),
             interval: [means[interval], means[last - interval]],
         })

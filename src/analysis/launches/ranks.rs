@@ -50,8 +50,8 @@ pub(super) fn are_separate(base: &[f64], other: &[f64]) -> bool {
     one.1 < two.0 || two.1 < one.0
 }
 
-/// Pairs of launches whose difference has the sign that fewer have; equal ones count for half, and halves as a whole.
-fn overlap(apart: &[f64]) -> usize {
+/// Differences with the sign that fewer have; equal ones count for half, and halves as a whole.
+pub(super) fn overlap(apart: &[f64]) -> usize {
     let (below, above) = (apart.iter().filter(|d| **d < 0.0).count(), apart.iter().filter(|d| **d > 0.0).count());
     (2 * below.min(above) + (apart.len() - below - above)).div_ceil(2)
 }

@@ -61,7 +61,7 @@ fn below(area: Rect, rows: u16) -> Rect {
 
 /// The last part of a path, without control characters.
 pub fn file_name(path: &str) -> String {
-    clean_text(path.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(path))
+    clean_text(crate::text::file_name(path))
 }
 
 /// The sign and the word of a state, which say the same as the colour.

@@ -1,6 +1,6 @@
 //! Multiply-accumulates of ONNX nodes, from their types and shapes.
 
-use crate::models::source::{ShapeIndex, SourceGraph, SourceNode, product};
+use crate::models::source::{ShapeIndex, SourceNode, product};
 
 /// Op types that multiply matrices in ways that are not derived here, or run other graphs.
 const NOT_DERIVED: [&str; 16] = [
@@ -37,16 +37,8 @@ const KNOWN_ELSEWHERE: [&str; 12] = [
     "SkipSimplifiedLayerNormalization",
 ];
 
-/// Counts them for every node whose shapes are known.
-pub fn count(graph: &mut SourceGraph) {
-    let shapes = ShapeIndex::new(graph);
-    let counts: Vec<Option<u64>> = graph.nodes.iter().map(|node| of(node, &shapes)).collect();
-    for (node, macs) in graph.nodes.iter_mut().zip(counts) {
-        node.macs = macs;
-    }
-}
-
-fn of(node: &SourceNode, shapes: &ShapeIndex<'_>) -> Option<u64> {
+/// Those of one node, if its shapes are known.
+pub fn of(node: &SourceNode, shapes: &ShapeIndex<'_>) -> Option<u64> {
     let input = |index: usize| shapes.input(node, index);
     let output = || shapes.output_elements(node);
     let op_type = node.op_type.as_str();

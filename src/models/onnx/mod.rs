@@ -16,7 +16,7 @@ use self::tensor::text;
 use self::wire::{Field, Message};
 use super::source::{
     AttributeValue, Dim, FreeDimension, Function, Opset, SourceError, SourceFile, SourceFormat, SourceGraph,
-    SourceModel,
+    SourceModel, count_macs,
 };
 use std::collections::{BTreeMap, HashSet};
 
@@ -99,7 +99,7 @@ pub fn read(file: &SourceFile, dimensions: &[(String, u64)]) -> Result<SourceMod
     model.free_dimensions.retain(|free| !dimensions.iter().any(|(name, _)| free.name.as_ref() == Some(name)));
     model.external_files = external::check(file, &graph)?;
     shapes::infer(file, &mut graph)?;
-    macs::count(&mut graph);
+    count_macs(&mut graph, macs::of);
     model.quantization = qdq::summary(&graph);
     model.contexts = contexts::find(file, &graph)?;
     model.graphs.push(graph);

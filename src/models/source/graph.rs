@@ -238,6 +238,15 @@ pub struct ShapeIndex<'a> {
     constants: HashMap<&'a str, &'a [u64]>,
 }
 
+/// Sets the multiply-accumulates of every node, as far as `of` tells them.
+pub fn count_macs(graph: &mut SourceGraph, of: impl Fn(&SourceNode, &ShapeIndex<'_>) -> Option<u64>) {
+    let shapes = ShapeIndex::new(graph);
+    let counts: Vec<Option<u64>> = graph.nodes.iter().map(|node| of(node, &shapes)).collect();
+    for (node, macs) in graph.nodes.iter_mut().zip(counts) {
+        node.macs = macs;
+    }
+}
+
 impl<'a> ShapeIndex<'a> {
     /// Of this graph, without what is inside of its nodes.
     pub fn new(graph: &'a SourceGraph) -> Self {

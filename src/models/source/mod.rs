@@ -23,7 +23,7 @@ pub use file::{SourceFile, Span};
 pub use flatbuffer::{List, Table, f32_in, i64_in};
 pub use graph::{
     Attribute, AttributeValue, Constant, Dim, Quantized, ShapeIndex, Small, SourceGraph, SourceNode, SourceValue,
-    Storage, Subgraph, product, shape_text,
+    Storage, Subgraph, count_macs, product, shape_text,
 };
 pub use identify::{SourceFormat, identify_source};
 pub use islands::islands;

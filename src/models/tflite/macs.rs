@@ -1,20 +1,12 @@
 //! Multiply-accumulates of TFLite operators, from their types and shapes.
 
-use crate::models::source::{ShapeIndex, SourceGraph, SourceNode, product};
+use crate::models::source::{ShapeIndex, SourceNode, product};
 
 /// Attribute of BATCH_MATMUL: the left matrix is turned.
 pub const TURNED: &str = "adj_x";
 
-/// Counts them for every operator whose shapes are known.
-pub fn count(graph: &mut SourceGraph) {
-    let shapes = ShapeIndex::new(graph);
-    let counts: Vec<Option<u64>> = graph.nodes.iter().map(|node| of(node, &shapes)).collect();
-    for (node, macs) in graph.nodes.iter_mut().zip(counts) {
-        node.macs = macs;
-    }
-}
-
-fn of(node: &SourceNode, shapes: &ShapeIndex<'_>) -> Option<u64> {
+/// Those of one operator, if its shapes are known.
+pub fn of(node: &SourceNode, shapes: &ShapeIndex<'_>) -> Option<u64> {
     let input = |index: usize| shapes.input(node, index);
     let output = || shapes.output_elements(node);
     if !node.domain.is_empty() || node.op_type.starts_with("STABLEHLO_") || node.op_type.starts_with("BUILTIN_") {

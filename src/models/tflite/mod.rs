@@ -11,7 +11,7 @@ mod quantized;
 
 use super::source::{
     Attribute, AttributeValue, Constant, Dim, ElementType, FreeDimension, Quantized, SourceError, SourceFile,
-    SourceFormat, SourceGraph, SourceModel, SourceNode, SourceValue, Span, Storage, Table, f32_in, i64_in,
+    SourceFormat, SourceGraph, SourceModel, SourceNode, SourceValue, Span, Storage, Table, count_macs, f32_in, i64_in,
 };
 use std::collections::HashSet;
 
@@ -138,7 +138,7 @@ fn graph(
         }
         graph.nodes.push(node);
     }
-    macs::count(&mut graph);
+    count_macs(&mut graph, macs::of);
     Ok(graph)
 }
 

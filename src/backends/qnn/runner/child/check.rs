@@ -3,15 +3,15 @@
 use super::emit::Emitter;
 use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
 use super::inspect::with_order;
-use super::model::{identify_model, open_library, open_system};
+use super::model::{identify_model, open_system};
+use super::opened::{Hardware, begin};
 use crate::backends::qnn::api::{
-    Backend, ComposedGraph, Composition, Context, Device, DeviceTarget, Dlc, GraphOptions, Library, Logger,
-    ModelLibrary, QnnError, Recording, Verdict, VersionPolicy, read_binary_info,
+    ComposedGraph, Composition, Context, DeviceTarget, Dlc, GraphOptions, ModelLibrary, QnnError, Recording, Verdict,
+    read_binary_info,
 };
 use crate::backends::qnn::runner::protocol::{Asked, CheckTask, CheckWork, Compiled, CompiledGraph, Frame, OpVerdict};
-use crate::event::{Event, LogLevel, ModelInfo, RunStatus, RuntimeInfo, Stage};
+use crate::event::{Event, LogLevel, ModelInfo, RunStatus, Stage};
 use crate::models::{ContextBinaryInfo, ModelFormat};
-use std::rc::Rc;
 use std::time::Instant;
 
 /// Carries the task out; a failure is a `failed` event.
@@ -33,45 +33,20 @@ pub fn check(task: &CheckTask, emitter: &Emitter) {
     emitter.event(Event::RunFinished { status });
 }
 
-/// For the supervisor: where a crash happened.
-fn begin(emitter: &Emitter, stage: Stage) {
-    emitter.event(Event::StageStarted { stage });
-}
-
-/// A backend on the hardware that the task names.
-struct Opened {
-    library: Rc<Library>,
-    runtime: RuntimeInfo,
-    backend: Rc<Backend>,
-    device: Rc<Device>,
-}
-
-fn open(task: &CheckTask, level: LogLevel, emitter: &Emitter) -> Result<Opened, Failed> {
-    begin(emitter, Stage::LibraryLoad);
-    let policy = if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
-    let library = open_library(&task.runtime_dir, task.backend, policy)?;
-    let runtime = RuntimeInfo {
-        path: library.path().display().to_string(),
-        build_id: library.table().build_id(),
-        core_api: library.table().core_api(),
-        backend_api: library.table().backend_api(),
-        provider: library.table().provider_name(),
-    };
-    begin(emitter, Stage::BackendCreate);
-    let at = |e| Failed::qnn(Stage::BackendCreate, e);
-    let logger = Logger::create(&library, level).map_err(at)?;
-    let backend = Backend::create(&logger).map_err(at)?;
-    begin(emitter, Stage::DeviceCreate);
-    // HTP's validator answers for the device that was made last, and for v68 where none was.
-    let target = DeviceTarget { soc_model: task.soc_model, arch: None };
-    let (device, _) = Device::create(&backend, target).map_err(|e| Failed::qnn(Stage::DeviceCreate, e))?;
-    Ok(Opened { library, runtime, backend, device })
+fn hardware(task: &CheckTask) -> Hardware<'_> {
+    Hardware {
+        runtime_dir: &task.runtime_dir,
+        backend: task.backend,
+        allow_unknown_runtime: task.allow_unknown_runtime,
+        // HTP's validator answers for the device that was made last, and for v68 where none was.
+        target: DeviceTarget { soc_model: task.soc_model, arch: None },
+    }
 }
 
 fn ask(task: &CheckTask, emitter: &Emitter) -> Result<Asked, Failed> {
     let (mut model, bytes) = identify_model(&task.model).map_err(|e| e.at(Stage::Prepare))?;
     let sandbox = emitter.sandbox();
-    let opened = open(task, LogLevel::Warning, emitter)?;
+    let opened = hardware(task).open(LogLevel::Warning, emitter)?;
     if model.format == ModelFormat::ContextBinary {
         begin(emitter, Stage::ContextCreate);
         let system = open_system(&task.runtime_dir)?;
@@ -132,7 +107,7 @@ fn refused(task: &CheckTask, model: &ModelInfo, error: QnnError) -> Failed {
 fn compile(task: &CheckTask, emitter: &Emitter) -> Result<Compiled, Failed> {
     let (model, bytes) = identify_model(&task.model).map_err(|e| e.at(Stage::Prepare))?;
     // The compiler tells its traffic at this level.
-    let opened = open(task, LogLevel::Info, emitter)?;
+    let opened = hardware(task).open(LogLevel::Info, emitter)?;
     begin(emitter, Stage::ContextCreate);
     let at = |e| Failed::qnn(Stage::ContextCreate, e);
     if model.format == ModelFormat::ContextBinary {

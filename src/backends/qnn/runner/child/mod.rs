@@ -13,6 +13,7 @@ mod layers;
 pub mod measure;
 mod model;
 mod onnx;
+mod opened;
 mod outputs;
 mod phases;
 mod pin;

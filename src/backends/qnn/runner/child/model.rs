@@ -3,7 +3,7 @@
 use super::failed::Failed;
 use crate::backends::Backend;
 use crate::backends::qnn::api::{Library, QnnError, SystemLibrary, VersionPolicy};
-use crate::event::{ModelInfo, Stage, clean_text};
+use crate::event::{ModelInfo, RuntimeInfo, Stage, clean_text};
 use crate::facts::read_elf;
 use crate::files::sha256_hex;
 use crate::models::{FormatError, ModelFormat, identify};
@@ -24,6 +24,17 @@ pub fn identify_model(path: &Path) -> Result<(ModelInfo, Vec<u8>), Failed> {
     .map_err(io)?;
     let path = clean_text(&path.to_string_lossy());
     Ok((ModelInfo { path, format, sha256, bytes: length, context_binary: None }, bytes))
+}
+
+/// What a backend library says of itself.
+pub fn runtime_info(library: &Library) -> RuntimeInfo {
+    RuntimeInfo {
+        path: library.path().display().to_string(),
+        build_id: library.table().build_id(),
+        core_api: library.table().core_api(),
+        backend_api: library.table().backend_api(),
+        provider: library.table().provider_name(),
+    }
 }
 
 /// Opens a backend library of a runtime folder.

@@ -6,7 +6,7 @@ use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
 use super::inputs;
 use super::inspect::with_order;
 use super::measure::{self, Loop};
-use super::model::{identify_model, open_library, open_system};
+use super::model::{identify_model, open_library, open_system, runtime_info};
 use super::pin::Pinning;
 use super::run_log::{RunLog, timed};
 use crate::backends::qnn::api::{
@@ -18,9 +18,7 @@ use crate::backends::qnn::runner::protocol::{Frame, RunTask};
 use crate::backends::settings::{self, Resolved};
 use crate::backends::stopped::{self, target_arch};
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{
-    Event, MemoryMark, MemorySample, ModelInfo, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage,
-};
+use crate::event::{Event, MemoryMark, MemorySample, ModelInfo, RunStatus, Setting, SettingOutcome, Stage};
 use crate::files::{Kind, OutputFile, write_whole};
 use crate::models::{Graph, ModelFormat};
 use crate::probes::process;
@@ -139,13 +137,7 @@ impl Stages<'_> {
             Ok((library, system))
         })?;
         self.log = RunLog::open(task, log_file, &library, system.as_ref(), self.emitter);
-        self.emitter.event(Event::RuntimeLoaded(RuntimeInfo {
-            path: library.path().display().to_string(),
-            build_id: library.table().build_id(),
-            core_api: library.table().core_api(),
-            backend_api: library.table().backend_api(),
-            provider: library.table().provider_name(),
-        }));
+        self.emitter.event(Event::RuntimeLoaded(runtime_info(&library)));
         let binary = match (&system, model.format) {
             (Some(system), ModelFormat::ContextBinary) => {
                 let (info, graphs) =

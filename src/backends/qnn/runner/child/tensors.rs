@@ -2,10 +2,11 @@
 
 use super::emit::Emitter;
 use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
-use super::model::{identify_model, open_library, open_system};
+use super::model::{identify_model, open_system};
+use super::opened::{Hardware, Opened, begin};
 use crate::backends::qnn::api::{
-    Backend, ComposedGraph, Composition, Context, Device, DeviceTarget, Dlc, Execution, ExposedGraph, Exposure,
-    GraphOptions, Logger, ModelLibrary, OwnedTensor, Recording, VersionPolicy, errors_during,
+    ComposedGraph, Composition, Context, DeviceTarget, Dlc, Execution, ExposedGraph, Exposure, GraphOptions,
+    ModelLibrary, OwnedTensor, Recording, errors_during,
 };
 use crate::backends::qnn::runner::protocol::Frame;
 use crate::backends::qnn::runner::tensors_protocol::{
@@ -13,7 +14,7 @@ use crate::backends::qnn::runner::tensors_protocol::{
 };
 use crate::backends::settings;
 use crate::backends::stopped::{self, target_arch};
-use crate::event::{Event, LogLevel, RunStatus, RuntimeInfo, Stage};
+use crate::event::{Event, LogLevel, RunStatus, Stage};
 use crate::models::{ModelFormat, Tensor};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -30,11 +31,6 @@ pub fn tensors(task: &TensorsTask, emitter: &Emitter, orders: &Receiver<u64>) {
         }
     };
     emitter.event(Event::RunFinished { status });
-}
-
-/// For the supervisor: where a crash happened.
-fn begin(emitter: &Emitter, stage: Stage) {
-    emitter.event(Event::StageStarted { stage });
 }
 
 fn serve(task: &TensorsTask, emitter: &Emitter, orders: &Receiver<u64>) -> Result<(), Failed> {
@@ -96,23 +92,13 @@ fn open(task: &TensorsTask, emitter: &Emitter) -> Result<(Execution, OpenedTenso
         return Err(Failed::bad_input(Stage::Prepare, "identify", message));
     }
     let resolved = settings::resolve(&task.settings, task.backend)?;
-    begin(emitter, Stage::LibraryLoad);
-    let policy = if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
-    let library = open_library(&task.runtime_dir, task.backend, policy)?;
-    let runtime = RuntimeInfo {
-        path: library.path().display().to_string(),
-        build_id: library.table().build_id(),
-        core_api: library.table().core_api(),
-        backend_api: library.table().backend_api(),
-        provider: library.table().provider_name(),
+    let hardware = Hardware {
+        runtime_dir: &task.runtime_dir,
+        backend: task.backend,
+        allow_unknown_runtime: task.allow_unknown_runtime,
+        target: DeviceTarget { soc_model: resolved.soc_model, arch: resolved.arch },
     };
-    begin(emitter, Stage::BackendCreate);
-    let at = |e| Failed::qnn(Stage::BackendCreate, e);
-    let logger = Logger::create(&library, LogLevel::Warning).map_err(at)?;
-    let backend = Backend::create(&logger).map_err(at)?;
-    begin(emitter, Stage::DeviceCreate);
-    let target = DeviceTarget { soc_model: resolved.soc_model, arch: resolved.arch };
-    let (device, _) = Device::create(&backend, target).map_err(|e| Failed::qnn(Stage::DeviceCreate, e))?;
+    let Opened { runtime, device, .. } = hardware.open(LogLevel::Warning, emitter)?;
     begin(emitter, Stage::ContextCreate);
     let context = Context::create(&device).map_err(|e| Failed::qnn(Stage::ContextCreate, e))?;
     begin(emitter, Stage::Compose);
