@@ -3,12 +3,12 @@
 use super::batch::{Batch, Checked, Stop};
 use super::chunk::Chunk;
 use super::error::ProfileLogError;
-use super::inferences::{Graphs, is_shown};
 use super::kinds::EventType;
 use super::overview::Overview;
 use super::reader::{Outcome, read_all};
 use super::session::SessionSplitter;
 use super::shape::{Again, Shape, ShapedEvent, Shapes};
+use super::shown::{Graphs, is_shown};
 use super::turns::{Turn, Workers};
 use super::visit::{EventParts, MessageParts, Visit};
 use std::io::Read;

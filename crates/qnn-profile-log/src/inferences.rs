@@ -1,67 +1,21 @@
 //! The rows of the inferences in the vendor's CSV. Chunks are turned into rows by several threads.
 
 use super::batch::Stop;
-use super::budget::NameBudget;
-use super::chunk::{Message, Value};
-use super::csv::{graph_name, middle};
+use super::chunk::Value;
+use super::csv_pieces::{graph_name, middle};
 use super::error::ProfileLogError;
 use super::kinds::{EventType, Method, Unit};
 use super::output::{self, Output, Piece};
 use super::reader::Outcome;
 use super::shape::{Again, Shape, Shapes};
+use super::shown::{Graphs, has_row_of_component};
 use super::spool::Spool;
 use super::turns::{Turn, Workers};
 use super::visit::{EventParts, MessageParts, Visit};
-use std::collections::HashMap;
 use std::io::{Read, Write};
 
 /// Rows go on to where they are written when there are so many bytes of them.
 const ROWS_BYTES: usize = 2 << 20;
-
-/// Graphs in the order of their first inference.
-#[derive(Default)]
-pub(super) struct Graphs {
-    names: Vec<Vec<u8>>,
-    numbers: HashMap<Vec<u8>, usize>,
-    last: usize,
-    budget: NameBudget,
-}
-
-impl Graphs {
-    /// Number of a graph; a new one if it was not met before.
-    pub(super) fn number(&mut self, name: &[u8]) -> Result<usize, ProfileLogError> {
-        if let Some(number) = self.find(name) {
-            self.last = number;
-            return Ok(number);
-        }
-        self.budget.take(2 * name.len())?;
-        self.last = self.names.len();
-        self.names.push(name.to_vec());
-        self.numbers.insert(name.to_vec(), self.last);
-        Ok(self.last)
-    }
-
-    fn find(&self, name: &[u8]) -> Option<usize> {
-        match self.names.get(self.last) {
-            Some(last) if last == name => Some(self.last),
-            _ => self.numbers.get(name).copied(),
-        }
-    }
-}
-
-/// Whether a message has rows: it is an inference, or a part of one.
-pub(super) fn is_shown(message: &Message<'_>) -> bool {
-    let method = message.method();
-    let mut events = message.events();
-    !message.is_private()
-        && (method.is_inference()
-            || method == Method::GraphComponent && events.any(|event| has_row_of_component(event.event_type())))
-}
-
-/// Of parts of an inference.
-fn has_row_of_component(kind: EventType) -> bool {
-    !matches!(kind, EventType::Init | EventType::Finalize)
-}
 
 /// Rows on their way.
 #[derive(Default)]

@@ -5,9 +5,9 @@
 //! [`Shape`]: all bytes from its first part to its last, of which some are numbers that nothing else depends on. What has the
 //! same bytes there is as sound.
 
+use super::format::{Kind, MAX_EVENT_DEPTH};
 use super::kinds::{EventType, Method, Unit};
 use super::table::{Table, u32_at};
-use super::verify::{Kind, MAX_EVENT_DEPTH};
 use std::ops::Range;
 
 /// Longer messages are not remembered, bytes.

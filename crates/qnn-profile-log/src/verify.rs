@@ -3,64 +3,13 @@
 //! used many times over.
 
 use super::error::Damage;
+use super::format::{Kind, MAX_EVENT_DEPTH};
 use super::shape::Shapes;
 use super::table::{Table, follow, i32_at, u16_at, u32_at};
 use super::visit::{EventParts, FIELDS, MessageParts, Part, Visit};
 
-/// Deepest nesting of events that is read; real logs have up to four levels.
-pub const MAX_EVENT_DEPTH: usize = 32;
-
 /// Names may be shared between events; real logs reach a few times the chunk's length at most.
 const TEXT_PER_BYTE: usize = 16;
-
-/// Tables of the format.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Root,
-    Header,
-    Version,
-    Message,
-    MessageHeader,
-    Interval,
-    Event,
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Root => "root table",
-            Self::Header => "header",
-            Self::Version => "format version",
-            Self::Message => "message",
-            Self::MessageHeader => "message header",
-            Self::Interval => "interval",
-            Self::Event => "event",
-        }
-    }
-
-    /// Bytes of each field, by slot. Later slots are not looked at.
-    pub(super) fn fields(self) -> &'static [usize] {
-        match self {
-            Self::Root => &[4, 4],
-            Self::Header => &[4, 8, 8, 4, 4, 4, 4],
-            Self::Version => &[4, 4, 4, 1],
-            Self::Message => &[4, 1, 4, 1, 4, 4],
-            Self::MessageHeader => &[8, 8],
-            Self::Interval => &[8, 8, 8, 8, 1],
-            Self::Event => &[4, 4, 8, 4, 4, 4, 8, 4, 4, 4, 8, 8],
-        }
-    }
-
-    /// Whether a field is a number on which nothing else depends.
-    pub(super) fn is_number(self, slot: usize) -> bool {
-        match self {
-            Self::MessageHeader => slot < 2,
-            Self::Interval => slot < 4,
-            Self::Event => slot == 2,
-            Self::Root | Self::Header | Self::Version | Self::Message => false,
-        }
-    }
-}
 
 /// So many lists of fields are remembered. Writers share them between tables, and use a few in turn.
 const REMEMBERED: usize = 16;
