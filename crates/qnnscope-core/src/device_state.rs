@@ -69,7 +69,7 @@ impl DeviceState {
             Self::Recovery => Some("the device is in recovery: start the system, adb reboot"),
             Self::Bootloader => Some("the device is in its boot loader: fastboot reboot"),
             Self::Sideload => Some("the device waits for a sideloaded package: finish it or adb reboot"),
-            Self::Gone => Some("plug the device in again; it is taken up by itself"),
+            Self::Gone => Some("plug the device in again; it resumes by itself"),
             Self::Other(_) => Some("adb devices -l tells more about this state"),
         }
     }

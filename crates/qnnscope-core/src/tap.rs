@@ -4,6 +4,8 @@
 //! Times are nanoseconds on the machine's monotonic clock. Ids are given by the tap and never used again within a process,
 //! unlike QNN's handles.
 
+mod shift;
+
 use crate::models::{Graph, Op, Tensor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -30,6 +32,14 @@ pub enum TapMessage {
     Loaded(Process),
     /// First message of a process that asks for QNN (or of a fork of one).
     Hello(Process),
+    /// First message of a connection that was opened again because the program closed the one before it: what follows belongs to the
+    /// process that greeted there.
+    Again {
+        /// When.
+        t_ns: u64,
+        /// Its id.
+        pid: u32,
+    },
     /// A backend's function table was asked for.
     Provider(Provider),
     /// A call that may take long, or end the process, begins.
@@ -46,11 +56,12 @@ pub enum TapMessage {
     },
     /// Such a call returned.
     Ended(Box<Call>),
-    /// A graph was composed: all of it but its ops, which follow in [`TapMessage::GraphOps`]. Sent before it is finalized.
+    /// A graph was composed: all of it but its ops, which come in [`TapMessage::GraphOps`], before and after. Sent before it is
+    /// finalized.
     Composed {
         /// Its id.
         graph: u32,
-        /// Ops that follow.
+        /// Its ops.
         op_count: u32,
         /// Name, inputs, outputs; without ops.
         head: Box<Graph>,
@@ -97,6 +108,8 @@ pub enum TapMessage {
         /// The line, control characters removed.
         text: String,
     },
+    /// A context binary was loaded: what of it was kept for whoever wants to know what is in it. Comes once for each content.
+    Binary(Binary),
     /// Something of the tap's own that the user should know: a repair that was made, why something is not seen.
     Note {
         /// When.
@@ -106,10 +119,13 @@ pub enum TapMessage {
     },
     /// What could not be passed on since the last such message.
     Lost {
-        /// Of what: `executions`, `messages`, `details`.
+        /// Of what: `executions`, `messages`, `details`, `graphs`, `contexts of lists`.
         what: String,
         /// How many.
         count: u64,
+        /// Why; without it, the queue was full.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// The process ends in the ordinary way.
     Bye {
@@ -174,8 +190,8 @@ pub struct Provider {
 /// A call that returned.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// The call as QNN names it: `backendCreate`, `deviceCreate`, `contextCreate`, `contextCreateFromBinary`, `contextFree`,
-    /// `graphCreate`, `graphRetrieve`, `graphFinalize`, `contextGetBinary`, `backendFree`.
+    /// The call as QNN names it: `backendCreate`, `deviceCreate`, `contextCreate`, `contextCreateFromBinary`,
+    /// `contextCreateFromBinaryListAsync` (its contexts and graphs follow by themselves, see [`Call::of_list`]), `contextFree`, `graphCreate`, `graphRetrieve`, `graphFinalize`, `contextGetBinary`, `backendFree`.
     pub call: String,
     /// The provider.
     pub provider: u32,
@@ -202,6 +218,13 @@ pub struct Call {
     /// Size of the context binary read or written, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary_bytes: Option<u64>,
+    /// [`Binary::key`] of the context binary that was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<u64>,
+    /// True for a context, or a graph in one, that a contextCreateFromBinaryListAsync told the program of: from the beginning of that
+    /// call to the notification.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_list: bool,
     /// Options that the program passed, by name where it is known, else by number.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub options: Map<String, Value>,
@@ -211,6 +234,29 @@ pub struct Call {
     /// The same afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rss_after: Option<u64>,
+}
+
+/// A context binary that a process loaded, as far as it was kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binary {
+    /// When.
+    pub t_ns: u64,
+    /// Number of this content; the same for the same bytes.
+    pub key: u64,
+    /// The provider that took it.
+    pub provider: u32,
+    /// Its size, bytes.
+    pub bytes: u64,
+    /// File with the first `head` bytes of it and the last `tail` ones behind each other. Whoever reads it removes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Bytes of its beginning in the file.
+    pub head: u64,
+    /// Bytes of its end in the file.
+    pub tail: u64,
+    /// Why there is no file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A tensor as an execution passed it.

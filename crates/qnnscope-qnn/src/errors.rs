@@ -1,5 +1,7 @@
 //! Error numbers of QNN and of FastRPC below it: symbol and meaning, by number, by symbol, and by the call that returned it.
 
+use qnnscope_core::event::capitalised;
+
 /// One row of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorCode {
@@ -85,11 +87,6 @@ pub fn lookup(value: u64, call: &str) -> Option<ErrorCode> {
         return Some(first);
     }
     Some(rows.find(belongs).unwrap_or(first))
-}
-
-fn capitalised(word: &str) -> String {
-    let mut chars = word.chars();
-    chars.next().map_or_else(String::new, |c| c.to_uppercase().collect::<String>() + chars.as_str())
 }
 
 #[cfg(test)]

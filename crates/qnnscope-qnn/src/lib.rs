@@ -8,6 +8,8 @@ pub mod api;
 pub mod errors;
 #[cfg(all(unix, feature = "onnx"))]
 pub mod onnx;
+#[cfg(all(any(target_os = "linux", target_os = "android"), feature = "program"))]
+pub mod streams;
 #[cfg(unix)]
 mod sys;
 #[cfg(any(target_os = "linux", target_os = "android"))]

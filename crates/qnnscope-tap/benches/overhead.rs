@@ -2,8 +2,8 @@
 //!
 //!     cargo bench -p qnnscope-tap
 //!
-//! The program is `tests/support/tap_host.c` in its mode `bench`; backends are one that does nothing, one that is busy for a
-//! millisecond, and the CPU backend of the tests' runtimes (`./test.sh` installs them).
+//! The program is `tests/support/tap_host.c` in its mode `bench`; backends are one that does nothing, one that takes a millisecond of
+//! the processor, and the CPU backend of the tests' runtimes (`./test.sh` installs them).
 
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark for the command line")]
@@ -33,14 +33,14 @@ fn main() {
     let runtime = std::fs::read_dir(&root).unwrap_or_else(|_| panic!("run ./test.sh: {} is missing", root.display()));
     let cpu = runtime.flatten().map(|folder| folder.path().join("libQnnCpu.so")).find(|path| path.exists()).unwrap();
     println!(
-        "{:<34} {:>9} {:>12} {:>12} {:>12} {:>9}",
-        "backend", "detail", "real p50", "added p50", "added mean", "of mean"
+        "{:<34} {:>9} {:>12} {:>12} {:>14} {:>9}",
+        "backend", "detail", "real p50", "added p50", "added cpu mean", "of cpu"
     );
     for (name, backend, count, detail, us, size) in [
         ("nothing to do", &fake, 200_000, "0", "0", "8"),
         ("nothing to do", &fake, 200_000, "auto", "0", "8"),
-        ("busy for 1 ms", &fake, 3_000, "0", "1000", "8"),
-        ("busy for 1 ms", &fake, 3_000, "auto", "1000", "8"),
+        ("1 ms of the processor", &fake, 3_000, "0", "1000", "8"),
+        ("1 ms of the processor", &fake, 3_000, "auto", "1000", "8"),
         ("libQnnCpu.so, 4 ops of 1x40x40x16", &cpu, 3_000, "0", "0", "40"),
         ("libQnnCpu.so, 4 ops of 1x40x40x16", &cpu, 3_000, "auto", "0", "40"),
     ] {
@@ -57,7 +57,7 @@ fn main() {
             .env("QNNSCOPE_TAP", format!("dir:{}", told.display()))
             .env("QNNSCOPE_TAP_DETAIL", detail)
             .env("LD_LIBRARY_PATH", backend.parent().unwrap())
-            .envs([("FAKE_US", us), ("HOST_SIZE", size)])
+            .envs([("FAKE_CPU_US", us), ("HOST_SIZE", size)])
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
@@ -66,10 +66,11 @@ fn main() {
             let words: Vec<&str> = line.split(' ').collect();
             words[words.iter().position(|word| *word == what).unwrap() + 1].parse().unwrap()
         };
-        let (real, tapped) = (figure("real", "mean_ns"), figure("tapped", "mean_ns"));
+        // Means hold the rare executions that are profiled. Of processor time, since in time as such they hold whatever else ran.
+        let (real, tapped) = (figure("real", "cpu_mean_ns"), figure("tapped", "cpu_mean_ns"));
         let p50 = figure("real", "p50_ns");
         println!(
-            "{name:<34} {detail:>9} {:>9.2} us {:>9.2} us {:>9.2} us {:>7.2} %",
+            "{name:<34} {detail:>9} {:>9.2} us {:>9.2} us {:>11.2} us {:>7.2} %",
             p50 / 1e3,
             (figure("tapped", "p50_ns") - p50) / 1e3,
             (tapped - real) / 1e3,

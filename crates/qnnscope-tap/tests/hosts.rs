@@ -9,8 +9,8 @@
 
 mod support;
 
-use qnnscope_core::tap::{TapMessage, execution_flags};
-use std::collections::BTreeMap;
+use qnnscope_core::tap::{Call, TapMessage, execution_flags};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -181,13 +181,191 @@ fn forks_children_and_closed_descriptors_are_followed() {
     assert!(forked.all().any(|message| matches!(message, TapMessage::Ended(call) if call.graph == Some(graph) && call.name.as_deref() == Some("shared"))), "it says which graph that is");
     let run = compared(&cpu(), "closefds", 200, &[]);
     assert!(run.text().contains("file 0 bytes"), "nothing was written into the program's own file: {}", run.text());
-    assert!(run.told.count(|message| matches!(message, TapMessage::Note { .. })) >= 1);
+    // What is no longer connected says so, or is told to the end.
+    let told: Vec<usize> = run.told.connections.iter().map(Vec::len).collect();
+    let notes = run.told.count(|message| matches!(message, TapMessage::Note { .. }));
+    assert!(
+        notes >= 1,
+        "messages of each connection {told:?}, {} executions, {:?}",
+        run.told.executions().len(),
+        run.told.lost()
+    );
+}
+
+#[test]
+fn forks_in_the_middle_of_other_threads_calls_hang_nothing_and_lose_nothing() {
+    let run = compared(&FAKE, "churn", 40, &[]);
+    let forks = run.told.count(|message| matches!(message, TapMessage::Hello(process) if process.forked));
+    assert_eq!(forks, 20);
+    assert_eq!(run.told.executions().len(), 8 * 40 * 3 + 20 * 5, "{:?}", run.told.lost());
+    assert_eq!(run.told.calls()["contextFree"], 8 * 40 + 1);
+}
+
+#[test]
+fn small_stacks_and_few_files_are_enough() {
+    let run = compared(&FAKE, "stack", 100, &[("QNNSCOPE_TAP_DETAIL", "40")]);
+    assert_eq!(run.told.executions().len(), 100);
+    assert_eq!(run.told.count(|message| matches!(message, TapMessage::Detail(_))), 2);
+    let run = compared(&cpu(), "nofile", 30, &[]);
+    assert_eq!(run.told.executions().len(), 30);
 }
 
 #[test]
 fn a_backend_that_is_closed_and_opened_again_is_still_seen() {
     let run = compared(&cpu(), "reopen", 5, &[]);
     assert_eq!(run.told.executions().len(), 5);
+}
+
+/// The most memory that a host had, as it says itself.
+fn largest_kib(output: &std::process::Output) -> u64 {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_else(|| panic!("{text}"));
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn what_it_takes_of_the_programs_memory_has_a_bound() {
+    for (mode, count) in [("plain", 200_000), ("contexts", 2_000), ("many", 10_000), ("many", 30_000)] {
+        let plain = host(&FAKE, mode, count).env("HOST_MEMORY", "1").output().unwrap();
+        let mut command = host(&FAKE, mode, count);
+        command.env("LD_PRELOAD", tap_library()).env("HOST_MEMORY", "1");
+        let run = tapped(command, &[]);
+        let taken = largest_kib(&run.output).saturating_sub(largest_kib(&plain));
+        // The library's own pages are counted, too: a debug build has more of them than a release build.
+        assert!(taken < 8 << 10, "{mode} {count}: {taken} KiB");
+        // Graphs that are alive at once: all of 10,000 are told of; of more, those that are not are counted.
+        let graphs = |is_known: bool| {
+            run.told.count(|message| matches!(message, TapMessage::Ended(call) if call.call == "graphCreate" && call.graph.is_some() == is_known))
+        };
+        let lost = run.told.lost().into_iter().map(|lost| match lost {
+            TapMessage::Lost { what, count, reason: Some(reason) } if what == "graphs" => {
+                assert!(reason.contains("alive at once"), "{reason}");
+                *count
+            }
+            // On a busy machine the writer may come too late for a program that does nothing but execute.
+            TapMessage::Lost { what, .. } if what == "executions" => 0,
+            other => panic!("{other:?}"),
+        });
+        let lost: u64 = lost.sum();
+        assert_eq!(lost, graphs(false) as u64, "{mode} {count}");
+        assert_eq!(lost > 0, count == 30_000, "{mode} {count}");
+        if count == 30_000 {
+            assert!(graphs(true) >= 10_000);
+            let [execution] = run.told.executions()[..] else { panic!() };
+            assert_eq!(execution.graph, u32::MAX, "the last one has no room");
+        }
+    }
+}
+
+#[test]
+fn a_graph_of_a_hundred_thousand_ops_takes_no_more_memory_than_a_small_one() {
+    let memory = |command: &mut Command| command.env("HOST_MEMORY", "1").output().unwrap();
+    let plain = memory(&mut host(&FAKE, "huge", 100_000));
+    let mut command = host(&FAKE, "huge", 100_000);
+    command.env("LD_PRELOAD", tap_library()).env("HOST_MEMORY", "1");
+    let run = tapped(command, &[]);
+    assert_eq!(run.output.stdout, plain.stdout, "the same sum");
+    let taken = largest_kib(&run.output).saturating_sub(largest_kib(&plain));
+    assert!(taken < 8 << 10, "{taken} KiB");
+    let composed = run.told.all().find_map(|message| match message {
+        TapMessage::Composed { op_count, head, .. } => Some((*op_count, head.clone())),
+        _ => None,
+    });
+    // What the queue had no room for is counted.
+    let lost: u64 = run
+        .told
+        .lost()
+        .into_iter()
+        .filter_map(|lost| match lost {
+            TapMessage::Lost { what, count, .. } if what == "messages" => Some(*count),
+            _ => None,
+        })
+        .sum();
+    let told = run.told.all().filter_map(|m| if let TapMessage::GraphOps { ops, .. } = m { Some(ops) } else { None });
+    let told: Vec<u32> = told.flatten().map(|op| op.index).collect();
+    assert!(told.is_sorted(), "in order");
+    println!("{} of 100000 ops told, {lost} messages lost, {taken} KiB", told.len());
+    match composed {
+        Some((op_count, head)) => {
+            assert_eq!((op_count, head.inputs.len(), head.outputs.len()), (100_000, 1, 1));
+            assert_eq!(told.len() == 100_000, lost == 0, "{} of 100000, {lost} lost", told.len());
+        }
+        None => assert!(lost > 0),
+    }
+}
+
+#[test]
+fn contexts_of_a_list_are_told_like_those_made_singly() {
+    let ended = |run: &Run| -> Vec<Call> {
+        run.told
+            .all()
+            .filter_map(|m| if let TapMessage::Ended(call) = m { Some((**call).clone()) } else { None })
+            .collect()
+    };
+    let run = compared(&FAKE, "list", 0, &[]);
+    assert!(run.text().contains("list 5001"), "{}", run.text());
+    let calls = ended(&run);
+    let call = calls.iter().find(|call| call.call == "contextCreateFromBinaryListAsync").expect("it is told");
+    assert_eq!((call.code, call.context), (5001, None));
+
+    // Records of both versions; each graph is told of before its context.
+    let run = compared(&FAKE, "list", 3, &[]);
+    assert_eq!(run.text().matches("contexts 1, status 0").count(), 3, "{}", run.text());
+    let calls = ended(&run);
+    let list = calls.iter().find(|call| call.call == "contextCreateFromBinaryListAsync").unwrap();
+    let of = |name: &'static str, of_list: bool| {
+        calls.iter().filter(move |call| call.call == name && call.of_list == of_list).collect::<Vec<_>>()
+    };
+    let contexts = of("contextCreateFromBinary", true);
+    assert_eq!(contexts.len(), 3);
+    let mut keys = BTreeSet::new();
+    for (at, context) in contexts.iter().enumerate() {
+        assert_eq!((context.start_ns, context.code, context.binary_bytes), (list.start_ns, 0, Some(100)));
+        // The backend takes 2 ms for each, one after the other.
+        assert!(context.duration_ns >= 2_000_000 * (at as u64 + 1), "{context:?}");
+        keys.insert(context.binary.expect("it is kept"));
+    }
+    assert_eq!(keys.len(), 3, "each has another graph's name in it");
+    let (told, asked) = (of("graphRetrieve", true), of("graphRetrieve", false));
+    let who = |calls: &[&Call]| -> Vec<_> {
+        calls.iter().map(|call| (call.name.clone(), call.graph, call.context)).collect()
+    };
+    assert_eq!(who(&told), who(&asked), "the same graphs in the same contexts");
+    assert_eq!(told[2].name.as_deref(), Some("listed_2"));
+    let ids = |calls: &[&Call]| calls.iter().map(|call| call.context).collect::<Vec<_>>();
+    assert_eq!(ids(&told), ids(&contexts));
+    assert_eq!(ids(&of("contextFree", false))[3..], ids(&contexts)[..], "after the three that were saved");
+    let executed: Vec<_> = run.told.executions().iter().map(|execution| Some(execution.graph)).collect();
+    assert_eq!(executed, asked.iter().map(|call| call.graph).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_context_binary_is_kept_once_for_whoever_reads_it() {
+    let run = compared(&cpu(), "binary", 3, &[]);
+    let kept: Vec<_> =
+        run.told.all().filter_map(|m| if let TapMessage::Binary(binary) = m { Some(binary) } else { None }).collect();
+    let [kept] = kept[..] else { panic!("{kept:?}") };
+    let loaded = run.told.all().find_map(|m| match m {
+        TapMessage::Ended(call) if call.call == "contextCreateFromBinary" => Some(call),
+        _ => None,
+    });
+    let loaded = loaded.unwrap();
+    assert_eq!((loaded.binary, loaded.binary_bytes), (Some(kept.key), Some(kept.bytes)));
+    assert_eq!((kept.head, kept.tail, &kept.reason), (kept.bytes, 0, &None), "it is small: all of it");
+    // On a device it stands beside the process's file until it is fetched; its content is the program's.
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("own");
+    let mut command = host(&cpu(), "binary", 1);
+    command.env("LD_PRELOAD", tap_library()).env("QNNSCOPE_TAP", format!("dir:{}", folder.path().display()));
+    assert!(command.env("HOST_BINARY", &own).output().unwrap().status.success());
+    let copies: Vec<PathBuf> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "binary"))
+        .collect();
+    let [copy] = &copies[..] else { panic!("{copies:?}") };
+    assert_eq!(std::fs::read(copy).unwrap(), std::fs::read(own).unwrap());
 }
 
 #[test]

@@ -99,6 +99,12 @@ pub fn disturbs(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// The text with its first letter as a capital.
+pub fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 /// The text with a replacement character for everything that [`disturbs`]; tabs become a space.
 pub fn clean_whole(text: &str) -> String {
     let clean = |c| match c {

@@ -1,6 +1,6 @@
 //! The log lines that a failure quotes.
 
-use super::LogLevel;
+use super::{LogLevel, LogLine, LogSource};
 use std::collections::VecDeque;
 
 /// Lines that are quoted.
@@ -9,6 +9,8 @@ const MOST: usize = 20;
 const FIRST_ERRORS: usize = 8;
 /// The same of its end. Room is left for what the log says beside errors.
 const LAST_ERRORS: usize = 8;
+/// How HTP's compiler reports its steps.
+const STEPS: [&str; 2] = ["Starting stage:", "Completed stage:"];
 
 /// The lines before a failure that count: with errors among them, the errors and what the log says after the first one;
 /// else the last lines. Memory does not grow with the log.
@@ -21,24 +23,29 @@ pub struct LogTail {
     /// The first error of the stages before. A stage may end well although its errors doom a later one: HTP's finalize returns
     /// 0 where the DSP refused the graph.
     earlier: Option<Line>,
+    /// Lines of the backend's log before this number are of stages that have ended.
+    earlier_stages: u64,
+    /// The same of printed lines.
+    earlier_prints: u64,
 }
 
 #[derive(Debug, Clone)]
 struct Line {
     number: u64,
-    is_error: bool,
+    level: LogLevel,
+    source: LogSource,
     text: String,
 }
 
 impl LogTail {
     /// Takes a line in.
-    pub fn take(&mut self, level: LogLevel, text: &str) {
-        if text.trim().is_empty() {
+    pub fn take(&mut self, line: &LogLine) {
+        if line.text.trim().is_empty() {
             return;
         }
-        let line = Line { number: self.count, is_error: level == LogLevel::Error, text: text.to_owned() };
+        let line = Line { number: self.count, level: line.level, source: line.source, text: line.text.clone() };
         self.count += 1;
-        if line.is_error {
+        if line.level == LogLevel::Error {
             if self.first_errors.len() < FIRST_ERRORS {
                 self.first_errors.push(line.clone());
             } else {
@@ -48,9 +55,15 @@ impl LogTail {
         push(&mut self.last, line, MOST);
     }
 
-    /// A new stage: what went wrong in an earlier one did not end the run, and only its first error is kept.
+    /// A new stage: what went wrong in an earlier one did not end the run, and only its first error is kept. What a backend
+    /// reported of its progress is over, too. What is printed comes another way than stages do and may be ahead of them: only up to
+    /// the last report of a compiler's step it surely is of the stage that ended.
     pub fn next_stage(&mut self) {
         self.earlier = self.earlier.take().or_else(|| self.first_errors.first().cloned());
+        self.earlier_stages = self.count;
+        let is_step = |line: &&Line| STEPS.iter().any(|words| line.text.contains(words));
+        let steps = self.last.iter().rev().find(is_step).map_or(0, |line| line.number + 1);
+        self.earlier_prints = self.earlier_prints.max(steps);
         self.first_errors.clear();
         self.last_errors.clear();
     }
@@ -60,14 +73,20 @@ impl LogTail {
         let Some(first) = self.first_errors.first() else {
             let earlier =
                 self.earlier.iter().filter(|line| self.last.front().is_none_or(|last| line.number < last.number));
-            return earlier.chain(&self.last).map(|line| line.text.clone()).collect();
+            let last = self.last.iter().filter(|line| !self.is_old_progress(line));
+            return earlier.chain(last).map(|line| line.text.clone()).collect();
         };
         let mut kept: Vec<&Line> = self.earlier.iter().chain(&self.first_errors).chain(&self.last_errors).collect();
         let room = MOST.saturating_sub(kept.len());
-        let others = self.last.iter().rev().filter(|line| !line.is_error && line.number > first.number);
+        let others = self.last.iter().rev().filter(|line| line.level != LogLevel::Error && line.number > first.number);
         kept.extend(others.take(room));
         kept.sort_by_key(|line| line.number);
         kept.into_iter().map(|line| line.text.clone()).collect()
+    }
+
+    fn is_old_progress(&self, line: &Line) -> bool {
+        let logged = if line.source == LogSource::Backend { self.earlier_stages } else { 0 };
+        line.number < logged.max(self.earlier_prints) && line.level > LogLevel::Warning
     }
 }
 
@@ -82,10 +101,14 @@ fn push(queue: &mut VecDeque<Line>, line: Line, most: usize) {
 mod tests {
     use super::*;
 
+    fn line(level: LogLevel, text: &str) -> LogLine {
+        LogLine::new(level, LogSource::Backend, text)
+    }
+
     fn tail(lines: impl IntoIterator<Item = (LogLevel, String)>) -> Vec<String> {
         let mut tail = LogTail::default();
         for (level, text) in lines {
-            tail.take(level, &text);
+            tail.take(&line(level, &text));
         }
         tail.lines()
     }
@@ -110,17 +133,35 @@ mod tests {
     }
 
     #[test]
+    fn progress_of_an_earlier_stage_does_not_count() {
+        let mut tail = LogTail::default();
+        tail.take(&line(LogLevel::Warning, "no such option"));
+        tail.take(&line(LogLevel::Info, "Completed stage: Graph Sequencing for Target (449 us)"));
+        assert_eq!(tail.lines().len(), 2, "of the stage that failed it tells how far it came");
+        tail.next_stage();
+        assert_eq!(tail.lines(), ["no such option"]);
+
+        let mut died = LogTail::default();
+        for text in ["spill_bytes=0", "Completed stage: Completion (59 us)", "giving up"] {
+            died.take(&LogLine::new(LogLevel::Info, LogSource::Console, text));
+        }
+        died.take(&line(LogLevel::Info, "device created"));
+        died.next_stage();
+        assert_eq!(died.lines(), ["giving up"], "last words come another way than stages do, and perhaps before them");
+    }
+
+    #[test]
     fn of_an_earlier_stage_only_the_first_error_is_kept() {
         let mut tail = LogTail::default();
-        tail.take(LogLevel::Error, "graph refused");
-        tail.take(LogLevel::Error, "and again");
+        tail.take(&line(LogLevel::Error, "graph refused"));
+        tail.take(&line(LogLevel::Error, "and again"));
         tail.next_stage();
-        tail.take(LogLevel::Error, "never registered");
+        tail.take(&line(LogLevel::Error, "never registered"));
         assert_eq!(tail.lines(), ["graph refused", "never registered"]);
         tail.next_stage();
-        tail.take(LogLevel::Info, "ends");
+        tail.take(&line(LogLevel::Info, "ends"));
         assert_eq!(tail.lines(), ["graph refused", "and again", "never registered", "ends"]);
-        (0..MOST).for_each(|n| tail.take(LogLevel::Info, &format!("line {n}")));
+        (0..MOST).for_each(|n| tail.take(&line(LogLevel::Info, &format!("line {n}"))));
         assert_eq!(tail.lines()[..2], ["graph refused", "line 0"]);
     }
 }

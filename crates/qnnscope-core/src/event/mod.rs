@@ -7,7 +7,9 @@ mod check;
 mod clock;
 mod counters;
 mod device;
+mod driver;
 mod host;
+mod judged;
 mod kinds;
 mod launches;
 mod log;
@@ -25,22 +27,24 @@ pub use check::{CheckOutcome, CheckResult, PlacedFile, Placement};
 pub use clock::{epoch_us, now_us};
 pub use counters::{ClockAligned, ClockStepped, CounterGap, CounterSet, Gap, SamplerEnded, SamplerReport};
 pub use device::{Battery, BusyProcess, Cluster, Confound, DeviceChange, DeviceFacts, SocFacts, Transfer};
+pub use driver::{Driver, DriverTraits};
 pub use host::{CounterInfo, CounterSample, DeviceInfo, DeviceKind};
+pub use judged::{JudgedOutput, OutputsJudged, TruthFigure, TruthMetric};
 pub use kinds::UnknownEvent;
 pub use launches::Launches;
-pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, clean_text, clean_whole, disturbs};
+pub use log::{LogLevel, LogLine, LogSource, MAX_LINE_CHARS, capitalised, clean_text, clean_whole, disturbs};
 pub use log_tail::LogTail;
 pub use mode::{Constraints, CoolDown, CoolDownEnd, Cooling, Like, Member, Mode, OutlierLimit, PaceReport};
-pub use nodes::{NodePartition, NodePlacement, NodeProvider, NodesPlaced};
+pub use nodes::{NodePartition, NodePlacement, NodeProvider, NodesPlaced, SourceNames};
 pub use origin::Origin;
 pub use refusal::Refusal;
 pub use run::{
-    Budget, Driver, Failure, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage, SubStage,
-    TensorData,
+    Budget, Failure, LOCAL_DEVICE, ModelInfo, RunPlan, RunStatus, RuntimeInfo, Setting, SettingOutcome, Stage,
+    SubStage, TensorData,
 };
 pub use sample::{InferenceBatch, MemoryMark, MemorySample, Metric, MetricSample, OpRow, OpSample, OpUnit, Phase};
 pub use sandbox::{Sandbox, SandboxState};
-pub use tap::{BoundInput, GraphOrigin, TapRecord, TapSeen};
+pub use tap::{BinaryRead, BoundInput, GraphOrigin, TapRecord, TapSeen};
 
 use crate::models::Graph;
 use serde::{Deserialize, Serialize};
@@ -140,6 +144,8 @@ pub enum Event {
     },
     /// Which nodes of an ONNX model run where. A later one of the same run tells more and takes its place.
     NodesPlaced(Box<NodesPlaced>),
+    /// What the ops of a converted model were before its conversion.
+    SourceNamed(Box<SourceNames>),
     /// The tensors that feed the run: where each came from.
     InputsPrepared {
         /// Seed of the random data, for inputs without a file.
@@ -213,6 +219,8 @@ pub enum Event {
         /// The files.
         files: Vec<String>,
     },
+    /// The outputs of each input set were compared with what is known to be right.
+    OutputsJudged(Box<OutputsJudged>),
     /// A line of text from the vendor libraries, the runner or qnnscope.
     Log(LogLine),
     /// Data was lost; counted, never silent.

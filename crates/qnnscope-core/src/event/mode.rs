@@ -101,6 +101,10 @@ pub struct Constraints {
     pub latency_critical: bool,
     /// Largest resident set, bytes.
     pub max_memory_bytes: Option<u64>,
+    /// Smallest signal to noise of the outputs, dB.
+    pub min_sqnr_db: Option<f64>,
+    /// Largest loss of top-1 accuracy against the best run, percentage points. Runs are not judged by it; recommendations are.
+    pub max_top1_loss: Option<f64>,
 }
 
 /// How a paced phase kept to its schedule; sent at its end.

@@ -1,6 +1,7 @@
 //! Which nodes of an ONNX model ran where, and why.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What ran a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -109,4 +110,13 @@ impl NodesPlaced {
     pub fn is_all_cpu(&self) -> bool {
         !self.nodes.is_empty() && self.nodes.iter().all(|node| node.provider != NodeProvider::Qnn)
     }
+}
+
+/// What a converted model was made of, as the map beside it tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceNames {
+    /// File name of the model before its conversion.
+    pub source: String,
+    /// Nodes of that model by the names of the QNN ops that they became.
+    pub nodes: BTreeMap<String, String>,
 }

@@ -21,4 +21,7 @@ pub struct Refusal {
     /// Numbers by which the log calls the op's tensors: its inputs, then its outputs; nothing where they are not known.
     #[serde(default)]
     pub tensor_ids: Vec<u32>,
+    /// What the backend's validator answered when it was asked about the op after another call had failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<u64>,
 }

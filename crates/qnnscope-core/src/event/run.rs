@@ -1,6 +1,6 @@
 //! What a run is asked to do, what it loads, its stages and its end.
 
-use super::{Constraints, Mode, Refusal};
+use super::{Constraints, Driver, Mode, Refusal};
 use crate::models::{ContextBinaryInfo, ModelFormat, Quantization};
 use crate::{Backend, ProfilingLevel};
 use serde::{Deserialize, Serialize};
@@ -20,39 +20,6 @@ pub enum Budget {
         /// A time, seconds.
         seconds: f64,
     },
-}
-
-/// What makes the inferences of a run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Driver {
-    /// qnnscope's runner on this machine.
-    #[default]
-    Runner,
-    /// The SDK's qnn-net-run on the device. It always profiles: the clean phase has the level `basic`.
-    NetRun,
-    /// qnnscope's runner on the device.
-    DeviceRunner,
-    /// Another tool, whose file was read: see [`Mode::origin`].
-    Imported,
-    /// A program of the user's, as the tap within it saw it.
-    Tap,
-    /// ONNX Runtime with QNN as a plug-in, in qnnscope's runner on this machine.
-    OnnxRuntime,
-}
-
-impl Driver {
-    /// Words for people.
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Runner => "runner",
-            Self::NetRun => "qnn-net-run",
-            Self::DeviceRunner => "runner on the device",
-            Self::Imported => "another tool",
-            Self::Tap => "tapped program",
-            Self::OnnxRuntime => "ONNX Runtime",
-        }
-    }
 }
 
 /// The request behind a run, as the user gave it.
@@ -88,15 +55,25 @@ pub struct RunPlan {
     pub constraints: Constraints,
 }
 
+/// Device id of this machine.
+pub const LOCAL_DEVICE: &str = "local";
+
 impl RunPlan {
+    /// True where the inferences were made on this machine, so that its libraries, sensors and load count. A program is tapped here
+    /// and on devices alike; every other driver says it.
+    pub fn is_here(&self) -> bool {
+        self.driver.traits().is_here && (self.driver != Driver::Tap || self.device == LOCAL_DEVICE)
+    }
+
     /// Profiling level under which the latencies of the clean phase are taken.
     pub fn clean_profiling(&self) -> ProfilingLevel {
         if let Some(origin) = &self.mode.origin {
             return origin.clean_level;
         }
-        match (self.driver, self.profiling) {
-            (Driver::NetRun, _) | (_, ProfilingLevel::Basic) => ProfilingLevel::Basic,
-            _ => ProfilingLevel::Off,
+        if self.driver.traits().always_profiles || self.profiling == ProfilingLevel::Basic {
+            ProfilingLevel::Basic
+        } else {
+            ProfilingLevel::Off
         }
     }
 }

@@ -64,6 +64,16 @@ pub struct OpRow {
     pub op: Option<u32>,
     /// Unit of the row's values.
     pub unit: OpUnit,
+    /// HTP's number of the op; `None` where the backend tells none, and in sessions of versions that did not keep it.
+    #[serde(default)]
+    pub htp_op: Option<u64>,
+}
+
+impl OpRow {
+    /// True if it stands for the same thing. Another process may number its ops otherwise.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (&self.name, self.op, self.unit) == (&other.name, other.op, other.unit)
+    }
 }
 
 /// Op values of one inference of the detailed phase, one per declared row.

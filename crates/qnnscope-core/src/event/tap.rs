@@ -1,5 +1,6 @@
 //! What a tap saw in the processes of a program, beyond what the runs of their graphs tell.
 
+use crate::models::ContextBinaryInfo;
 use crate::tap::{Call, Execution, Process, Provider, RefusedOp, Vote};
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +84,8 @@ pub enum TapSeen {
         /// Returned code.
         code: u64,
     },
+    /// What is in a context binary that it loaded.
+    BinaryRead(Box<BinaryRead>),
     /// Something of the tap's own that the user should know.
     Note {
         /// The sentence.
@@ -94,6 +97,9 @@ pub enum TapSeen {
         what: String,
         /// How many.
         count: u64,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// The process ended, or became another program.
     ProcessEnded {
@@ -103,6 +109,51 @@ pub enum TapSeen {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         during: Vec<String>,
     },
+}
+
+impl TapSeen {
+    /// Hands out the moments in it, nanoseconds on the session's clock, to be moved.
+    pub fn each_moment_ns(&mut self, mut each: impl FnMut(&mut u64)) {
+        match self {
+            Self::ProcessStarted(process) => each(&mut process.t_ns),
+            Self::Provider(provider) => each(&mut provider.t_ns),
+            Self::Called(call) => each(&mut call.start_ns),
+            Self::Refused(refused) => each(&mut refused.t_ns),
+            Self::Executed(executions) => executions.iter_mut().for_each(|execution| each(&mut execution.start_ns)),
+            Self::Voted(vote) => each(&mut vote.t_ns),
+            // Named one by one, so that a new one with a moment is not forgotten.
+            Self::ProgramStarted { .. }
+            | Self::Loaded { .. }
+            | Self::ProgramEnded { .. }
+            | Self::NotReached { .. }
+            | Self::Followed { .. }
+            | Self::Bound { .. }
+            | Self::MemoryShared { .. }
+            | Self::BinaryRead(_)
+            | Self::Note { .. }
+            | Self::Lost { .. }
+            | Self::ProcessEnded { .. } => {}
+        }
+    }
+}
+
+/// A context binary as QNN's system library reads it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BinaryRead {
+    /// The number that the calls which loaded it name.
+    pub key: u64,
+    /// SHA-256 of it, lower-case hex; none where only a part of it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Folder of the system library that read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
+    /// What it says of itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub info: Option<ContextBinaryInfo>,
+    /// Why nothing is known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// An input as the first execution passed it.

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::dlc::{ComposedGraph, composed_graph};
-use super::interface::{NULL, text, version_text};
+use super::raw::{NULL, text, version_text};
 use super::{QnnError, SystemLibrary};
 use crate::sys;
 use qnnscope_core::models::{ContextBinaryInfo, ContextGraphInfo};

@@ -2,8 +2,8 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
-use super::interface::{NULL, text};
 use super::interpose::{self, Composition};
+use super::raw::{NULL, text};
 use super::recording::Recording;
 use super::tensor::{OwnedTensor, records};
 use super::{QnnError, SystemLibrary, log};

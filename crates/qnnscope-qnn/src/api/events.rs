@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
-use super::interface::text;
+use super::raw::text;
 use super::table::{FunctionTable, TableError};
 use crate::sys::{self, Handle};
 use std::ffi::c_char;

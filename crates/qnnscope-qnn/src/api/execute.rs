@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
-use super::interface::NULL;
+use super::raw::NULL;
 use super::tensor::OwnedTensor;
 use super::{Graph, Profile, QnnError};
 use crate::sys;

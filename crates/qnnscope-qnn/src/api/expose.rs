@@ -6,7 +6,7 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
-use super::interface::text;
+use super::raw::text;
 use super::recording::GraphKey;
 use super::tensor::{OwnedTensor, records};
 use crate::sys::{self, Handle};

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
-use super::interface::NULL;
+use super::raw::NULL;
 use super::{Library, Profile, QnnError, log};
 use crate::sys::{self, Handle};
 use qnnscope_core::event::LogLevel;

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
-use super::interface::NULL;
+use super::raw::NULL;
 use super::{Backend, Device, QnnError};
 use crate::sys;
 use std::ffi::c_void;

@@ -3,9 +3,10 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::QnnError;
+use super::raw::version_text;
 use super::table::{FunctionTable, TableError, as_function};
-use crate::sys::{self, Handle, InterfaceHead, SystemInterfaceHead, Version};
-use std::ffi::{CStr, c_char, c_void};
+use crate::sys::{self, InterfaceHead, SystemInterfaceHead, Version};
+use std::ffi::{CStr, c_void};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -207,19 +208,3 @@ fn executable_ranges() -> Option<Vec<std::ops::Range<usize>>> {
             .collect(),
     )
 }
-
-/// Copies a C string, empty for null, control characters removed.
-pub(crate) fn text(raw: *const c_char) -> String {
-    if raw.is_null() {
-        return String::new();
-    }
-    // SAFETY: the libraries hand out terminated strings that live at least until the next call.
-    qnnscope_core::event::clean_text(&unsafe { CStr::from_ptr(raw) }.to_string_lossy())
-}
-
-pub(super) fn version_text(version: Version) -> String {
-    format!("{}.{}.{}", version.major, version.minor, version.patch)
-}
-
-/// A null handle.
-pub(super) const NULL: Handle = std::ptr::null_mut();

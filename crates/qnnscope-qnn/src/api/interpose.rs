@@ -8,8 +8,8 @@
 
 use super::expose::{self, Exposing, Exposure};
 use super::htp::GraphOptions;
-use super::interface::text;
 use super::log;
+use super::raw::text;
 use super::recording::{ContextKey, GraphKey, Owner, Recorder, Recording, Refusal};
 use super::table::as_function;
 use super::tensor::records;

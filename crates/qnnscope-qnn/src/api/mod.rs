@@ -20,14 +20,17 @@ mod log;
 mod model_library;
 mod profile;
 mod profile_log;
+mod raw;
 mod recording;
+mod room;
 mod table;
 mod tensor;
 mod verdict;
 
 pub(crate) use events::RawEvent;
-pub(crate) use interface::{count_slots, text};
+pub(crate) use interface::count_slots;
 pub(crate) use log::formatted;
+pub(crate) use raw::text;
 pub(crate) use recording::lone_op;
 pub(crate) use table::as_function;
 pub(crate) use tensor::{describe, records};

@@ -3,8 +3,8 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::dlc::ComposedGraph;
-use super::interface::text;
 use super::interpose::{self, Composition};
+use super::raw::text;
 use super::recording::Recording;
 use super::tensor::{OwnedTensor, records};
 use super::{QnnError, log};

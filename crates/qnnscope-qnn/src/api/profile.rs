@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::events::{EventReader, ProfileEvent};
-use super::interface::NULL;
+use super::raw::NULL;
 use super::{Backend, QnnError, handles};
 use crate::sys::{self, Handle};
 use qnnscope_core::ProfilingLevel;

@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
-use super::interface::NULL;
+use super::raw::NULL;
 use super::{ProfileEvent, QnnError, SystemLibrary};
 use crate::sys::{self, Handle};
 use std::ffi::CString;

@@ -7,12 +7,13 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::expose::ExposedGraph;
-use super::interface::text;
+use super::raw::text;
+use super::room::{Room, op_bytes, tensor_bytes};
 use super::tensor::{describe, param_value, records};
 use super::verdict::Verdict;
 use crate::sys::{self, Handle};
 use qnnscope_core::models::{Graph, Op, Tensor, TensorKind, macs};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An op that the backend refused while composing.
@@ -35,7 +36,8 @@ pub struct Refusal {
 /// What was written down of one composition.
 #[derive(Debug, Default)]
 pub struct Recording {
-    /// Graphs in the order of creation, without inputs and outputs in execution order.
+    /// Graphs in the order of creation. Their inputs and outputs are all that were made, in that order, which is not that
+    /// of execution.
     pub graphs: Vec<Graph>,
     /// Ops that were refused.
     pub refusals: Vec<Refusal>,
@@ -98,6 +100,7 @@ struct Known {
     contexts: HashMap<ContextKey, OpenContext>,
     /// Handles are given again after their context is freed; the newest graph of a handle counts.
     owners: HashMap<GraphKey, (ContextKey, usize)>,
+    room: Room,
 }
 
 #[derive(Default)]
@@ -117,9 +120,33 @@ struct OpenGraph {
     key: GraphKey,
     graph: Graph,
     tensors: HashMap<u32, KnownTensor>,
+    /// Tensors that may be forgotten where there is no more room, oldest first: all but inputs and outputs.
+    oldest: VecDeque<u32>,
+    /// Ops that were handed out before the graph was finished.
+    handed_out: usize,
+}
+
+impl OpenGraph {
+    fn new(key: GraphKey, name: String) -> Self {
+        let graph = Graph { name, inputs: Vec::new(), outputs: Vec::new(), ops: Vec::new(), parameter_bytes: 0 };
+        Self { key, graph, tensors: HashMap::new(), oldest: VecDeque::new(), handed_out: 0 }
+    }
+
+    /// About how many bytes it takes.
+    fn bytes(&self) -> usize {
+        let tensors: usize = self.tensors.values().map(|tensor| tensor_bytes(&tensor.info)).sum();
+        tensors + self.graph.ops.iter().map(op_bytes).sum::<usize>()
+    }
 }
 
 impl Recorder {
+    /// A recorder that keeps about `bytes` of what is being composed, for callers that fetch ops as they come
+    /// ([`Recorder::take_ops`]): the oldest tensors are forgotten first, and of ops that name them later only what they say
+    /// themselves is known.
+    pub fn bounded(bytes: usize) -> Self {
+        Self { known: Mutex::new(Known { room: Room::of(bytes), ..Known::default() }) }
+    }
+
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,11 +156,7 @@ impl Recorder {
         let mut known = self.known();
         let graphs = &mut known.contexts.entry(context).or_default().graphs;
         let position = graphs.len();
-        graphs.push(OpenGraph {
-            key: graph,
-            graph: Graph { name, inputs: Vec::new(), outputs: Vec::new(), ops: Vec::new(), parameter_bytes: 0 },
-            tensors: HashMap::new(),
-        });
+        graphs.push(OpenGraph::new(graph, name));
         known.owners.insert(graph, (context, position));
     }
 
@@ -142,18 +165,53 @@ impl Recorder {
         let info = describe(raw);
         let bytes = if info.kind == TensorKind::Static { u64::from(raw.body.buffer.size) } else { 0 };
         let (id, tensor) = (raw.body.id, KnownTensor { info, bytes });
+        let size = tensor_bytes(&tensor.info);
+        let stays = matches!(tensor.info.kind, TensorKind::Input | TensorKind::Output | TensorKind::InputOutput);
         let mut known = self.known();
+        let known = &mut *known;
         match owner {
+            // Few tensors are shared by the graphs of a context: past the bound, none is kept.
             Owner::Context(context) => {
-                known.contexts.entry(context).or_default().tensors.insert(id, tensor);
+                if !known.room.is_full() {
+                    known.room.add(size);
+                    known.contexts.entry(context).or_default().tensors.insert(id, tensor);
+                }
             }
             Owner::Graph(graph) => {
-                if let Some((_, open, _)) = known.graph(graph) {
-                    open.graph.parameter_bytes = open.graph.parameter_bytes.saturating_add(bytes);
-                    open.tensors.insert(id, tensor);
+                let Some(open) = find(&known.owners, &mut known.contexts, graph).map(|(_, open, _)| open) else {
+                    return;
+                };
+                open.graph.parameter_bytes = open.graph.parameter_bytes.saturating_add(bytes);
+                known.room.add(size);
+                let before = open.tensors.insert(id, tensor);
+                known.room.give_back(before.map_or(0, |before| tensor_bytes(&before.info)));
+                if !stays {
+                    open.oldest.push_back(id);
+                }
+                while known.room.is_full()
+                    && let Some(oldest) = open.oldest.pop_front()
+                {
+                    let gone = open.tensors.remove(&oldest);
+                    known.room.give_back(gone.map_or(0, |gone| tensor_bytes(&gone.info)));
                 }
             }
         }
+    }
+
+    /// The ops of a graph that nobody fetched yet, if they are as many as `enough`, or if there is no more room.
+    pub(crate) fn take_ops(&self, graph: GraphKey, enough: usize) -> Vec<Op> {
+        let mut known = self.known();
+        let known = &mut *known;
+        let Some(open) = find(&known.owners, &mut known.contexts, graph).map(|(_, open, _)| open) else {
+            return vec![];
+        };
+        if open.graph.ops.len() < enough && !known.room.is_full() {
+            return Vec::new();
+        }
+        let ops = std::mem::take(&mut open.graph.ops);
+        open.handed_out += ops.len();
+        known.room.give_back(ops.iter().map(op_bytes).sum());
+        ops
     }
 
     /// An op was added to a graph; where it was put, if the graph is known.
@@ -163,9 +221,11 @@ impl Recorder {
         let outputs = records(op.v1.outputs, op.v1.output_count);
         let params = params(op);
         let mut known = self.known();
-        let (position, open, shared) = known.graph(graph)?;
-        let place = OpPlace { graph: position, op: open.graph.ops.len() };
+        let known = &mut *known;
+        let (position, open, shared) = find(&known.owners, &mut known.contexts, graph)?;
+        let place = OpPlace { graph: position, op: open.handed_out + open.graph.ops.len() };
         let row = open.describe(op, &inputs, &outputs, params, shared);
+        known.room.add(op_bytes(&row));
         open.graph.ops.push(row);
         Some(place)
     }
@@ -197,53 +257,79 @@ impl Recorder {
     /// are forgotten, its name and place stay.
     pub fn take_graph(&self, graph: GraphKey) -> Option<Graph> {
         let mut known = self.known();
-        let (_, open, _) = known.graph(graph)?;
-        let mut made: Vec<(u32, Tensor)> =
-            std::mem::take(&mut open.tensors).into_iter().map(|(id, tensor)| (id, tensor.info)).collect();
-        made.sort_by_key(|(id, _)| *id);
+        let known = &mut *known;
+        let (_, open, _) = find(&known.owners, &mut known.contexts, graph)?;
+        known.room.give_back(open.bytes());
+        open.sort_out();
         let empty =
             Graph { name: open.graph.name.clone(), inputs: vec![], outputs: vec![], ops: vec![], parameter_bytes: 0 };
-        let mut graph = std::mem::replace(&mut open.graph, empty);
-        for (_, tensor) in made {
-            if matches!(tensor.kind, TensorKind::Input | TensorKind::InputOutput) {
-                graph.inputs.push(tensor.clone());
-            }
-            if matches!(tensor.kind, TensorKind::Output | TensorKind::InputOutput) {
-                graph.outputs.push(tensor);
-            }
+        open.handed_out = 0;
+        Some(std::mem::replace(&mut open.graph, empty))
+    }
+
+    /// What is known of a graph that is not composed any further, inputs and outputs in the order in which they were made, and
+    /// how many of its ops were fetched before. It is forgotten, and with it the order of its context's graphs.
+    pub fn finish_graph(&self, graph: GraphKey) -> Option<(Graph, usize)> {
+        let mut known = self.known();
+        let known = &mut *known;
+        let (context, position) = known.owners.remove(&graph)?;
+        let graphs = &mut known.contexts.get_mut(&context)?.graphs;
+        if position >= graphs.len() {
+            return None;
         }
-        Some(graph)
+        let mut open = graphs.swap_remove(position);
+        if let Some(moved) = graphs.get(position)
+            && let Some(owner) = known.owners.get_mut(&moved.key).filter(|owner| owner.0 == context)
+        {
+            owner.1 = position;
+        }
+        known.room.give_back(open.bytes());
+        open.sort_out();
+        Some((open.graph, open.handed_out))
     }
 
     /// The graphs of a context, in the order of creation; it is forgotten, so that its handle may be used again.
     pub fn take(&self, context: ContextKey) -> Vec<Graph> {
         let mut known = self.known();
         let Some(open) = known.contexts.remove(&context) else { return Vec::new() };
+        let shared: usize = open.tensors.values().map(|tensor| tensor_bytes(&tensor.info)).sum();
+        known.room.give_back(shared + open.graphs.iter().map(OpenGraph::bytes).sum::<usize>());
         for graph in &open.graphs {
             // A graph handle that another context was given meanwhile is that one's.
             if known.owners.get(&graph.key).is_some_and(|(owner, _)| *owner == context) {
                 known.owners.remove(&graph.key);
             }
         }
-        open.graphs.into_iter().map(|open| open.graph).collect()
+        let sorted = open.graphs.into_iter().map(|mut open| {
+            open.sort_out();
+            open.graph
+        });
+        sorted.collect()
     }
 }
 
 /// An op as it would be written down, of a graph that is not known.
 pub(crate) fn lone_op(op: &sys::OpConfig) -> Op {
-    let graph = Graph { name: String::new(), inputs: vec![], outputs: vec![], ops: vec![], parameter_bytes: 0 };
-    let open = OpenGraph { key: GraphKey(0), graph, tensors: HashMap::new() };
+    let open = OpenGraph::new(GraphKey(0), String::new());
     let (inputs, outputs) = (records(op.v1.inputs, op.v1.input_count), records(op.v1.outputs, op.v1.output_count));
     open.describe(op, &inputs, &outputs, params(op), &HashMap::new())
 }
 
 impl Known {
-    /// A graph, with its position in its context and the tensors that it shares with others there.
     fn graph(&mut self, graph: GraphKey) -> Option<(usize, &mut OpenGraph, &HashMap<u32, KnownTensor>)> {
-        let (context, position) = *self.owners.get(&graph)?;
-        let OpenContext { graphs, tensors } = self.contexts.get_mut(&context)?;
-        Some((position, graphs.get_mut(position)?, tensors))
+        find(&self.owners, &mut self.contexts, graph)
     }
+}
+
+/// A graph, with its position in its context and the tensors that it shares with others there.
+fn find<'k>(
+    owners: &HashMap<GraphKey, (ContextKey, usize)>,
+    contexts: &'k mut HashMap<ContextKey, OpenContext>,
+    graph: GraphKey,
+) -> Option<(usize, &'k mut OpenGraph, &'k HashMap<u32, KnownTensor>)> {
+    let (context, position) = *owners.get(&graph)?;
+    let OpenContext { graphs, tensors } = contexts.get_mut(&context)?;
+    Some((position, graphs.get_mut(position)?, tensors))
 }
 
 /// Parameters of an op by name.
@@ -258,6 +344,21 @@ fn params(op: &sys::OpConfig) -> serde_json::Map<String, serde_json::Value> {
 }
 
 impl OpenGraph {
+    /// Gives the graph its inputs and outputs, in the order in which they were made, and forgets its tensors.
+    fn sort_out(&mut self) {
+        let tensors = std::mem::take(&mut self.tensors);
+        let mut made: Vec<(u32, Tensor)> = tensors.into_iter().map(|(id, tensor)| (id, tensor.info)).collect();
+        made.sort_by_key(|(id, _)| *id);
+        for (_, tensor) in made {
+            if matches!(tensor.kind, TensorKind::Input | TensorKind::InputOutput) {
+                self.graph.inputs.push(tensor.clone());
+            }
+            if matches!(tensor.kind, TensorKind::Output | TensorKind::InputOutput) {
+                self.graph.outputs.push(tensor);
+            }
+        }
+    }
+
     /// An op as the model describes it, which would be the next one of this graph.
     fn describe(
         &self,
@@ -278,7 +379,7 @@ impl OpenGraph {
         let (inputs, sizes): (Vec<Tensor>, Vec<u64>) = inputs.iter().map(find).unzip();
         let outputs: Vec<Tensor> = outputs.iter().map(|raw| find(raw).0).collect();
         let mut row = Op {
-            index: u32::try_from(self.graph.ops.len()).unwrap_or(u32::MAX),
+            index: u32::try_from(self.handed_out + self.graph.ops.len()).unwrap_or(u32::MAX),
             name: text(op.v1.name),
             op_type: text(op.v1.op_type),
             package: text(op.v1.package),
@@ -301,105 +402,4 @@ impl OpenGraph {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const KINDS: [u32; 2] = [3, 4];
-
-    /// A tensor of four bytes, as its creation leaves it.
-    fn tensor(name: &'static std::ffi::CStr, id: u32, kind: u32, dimensions: &'static mut [u32]) -> sys::Tensor {
-        // SAFETY: a record of numbers and pointers; all zero bytes are a valid value.
-        let mut raw: sys::Tensor = unsafe { std::mem::zeroed() };
-        raw.version = 1;
-        raw.body.name = name.as_ptr();
-        raw.body.id = id;
-        raw.body.kind = kind;
-        raw.body.data_type = 0x0408;
-        raw.body.rank = u32::try_from(dimensions.len()).unwrap();
-        raw.body.dimensions = dimensions.as_mut_ptr();
-        raw.body.buffer.size = 4;
-        raw
-    }
-
-    fn op(name: &'static std::ffi::CStr, inputs: &mut [sys::Tensor]) -> sys::OpConfig {
-        // SAFETY: as in `tensor`.
-        let mut raw: sys::OpConfig = unsafe { std::mem::zeroed() };
-        raw.v1.name = name.as_ptr();
-        raw.v1.op_type = c"Relu".as_ptr();
-        raw.v1.input_count = u32::try_from(inputs.len()).unwrap();
-        raw.v1.inputs = inputs.as_mut_ptr();
-        raw
-    }
-
-    fn leaked(values: &[u32]) -> &'static mut [u32] {
-        Box::leak(values.to_vec().into_boxed_slice())
-    }
-
-    #[test]
-    fn contexts_with_the_same_ids_stay_apart_on_many_threads() {
-        let recorder = Recorder::default();
-        let recorder = &recorder;
-        std::thread::scope(|scope| {
-            for context in 1..=8usize {
-                scope.spawn(move || {
-                    let key = ContextKey(context);
-                    let size = u32::try_from(context).unwrap();
-                    for number in 0..50 {
-                        let graph = GraphKey(context * 1000 + number);
-                        recorder.graph_created(key, graph, format!("{context}.{number}"));
-                        // The same tensor id in every context and graph.
-                        let mut made = tensor(c"t", 1, KINDS[1], leaked(&[size, 2]));
-                        recorder.tensor_created(Owner::Graph(graph), &made);
-                        // The op only names the id.
-                        made.body.dimensions = std::ptr::null_mut();
-                        made.body.rank = 0;
-                        let place = recorder.op_added(graph, &op(c"relu", &mut [made]));
-                        assert_eq!(place, Some(OpPlace { graph: number, op: 0 }));
-                    }
-                });
-            }
-        });
-        for context in 1..=8usize {
-            assert_eq!(recorder.graph_count(ContextKey(context)), 50);
-            let graphs = recorder.take(ContextKey(context));
-            let names: Vec<String> = (0..50).map(|number| format!("{context}.{number}")).collect();
-            assert_eq!(graphs.iter().map(|graph| graph.name.clone()).collect::<Vec<_>>(), names);
-            let shapes = graphs.iter().map(|graph| graph.ops[0].inputs[0].shape.clone());
-            assert!(shapes.into_iter().all(|shape| shape.len() == 2 && shape[0] == u32::try_from(context).unwrap()));
-        }
-        assert!(recorder.known().contexts.is_empty() && recorder.known().owners.is_empty(), "nothing is left behind");
-    }
-
-    #[test]
-    fn handles_are_used_again_after_a_context_is_freed() {
-        let recorder = Recorder::default();
-        let (first, second, graph) = (ContextKey(1), ContextKey(2), GraphKey(9));
-        recorder.graph_created(first, graph, "old".to_owned());
-        recorder.graph_created(second, graph, "new".to_owned());
-        recorder.op_added(graph, &op(c"a", &mut []));
-        let ops = |graphs: Vec<Graph>| graphs.iter().map(|graph| graph.ops.len()).collect::<Vec<_>>();
-        // Freeing the context that lost the handle does not take it from the one that has it.
-        assert_eq!(ops(recorder.take(first)), [0]);
-        recorder.op_added(graph, &op(c"b", &mut []));
-        assert_eq!(ops(recorder.take(second)), [2]);
-        assert_eq!(recorder.op_added(graph, &op(c"c", &mut [])), None, "a graph that nobody owns");
-        recorder.tensor_created(Owner::Graph(graph), &tensor(c"t", 1, KINDS[0], leaked(&[1])));
-        assert_eq!(recorder.take(second).len(), 0);
-    }
-
-    #[test]
-    fn tensors_of_a_context_serve_all_its_graphs() {
-        let recorder = Recorder::default();
-        let context = ContextKey(1);
-        recorder.tensor_created(Owner::Context(context), &tensor(c"weights", 7, KINDS[1], leaked(&[4])));
-        for graph in [1, 2] {
-            recorder.graph_created(context, GraphKey(graph), graph.to_string());
-            let bare = tensor(c"", 7, KINDS[1], leaked(&[]));
-            recorder.op_added(GraphKey(graph), &op(c"relu", &mut [bare]));
-        }
-        let graphs = recorder.take(context);
-        let seen: Vec<(&str, u64)> =
-            graphs.iter().map(|graph| (&*graph.ops[0].inputs[0].name, graph.ops[0].parameter_bytes)).collect();
-        assert_eq!(seen, [("weights", 4), ("weights", 4)]);
-    }
-}
+mod tests;

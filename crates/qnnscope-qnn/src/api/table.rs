@@ -5,7 +5,7 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
-use super::interface::{text, version_text};
+use super::raw::{text, version_text};
 use crate::sys::{self, InterfaceHead, Version};
 use std::ffi::{c_char, c_void};
 

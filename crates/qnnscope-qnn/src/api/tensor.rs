@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "FFI")]
 
-use super::interface::text;
+use super::raw::text;
 use crate::sys;
 use qnnscope_core::models::{DataType, Quantization, Tensor, TensorKind};
 use serde_json::Value;

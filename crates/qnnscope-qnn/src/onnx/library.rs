@@ -1,35 +1,20 @@
 //! ONNX Runtime's library and the QNN plug-in.
 
 use super::error::OnnxError;
+use super::log::{LogSink, PROVIDER, logger};
 use super::session::{OnnxSession, SessionSpec};
 use ort::environment::Environment;
 use ort::logging::LogLevel as OrtLevel;
-use qnnscope_core::event::LogLevel;
+use ort::sys;
+use std::ffi::CStr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-/// Name under which the plug-in is registered, and by which its options and nodes are known.
-pub const PROVIDER: &str = "QNNExecutionProvider";
-
-/// A line of ONNX Runtime's log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogLine<'a> {
-    /// Level.
-    pub level: LogLevel,
-    /// Source file, line and function.
-    pub location: &'a str,
-    /// Text; may have several lines.
-    pub text: &'a str,
-}
-
-/// Takes log lines; called from any thread.
-pub type LogSink = Arc<dyn Fn(LogLine<'_>) + Send + Sync>;
 
 /// The opened library; one a process.
 #[derive(Debug)]
 pub struct OnnxRuntime {
     environment: Environment,
     plugin: Option<PathBuf>,
+    version: String,
 }
 
 impl OnnxRuntime {
@@ -44,12 +29,12 @@ impl OnnxRuntime {
             .build()
             .map_err(|error| failed(error.to_string()))?;
         environment.set_log_level(OrtLevel::Warning);
-        Ok(Self { environment, plugin: None })
+        Ok(Self { environment, plugin: None, version: version(path) })
     }
 
-    /// What the library says of its build.
-    pub fn build_info(&self) -> String {
-        ort::info().to_owned()
+    /// The library's own version, such as `1.24.4`.
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// Makes the plug-in's provider known.
@@ -69,25 +54,24 @@ impl OnnxRuntime {
     }
 }
 
-/// The sink as ort wants it, without the colours that ONNX Runtime puts around warnings.
-pub(super) fn logger(sink: LogSink) -> ort::logging::LoggerFunction {
-    Arc::new(move |level, _category, _id, location, text| {
-        let level = match level {
-            OrtLevel::Verbose => LogLevel::Verbose,
-            OrtLevel::Info => LogLevel::Info,
-            OrtLevel::Warning => LogLevel::Warning,
-            OrtLevel::Error | OrtLevel::Fatal => LogLevel::Error,
-        };
-        sink(LogLine { level, location, text });
-    })
-}
-
-/// Our levels as ONNX Runtime has them; it has none below verbose.
-pub(super) fn ort_level(level: LogLevel) -> OrtLevel {
-    match level {
-        LogLevel::Error => OrtLevel::Error,
-        LogLevel::Warning => OrtLevel::Warning,
-        LogLevel::Info => OrtLevel::Info,
-        LogLevel::Verbose | LogLevel::Debug => OrtLevel::Verbose,
-    }
+/// The version that a library says it has, which is open already; that of its file's name where it does not say it.
+#[expect(unsafe_code, reason = "ort asks for the version when it opens the library, and does not hand it on")]
+fn version(path: &Path) -> String {
+    // SAFETY: the library is loaded, so no constructors run; it stays loaded, as ort never closes it.
+    let said = unsafe { libloading::Library::new(path) }.ok().and_then(|library| {
+        // SAFETY: this is the function's type in ONNX Runtime's header, in every version.
+        let base = unsafe { library.get::<unsafe extern "system" fn() -> *const sys::OrtApiBase>(b"OrtGetApiBase\0") };
+        // SAFETY: the function takes nothing, and returns a table that lives as long as the library.
+        let base = unsafe { base.ok()?() };
+        // SAFETY: as above; a null pointer is refused.
+        let text = unsafe { (base.as_ref()?.GetVersionString)() };
+        // SAFETY: the text is a constant of the library, which ends with a zero.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    });
+    let named = || {
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let name = real.file_name()?.to_string_lossy().into_owned();
+        Some(name.rsplit_once(".so.")?.1.to_owned())
+    };
+    said.filter(|text| !text.is_empty()).or_else(named).unwrap_or_else(|| format!("({})", path.display()))
 }

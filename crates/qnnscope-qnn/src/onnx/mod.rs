@@ -6,11 +6,13 @@
 mod assignment;
 mod error;
 mod library;
+mod log;
 mod session;
 mod tensor;
 
 pub use assignment::{AssignedNode, Assignment};
 pub use error::OnnxError;
-pub use library::{LogLine, LogSink, OnnxRuntime, PROVIDER};
+pub use library::OnnxRuntime;
+pub use log::{LogLine, LogSink, PROVIDER};
 pub use session::{OnnxSession, SessionSpec};
 pub use tensor::{Dimension, OnnxTensor, OutputTensor};

@@ -2,7 +2,7 @@
 
 use super::assignment::{self, Assignment};
 use super::error::OnnxError;
-use super::library::{LogSink, PROVIDER, logger, ort_level};
+use super::log::{LogSink, PROVIDER, logger, ort_level};
 use super::tensor::{Input, OnnxTensor, OutputTensor};
 use ort::environment::Environment;
 use ort::session::{RunOptions, Session, SessionInputValue};

@@ -67,6 +67,11 @@ pub type ContextCreateFromBinaryWithCallbackFn = unsafe extern "C" fn(
     Handle,
     Handle,
 ) -> ErrorCode;
+/// Notification of a context of a list, or of a graph in one: context, graph, the graph's name, which of both it is, the record's
+/// parameter, status.
+pub type ContextNotifyFn = unsafe extern "C" fn(Handle, Handle, *const c_char, u32, *mut c_void, ErrorCode);
+pub type ContextCreateFromBinaryListAsyncFn =
+    unsafe extern "C" fn(Handle, Handle, *const *const c_void, *const *const c_void, Handle) -> ErrorCode;
 pub type LogSetLevelFn = unsafe extern "C" fn(Handle, u32) -> ErrorCode;
 pub type MemRegisterFn = unsafe extern "C" fn(Handle, *const c_void, u32, *mut Handle) -> ErrorCode;
 pub type MemDeregisterFn = unsafe extern "C" fn(*const Handle, u32) -> ErrorCode;

@@ -56,6 +56,13 @@ fn core_records() {
         "bwAxisScaleOffsetMappedEncoding", "bwBlockMappedEncoding", "bwBlockwiseExpansionMappedEncoding",
         "bwFloatBlockEncoding", "microScalingEncoding", "arrayOfEncoding",
     });
+    check!(t, "QnnContext_ParamsV1_t" => ContextParamsV1 {
+        "config": configs, "binaryBuffer": binary, "binaryBufferSize": bytes, "profile": profile, "notifyFunc": notify,
+        "notifyParam": parameter } waived {});
+    check!(t, "QnnContext_ParamsV2_t" => ContextParamsV2 {
+        "config": v1.configs, "binaryBuffer": v1.binary, "binaryBufferSize": v1.bytes, "profile": v1.profile,
+        "notifyFunc": v1.notify, "notifyParam": v1.parameter, "callback": callback } waived {});
+    check!(t, "QnnContext_Params_t" => ContextParams { "version": version, "v1": body.v1, "v2": body.v2 } waived {});
     check!(t, "Qnn_ClientBuffer_t" => ClientBuffer { "data": data, "dataSize": size } waived {});
     check!(t, "Qnn_TensorV1_t" => TensorV1 {
         "id": id, "name": name, "type": kind, "dataFormat": data_format, "dataType": data_type,

@@ -243,6 +243,45 @@ pub struct CustomConfig {
     pub custom: *mut c_void,
 }
 
+/// QnnContext_ParamsV1_t: one context of a list, as contextCreateFromBinaryListAsync takes it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ContextParamsV1 {
+    pub configs: *const *const c_void,
+    pub binary: *const c_void,
+    pub bytes: u64,
+    pub profile: Handle,
+    pub notify: Option<super::ContextNotifyFn>,
+    pub parameter: *mut c_void,
+}
+
+/// QnnContext_ParamsV2_t.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ContextParamsV2 {
+    pub v1: ContextParamsV1,
+    pub callback: *const c_void,
+}
+
+/// QnnContext_Params_t.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ContextParams {
+    pub version: u32,
+    pub body: ContextParamsUnion,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub union ContextParamsUnion {
+    pub v1: ContextParamsV1,
+    pub v2: *const ContextParamsV2,
+}
+
+/// What a notification of a list is about.
+pub const CONTEXT_NOTIFY_GRAPH: u32 = 0;
+pub const CONTEXT_NOTIFY_CONTEXT: u32 = 1;
+
 /// Option of QnnGraph_Config_t whose union holds a priority number.
 pub const GRAPH_OPTION_PRIORITY: u32 = 3;
 

@@ -39,6 +39,7 @@ pub mod core {
     pub const DEVICE_FREE: usize = 43;
     pub const ERROR_GET_MESSAGE: usize = 48;
     pub const CONTEXT_CREATE_FROM_BINARY_WITH_SIGNAL: usize = 55;
+    pub const CONTEXT_CREATE_FROM_BINARY_LIST_ASYNC: usize = 56;
     pub const CONTEXT_CREATE_FROM_BINARY_WITH_CALLBACK: usize = 68;
 }
 

@@ -3,16 +3,14 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::process::{Context, REGISTRY, Tap, current};
-use super::{compose, detail, execute, guard, logs, notify, options, power, providers, system};
+use super::{binaries, compose, detail, execute, guard, list, logs, notify, options, power, providers, system};
 use crate::api::{ContextKey, FunctionTable, GraphKey, text};
 use crate::sys::slots::core as slots;
 use crate::sys::{self, Handle};
 use qnnscope_core::tap::{Call, TapMessage};
 use serde_json::{Map, Value};
 use std::ffi::{c_char, c_void};
-
-/// Ops in one message of a composed graph.
-const OPS: usize = 100;
+use std::sync::atomic::Ordering;
 
 /// Functions by slot.
 type Entries = Vec<(usize, *const c_void)>;
@@ -48,18 +46,26 @@ fn entries_of<const P: usize>() -> Entries {
         (slots::DEVICE_GET_INFRASTRUCTURE, power::get_infrastructure::<P> as *const c_void),
         (slots::DEVICE_CREATE, device_create::<P> as *const c_void),
         (slots::CONTEXT_CREATE_FROM_BINARY_WITH_SIGNAL, context_from_binary_with_signal::<P> as *const c_void),
+        (slots::CONTEXT_CREATE_FROM_BINARY_LIST_ASYNC, list::contexts_from_list::<P> as *const c_void),
         (slots::CONTEXT_CREATE_FROM_BINARY_WITH_CALLBACK, context_from_binary_with_callback::<P> as *const c_void),
     ]
 }
 
 /// A call that goes on.
-struct Going {
+pub(super) struct Going {
     tap: &'static Tap,
     call: Call,
 }
 
+impl Going {
+    /// When it began.
+    pub fn start_ns(&self) -> u64 {
+        self.call.start_ns
+    }
+}
+
 /// Says that a call begins; nothing if there is nobody to tell.
-fn begin(provider: usize, name: &str, graph: Option<u32>) -> Option<Going> {
+pub(super) fn begin(provider: usize, name: &str, graph: Option<u32>) -> Option<Going> {
     guard(|| {
         let tap = current()?;
         let (start_ns, thread) = (system::now_ns(), system::thread_id());
@@ -80,7 +86,7 @@ fn begin(provider: usize, name: &str, graph: Option<u32>) -> Option<Going> {
 }
 
 /// Says how a call ended; `fill` adds what it made.
-fn end(going: Option<Going>, code: u64, fill: impl FnOnce(&Tap, &mut Call)) {
+pub(super) fn end(going: Option<Going>, code: u64, fill: impl FnOnce(&Tap, &mut Call)) {
     let now_ns = system::now_ns();
     let Some(Going { tap, mut call }) = going else { return };
     guard(|| {
@@ -104,7 +110,7 @@ unsafe fn made(code: u64, out: *mut Handle) -> Option<Handle> {
     (code == 0 && !out.is_null()).then(|| unsafe { *out }).filter(|handle| !handle.is_null())
 }
 
-fn backend_id(provider: usize) -> u32 {
+pub(super) fn backend_id(provider: usize) -> u32 {
     providers::table(provider).map_or(0, FunctionTable::backend_id)
 }
 
@@ -188,17 +194,16 @@ unsafe extern "C" fn device_create<const P: usize>(
     code
 }
 
-/// Notes a context that was made.
-fn note_context(provider: usize, backend: Handle, made: Option<Handle>, call: &mut Call) {
-    let Some(handle) = made else { return };
-    call.context = Some(REGISTRY.with(|registry| {
+/// Notes a context that was made, and gives its id.
+pub(super) fn note_context(provider: usize, backend: Handle, handle: Handle) -> u32 {
+    REGISTRY.with(|registry| {
         // A handle that is given again: its former context was freed in a way that was not seen.
         registry.remove_context(provider, handle.addr());
         let id = registry.fresh_id();
         let context = Context { id, backend: backend.expose_provenance(), graphs: Vec::new() };
         registry.contexts().insert((provider, handle.addr()), context);
         id
-    }));
+    })
 }
 
 unsafe extern "C" fn context_create<const P: usize>(
@@ -216,23 +221,31 @@ unsafe extern "C" fn context_create<const P: usize>(
     end(going, code, |_, call| {
         // SAFETY: of the call that just returned; the caller's options of this backend.
         let (made, options) = unsafe { (made(code, out), options::of_context(backend_id(P), configs)) };
-        note_context(P, backend, made, call);
+        call.context = made.map(|made| note_context(P, backend, made));
         call.options = options;
     });
     code
 }
 
 /// What the three ways of loading a binary have in common.
-fn loaded(
+///
+/// # Safety
+/// The call returned `code`, and so many bytes can be read at `binary`.
+unsafe fn loaded(
     going: Option<Going>,
-    (provider, backend, code, bytes): (usize, Handle, u64, u64),
+    (provider, backend, code): (usize, Handle, u64),
+    (binary, bytes): (*const c_void, u64),
     made: Option<Handle>,
     options: impl FnOnce() -> Map<String, Value>,
 ) {
-    end(going, code, |_, call| {
-        note_context(provider, backend, made, call);
+    end(going, code, |tap, call| {
+        call.context = made.map(|made| note_context(provider, backend, made));
         call.binary_bytes = Some(bytes);
         call.options = options();
+        if call.context.is_some() {
+            // SAFETY: promised by the caller; the backend took the whole of it.
+            call.binary = unsafe { binaries::keep(tap, provider, binary, bytes) };
+        }
     });
 }
 
@@ -251,7 +264,9 @@ unsafe extern "C" fn context_from_binary<const P: usize>(
     // SAFETY: forwards the caller's arguments; afterwards, its out pointer and options.
     unsafe {
         let code = real(backend, device, configs, binary, bytes, out, profile);
-        loaded(going, (P, backend, code, bytes), made(code, out), || options::of_context(backend_id(P), configs));
+        loaded(going, (P, backend, code), (binary, bytes), made(code, out), || {
+            options::of_context(backend_id(P), configs)
+        });
         code
     }
 }
@@ -274,7 +289,9 @@ unsafe extern "C" fn context_from_binary_with_signal<const P: usize>(
     // SAFETY: as in `context_from_binary`.
     unsafe {
         let code = real(backend, device, configs, binary, bytes, out, profile, signal);
-        loaded(going, (P, backend, code, bytes), made(code, out), || options::of_context(backend_id(P), configs));
+        loaded(going, (P, backend, code), (binary, bytes), made(code, out), || {
+            options::of_context(backend_id(P), configs)
+        });
         code
     }
 }
@@ -298,7 +315,9 @@ unsafe extern "C" fn context_from_binary_with_callback<const P: usize>(
     // SAFETY: as in `context_from_binary`.
     unsafe {
         let code = real(backend, device, configs, callback, binary, bytes, out, profile, signal);
-        loaded(going, (P, backend, code, bytes), made(code, out), || options::of_context(backend_id(P), configs));
+        loaded(going, (P, backend, code), (binary, bytes), made(code, out), || {
+            options::of_context(backend_id(P), configs)
+        });
         code
     }
 }
@@ -327,9 +346,19 @@ fn context_id(provider: usize, context: Handle) -> Option<u32> {
     REGISTRY.with(|registry| registry.contexts().get(&(provider, context.addr())).map(|context| context.id))
 }
 
+/// The id of a graph that was noted.
+pub(super) fn id_of_graph(provider: usize, graph: Handle) -> Option<u32> {
+    REGISTRY.with(|registry| registry.graphs().get(&(provider, graph.addr())).map(|graph| graph.id))
+}
+
 /// Notes a graph of a context, and gives its id.
-fn graph_id(provider: usize, context: Handle, graph: Handle, name: &str) -> u32 {
-    REGISTRY.with(|registry| registry.add_graph(provider, graph.addr(), Some(context.addr()), name.to_owned()))
+pub(super) fn graph_id(tap: &Tap, provider: usize, context: Handle, graph: Handle, name: &str) -> Option<u32> {
+    let id =
+        REGISTRY.with(|registry| registry.add_graph(provider, graph.addr(), Some(context.addr()), name.to_owned()));
+    if id.is_none() {
+        tap.lost_graphs.fetch_add(1, Ordering::Relaxed);
+    }
+    id
 }
 
 unsafe extern "C" fn context_free<const P: usize>(context: Handle, profile: Handle) -> u64 {
@@ -365,8 +394,10 @@ unsafe extern "C" fn graph_create<const P: usize>(
         call.options = options;
         call.context = context_id(P, context);
         if let Some(graph) = made {
-            call.graph = Some(graph_id(P, context, graph, &name));
-            tap.recorder.graph_created(ContextKey::of(context), GraphKey::of(graph), name.clone());
+            call.graph = graph_id(tap, P, context, graph, &name);
+            if call.graph.is_some() {
+                tap.recorder.graph_created(ContextKey::of(context), GraphKey::of(graph), name.clone());
+            }
         }
         call.name = Some(name);
     });
@@ -380,12 +411,12 @@ unsafe extern "C" fn graph_retrieve<const P: usize>(context: Handle, name: *cons
     let going = begin(P, "graphRetrieve", None);
     // SAFETY: forwards the caller's arguments.
     let code = unsafe { real(context, name, out) };
-    end(going, code, |_, call| {
+    end(going, code, |tap, call| {
         let name = text(name);
         call.context = context_id(P, context);
         // SAFETY: of the call that just returned.
         if let Some(graph) = unsafe { made(code, out) } {
-            call.graph = Some(graph_id(P, context, graph, &name));
+            call.graph = graph_id(tap, P, context, graph, &name);
         }
         call.name = Some(name);
     });
@@ -399,12 +430,12 @@ unsafe extern "C" fn graph_finalize<const P: usize>(graph: Handle, profile: Hand
     let known = guard(|| {
         let known = REGISTRY.with(|registry| registry.graphs().get(&(P, graph.addr())).cloned())?;
         let tap = current()?;
-        if let Some(mut composed) = tap.recorder.take_graph(GraphKey::of(graph)) {
+        if let Some((mut composed, before)) = tap.recorder.finish_graph(GraphKey::of(graph)) {
             let ops = std::mem::take(&mut composed.ops);
-            let op_count = u32::try_from(ops.len()).unwrap_or(u32::MAX);
+            let op_count = u32::try_from(before + ops.len()).unwrap_or(u32::MAX);
             tap.writer.say(&TapMessage::Composed { graph: known.id, op_count, head: Box::new(composed) });
-            for some in ops.chunks(OPS) {
-                tap.writer.say(&TapMessage::GraphOps { graph: known.id, ops: some.to_vec() });
+            if !ops.is_empty() {
+                tap.writer.say(&TapMessage::GraphOps { graph: known.id, ops });
             }
         }
         Some(known)
@@ -415,7 +446,7 @@ unsafe extern "C" fn graph_finalize<const P: usize>(graph: Handle, profile: Hand
     let code = unsafe { real(graph, profile, signal) };
     end(going, code, |_, call| {
         if let Some(known) = known {
-            (call.context, call.name) = (known.context, Some(known.name));
+            (call.context, call.name) = (known.context, Some(known.name.into()));
         }
     });
     code

@@ -3,11 +3,14 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::process::current;
-use super::{guard, logs, providers, system};
+use super::{calls, guard, logs, providers, system};
 use crate::api::{ContextKey, GraphKey, Owner, lone_op};
 use crate::sys::slots::core as slots;
 use crate::sys::{self, Handle};
 use qnnscope_core::tap::{RefusedOp, TapMessage};
+
+/// Ops in one message of a graph that is being composed.
+const OPS: usize = 64;
 
 pub(super) unsafe extern "C" fn validate_op<const P: usize>(backend: Handle, op: sys::OpConfig) -> u64 {
     let real = providers::real::<sys::ValidateOpConfigFn>(P, slots::BACKEND_VALIDATE_OP_CONFIG);
@@ -25,11 +28,24 @@ pub(super) unsafe extern "C" fn add_node<const P: usize>(graph: Handle, op: sys:
     // SAFETY: forwards the caller's arguments.
     let (code, reasons) = logs::errors_during(|| unsafe { real(graph, op) });
     if code == 0 {
-        guard(|| current()?.recorder.op_added(GraphKey::of(graph), &op));
+        guard(|| op_added(P, graph, &op));
     } else {
         refused(P, "graphAddNode", &op, code, reasons);
     }
     code
+}
+
+/// Writes an op down, and passes on what has come together: a graph may have many more ops than a program wants to keep twice.
+fn op_added(provider: usize, graph: Handle, op: &sys::OpConfig) -> Option<()> {
+    let tap = current()?;
+    let key = GraphKey::of(graph);
+    tap.recorder.op_added(key, op)?;
+    let ops = tap.recorder.take_ops(key, OPS);
+    if !ops.is_empty() {
+        let graph = calls::id_of_graph(provider, graph)?;
+        tap.writer.say_now(&TapMessage::GraphOps { graph, ops });
+    }
+    Some(())
 }
 
 fn refused(provider: usize, call: &str, op: &sys::OpConfig, code: u64, reasons: Vec<String>) {

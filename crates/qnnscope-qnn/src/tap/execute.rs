@@ -6,7 +6,7 @@
 use super::arena::Arena;
 use super::detail::{self, Borrowed};
 use super::graphs::{GRAPHS, Slot};
-use super::process::{REGISTRY, Tap, current};
+use super::process::{IS_FULL, REGISTRY, Tap, current};
 use super::settings::DetailEvery;
 use super::{guard, providers, system};
 use crate::api::{describe, records};
@@ -165,8 +165,12 @@ fn has_raw_input(tensors: Tensors) -> bool {
 /// A graph that came by a way that is not watched: it still gets a number of its own.
 #[cold]
 fn unknown(provider: usize, graph: Handle) -> Option<&'static Slot> {
+    // It may be one of those that there was no room for: no lock for each of its executions.
+    if IS_FULL.load(Ordering::Relaxed) {
+        return None;
+    }
     REGISTRY.with(|registry| {
-        let id = registry.add_graph(provider, graph.addr(), None, format!("graph {:#x}", graph.addr()));
+        let id = registry.add_graph(provider, graph.addr(), None, format!("graph {:#x}", graph.addr()))?;
         GRAPHS.find(provider, graph.addr()).filter(|slot| slot.id() == id)
     })
 }

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Most graphs that can be alive at once; executions of those beyond are counted without being told apart.
-const CAPACITY: usize = 32_768;
+/// Room for the graphs that can be alive at once ([`super::process::MOST_GRAPHS`]), with enough of it free that each is found near
+/// its place.
+const CAPACITY: usize = 16_384;
 /// How far a handle may lie from where it belongs.
 const REACH: usize = 64;
 

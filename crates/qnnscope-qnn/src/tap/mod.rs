@@ -19,6 +19,7 @@ macro_rules! numbered {
 }
 
 mod arena;
+mod binaries;
 mod calls;
 mod compose;
 mod connection;
@@ -26,6 +27,7 @@ mod detail;
 mod execute;
 mod fork;
 mod graphs;
+mod list;
 mod logs;
 mod lookup;
 mod notify;

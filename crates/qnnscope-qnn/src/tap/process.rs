@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "FFI")]
 
 use super::arena::Arena;
+use super::binaries::Binaries;
 use super::fork::{self, Shared};
 use super::ring::Ring;
 use super::settings::{Settings, SinkPath};
@@ -13,11 +14,19 @@ use crossbeam_queue::ArrayQueue;
 use qnnscope_core::event::clean_text;
 use qnnscope_core::tap::{Call, Process, TAP_PROTOCOL, TapMessage};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Executions whose events wait for the writer.
 const ARENAS: usize = 4;
+
+/// Graphs that can be alive at once; those beyond are counted, and their executions are those of an unknown graph. What is kept of
+/// one takes about 200 bytes, and all of the tap has to stay below 8 MiB.
+pub(super) const MOST_GRAPHS: usize = 12_288;
+/// About how much is kept of graphs that are being composed, bytes.
+const COMPOSING_BYTES: usize = 1 << 20;
+/// More were alive at once: a handle that is not known is no new graph.
+pub(super) static IS_FULL: AtomicBool = AtomicBool::new(false);
 
 /// One process.
 pub(super) struct Tap {
@@ -26,9 +35,11 @@ pub(super) struct Tap {
     pub executions: Ring,
     pub lost_executions: AtomicU64,
     pub lost_details: AtomicU64,
+    pub lost_graphs: AtomicU64,
     pub free_arenas: ArrayQueue<Box<Arena>>,
     pub full_arenas: ArrayQueue<Box<Arena>>,
     pub recorder: Recorder,
+    pub binaries: Binaries,
 }
 
 /// A context that is alive.
@@ -45,7 +56,7 @@ pub(super) struct Context {
 pub(super) struct Graph {
     pub id: u32,
     pub context: Option<u32>,
-    pub name: String,
+    pub name: Box<str>,
 }
 
 /// What is known of the handles that are alive; survives a fork. Keys are provider and handle.
@@ -71,15 +82,21 @@ impl Registry {
         self.next_id
     }
 
-    /// Notes a graph, and gives its id.
-    pub fn add_graph(&mut self, provider: usize, handle: usize, context: Option<usize>, name: String) -> u32 {
+    /// Notes a graph, and gives its id; `None` where too many are alive.
+    pub fn add_graph(&mut self, provider: usize, handle: usize, context: Option<usize>, name: String) -> Option<u32> {
         let context_id = context.and_then(|context| self.contexts().get(&(provider, context)).map(|known| known.id));
         // Asked for again: the same graph.
         if let Some(known) = self.graphs().get(&(provider, handle))
             && known.context == context_id
-            && known.name == name
+            && *known.name == *name
         {
-            return known.id;
+            return Some(known.id);
+        }
+        if self.graphs().len() >= MOST_GRAPHS && !self.graphs().contains_key(&(provider, handle)) {
+            IS_FULL.store(true, Ordering::Relaxed);
+            // Another one may have been alive under this handle; it is gone.
+            GRAPHS.remove(provider, handle);
+            return None;
         }
         let id = self.fresh_id();
         let owner = context.and_then(|context| self.contexts().get_mut(&(provider, context)));
@@ -91,8 +108,8 @@ impl Registry {
             None => (None, 0),
         };
         GRAPHS.insert(provider, handle, id, backend);
-        self.graphs().insert((provider, handle), Graph { id, context, name });
-        id
+        self.graphs().insert((provider, handle), Graph { id, context, name: name.into() });
+        Some(id)
     }
 
     /// Forgets everything of a library that is gone.
@@ -125,7 +142,7 @@ pub(super) static REGISTRY: Shared<Registry> = Shared::new(Registry { next_id: 0
 /// This process's tap; null before the program asks for QNN, and in a fork until it does something with it.
 static CURRENT: AtomicPtr<Tap> = AtomicPtr::new(std::ptr::null_mut());
 /// Whether this process is a fork of one that had a tap.
-static IS_FORK: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+static IS_FORK: AtomicBool = AtomicBool::new(false);
 
 /// In a fork: the parent's tap stays where it is, unused; its connection is the parent's.
 pub(super) fn leave_behind() {
@@ -169,11 +186,7 @@ fn make() -> Option<Tap> {
     fork::watch();
     let settings = Settings::read(|name| std::env::var(name).ok())?;
     let connection = Connection::open(&settings.sink).ok()?;
-    let folder = match &settings.sink {
-        SinkPath::Socket(path) => path.parent(),
-        SinkPath::Folder(path) => Some(path.as_path()),
-    };
-    let executions = Ring::new(folder, &format!("{}.{}.ring", std::process::id(), system::now_ns()))?;
+    let executions = Ring::new(settings.sink.folder(), &format!("{}.{}.ring", std::process::id(), system::now_ns()))?;
     let free_arenas = ArrayQueue::new(ARENAS);
     for _ in 0..ARENAS {
         let _ = free_arenas.push(Box::new(Arena::new()));
@@ -184,9 +197,11 @@ fn make() -> Option<Tap> {
         executions,
         lost_executions: AtomicU64::new(0),
         lost_details: AtomicU64::new(0),
+        lost_graphs: AtomicU64::new(0),
         free_arenas,
         full_arenas: ArrayQueue::new(ARENAS),
-        recorder: Recorder::default(),
+        recorder: Recorder::bounded(COMPOSING_BYTES),
+        binaries: Binaries::default(),
     };
     let ring = tap.executions.path().map(|path| path.to_string_lossy().into_owned());
     tap.writer.say_now(&TapMessage::Hello(Process { ring, ..describe(IS_FORK.load(Ordering::Relaxed)) }));
@@ -206,7 +221,7 @@ fn announce_inherited(tap: &Tap) {
             thread: system::thread_id(),
             context: graph.context,
             graph: Some(graph.id),
-            name: Some(graph.name),
+            name: Some(graph.name.into()),
             ..Call::default()
         })));
     }

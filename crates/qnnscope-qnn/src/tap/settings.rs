@@ -1,7 +1,7 @@
 //! What the user asked of the tap, from the environment of the program.
 
 use qnnscope_core::tap as words;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where messages go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,6 +10,16 @@ pub(super) enum SinkPath {
     Socket(PathBuf),
     /// A folder; each process writes a file of its own there.
     Folder(PathBuf),
+}
+
+impl SinkPath {
+    /// Where files of this process go.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::Socket(path) => path.parent(),
+            Self::Folder(path) => Some(path),
+        }
+    }
 }
 
 /// How often executions are profiled in detail.

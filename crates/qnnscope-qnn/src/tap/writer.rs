@@ -1,7 +1,7 @@
 //! The thread that writes: it takes what the program's threads left in the queues, so that none of them ever waits.
 
 use super::connection::{Connection, Wrote};
-use super::process::Tap;
+use super::process::{MOST_GRAPHS, Tap};
 use super::system;
 use qnnscope_core::tap::TapMessage;
 use std::collections::VecDeque;
@@ -17,8 +17,9 @@ const WAITING: usize = 3 << 20;
 const BATCH: usize = 512;
 /// How long the end of a process may be held up by a slow reader.
 const LAST_WORDS: Duration = Duration::from_millis(300);
-/// How often a connection that the program closed is opened again.
-const MOST_REOPENED: u32 = 3;
+/// How long to wait before each time that a connection which the program closed is opened again.
+const BEFORE_REOPENING: [Duration; 3] =
+    [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(40)];
 
 #[derive(Default)]
 struct Waiting {
@@ -102,6 +103,11 @@ impl Writer {
                 self.pass_executions(tap, &mut connection, Duration::from_millis(50));
                 connection.is_none()
             };
+            if gone {
+                // Who closes all descriptors is at it for a while, and would close the next one, too.
+                let reopened = usize::try_from(self.reopened.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+                std::thread::sleep(BEFORE_REOPENING.get(reopened).copied().unwrap_or_default());
+            }
             if gone && !self.reopen(tap) {
                 // Nobody listens: the program goes on as if there were no tap.
                 super::turn_off();
@@ -110,13 +116,24 @@ impl Writer {
         }
     }
 
-    /// The program closed our descriptor, or the reader went.
+    /// The program closed our descriptor, or the reader went. False where it is not worth trying again.
     fn reopen(&self, tap: &Tap) -> bool {
-        if self.reopened.fetch_add(1, Ordering::Relaxed) >= u64::from(MOST_REOPENED) {
+        let mut place = held(&self.connection);
+        if place.is_some() {
+            return true;
+        }
+        if self.reopened.fetch_add(1, Ordering::Relaxed) >= BEFORE_REOPENING.len() as u64 {
             return false;
         }
-        let Ok(connection) = Connection::open(&tap.settings.sink) else { return false };
-        *held(&self.connection) = Some(connection);
+        let Ok(mut connection) = Connection::open(&tap.settings.sink) else { return false };
+        // Before everything that waits: the reader has to know whose it is.
+        let again = line(&TapMessage::Again { t_ns: system::now_ns(), pid: std::process::id() });
+        if connection.write(&again, Duration::from_millis(50)) != Wrote::All {
+            // It is still at it, and this was one of the times.
+            return true;
+        }
+        *place = Some(connection);
+        drop(place);
         self.say_now(&TapMessage::Note {
             t_ns: system::now_ns(),
             text: format!("process {} closed the tap's connection; it was opened again", std::process::id()),
@@ -131,12 +148,18 @@ impl Writer {
             arena.clear();
             let _ = tap.free_arenas.push(arena);
         }
+        let graphs = tap.lost_graphs.swap(0, Ordering::Relaxed);
+        if graphs > 0 {
+            let reason =
+                Some(format!("more than {MOST_GRAPHS} were alive at once: their executions are of an unknown graph"));
+            self.say(&TapMessage::Lost { what: "graphs".to_owned(), count: graphs, reason });
+        }
         for (what, count) in
             [("executions", &tap.lost_executions), ("details", &tap.lost_details), ("messages", &self.lost)]
         {
             let count = count.swap(0, Ordering::Relaxed);
             if count > 0 {
-                self.say(&TapMessage::Lost { what: what.to_owned(), count });
+                self.say(&TapMessage::Lost { what: what.to_owned(), count, reason: None });
             }
         }
     }
@@ -194,6 +217,14 @@ impl Writer {
                 self.gather(tap);
                 self.empty(&mut connection, left());
                 self.pass_executions(tap, &mut connection, left());
+                // The program closed the descriptor and ended before the thread noticed.
+                if connection.is_none() {
+                    drop(connection);
+                    if self.reopen(tap) {
+                        continue;
+                    }
+                    return;
+                }
                 self.gather(tap);
                 self.say(&TapMessage::Bye { t_ns: system::now_ns() });
                 self.empty(&mut connection, left());

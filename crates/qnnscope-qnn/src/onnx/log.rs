@@ -1,0 +1,45 @@
+//! ONNX Runtime's log, and the name by which lines, options and nodes of the plug-in are known.
+
+use ort::logging::LogLevel as OrtLevel;
+use qnnscope_core::event::LogLevel;
+use std::sync::Arc;
+
+/// Name under which the plug-in is registered, and by which its options and nodes are known.
+pub const PROVIDER: &str = "QNNExecutionProvider";
+
+/// A line of ONNX Runtime's log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogLine<'a> {
+    /// Level.
+    pub level: LogLevel,
+    /// Source file, line and function.
+    pub location: &'a str,
+    /// Text; may have several lines.
+    pub text: &'a str,
+}
+
+/// Takes log lines; called from any thread.
+pub type LogSink = Arc<dyn Fn(LogLine<'_>) + Send + Sync>;
+
+/// The sink as ort wants it, without the colours that ONNX Runtime puts around warnings.
+pub(super) fn logger(sink: LogSink) -> ort::logging::LoggerFunction {
+    Arc::new(move |level, _category, _id, location, text| {
+        let level = match level {
+            OrtLevel::Verbose => LogLevel::Verbose,
+            OrtLevel::Info => LogLevel::Info,
+            OrtLevel::Warning => LogLevel::Warning,
+            OrtLevel::Error | OrtLevel::Fatal => LogLevel::Error,
+        };
+        sink(LogLine { level, location, text });
+    })
+}
+
+/// Our levels as ONNX Runtime has them; it has none below verbose.
+pub(super) fn ort_level(level: LogLevel) -> OrtLevel {
+    match level {
+        LogLevel::Error => OrtLevel::Error,
+        LogLevel::Warning => OrtLevel::Warning,
+        LogLevel::Info => OrtLevel::Info,
+        LogLevel::Verbose | LogLevel::Debug => OrtLevel::Verbose,
+    }
+}
