@@ -101,7 +101,9 @@ fn store() -> Store {
         apply(&mut store, line * now_us / 10_000, Event::Log(LogLine::new(LogLevel::Info, LogSource::Backend, &text)));
     }
     apply(&mut store, now_us, Event::CpuUsed { cpu_us: now_us as f64, wall_us: now_us as f64 });
-    let rows = (0..OPS).map(|op| OpRow { name: format!("layer_{op}/op"), op: Some(op), unit: OpUnit::Us }).collect();
+    let rows = (0..OPS)
+        .map(|op| OpRow { name: format!("layer_{op}/op"), op: Some(op), unit: OpUnit::Us, htp_op: None })
+        .collect();
     apply(&mut store, now_us, Event::OpsDeclared(rows));
     for inference in 0..200 {
         let values = (0..u64::from(OPS)).map(|op| 10 + (op * 7919 + inference) % 50).collect();

@@ -38,7 +38,10 @@ fn store(seed: u64, renamed: bool) -> Store {
         apply(Event::RunStarted(Box::new(plan)));
     }
     let ops: Vec<Op> = (0..OPS).map(|index| op(index, renamed)).collect();
-    let rows = ops.iter().map(|op| OpRow { name: op.name.clone(), op: Some(op.index), unit: OpUnit::Us }).collect();
+    let rows = ops
+        .iter()
+        .map(|op| OpRow { name: op.name.clone(), op: Some(op.index), unit: OpUnit::Us, htp_op: None })
+        .collect();
     let graph = Graph { name: "g".to_owned(), inputs: Vec::new(), outputs: Vec::new(), ops, parameter_bytes: 0 };
     apply(Event::GraphComposed(Box::new(graph)));
     apply(Event::OpsDeclared(rows));

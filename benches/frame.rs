@@ -91,7 +91,8 @@ fn feed(ops: u64, inferences: u64) -> Feed {
         bytes_moved: None,
     });
     let graph_ops: Vec<Op> = graph_ops.collect();
-    let rows = graph_ops.iter().map(|op| OpRow { name: op.name.clone(), op: Some(op.index), unit: OpUnit::Us });
+    let rows =
+        graph_ops.iter().map(|op| OpRow { name: op.name.clone(), op: Some(op.index), unit: OpUnit::Us, htp_op: None });
     let rows = rows.collect();
     let name = "large".to_owned();
     let graph = Graph { name, inputs: Vec::new(), outputs: Vec::new(), ops: graph_ops, parameter_bytes: 0 };

@@ -112,7 +112,8 @@ fn records(inferences: u64, ops: usize, mut put: impl FnMut(u64, Option<RunId>, 
         constraints: Constraints::default(),
     };
     put(1_000_000, run, Event::RunStarted(Box::new(plan)));
-    let rows = (0..ops).map(|op| OpRow { name: format!("block/op_{op}"), op: None, unit: OpUnit::Cycles });
+    let rows =
+        (0..ops).map(|op| OpRow { name: format!("block/op_{op}"), op: None, unit: OpUnit::Cycles, htp_op: None });
     put(1_000_000, run, Event::OpsDeclared(rows.collect()));
     let mut t_us = 2_000_000;
     for inference in 0..inferences {

@@ -11,7 +11,7 @@ use launches::{Machine, eight_runs, rates};
 const MANY: (u32, u32) = (4000, 400);
 const FEW: (u32, u32) = (40, 4);
 
-const ALL: [(&str, Machine); 11] = [
+const ALL: [(&str, Machine); 12] = [
     ("normal 0.2 %", Machine::Normal(0.002)),
     ("normal 1 %", Machine::Normal(0.01)),
     ("normal 2 %", Machine::Normal(0.02)),
@@ -21,6 +21,7 @@ const ALL: [(&str, Machine); 11] = [
     ("two levels, 1 in 2 slow", Machine::TwoLevels(0.5)),
     ("two levels, 1 in 4 slow", Machine::TwoLevels(0.25)),
     ("drift of 5 %, 2 %", Machine::Drift(0.02, 0.05)),
+    ("two levels by chance, sides in turns", Machine::Levels(0.5)),
     ("spells 1.5 times as slow, 2 %", Machine::Spells(0.02, 1.5)),
     ("spells 3 times as slow, 2 %", Machine::Spells(0.02, 3.0)),
 ];

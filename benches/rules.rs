@@ -60,7 +60,7 @@ fn graph() -> Graph {
 
 fn store() -> Store {
     let graph = graph();
-    let row = |op: &Op| OpRow { name: op.name.clone(), op: Some(op.index), unit: OpUnit::Cycles };
+    let row = |op: &Op| OpRow { name: op.name.clone(), op: Some(op.index), unit: OpUnit::Cycles, htp_op: None };
     let rows = graph.ops.iter().map(row).collect();
     let plan = RunPlan {
         device: "local".to_owned(),

@@ -29,7 +29,9 @@ fn store_with(ops: usize) -> Store {
         mode: qnnscope::event::Mode::default(),
         constraints: qnnscope::event::Constraints::default(),
     }))));
-    let rows = (0..ops).map(|i| OpRow { name: format!("layer_{i}/conv"), op: None, unit: OpUnit::Cycles }).collect();
+    let rows = (0..ops)
+        .map(|i| OpRow { name: format!("layer_{i}/conv"), op: None, unit: OpUnit::Cycles, htp_op: None })
+        .collect();
     store.apply(&record(Event::OpsDeclared(rows)));
     store
 }

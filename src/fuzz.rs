@@ -1,6 +1,7 @@
 //! Every parser of bytes that come from elsewhere, each as a function that takes any bytes and has to return: the targets of
-//! `fuzz/` and of `tests/fuzz.rs`, which runs them on a kept corpus. Not an interface: it changes as the parsers do.
+//! `fuzz/` and of `tests/properties/fuzz.rs`, which runs them on a kept corpus. Not an interface: it changes as the parsers do.
 
+use crate::accuracy::{AccuracyDocument, Record as RecordedSide, Role};
 use crate::app::{ColorDepth, Keymap, Theme};
 use crate::backends::profile_log::{Decoder, write_csv, write_json, write_text};
 use crate::backends::runtime::{Wheel, WheelName};
@@ -14,9 +15,9 @@ use crate::imports;
 use crate::models::source::{SourceFormat, identify_source, read_source};
 use crate::models::{DataType, Tensor, TensorKind, dlc_sdk_version, identify};
 use crate::probes::{Parser, load_custom, read_line, rows};
-use crate::report::ResultDocument;
-use crate::report::comparison::load;
-use crate::report::{SourceDocument, source_text, text_report};
+use crate::report::comparison::{Asked, CompareDocument, ComparisonReport, Named, comparison_text, load};
+use crate::report::export::FORMATS;
+use crate::report::{Material, Recorded, ResultDocument, SourceDocument, source_text, text_report};
 use crate::store::{Run, Store, StoreDigest};
 use std::fs::File;
 use std::io::{Cursor, sink};
@@ -26,17 +27,21 @@ use std::path::Path;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 25] = [
+    ("accuracy_document", accuracy_document),
     ("adb_answers", adb_answers),
     ("context_binary", context_binary),
     ("counter_file", counter_file),
     ("counter_values", counter_values),
+    ("device_listing", device_listing),
     ("encodings", encodings),
     ("import", import),
     ("inputs", inputs),
     ("keymap", keymap),
+    ("labels", labels),
     ("log", log),
     ("model_file", model_file),
+    ("name_map", name_map),
     ("onnx_placement", onnx_placement),
     ("profile_log", profile_log),
     ("run_config", run_config),
@@ -44,6 +49,7 @@ pub const TARGETS: [Target; 20] = [
     ("sampler_line", sampler_line),
     ("tap_stream", tap_stream),
     ("session_digest", session_digest),
+    ("session_views", session_views),
     ("source_model", source_model),
     ("theme", theme),
     ("wheel", wheel),
@@ -117,7 +123,7 @@ pub fn counter_values(bytes: &[u8]) {
 /// A file of another tool, whichever it looks like; what comes of it is a whole session.
 pub fn import(bytes: &[u8]) {
     in_file(bytes, "other", |path| {
-        let Ok(Some(imported)) = imports::open(path) else { return };
+        let Ok(Some(imported)) = imports::open(path, path) else { return };
         let mut store = Store::new();
         for (seq, record) in (0..).zip(&imported.records) {
             assert_eq!(record.seq, seq, "{}", imported.kind);
@@ -211,13 +217,47 @@ pub fn run_config(bytes: &[u8]) {
 /// A session or a result document.
 pub fn run_file(bytes: &[u8]) {
     in_file(bytes, "run", |path| {
-        let _ = load(path);
+        let _ = Named::new(path).and_then(|named| load(&named));
     });
+}
+
+/// A comparison of two models: as a page of the view, in both reports, and as a side of another comparison.
+pub fn accuracy_document(bytes: &[u8]) {
+    let Ok(Some(document)) = AccuracyDocument::from_bytes(bytes) else { return };
+    let _ = crate::app::accuracy_entries(&document);
+    for redact in [false, true] {
+        let named = [("a.json".to_owned(), document.clone())];
+        let material = Material::of_files(&[], redact).with_accuracy(&named);
+        for format in FORMATS.iter().filter(|format| ["html", "md"].contains(&format.name)) {
+            let _ = (format.make)(&material);
+        }
+    }
+    for role in [Role::Reference, Role::Test] {
+        let _ = RecordedSide::of_comparison(Path::new("a.json"), &document, role);
+    }
+}
+
+/// The classes that outputs should have.
+pub fn labels(bytes: &[u8]) {
+    in_file(bytes, "labels.txt", |path| drop(crate::truth::read_labels(path)));
+}
+
+/// The map of names that a conversion leaves beside its model.
+pub fn name_map(bytes: &[u8]) {
+    in_file(bytes, "model.names.json", |path| drop(crate::models::source_names(&path.with_file_name("model.dlc"))));
 }
 
 /// A line of the sampler that runs on a device.
 pub fn sampler_line(bytes: &[u8]) {
     bytes.split(|&byte| byte == b'\n').for_each(read_line);
+}
+
+/// What a device answers of a tapped program there: its process, its files, the memory of processes, how it ended.
+pub fn device_listing(bytes: &[u8]) {
+    #[cfg(unix)]
+    crate::tap::device::replay_listing(bytes);
+    #[cfg(not(unix))]
+    let _ = bytes;
 }
 
 /// What a tapped process says, whoever speaks: as events, in the store, and in both reports.
@@ -260,6 +300,30 @@ pub fn session_digest(bytes: &[u8]) {
         let event = Event::LaunchStarted { index: 1, of: 2, reason: None };
         store.apply(&Record { seq: 1, t_us: 1, run: Some(RunId(0)), event });
     }
+}
+
+/// A session, and everything that is made of one: the result document, the text, every report that is a text, a comparison.
+pub fn session_views(bytes: &[u8]) {
+    in_file(bytes, "s.jsonl", |path| {
+        let Ok(recorded) = Recorded::open(path) else { return };
+        let document = serde_json::to_vec(&ResultDocument::new(&recorded.store));
+        assert!(document.is_ok(), "{document:?}");
+        let _ = text_report(&recorded.store);
+        let files = [recorded];
+        for is_redacted in [false, true] {
+            let material = Material::of_files(&files, is_redacted);
+            // A picture of pixels is the one of lines, drawn by others.
+            for format in FORMATS.iter().filter(|format| format.name != "png") {
+                let _ = (format.make)(&material);
+            }
+        }
+        let Ok(sides) = Named::new(path).and_then(|named| load(&named)) else { return };
+        let twice = sides.iter().chain(&sides).cloned().collect();
+        let report = ComparisonReport::new(twice, &Asked::default());
+        let document = serde_json::to_vec(&CompareDocument::new(&report));
+        assert!(document.is_ok(), "{document:?}");
+        let _ = comparison_text(&report);
+    });
 }
 
 /// A model before conversion: what it looks like, and read as every format whatever it looks like.

@@ -38,6 +38,9 @@ pub fn for_failure(failure: &Failure) -> Option<String> {
             "the HTP compiler could not build the graph: `qnnscope check MODEL -b htp` asks it about each op; float models \
              need a SoC with fp16, such as --soc-model 57"
         }
+        (Stage::FirstInference, "graphExecute", Some(6004)) => {
+            "compare the inputs and outputs that the model lists with those of its graph: `qnnscope check MODEL` names what differs"
+        }
         (_, "CreateSession", _) if failure.message.contains("No Op registered") => {
             "this ONNX Runtime has no such operator: export the model with standard operators, or of an older opset"
         }

@@ -32,6 +32,7 @@ pub mod store;
 #[cfg(unix)]
 pub mod tap;
 mod text;
+pub mod truth;
 
 pub use qnnscope_core::event;
 

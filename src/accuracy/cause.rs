@@ -7,10 +7,10 @@ use super::values::{EncodedRange, stored_bits};
 use super::verdict::{CLIPPED_SHARE, Layer, USED_SHARE, inherited_db};
 use crate::models::{Graph, Quantization, Tensor};
 use crate::text::three_digits;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What is suspected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// Values lie outside of what the encoding can hold.
@@ -67,12 +67,14 @@ const CONSTANT_DB: f64 = 22.0;
 const FEW_CHANNELS: f64 = 0.125;
 /// Most of the error.
 const MOST_OF_ERROR: f64 = 0.9;
-/// A channel this much louder than the middle one leaves the others few levels.
-const LOUD_CHANNEL: f64 = 16.0;
 /// Noise of the steps alone that is this near to the limit explains it, dB.
 const NEAR_DB: f64 = 6.0;
 /// What a layer loses in the graph and not alone, dB, is no rounding.
 const LOST_IN_GRAPH_DB: f64 = 12.0;
+/// Values this far beyond a range, as a share of it, still fit it.
+const HELD_BEYOND: f64 = 0.05;
+/// The same of a range that was turned round.
+const TURNED_BEYOND: f64 = 0.15;
 /// Largest number of a half float.
 const HALF_MAX: f64 = 65_504.0;
 
@@ -253,13 +255,15 @@ fn encoding(
 }
 
 /// The range with its offset, or its ends, turned to the other sign, if that would hold the values and the present one does not.
-fn turned(min: f64, max: f64, range: EncodedRange) -> Option<(f64, f64)> {
+pub fn turned(min: f64, max: f64, range: EncodedRange) -> Option<(f64, f64)> {
     let width = range.max - range.min;
     let real = |stored: i64, offset: f64| (stored as f64 + offset) * range.step;
     let offset = f64::from(range.offset);
-    let tolerance = width * 0.05;
-    let holds = |low: f64, high: f64| min >= low - tolerance && max <= high + tolerance;
-    if holds(range.min, range.max) || max - min < width * USED_SHARE {
+    // How far values lie beyond a range. Data is never quite that of the calibration: what was turned need not fit to the last value.
+    let beyond = |low: f64, high: f64| (low - min).max(max - high).max(0.0);
+    let now = beyond(range.min, range.max);
+    let holds = |low: f64, high: f64| beyond(low, high) <= (width * TURNED_BEYOND).min(now / 2.0);
+    if now <= width * HELD_BEYOND || max - min < width * USED_SHARE {
         return None;
     }
     let flipped = (real(range.low, -offset), real(range.high, -offset));
@@ -336,11 +340,7 @@ fn uneven(layers: &[Layer], layer: &Layer, pairing: &Pairing, min_sqnr_db: f64) 
     }
     let sources = layers.iter().filter(|other| pair.sources.contains(&other.pair));
     for other in std::iter::once(layer).chain(sources).filter(|other| other.range.is_some()) {
-        let mut sizes: Vec<f64> = other.sums.channels.iter().map(|sums| sums.max.abs().max(sums.min.abs())).collect();
-        sizes.retain(|size| size.is_finite());
-        sizes.sort_by(f64::total_cmp);
-        let (Some(&middle), Some(&largest)) = (sizes.get(sizes.len() / 2), sizes.last()) else { continue };
-        if sizes.len() >= 4 && middle > 0.0 && largest > middle * LOUD_CHANNEL {
+        if let Some((largest, middle)) = other.loud_channel() {
             let name = pairing.pairs[other.pair].name();
             let because = format!(
                 "the channels of `{name}` differ in size: the largest has {}, the middle one {}; one scale leaves the smaller ones few levels",
@@ -465,6 +465,8 @@ mod tests {
         assert!((low - right.min).abs() < 1e-9 && (high - right.max).abs() < 1e-9);
         // Ends swapped: -1.5..0.5.
         assert!(turned(-0.5, 1.5, range(2.0 / 255.0, -191)).is_some());
+        // The data reaches a little further than that of the calibration did.
+        assert!(turned(-0.6, 1.7, plus).is_some());
         // Ten times too small.
         assert_eq!(turned(-0.5, 1.5, range(0.2 / 255.0, -64)), None);
         assert_eq!(turned(0.0, 1.5, range(0.15 / 255.0, 0)), None);

@@ -6,7 +6,10 @@ use super::pairing::{Pairing, pair};
 use super::passes::{Found, Work};
 use super::runner::{Side, SideError};
 use super::verdict::{Layer, first_diverging};
+use crate::backends::device_runner::DeviceRunnerError;
 use crate::event::{Failure, ModelInfo, RuntimeInfo};
+use crate::models::source_names;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -70,10 +73,23 @@ pub enum AccuracyError {
 impl AccuracyError {
     /// What a runner failed of.
     pub fn failure(&self) -> Option<&Failure> {
+        match self.side() {
+            Some(SideError::Failed(failure)) => Some(failure),
+            _ => None,
+        }
+    }
+
+    fn side(&self) -> Option<&SideError> {
         match self {
-            Self::Reference(SideError::Failed(failure))
-            | Self::Test(SideError::Failed(failure))
-            | Self::Model(SideError::Failed(failure)) => Some(failure),
+            Self::Reference(error) | Self::Test(error) | Self::Model(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// The device that a side could not be computed on.
+    pub fn device(&self) -> Option<&DeviceRunnerError> {
+        match self.side() {
+            Some(SideError::Device(error)) => Some(error),
             _ => None,
         }
     }
@@ -81,15 +97,13 @@ impl AccuracyError {
     /// True if the request was wrong.
     pub fn is_bad_input(&self) -> bool {
         match self {
-            Self::Inputs(_)
-            | Self::NoPairs { .. }
-            | Self::Compiled(_)
-            | Self::Reference(SideError::NoGraph { .. })
-            | Self::Test(SideError::NoGraph { .. })
-            | Self::Model(SideError::NoGraph { .. } | SideError::State(_)) => true,
-            Self::Reference(_) | Self::Test(_) | Self::Model(_) => {
-                self.failure().is_some_and(|failure| failure.bad_input)
-            }
+            Self::Inputs(_) | Self::NoPairs { .. } | Self::Compiled(_) | Self::Model(SideError::State(_)) => true,
+            Self::Reference(error) | Self::Test(error) | Self::Model(error) => match error {
+                SideError::NoGraph { .. } | SideError::Source(_) | SideError::Changed { .. } => true,
+                SideError::Device(error) => error.is_bad_input(),
+                SideError::Failed(failure) => failure.bad_input,
+                _ => false,
+            },
             Self::Save { .. } => false,
         }
     }
@@ -117,10 +131,18 @@ pub struct Outcome {
     pub sides: [Side; 2],
     /// Data in words.
     pub inputs: String,
+    /// Data.
+    pub data: Inputs,
+    /// Inputs of the reference.
+    pub input_names: Vec<String>,
+    /// Folder with the tensors of both sides.
+    pub saved: Option<PathBuf>,
     /// Inferences.
     pub inferences: usize,
     /// The limit.
     pub min_sqnr_db: f64,
+    /// Nodes of the model that the test was made of, by the test's ops, as far as that is known.
+    pub names: BTreeMap<String, String>,
     /// All pairs, read or not.
     pub pairing: Pairing,
     /// Layers that were read, in the order of the graph.
@@ -147,8 +169,9 @@ pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Resul
             return Err(AccuracyError::Compiled(model.path.clone()));
         }
     }
-    let planned = comparison.inputs.plan(&reference.inputs, &test.inputs)?;
-    let pairing = pair(&reference, &test);
+    let planned = comparison.inputs.plan(&reference.inputs, &test.inputs)?.over([&reference, &test]);
+    let names = source_names(&comparison.test.model).unwrap_or_default().nodes;
+    let pairing = pair(&reference, &test, &names);
     if pairing.pairs.is_empty() {
         let (reference, test) = (reference_model.path.clone(), test_model.path.clone());
         return Err(AccuracyError::NoPairs { reference, test });
@@ -165,6 +188,10 @@ pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Resul
         }
     }
     found.reads.sort_by_key(|read| read.pair);
+    let left_out = found.without_values(&pairing);
+    if !left_out.is_empty() {
+        notes.push(format!("these tensors were not kept, and are left out: {}", left_out.join(", ")));
+    }
     let mut layers: Vec<Layer> = found.reads.iter().map(|read| work.layer(read)).collect();
     match work.own(&layers, &mut found).await {
         Ok(own) => {
@@ -200,9 +227,13 @@ pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Resul
         runtimes: found.runtimes,
         sides: [comparison.reference.clone(), comparison.test.clone()],
         inputs: work.planned.text(),
+        data: comparison.inputs.clone(),
+        input_names: reference.inputs.iter().map(|tensor| tensor.name.clone()).collect(),
+        saved: comparison.save_tensors.clone(),
         inferences: work.planned.count(),
         min_sqnr_db: comparison.min_sqnr_db,
         bisected: comparison.bisect && missing,
+        names,
         pairing,
         layers,
         first,

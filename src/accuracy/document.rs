@@ -2,91 +2,214 @@
 
 use super::cause::Cause;
 use super::compare::Outcome;
+use super::inputs::Inputs;
 use super::metrics::ChannelFigures;
 use super::pairing::How;
+use super::spread::{DiffGrid, DiffMap, Spread};
 use super::verdict::Layer;
-use crate::event::{ModelInfo, RuntimeInfo};
-use serde::Serialize;
+use crate::event::{ModelInfo, RuntimeInfo, clean_text};
+use crate::files::{open_regular, read_at_most};
+use crate::models::TensorKind;
+use crate::text::clean_json;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+/// Schema of the document.
+pub const ACCURACY_SCHEMA: &str = "qnnscope.accuracy/1";
+/// Largest document that is read.
+const MOST_BYTES: u64 = 256 << 20;
+/// Within so many bytes from its begin it says what it is.
+const HEAD_BYTES: u64 = 4096;
 
 /// The document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AccuracyDocument {
-    schema: &'static str,
-    reference: SideDocument,
-    test: SideDocument,
-    inputs: String,
-    inferences: usize,
-    min_sqnr_db: f64,
-    bisected: bool,
-    layers: Vec<LayerDocument>,
-    first_diverging: Option<DivergingDocument>,
-    verdict: Option<VerdictDocument>,
-    pairs: Vec<PairDocument>,
-    reference_only: Vec<String>,
-    test_only: Vec<String>,
-    notes: Vec<String>,
+    schema: String,
+    /// The side that is right.
+    pub reference: SideDocument,
+    /// The other one.
+    pub test: SideDocument,
+    /// Data in words.
+    pub inputs: String,
+    /// The same, to compute the models on it again; missing in documents of older versions.
+    #[serde(default)]
+    pub data: Option<DataDocument>,
+    /// Folder with the tensors of both sides, where they were kept.
+    #[serde(default)]
+    pub saved_tensors: Option<String>,
+    /// Inferences.
+    pub inferences: usize,
+    /// The limit.
+    pub min_sqnr_db: f64,
+    /// True if only some of the tensors were read.
+    pub bisected: bool,
+    /// Layers in the order of the graph.
+    pub layers: Vec<LayerDocument>,
+    /// The first one that diverges.
+    pub first_diverging: Option<DivergingDocument>,
+    /// Why.
+    pub verdict: Option<VerdictDocument>,
+    /// How tensors were paired.
+    pub pairs: Vec<PairDocument>,
+    /// Tensors without a pair.
+    pub reference_only: Vec<String>,
+    /// The same of the test.
+    pub test_only: Vec<String>,
+    /// What limits the answer.
+    pub notes: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct SideDocument {
-    model: String,
-    sha256: String,
-    backend: &'static str,
-    simulated: bool,
-    runtime: RuntimeInfo,
+/// A model and where it was computed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SideDocument {
+    /// Its file.
+    pub model: String,
+    /// SHA-256 of it.
+    pub sha256: String,
+    /// The backend.
+    pub backend: String,
+    /// True where the hardware was only emulated.
+    pub simulated: bool,
+    /// The libraries.
+    pub runtime: RuntimeInfo,
+    /// Device that computed it, where it was not this machine.
+    #[serde(default)]
+    pub device: Option<String>,
+    /// Graph, where one was named.
+    #[serde(default)]
+    pub graph: Option<String>,
+    /// Settings that change what is computed, by name.
+    #[serde(default)]
+    pub settings: BTreeMap<String, serde_json::Value>,
+    /// Free dimensions of an ONNX model.
+    #[serde(default)]
+    pub dimensions: BTreeMap<String, u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct LayerDocument {
-    reference: String,
-    test: String,
-    op: String,
+/// Which of the two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The one that is right.
+    Reference,
+    /// The other one.
+    Test,
+}
+
+impl Role {
+    /// Its name in files and documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reference => "reference",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// Where the data came from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DataDocument {
+    /// `random`, `folder`, `list`, `files` or `kept`.
+    pub kind: String,
+    /// Folder or list.
+    pub path: Option<String>,
+    /// Seed of random data.
+    pub seed: Option<u64>,
+    /// Inputs of the reference, in its order.
+    pub names: Vec<String>,
+}
+
+impl DataDocument {
+    fn new(outcome: &Outcome) -> Self {
+        let text = |path: &Path| Some(clean_text(&absolute(path).to_string_lossy()));
+        let (kind, path, seed) = match &outcome.data {
+            Inputs::Random { seed, .. } => ("random", None, Some(*seed)),
+            Inputs::Folder(path) => ("folder", text(path), None),
+            Inputs::List(path) => ("list", text(path), None),
+            Inputs::Files(_) => ("files", None, None),
+            Inputs::Kept { folder, .. } => ("kept", text(folder), None),
+        };
+        Self { kind: kind.to_owned(), path, seed, names: outcome.input_names.clone() }
+    }
+}
+
+fn absolute(path: &Path) -> std::path::PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The figures of a layer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "they are those of [`super::Figures`]")]
+pub struct LayerDocument {
+    pub reference: String,
+    pub test: String,
+    pub op: String,
     #[serde(rename = "type")]
-    op_type: String,
-    sqnr_db: Option<f64>,
-    mse: Option<f64>,
-    max_abs: Option<f64>,
-    mean_abs: Option<f64>,
-    cosine: Option<f64>,
-    clipped_share: Option<f64>,
-    own_sqnr_db: Option<f64>,
-    worst_channels: Vec<ChannelFigures>,
+    pub op_type: String,
+    /// Node of the model that the test was made of.
+    #[serde(default)]
+    pub source_node: Option<String>,
+    pub sqnr_db: Option<f64>,
+    pub mse: Option<f64>,
+    pub max_abs: Option<f64>,
+    pub mean_abs: Option<f64>,
+    pub cosine: Option<f64>,
+    pub clipped_share: Option<f64>,
+    pub own_sqnr_db: Option<f64>,
+    pub worst_channels: Vec<ChannelFigures>,
+    /// How its values are spread.
+    #[serde(default)]
+    pub histogram: Option<Spread>,
+    /// Where images differ: of outputs, and of the first layer that diverges.
+    #[serde(default)]
+    pub map: Option<DiffGrid>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct DivergingDocument {
+/// The first layer that diverges.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DivergingDocument {
+    /// Its figures.
     #[serde(flatten)]
-    layer: LayerDocument,
-    cause: Cause,
-    remedy: String,
+    pub layer: LayerDocument,
+    /// What is suspected.
+    pub cause: Cause,
+    /// What to do.
+    pub remedy: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct VerdictDocument {
-    layer: usize,
-    tensor: String,
-    because: String,
-    inherited_sqnr_db: Option<f64>,
+/// Why a layer diverges.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VerdictDocument {
+    /// Its place among the layers.
+    pub layer: usize,
+    /// The tensor whose encoding is at fault.
+    pub tensor: String,
+    /// Why, in a sentence.
+    pub because: String,
+    /// What the worst of its sources has.
+    pub inherited_sqnr_db: Option<f64>,
 }
 
 /// What is known of a pair beside its figures.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-struct PairDocument {
-    reference: String,
-    test: String,
-    how: How,
-    permutation: Option<String>,
-    dtype: String,
-    shape: Vec<u32>,
-    read: bool,
-    elements: u64,
-    not_finite: u64,
-    differing_share: Option<f64>,
-    used_share: Option<f64>,
-    seen_min: Option<f64>,
-    seen_max: Option<f64>,
-    encoded_min: Option<f64>,
-    encoded_max: Option<f64>,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "they are those of [`super::Pair`] and [`super::Sums`]")]
+pub struct PairDocument {
+    pub reference: String,
+    pub test: String,
+    pub how: How,
+    pub permutation: Option<String>,
+    pub dtype: String,
+    pub shape: Vec<u32>,
+    pub read: bool,
+    pub elements: u64,
+    pub not_finite: u64,
+    pub differing_share: Option<f64>,
+    pub used_share: Option<f64>,
+    pub seen_min: Option<f64>,
+    pub seen_max: Option<f64>,
+    pub encoded_min: Option<f64>,
+    pub encoded_max: Option<f64>,
 }
 
 /// JSON has no infinity: a tensor without any error has no ratio, and an `mse` of 0.
@@ -94,20 +217,86 @@ fn finite(value: Option<f64>) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
+/// Only the name of the format.
+#[derive(Deserialize)]
+struct Header {
+    schema: Option<String>,
+}
+
 impl AccuracyDocument {
+    /// Reads what `qnnscope accuracy --json` printed; `None` if the file is something else.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words that follow the file's name.
+    pub fn read(path: &Path) -> Result<Option<Self>, String> {
+        // What comes out of a pipe is gone then, and sessions may be of any size: only a file that says at once what it is gets read.
+        // Whether there is one the readers of sessions say better.
+        let is_one = open_regular(path).is_ok_and(|file| {
+            let mut head = Vec::new();
+            let read = file.take(HEAD_BYTES).read_to_end(&mut head);
+            read.is_ok() && memchr::memmem::find(&head, ACCURACY_SCHEMA.as_bytes()).is_some()
+        });
+        if !is_one {
+            return Ok(None);
+        }
+        let bytes = read_at_most(path, MOST_BYTES).map_err(|error| format!("cannot be read: {error}"))?;
+        Self::from_bytes(&bytes)
+    }
+
+    /// The same of bytes.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Option<Self>, String> {
+        if !bytes.trim_ascii_start().starts_with(b"{") {
+            return Ok(None);
+        }
+        let Ok(Header { schema: Some(schema) }) = serde_json::from_slice(bytes) else { return Ok(None) };
+        if schema != ACCURACY_SCHEMA {
+            return Ok(None);
+        }
+        let document: Self = serde_json::from_slice(&clean_json(bytes))
+            .map_err(|error| format!("is no whole `{ACCURACY_SCHEMA}` document: {error}"))?;
+        Ok(Some(document))
+    }
+
+    /// One of the sides.
+    pub fn side(&self, role: Role) -> &SideDocument {
+        match role {
+            Role::Reference => &self.reference,
+            Role::Test => &self.test,
+        }
+    }
+
+    /// The place of the first layer that diverges.
+    pub fn first(&self) -> Option<usize> {
+        self.verdict.as_ref().map(|verdict| verdict.layer).filter(|at| *at < self.layers.len())
+    }
+
+    /// The pair of a layer.
+    pub fn pair_of(&self, layer: &LayerDocument) -> Option<&PairDocument> {
+        self.pairs.iter().find(|pair| pair.test == layer.test && pair.reference == layer.reference)
+    }
+
     /// The document of a comparison.
     pub fn new(outcome: &Outcome) -> Self {
         let side = |at: usize| {
             let model: &ModelInfo = &outcome.models[at];
+            let side = &outcome.sides[at];
             SideDocument {
                 model: model.path.clone(),
                 sha256: model.sha256.clone(),
-                backend: outcome.sides[at].backend.name(),
-                simulated: outcome.sides[at].backend.is_simulated_here(),
+                backend: side.backend.name().to_owned(),
+                simulated: side.is_simulated(),
                 runtime: outcome.runtimes[at].clone(),
+                device: side.device().map(clean_text),
+                graph: side.graph.clone(),
+                settings: side.settings.iter().map(|setting| (setting.name.clone(), setting.value.clone())).collect(),
+                dimensions: side.onnx.iter().flat_map(|onnx| onnx.dimensions.iter().cloned()).collect(),
             }
         };
-        let layers: Vec<LayerDocument> = outcome.layers.iter().map(|layer| layer_document(layer, outcome)).collect();
+        let layers: Vec<LayerDocument> =
+            (0..).zip(&outcome.layers).map(|(at, layer)| layer_document(at, layer, outcome)).collect();
         let first_diverging = outcome.first.as_ref().map(|first| DivergingDocument {
             layer: layers[first.layer].clone(),
             cause: first.cause,
@@ -120,10 +309,12 @@ impl AccuracyDocument {
             inherited_sqnr_db: finite(Some(first.inherited_db)),
         });
         Self {
-            schema: "qnnscope.accuracy/1",
+            schema: ACCURACY_SCHEMA.to_owned(),
             reference: side(0),
             test: side(1),
             inputs: outcome.inputs.clone(),
+            data: Some(DataDocument::new(outcome)),
+            saved_tensors: outcome.saved.as_deref().map(|folder| clean_text(&absolute(folder).to_string_lossy())),
             inferences: outcome.inferences,
             min_sqnr_db: outcome.min_sqnr_db,
             bisected: outcome.bisected,
@@ -138,14 +329,17 @@ impl AccuracyDocument {
     }
 }
 
-fn layer_document(layer: &Layer, outcome: &Outcome) -> LayerDocument {
+fn layer_document(at: usize, layer: &Layer, outcome: &Outcome) -> LayerDocument {
     let pair = &outcome.pairing.pairs[layer.pair];
+    let is_first = outcome.first.as_ref().is_some_and(|first| first.layer == at);
+    let is_shown = is_first || pair.test.tensor.kind == TensorKind::Output;
     let figures = &layer.figures;
     LayerDocument {
         reference: pair.reference.tensor.name.clone(),
         test: pair.test.tensor.name.clone(),
         op: layer.op.clone(),
         op_type: layer.op_type.clone(),
+        source_node: outcome.names.get(&layer.op).cloned(),
         sqnr_db: finite(figures.sqnr_db),
         mse: figures.mse,
         max_abs: figures.max_abs,
@@ -158,6 +352,8 @@ fn layer_document(layer: &Layer, outcome: &Outcome) -> LayerDocument {
             .iter()
             .map(|row| ChannelFigures { sqnr_db: finite(row.sqnr_db), ..row.clone() })
             .collect(),
+        histogram: layer.spread.clone(),
+        map: layer.map.as_ref().filter(|_| is_shown).map(DiffMap::grid),
     }
 }
 

@@ -1,11 +1,12 @@
 //! What both models are fed with: the same real numbers, each in its own types and layout.
 
+use super::kept::{file_name, plain};
 use super::layout::Layout;
 use super::pairing::{base_name, is_real};
-use super::values::{encoded_range, store_values};
+use super::values::{EncodedRange, encoded_range, store_values};
 use crate::backends::qnn::runner::{read_list, read_npy};
 use crate::files::{hex, read_at_most};
-use crate::models::Tensor;
+use crate::models::{Graph, Tensor};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
@@ -73,7 +74,21 @@ pub enum Inputs {
     Folder(PathBuf),
     /// A file in qnn-net-run's list format.
     List(PathBuf),
+    /// Files of one inference, by the names of their inputs.
+    Files(Vec<(String, PathBuf)>),
+    /// What an earlier comparison kept: the names of its inputs, in the order of its files.
+    Kept {
+        /// Folder of the comparison.
+        folder: PathBuf,
+        /// Inputs.
+        names: Vec<String>,
+        /// Inferences.
+        count: usize,
+    },
 }
+
+/// What the files of kept inputs are called, behind the input's name.
+pub const INPUT: &str = "input";
 
 /// Inputs that were found: for each inference a file for each input of the reference.
 #[derive(Debug, Clone)]
@@ -84,6 +99,8 @@ pub struct Planned {
     seed: u64,
     /// The test's input for each of the reference's, and how it stands there.
     order: Vec<(usize, Layout)>,
+    /// What random numbers lie between, for each of the reference's inputs.
+    spans: Vec<(f64, f64)>,
     reference: Vec<Tensor>,
     test: Vec<Tensor>,
 }
@@ -91,6 +108,8 @@ pub struct Planned {
 /// The bytes of each input of a model.
 pub type Stored = Vec<Vec<u8>>;
 
+/// Op types that quantise.
+const QUANTISERS: [&str; 3] = ["Quantize", "Convert", "QuantizeLinear"];
 /// Endings of files with inputs.
 const ENDINGS: [&str; 3] = ["npy", "raw", "bin"];
 
@@ -117,12 +136,42 @@ impl Inputs {
                 let count = sets.len();
                 (sets, count, 0)
             }
+            Self::Files(files) => {
+                let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+                let set = recorded(&names, reference)?.into_iter().map(|at| files[at].1.clone()).collect();
+                (vec![set], 1, 0)
+            }
+            Self::Kept { folder, names, count } => {
+                let places = recorded(&names.iter().map(String::as_str).collect::<Vec<_>>(), reference)?;
+                let file = |index: usize, at: usize| {
+                    folder.join(format!("input_{index}")).join(file_name(at, &names[at], INPUT))
+                };
+                let set = |index: usize| places.iter().map(|&at| file(index, at)).collect();
+                ((0..*count).map(set).collect(), *count, 0)
+            }
         };
-        Ok(Planned { sets, count, seed, order, reference: reference.to_vec(), test: test.to_vec() })
+        let span = |(tensor, (at, _)): (&Tensor, &(usize, Layout))| {
+            let range = encoded_range(&test[*at]).or_else(|| encoded_range(tensor));
+            range.map_or((0.0, 1.0), |range| (range.min, range.max))
+        };
+        let spans = reference.iter().zip(&order).map(span).collect();
+        Ok(Planned { sets, count, seed, order, spans, reference: reference.to_vec(), test: test.to_vec() })
     }
 }
 
 impl Planned {
+    /// The same with random numbers over what the graphs quantise their float inputs to, the test's before the reference's.
+    #[must_use]
+    pub fn over(mut self, [reference, test]: [&Graph; 2]) -> Self {
+        for ((span, tensor), (at, _)) in self.spans.iter_mut().zip(&self.reference).zip(&self.order) {
+            let quantised = quantised_as(test, &self.test[*at]).or_else(|| quantised_as(reference, tensor));
+            if let Some(range) = quantised {
+                *span = (range.min, range.max);
+            }
+        }
+        self
+    }
+
     /// Inferences.
     pub fn count(&self) -> usize {
         self.count
@@ -182,13 +231,11 @@ impl Planned {
 
     /// Numbers over what an encoded input can hold, of either model; floats in [0, 1); whole numbers 0 or 1.
     fn random(&self, index: usize) -> Vec<Vec<f64>> {
-        let rows = self.reference.iter().zip(&self.order).enumerate();
-        rows.map(|(number, (tensor, (at, _)))| {
+        let rows = self.reference.iter().zip(&self.spans).enumerate();
+        rows.map(|(number, (tensor, &(low, high)))| {
             let mut generator = ChaCha8Rng::seed_from_u64(self.seed.wrapping_add(index as u64));
             generator.set_stream(number as u64);
             let mut unit = || f64::from(generator.next_u32()) / (f64::from(u32::MAX) + 1.0);
-            let range = encoded_range(&self.test[*at]).or_else(|| encoded_range(tensor));
-            let (low, high) = range.map_or((0.0, 1.0), |range| (range.min, range.max));
             let elements = tensor.elements().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
             let real = is_real(tensor.dtype);
             // Both sides take what a float32 holds, so neither gets more.
@@ -198,6 +245,32 @@ impl Planned {
         })
         .collect()
     }
+}
+
+/// What the first op that reads a float input makes of it, where that is a quantised form of it.
+fn quantised_as(graph: &Graph, input: &Tensor) -> Option<EncodedRange> {
+    let reader = graph.ops.iter().find(|op| op.inputs.iter().any(|tensor| tensor.name == input.name))?;
+    let output = reader.outputs.first().filter(|_| QUANTISERS.contains(&reader.op_type.as_str()))?;
+    encoded_range(output).filter(|_| input.dtype.is_float())
+}
+
+/// The recorded input for each of a model's: by name, by the name without its ending, else by position.
+fn recorded(names: &[&str], inputs: &[Tensor]) -> Result<Vec<usize>, InputError> {
+    let place = |(position, tensor): (usize, &Tensor)| {
+        let exact = names.iter().position(|name| *name == tensor.name);
+        let based = || names.iter().position(|name| base_name(name) == base_name(&tensor.name));
+        exact.or_else(based).or((names.len() == inputs.len()).then_some(position))
+    };
+    let places: Option<Vec<usize>> = inputs.iter().enumerate().map(place).collect();
+    places.ok_or_else(|| {
+        let given: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let wanted: Vec<String> = inputs.iter().map(|tensor| format!("`{}`", tensor.name)).collect();
+        InputError::Different(format!(
+            "the record has data for {}, the model takes {}",
+            given.join(", "),
+            wanted.join(", ")
+        ))
+    })
 }
 
 /// The test's input for each of the reference's: by name, by the name without its ending, else by position.
@@ -289,7 +362,8 @@ fn is_data(path: &Path) -> bool {
 /// A file for each input, if these are there.
 fn set_in(paths: &[PathBuf], inputs: &[Tensor]) -> Option<Vec<PathBuf>> {
     let file = |tensor: &Tensor| {
-        let stem = |path: &&PathBuf| path.file_stem().is_some_and(|stem| *stem == *tensor.name);
+        let plain = plain(&tensor.name);
+        let stem = |path: &&PathBuf| path.file_stem().is_some_and(|stem| *stem == *tensor.name || *stem == *plain);
         paths.iter().filter(|path| is_data(path)).find(stem).cloned()
     };
     inputs.iter().map(file).collect()
@@ -301,8 +375,14 @@ fn read(path: &Path, tensor: &Tensor) -> Result<Vec<f64>, InputError> {
     let expected = tensor.elements().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
     let limit = (expected as u64).saturating_mul(16).saturating_add(1 << 20);
     let bytes = read_at_most(path, limit).map_err(|error| failed(error.to_string()))?;
-    let values = if bytes.starts_with(b"\x93NUMPY") {
-        read_npy(&bytes).map_err(failed)?.1
+    let values: Vec<f64> = if bytes.starts_with(b"\x93NUMPY") {
+        let (shape, values) = read_npy(&bytes).map_err(failed)?;
+        let shape: Option<Vec<u32>> = shape.into_iter().map(|size| u32::try_from(size).ok()).collect();
+        // An array says how it stands: channels may stand elsewhere than in the model.
+        match shape.as_ref().and_then(|shape| Layout::between(shape, &tensor.shape)).zip(shape.as_ref()) {
+            Some((layout, shape)) => layout.arranged(values, shape),
+            None => values,
+        }
     } else {
         bytes.chunks_exact(4).map(|c| f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]]))).collect()
     };
@@ -319,65 +399,4 @@ fn read(path: &Path, tensor: &Tensor) -> Result<Vec<f64>, InputError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::models::{DataType, Quantization, TensorKind};
-
-    fn tensor(name: &str, dtype: u32, shape: &[u32], quantization: Option<Quantization>) -> Tensor {
-        Tensor { name: name.into(), dtype: DataType(dtype), shape: shape.into(), quantization, kind: TensorKind::Input }
-    }
-
-    #[test]
-    fn both_models_get_the_same_numbers() {
-        let encoding = Some(Quantization::ScaleOffset { scale: 0.1, offset: -100, bitwidth: None });
-        let reference = [tensor("x", 0x0232, &[1, 2, 3, 4], None)];
-        let test = [tensor("x_QuantizeLinear_Output", 0x0408, &[1, 3, 4, 2], encoding)];
-        let planned = Inputs::Random { count: 2, seed: 5 }.plan(&reference, &test).unwrap();
-        let values = planned.values(0).unwrap();
-        assert!(values[0].iter().all(|value| (-10.0..=15.5).contains(value)), "{values:?}");
-        assert!(values[0].iter().any(|value| *value < 0.0), "the range is the test's: {values:?}");
-        assert_ne!(values, planned.values(1).unwrap());
-        let (_, stored) = planned.stored(&values).unwrap();
-        // Element (0, 1, 2, 3) of the reference is (0, 2, 3, 1) of the test: the last one of both.
-        let back = (f64::from(stored[0][23]) - 100.0) * 0.1;
-        assert!((back - values[0][23]).abs() <= 0.0501, "{back} {}", values[0][23]);
-        let back = (f64::from(stored[0][1]) - 100.0) * 0.1;
-        assert!((back - values[0][12]).abs() <= 0.0501, "{back} {}", values[0][12]);
-    }
-
-    #[test]
-    fn folders_are_read_by_name_by_folder_or_in_a_row() {
-        let dir = tempfile::tempdir().unwrap();
-        let one = [tensor("x", 0x0232, &[1], None)];
-        let two = [tensor("x", 0x0232, &[1], None), tensor("y", 0x0232, &[1], None)];
-        let plan = |inputs: &[Tensor]| Inputs::Folder(dir.path().to_owned()).plan(inputs, inputs);
-        assert!(matches!(plan(&one), Err(InputError::Empty { .. })));
-        for name in ["a10.raw", "a2.raw"] {
-            std::fs::write(dir.path().join(name), f32::to_le_bytes(name.len() as f32)).unwrap();
-        }
-        let rows = plan(&one).unwrap();
-        assert_eq!((rows.count(), rows.values(0).unwrap()), (2, vec![vec![6.0]]));
-        let error = plan(&two).unwrap_err().to_string();
-        assert!(error.contains("x.npy or .raw, y.npy or .raw"), "{error}");
-        for folder in ["Result_0", "Result_1"] {
-            let folder = dir.path().join(folder);
-            std::fs::create_dir(&folder).unwrap();
-            for name in ["x.raw", "y.raw"] {
-                std::fs::write(folder.join(name), 1f32.to_le_bytes()).unwrap();
-            }
-        }
-        assert_eq!(plan(&two).unwrap().count(), 2);
-        std::fs::write(dir.path().join("Result_0/x.raw"), [0; 8]).unwrap();
-        let error = plan(&two).unwrap().values(0).unwrap_err().to_string();
-        assert!(error.contains("2 values for input `x`"), "{error}");
-    }
-
-    #[test]
-    fn models_that_take_different_things_are_told() {
-        let a = [tensor("x", 0x0232, &[1, 8], None)];
-        let b = [tensor("x", 0x0232, &[1, 9], None)];
-        let inputs = Inputs::Random { count: 1, seed: 1 };
-        assert!(inputs.plan(&a, &b).unwrap_err().to_string().contains("1x8"));
-        assert!(inputs.plan(&a, &[]).is_err());
-    }
-}
+mod tests;

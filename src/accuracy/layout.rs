@@ -12,7 +12,7 @@ pub enum Layout {
 impl Layout {
     /// How a tensor of shape `reference` stands in one of shape `test`; `None` if it cannot be the same tensor.
     ///
-    /// Where the shapes are the same, so is the order: channels that moved between axes of one size cannot be told.
+    /// Where the shapes are the same, so is the order, as far as shapes can tell: [`Layout::moves_unseen`].
     pub fn between(reference: &[u32], test: &[u32]) -> Option<Self> {
         if reference == test {
             return Some(Self::Same);
@@ -30,6 +30,20 @@ impl Layout {
         }
         let whole = |shape: &[u32]| shape.iter().copied().filter(|&size| size != 1).collect::<Vec<_>>();
         (whole(reference) == whole(test)).then_some(Self::Same)
+    }
+
+    /// True of shapes that stay the same when channels move from the first place to the last.
+    pub fn moves_unseen(shape: &[u32]) -> bool {
+        let moving = shape.get(1..).unwrap_or_default();
+        moving.len() >= 2 && moving.iter().all(|size| *size == moving[0] && *size > 1)
+    }
+
+    /// How values in a test's order get back into the reference's, by [`Layout::text`] of the way there.
+    pub fn back(text: Option<&str>) -> Self {
+        let axes: Option<Vec<usize>> = text.and_then(|text| text.split(',').map(|axis| axis.parse().ok()).collect());
+        let Some(axes) = axes else { return Self::Same };
+        let back = (0..axes.len()).map(|axis| axes.iter().position(|&from| from == axis));
+        back.collect::<Option<_>>().map_or(Self::Same, Self::Permuted)
     }
 
     /// The reference's values in the test's order.
@@ -91,6 +105,10 @@ mod tests {
         assert_eq!(Layout::between(&[1, 1, 1, 16], &[1, 16]), Some(Layout::Same));
         assert_eq!(Layout::between(&[], &[1]), Some(Layout::Same));
         assert_eq!(Layout::between(&[2, 8], &[8, 2]), None);
+        let unseen = [&[1, 8, 8, 8][..], &[2, 4, 4]].map(Layout::moves_unseen);
+        assert_eq!(unseen, [true, true]);
+        let seen = [&[1, 8, 8, 4][..], &[1, 8], &[1, 1, 1, 1], &[]].map(Layout::moves_unseen);
+        assert_eq!(seen, [false; 4]);
     }
 
     #[test]
@@ -101,6 +119,9 @@ mod tests {
         assert_eq!(moved, [0., 6., 1., 7., 2., 8., 3., 9., 4., 10., 5., 11.]);
         let back = Layout::Permuted(vec![0, 3, 1, 2]).arranged(moved, &[1, 2, 3, 2]);
         assert_eq!(back, values);
+        let there = Layout::Permuted(vec![0, 3, 1, 2]);
+        assert_eq!(Layout::back(there.text().as_deref()), Layout::Permuted(vec![0, 2, 3, 1]));
+        assert_eq!((Layout::back(None), Layout::back(Some("0,7"))), (Layout::Same, Layout::Same));
         assert_eq!(Layout::Permuted(vec![0, 2, 1]).arranged(vec![], &[1, 0, 3]), Vec::<f64>::new());
     }
 }

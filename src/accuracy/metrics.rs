@@ -1,7 +1,7 @@
 //! How far a tensor is from its reference: sums over any number of inferences, and the figures that they come to.
 
 use super::values::EncodedRange;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Sums over values of a reference x and a test y.
 #[derive(Debug, Clone, PartialEq)]
@@ -174,7 +174,7 @@ impl TensorSums {
 }
 
 /// A channel among the worst.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChannelFigures {
     /// Its number, from 0.
     pub channel: usize,

@@ -4,28 +4,36 @@
 //! a time, so that memory does not grow with the number of inputs. Nothing here is ever timed: a backend cannot fuse ops
 //! across tensors that it has to hand out.
 
+mod axes;
 mod cause;
 mod compare;
 mod document;
 mod inputs;
+mod kept;
+mod kinds;
 mod layout;
 mod metrics;
 mod own;
 mod pairing;
 mod passes;
+mod record;
 mod runner;
+mod spread;
 mod text;
 mod values;
 mod verdict;
 
 pub use cause::Cause;
 pub use compare::{AccuracyError, Comparison, Outcome, Progress, compare};
-pub use document::AccuracyDocument;
+pub use document::{ACCURACY_SCHEMA, AccuracyDocument, LayerDocument, PairDocument, Role, SideDocument};
 pub use inputs::{InputError, Inputs};
+pub use kept::Kept;
 pub use layout::Layout;
-pub use metrics::{Figures, Sums};
+pub use metrics::{ChannelFigures, Figures, Sums};
 pub use pairing::{How, Pair, Pairing, base_name, can_be_read, is_real, pair};
-pub use runner::{Opened, Side, SideError};
+pub use record::{DOCUMENT, Record, document_of};
+pub use runner::{Opened, Place, Side, SideError};
+pub use spread::{DiffGrid, Spread};
 pub use text::accuracy_text;
 pub use values::{EncodedRange, encoded_range, real_values, store_values, stored_bits};
 pub use verdict::fitting;

@@ -2,6 +2,7 @@
 
 use super::cause;
 use super::compare::AccuracyError;
+use super::kinds::hands_on;
 use super::layout::Layout;
 use super::metrics::{Figures, TensorSums};
 use super::pairing::Pair;
@@ -10,6 +11,7 @@ use super::values::{EncodedRange, encoded_range, real_values, store_values};
 use super::verdict::Layer;
 use crate::backends::qnn::runner::GivenTensor;
 use crate::models::{Graph, Tensor, TensorKind};
+use std::collections::HashSet;
 
 /// Inferences from which the ops' own errors are taken.
 const OWN_INFERENCES: usize = 2;
@@ -52,9 +54,16 @@ impl Work<'_> {
         let mut sources: Vec<usize> = group.iter().flat_map(|&pair| pairs[pair].sources.iter().copied()).collect();
         sources.sort_unstable();
         sources.dedup();
-        let given = sources.iter().map(|&source| GivenTensor {
-            name: pairs[source].name().to_owned(),
-            encoding: layers.iter().find(|layer| layer.pair == source).and_then(Layer::better_encoding),
+        let handed_on: HashSet<&str> = self.graphs[1]
+            .ops
+            .iter()
+            .filter(|op| hands_on(&op.op_type))
+            .flat_map(|op| op.inputs.iter().map(|tensor| tensor.name.as_str()))
+            .collect();
+        let given = sources.iter().map(|&source| {
+            let name = pairs[source].name();
+            let layer = layers.iter().find(|layer| layer.pair == source && !handed_on.contains(name));
+            GivenTensor { name: name.to_owned(), encoding: layer.and_then(Layer::better_encoding) }
         });
         let read: Vec<usize> = group.iter().chain(&sources).copied().collect();
         let mut reference = self.open_reference(read.iter().map(|&pair| &pairs[pair].reference.tensor)).await?;

@@ -1,9 +1,11 @@
 //! Which tensor of the test is which of the reference: by name, by the op that makes it, else by order, type and shape.
 
+use super::axes;
+use super::kinds::alike;
 use super::layout::Layout;
 use crate::models::{DataType, Graph, Op, Tensor, TensorKind};
-use serde::Serialize;
-use std::collections::{HashMap, HashSet};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Ends of names that quantisers and composers put behind a tensor's own.
 const NAME_ENDS: [&str; 13] = [
@@ -23,15 +25,25 @@ const NAME_ENDS: [&str; 13] = [
 ];
 
 /// Op types that a quantised graph folds into the op before them.
-const ACTIVATIONS: [&str; 8] =
-    ["ElementWiseNeuron", "Relu", "Relu1", "Relu6", "ReluMinMax", "Sigmoid", "Tanh", "HardSwish"];
+const ACTIVATIONS: [&str; 9] =
+    ["ElementWiseNeuron", "Clip", "Relu", "Relu1", "Relu6", "ReluMinMax", "Sigmoid", "Tanh", "HardSwish"];
+
+/// Op types that leave values and their order as they are.
+const RESHAPES: [&str; 4] = ["Reshape", "ExpandDims", "Squeeze", "Flatten"];
+/// Op types that optimisers fold into the op before them: normalisation by constants, and the sum with a bias.
+const FOLDED: [&str; 6] = ["BatchNormalization", "Batchnorm", "Add", "ElementWiseAdd", "Mul", "ElementWiseMultiply"];
+/// Op types that take them in.
+const FOLDING: [&str; 8] =
+    ["Conv", "ConvTranspose", "Gemm", "MatMul", "Conv2d", "DepthWiseConv2d", "TransposeConv2d", "FullyConnected"];
 
 /// How a pair was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     /// The tensors have one name.
     Name,
+    /// The map beside a converted model says so.
+    Map,
     /// The ops that make them have one name.
     Op,
     /// They are the next ones of one op type and shape.
@@ -141,12 +153,32 @@ impl<'a> Side<'a> {
         self.slots[slot].op.map(|op| &self.graph.ops[op])
     }
 
-    /// The activation that alone reads this tensor.
+    /// The activation that alone reads this tensor, also behind a reshape of it.
     fn activation(&self, slot: usize) -> Option<usize> {
+        let is = |next: usize, kinds: &[&str]| self.op(next).is_some_and(|op| kinds.contains(&op.op_type.as_str()));
+        let mut next = self.only_reader(slot)?;
+        while is(next, &RESHAPES) {
+            next = self.only_reader(next)?;
+        }
+        is(next, &ACTIVATIONS).then_some(next)
+    }
+
+    /// What the only op that reads this tensor makes of it.
+    fn only_reader(&self, slot: usize) -> Option<usize> {
         let [reader] = self.readers.get(self.slots[slot].tensor.name.as_str())?.as_slice() else { return None };
-        let op = &self.graph.ops[*reader];
-        let output = op.outputs.first()?;
-        ACTIVATIONS.contains(&op.op_type.as_str()).then(|| self.by_name.get(output.name.as_str()).copied()).flatten()
+        let output = self.graph.ops[*reader].outputs.first()?;
+        self.by_name.get(output.name.as_str()).copied()
+    }
+
+    /// The op behind this tensor that an optimiser can fold into the one before: all else that it reads is constant.
+    fn foldable(&self, slot: usize) -> Option<usize> {
+        let next = self.only_reader(slot)?;
+        let (op, before) = (self.op(next)?, self.op(slot)?);
+        let computed = op.inputs.iter().filter(|tensor| tensor.kind != TensorKind::Static).count();
+        let before = before.op_type.as_str();
+        // A normalisation may itself be several ops.
+        let takes = FOLDING.contains(&before) || FOLDED.contains(&before);
+        (takes && FOLDED.contains(&op.op_type.as_str()) && computed == 1).then_some(next)
     }
 }
 
@@ -170,8 +202,8 @@ pub fn is_real(dtype: DataType) -> bool {
     dtype.is_float() || dtype.is_fixed_point()
 }
 
-/// Finds the pairs of two graphs.
-pub fn pair(reference: &Graph, test: &Graph) -> Pairing {
+/// Finds the pairs of two graphs; `nodes` are those that the test's ops were made of, as far as that is known.
+pub fn pair(reference: &Graph, test: &Graph, nodes: &BTreeMap<String, String>) -> Pairing {
     let (reference, test) = (Side::new(reference), Side::new(test));
     let mut found: Vec<Option<(usize, How)>> = vec![None; test.slots.len()];
     let fits = |at: usize, candidate: usize| {
@@ -191,18 +223,20 @@ pub fn pair(reference: &Graph, test: &Graph) -> Pairing {
         let position = op.outputs.iter().position(|tensor| tensor.name == test.slots[at].tensor.name).unwrap_or(0);
         let same_type = |&&candidate: &&usize| {
             reference.op(candidate).is_some_and(|other| {
-                other.op_type == op.op_type
+                alike(&other.op_type, &op.op_type)
                     && other.outputs.iter().position(|t| t.name == reference.slots[candidate].tensor.name)
                         == Some(position)
             })
         };
-        let candidates = reference.by_op.get(base_op(&op.name)).map(Vec::as_slice).unwrap_or_default();
+        let node = nodes.get(&op.name);
+        let named = base_op(node.unwrap_or(&op.name));
+        let candidates = reference.by_op.get(named).map(Vec::as_slice).unwrap_or_default();
         let same: Vec<&usize> = candidates.iter().filter(same_type).collect();
         // A name of several ops of one type says nothing.
         if let [candidate] = same.as_slice() {
             let candidate = behind_activation(&reference, &test, **candidate, at);
             if fits(at, candidate) {
-                *pair = Some((candidate, How::Op));
+                *pair = Some((candidate, if node.is_some() { How::Map } else { How::Op }));
             }
         }
     }
@@ -211,12 +245,21 @@ pub fn pair(reference: &Graph, test: &Graph) -> Pairing {
 }
 
 /// What quantised graphs fold: a convolution and its activation make one tensor, that behind the activation.
-fn behind_activation(reference: &Side<'_>, test: &Side<'_>, candidate: usize, at: usize) -> usize {
+fn behind_activation(reference: &Side<'_>, test: &Side<'_>, own: usize, at: usize) -> usize {
+    let is_gone = |next: &usize| !test.by_op.contains_key(base_op(reference.op(*next).map_or("", |op| &op.name)));
+    let made = test.op(at).is_some_and(|op| FOLDING.contains(&op.op_type.as_str()));
+    // Normalisation and bias come before the activation.
+    let mut candidate = own;
+    if made && test.foldable(at).is_none() {
+        while let Some(next) = reference.foldable(candidate).filter(&is_gone) {
+            candidate = next;
+        }
+    }
     match reference.activation(candidate) {
         Some(activation)
             if test.activation(at).is_none()
                 && test.op(at).is_some_and(|op| !ACTIVATIONS.contains(&op.op_type.as_str()))
-                && reference.op(candidate).map(|op| &op.op_type) == test.op(at).map(|op| &op.op_type)
+                && reference.op(own).zip(test.op(at)).is_some_and(|(a, b)| alike(&a.op_type, &b.op_type))
                 && !test.by_op.contains_key(base_op(reference.op(activation).map_or("", |op| &op.name))) =>
         {
             activation
@@ -243,7 +286,7 @@ fn by_order(
         let high = found[at + 1..].iter().flatten().map(|(candidate, _)| *candidate).find(|&next| next > low);
         let high = high.unwrap_or(reference.slots.len());
         let candidate = (low..high).find(|candidate| {
-            let same = reference.op(*candidate).is_some_and(|other| other.op_type == op.op_type);
+            let same = reference.op(*candidate).is_some_and(|other| alike(&other.op_type, &op.op_type));
             same && !taken.contains(candidate) && fits(at, *candidate)
         });
         if let Some(candidate) = candidate {
@@ -291,6 +334,7 @@ fn assemble(reference: &Side<'_>, test: &Side<'_>, found: &[Option<(usize, How)>
             pairing.pairs.push(Pair { reference: a.clone(), test: b.clone(), layout, how, sources });
         }
     }
+    axes::settle(&mut pairing.pairs, test.graph);
     pairing.reference_only = reference
         .slots
         .iter()
@@ -302,124 +346,4 @@ fn assemble(reference: &Side<'_>, test: &Side<'_>, found: &[Option<(usize, How)>
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn tensor(name: &str, dtype: u32, shape: &[u32], kind: TensorKind) -> Tensor {
-        Tensor { name: name.into(), dtype: DataType(dtype), shape: shape.into(), quantization: None, kind }
-    }
-
-    /// Ops as `name type input output`, all tensors of one shape.
-    fn graph(dtype: u32, inputs: &[&str], ops: &[(&str, &str, &[&str], &str)]) -> Graph {
-        let native = |name: &&str| tensor(name, dtype, &[1, 4, 4, 8], TensorKind::Native);
-        Graph {
-            name: "g".into(),
-            inputs: inputs.iter().map(|name| tensor(name, dtype, &[1, 4, 4, 8], TensorKind::Input)).collect(),
-            outputs: vec![],
-            ops: ops
-                .iter()
-                .enumerate()
-                .map(|(index, (name, op_type, inputs, output))| Op {
-                    index: u32::try_from(index).unwrap(),
-                    name: (*name).into(),
-                    op_type: (*op_type).into(),
-                    package: String::new(),
-                    inputs: inputs.iter().map(native).collect(),
-                    outputs: vec![native(output)],
-                    params: serde_json::Map::new(),
-                    macs: None,
-                    parameter_bytes: 0,
-                    bytes_moved: None,
-                })
-                .collect(),
-            parameter_bytes: 0,
-        }
-    }
-
-    fn names(pairing: &Pairing) -> Vec<(&str, &str, How)> {
-        pairing.pairs.iter().map(|pair| (&*pair.reference.tensor.name, &*pair.test.tensor.name, pair.how)).collect()
-    }
-
-    #[test]
-    fn a_folded_activation_is_the_tensor_behind_it() {
-        // As the plug-in composes a float model and its quantised form.
-        let float = graph(
-            0x0232,
-            &["image"],
-            &[
-                ("conv1_token_1", "Conv2d", &["image"], "conv1"),
-                ("relu1", "ElementWiseNeuron", &["conv1"], "relu1"),
-                ("softmax", "Softmax", &["relu1"], "probs"),
-            ],
-        );
-        let quantised = graph(
-            0x0408,
-            &["image"],
-            &[
-                ("image_QuantizeLinear", "Quantize", &["image"], "image_QuantizeLinear_Output"),
-                ("conv1_token_7", "Conv2d", &["image_QuantizeLinear_Output"], "r1_QuantizeLinear"),
-                ("softmax", "Softmax", &["r1_QuantizeLinear"], "probs_QuantizeLinear_Output"),
-                ("probs_DequantizeLinear", "Dequantize", &["probs_QuantizeLinear_Output"], "probs"),
-            ],
-        );
-        let pairing = pair(&float, &quantised);
-        assert_eq!(
-            names(&pairing),
-            [
-                ("image", "image_QuantizeLinear_Output", How::Name),
-                ("relu1", "r1_QuantizeLinear", How::Op),
-                ("probs", "probs_QuantizeLinear_Output", How::Name),
-                ("probs", "probs", How::Name),
-            ]
-        );
-        let sources: Vec<&[usize]> = pairing.pairs.iter().map(|pair| &*pair.sources).collect();
-        assert_eq!(sources, [&[][..], &[0], &[1], &[2]]);
-        assert_eq!(pairing.reference_only, ["conv1"]);
-    }
-
-    #[test]
-    fn the_same_graph_pairs_each_tensor_with_itself() {
-        let ops: &[(&str, &str, &[&str], &str)] = &[
-            ("a", "Conv2d", &["x"], "t1"),
-            ("b", "Relu", &["t1"], "t2"),
-            ("c", "Conv2d", &["t2"], "t3"),
-            ("d", "ElementWiseAdd", &["t3", "t1"], "t4"),
-        ];
-        let one = graph(0x0232, &["x"], ops);
-        let pairing = pair(&one, &one);
-        assert!(pairing.pairs.iter().all(|pair| pair.reference.tensor.name == pair.test.tensor.name));
-        assert_eq!(pairing.pairs.len(), 4);
-        assert_eq!(pairing.pairs[3].sources, [0, 2]);
-    }
-
-    #[test]
-    fn without_names_order_type_and_shape_decide() {
-        let one = graph(0x0232, &["x"], &[("a", "Conv2d", &["x"], "t1"), ("b", "Softmax", &["t1"], "t2")]);
-        let other = graph(
-            0x0408,
-            &["in"],
-            &[("o1", "Quantize", &["in"], "u0"), ("o2", "Conv2d", &["u0"], "u1"), ("o3", "Softmax", &["u1"], "u2")],
-        );
-        let pairing = pair(&one, &other);
-        assert_eq!(names(&pairing), [("t1", "u1", How::Order), ("t2", "u2", How::Order)]);
-        assert_eq!(pairing.test_only, ["u0"]);
-        // What has no pair passes on what it was made from.
-        assert_eq!(pairing.pairs[0].sources, Vec::<usize>::new());
-    }
-
-    #[test]
-    fn counts_are_not_paired_with_numbers() {
-        let one = graph(0x0232, &["x"], &[("a", "Argmax", &["x"], "t")]);
-        let other = graph(0x0032, &["x"], &[("a", "Argmax", &["x"], "t")]);
-        assert!(pair(&one, &other).pairs.is_empty());
-    }
-
-    #[test]
-    fn names_lose_what_was_put_behind_them() {
-        assert_eq!(base_name("r1_QuantizeLinear_Output"), "r1");
-        assert_eq!(base_name("w1_quantized"), "w1");
-        assert_eq!(base_name("_quantized"), "_quantized");
-        assert_eq!(base_op("conv_token_12"), "conv");
-        assert_eq!(base_op("conv_token_x"), "conv_token_x");
-    }
-}
+mod tests;

@@ -1,16 +1,20 @@
 //! Passes over both models: as many tensors read at a time as memory allows.
 
 use super::compare::{AccuracyError, Comparison, Progress};
-use super::inputs::Planned;
+use super::document::Role;
+use super::inputs::{INPUT, Planned};
+use super::kept::file_name;
 use super::metrics::{Figures, TensorSums};
 use super::pairing::{Pair, Pairing, is_real};
 use super::runner::{Opened, SideError};
-use super::values::{encoded_range, real_values};
+use super::spread::{DiffMap, Spread};
+use super::values::encoded_range;
 use super::verdict::Layer;
 use crate::event::RuntimeInfo;
 use crate::models::{Graph, Tensor, TensorKind};
 use npyz::WriterBuilder;
 use std::collections::HashSet;
+use std::path::Path;
 
 /// Figures of one pair from one pass.
 pub struct Read {
@@ -18,6 +22,33 @@ pub struct Read {
     pub pair: usize,
     /// Its sums.
     pub sums: TensorSums,
+    /// How its values are spread.
+    pub spread: Option<Spread>,
+    /// Where images differ.
+    pub map: Option<DiffMap>,
+}
+
+impl Read {
+    fn new(pair: usize) -> Self {
+        Self { pair, sums: TensorSums::default(), spread: None, map: None }
+    }
+
+    /// Takes the values of one inference in, both in the test's order.
+    fn take(&mut self, x: &[f64], y: &[f64], pair: &Pair) {
+        let tensor = &pair.test.tensor;
+        let axis = pair.layout.channel_axis(&tensor.shape);
+        self.sums.take(x, y, &tensor.shape, axis, encoded_range(tensor));
+        if is_real(tensor.dtype) {
+            self.spread = self.spread.take().or_else(|| Spread::over(x, y));
+            self.map = self.map.take().or_else(|| DiffMap::of(&tensor.shape, axis));
+        }
+        if let Some(spread) = &mut self.spread {
+            spread.take(x, y);
+        }
+        if let Some(map) = &mut self.map {
+            map.take(x, y, &tensor.shape, axis);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -36,6 +67,19 @@ impl Found {
         self.reads.extend(pass.reads);
         self.runtimes = pass.runtimes;
         self.refused.extend(pass.refused);
+    }
+}
+
+impl Found {
+    /// Takes out pairs of which a side has no values, though the tensor has some; their names.
+    pub fn without_values(&mut self, pairing: &Pairing) -> Vec<String> {
+        let is_empty = |read: &Read| read.sums.whole.count + read.sums.whole.not_finite == 0;
+        let has_some = |read: &Read| pairing.pairs[read.pair].test.tensor.elements().is_some_and(|count| count > 0);
+        let (out, kept) =
+            std::mem::take(&mut self.reads).into_iter().partition(|read| is_empty(read) && has_some(read));
+        self.reads = kept;
+        let out: Vec<Read> = out;
+        out.iter().map(|read| pairing.pairs[read.pair].name().to_owned()).collect()
     }
 }
 
@@ -105,10 +149,11 @@ impl Work<'_> {
         let readable = to_open(pairs.iter().map(|pair| &pair.test.tensor));
         let mut test =
             self.comparison.test.open(readable, Vec::new(), Vec::new()).await.map_err(AccuracyError::Test)?;
-        let mut reads: Vec<Read> = group.iter().map(|&pair| Read { pair, sums: TensorSums::default() }).collect();
+        let mut reads: Vec<Read> = group.iter().map(|&pair| Read::new(pair)).collect();
         for index in 0..self.planned.count() {
             self.progress(step, index);
             let values = self.planned.values(index)?;
+            self.save_inputs(index, &values)?;
             let (for_reference, for_test) = self.planned.stored(&values)?;
             begin(&mut reference, index, &for_reference).await.map_err(AccuracyError::Reference)?;
             begin(&mut test, index, &for_test).await.map_err(AccuracyError::Test)?;
@@ -119,8 +164,7 @@ impl Work<'_> {
                 let y = values_of(&test, &pair.test.tensor).map_err(AccuracyError::Test)?;
                 if let (Some(x), Some(y)) = (x, y) {
                     self.save(index, read.pair, [&x, &y])?;
-                    let axis = pair.layout.channel_axis(&pair.test.tensor.shape);
-                    read.sums.take(&x, &y, &pair.test.tensor.shape, axis, encoded_range(&pair.test.tensor));
+                    read.take(&x, &y, pair);
                 }
                 // A signal, and the runners' deadlines, come between.
                 tokio::task::yield_now().await;
@@ -138,16 +182,17 @@ impl Work<'_> {
     fn save(&self, inference: usize, pair: usize, sides: [&[f64]; 2]) -> Result<(), AccuracyError> {
         let Some(folder) = &self.comparison.save_tensors else { return Ok(()) };
         let tensor = &self.pairing.pairs[pair].test.tensor;
-        let folder = folder.join(format!("input_{inference}"));
-        let name: String =
-            tensor.name.chars().take(100).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        for (role, values) in ["reference", "test"].into_iter().zip(sides) {
-            // The number keeps names apart that differ in what a file's name cannot hold.
-            let path = folder.join(format!("{pair:04}_{name}.{role}.npy"));
-            let written = std::fs::create_dir_all(&folder)
-                .and_then(|()| npy(values, &tensor.shape))
-                .and_then(|bytes| crate::files::write_whole(&path, &bytes));
-            written.map_err(|source| AccuracyError::Save { path, source })?;
+        for (role, values) in [Role::Reference, Role::Test].into_iter().zip(sides) {
+            keep(folder, inference, &file_name(pair, &tensor.name, role.name()), values, &tensor.shape)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the inputs of an inference, in the reference's order.
+    fn save_inputs(&self, inference: usize, values: &[Vec<f64>]) -> Result<(), AccuracyError> {
+        let Some(folder) = &self.comparison.save_tensors else { return Ok(()) };
+        for (number, (values, tensor)) in values.iter().zip(&self.graphs[0].inputs).enumerate() {
+            keep(folder, inference, &file_name(number, &tensor.name, INPUT), values, &tensor.shape)?;
         }
         Ok(())
     }
@@ -221,6 +266,8 @@ impl Work<'_> {
             op_type: op.map_or_else(String::new, |op| op.op_type.clone()),
             figures: Figures::new(&read.sums, range, !is_real(pair.test.tensor.dtype)),
             sums: read.sums.clone(),
+            spread: read.spread.clone(),
+            map: read.map.clone(),
             range,
             own_sqnr_db: None,
         }
@@ -229,6 +276,16 @@ impl Work<'_> {
 
 /// Tensors that a step of a search reads at most.
 const PICKS: usize = 8;
+
+/// Writes an array into the folder of an inference.
+fn keep(folder: &Path, inference: usize, name: &str, values: &[f64], shape: &[u32]) -> Result<(), AccuracyError> {
+    let folder = folder.join(format!("input_{inference}"));
+    let path = folder.join(name);
+    let written = std::fs::create_dir_all(&folder)
+        .and_then(|()| npy(values, shape))
+        .and_then(|bytes| crate::files::write_whole(&path, &bytes));
+    written.map_err(|source| AccuracyError::Save { path, source })
+}
 
 /// An array as NumPy reads it.
 fn npy(values: &[f64], shape: &[u32]) -> std::io::Result<Vec<u8>> {
@@ -247,6 +304,5 @@ pub async fn begin(opened: &mut Opened, index: usize, inputs: &[Vec<u8>]) -> Res
 
 /// The numbers of a tensor that was read.
 pub fn values_of(opened: &Opened, tensor: &Tensor) -> Result<Option<Vec<f64>>, SideError> {
-    let Some(bytes) = opened.data(&tensor.name)? else { return Ok(None) };
-    Ok(opened.tensor(&tensor.name).and_then(|tensor| real_values(&bytes, tensor)))
+    opened.values(&tensor.name)
 }

@@ -1,18 +1,25 @@
 //! One model in a runner, its tensors open: inputs go in, tensors come out, one inference at a time.
 
+use super::kept::{Inference, Kept};
+use super::values::real_values;
 use crate::backends::Backend;
+use crate::backends::device_runner::{DeviceRunnerError, Exchange, TensorSite};
 use crate::backends::local::{Dialogue, Ended, Limits, RunnerError, Supervisor, ask};
+use crate::backends::qnn::runner::graph_of;
 use crate::backends::qnn::runner::{
-    Command, EXCHANGE_CONSTANTS, EXCHANGE_INPUTS, EXCHANGE_TENSORS, Frame, GivenTensor, InspectTask, OpenedTensors,
-    Task, TensorsTask,
+    Command, EXCHANGE_CONSTANTS, EXCHANGE_INPUTS, EXCHANGE_TENSORS, Frame, GivenTensor, InspectTask, OnnxTask,
+    OpenedTensors, Task, TensorsTask,
 };
 use crate::backends::settings::SettingRequest;
-use crate::event::{Failure, ModelInfo};
-use crate::models::{Graph, Tensor};
+use crate::event::{Failure, ModelInfo, RuntimeInfo, clean_text};
+use crate::files::sha256_hex;
+use crate::models::source::{SourceError, SourceFormat, read_source};
+use crate::models::{Graph, ModelFormat, Tensor};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 use thiserror::Error;
 use tokio::sync::{mpsc, watch};
@@ -21,14 +28,20 @@ use tokio::task::JoinHandle;
 /// A model and where it is computed.
 #[derive(Debug, Clone)]
 pub struct Side {
-    /// DLC or model library.
+    /// DLC, model library or ONNX model.
     pub model: PathBuf,
     /// Backend.
     pub backend: Backend,
     /// Folder of the libraries.
     pub runtime_dir: PathBuf,
+    /// Where its tensors come from.
+    pub place: Place,
+    /// SHA-256 that the model has to have still, lower-case hex: that of the one that was recorded.
+    pub sha256: Option<String>,
     /// Graph; the first one if `None`.
     pub graph: Option<String>,
+    /// What an ONNX model needs besides.
+    pub onnx: Option<OnnxTask>,
     /// Settings.
     pub settings: Vec<SettingRequest>,
     /// Use core API versions that are not known.
@@ -37,9 +50,36 @@ pub struct Side {
     pub limits: Limits,
 }
 
+/// Where the tensors of a side come from.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// It is computed on this machine.
+    Here,
+    /// It is computed by a runner on a device.
+    Device(Arc<TensorSite>),
+    /// It was computed before.
+    Kept(Arc<Kept>),
+}
+
 /// Why a side was not computed.
 #[derive(Debug, Error)]
 pub enum SideError {
+    /// The device, or what it needs.
+    #[error(transparent)]
+    Device(#[from] DeviceRunnerError),
+    /// The model is not the recorded one.
+    #[error(
+        "{model} is not the model that was recorded: its SHA-256 is {found}, that of the record {recorded}; give the model that is meant \
+         instead of the record"
+    )]
+    Changed {
+        /// The model.
+        model: String,
+        /// What it is.
+        found: String,
+        /// What it was.
+        recorded: String,
+    },
     /// The runner could not be started.
     #[error(transparent)]
     Runner(#[from] RunnerError),
@@ -55,6 +95,9 @@ pub enum SideError {
     /// A file that goes on with an earlier call cannot be used.
     #[error("{0}")]
     State(String),
+    /// An ONNX model that cannot be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// No graph of this name.
     #[error("{model} has no graph `{name}`; its graphs are {known}")]
     NoGraph {
@@ -68,17 +111,59 @@ pub enum SideError {
 }
 
 impl Side {
+    /// True if its numbers are those of a simulator.
+    pub fn is_simulated(&self) -> bool {
+        match &self.place {
+            Place::Here => self.backend.is_simulated_here(),
+            Place::Device(site) => self.backend == Backend::Htp && site.is_emulated(),
+            Place::Kept(kept) => kept.simulated,
+        }
+    }
+
+    /// The device that computes it, where it is not this machine.
+    pub fn device(&self) -> Option<&str> {
+        match &self.place {
+            Place::Here => None,
+            Place::Device(site) => Some(site.id()),
+            Place::Kept(kept) => kept.device.as_deref(),
+        }
+    }
+
     /// All graphs of the model, read without a backend.
     ///
     /// # Errors
-    /// A model that cannot be read.
+    /// A model that cannot be read, or is not the one that was recorded.
     pub async fn read_all(&self) -> Result<(Box<ModelInfo>, Vec<Graph>), SideError> {
-        let task = Task::Inspect(InspectTask {
+        let (model, graphs) = self.read_any().await?;
+        match &self.sha256 {
+            Some(recorded) if *recorded != model.sha256 => Err(SideError::Changed {
+                model: model.path.clone(),
+                found: model.sha256.clone(),
+                recorded: clean_text(recorded),
+            }),
+            _ => Ok((model, graphs)),
+        }
+    }
+
+    async fn read_any(&self) -> Result<(Box<ModelInfo>, Vec<Graph>), SideError> {
+        if let Some(onnx) = &self.onnx {
+            // Our own reader: nothing foreign is run for it.
+            let source = read_source(&self.model, SourceFormat::Onnx, &onnx.dimensions)?;
+            let (sha256, bytes) = sha256_hex(File::open(&self.model)?)?;
+            let path = clean_text(&self.model.to_string_lossy());
+            let info = ModelInfo { path, format: ModelFormat::Onnx, sha256, bytes, context_binary: None };
+            return Ok((Box::new(info), vec![graph_of(&source, &self.model)]));
+        }
+        let task = InspectTask {
             runtime_dir: self.runtime_dir.clone(),
             model: self.model.clone(),
             allow_unknown_runtime: self.allow_unknown_runtime,
-        });
-        match ask(&task, self.limits).await? {
+        };
+        let ended = match &self.place {
+            Place::Device(site) => site.inspect(&task, self.limits).await?,
+            Place::Here | Place::Kept(_) => ask(&Task::Inspect(task), self.limits).await?,
+        };
+        match ended {
             Ended::Done(Some(Frame::Inspected { model, graphs, .. })) => Ok((model, graphs)),
             Ended::Failed(failure) => Err(SideError::Failed(failure)),
             Ended::Done(_) => Err(SideError::NoAnswer),
@@ -111,27 +196,47 @@ impl Side {
         given: Vec<GivenTensor>,
         constants: Vec<String>,
     ) -> Result<Opened, SideError> {
+        if let Place::Kept(kept) = &self.place
+            && constants.is_empty()
+        {
+            if !given.is_empty() {
+                return Err(SideError::State("it was computed before".to_owned()));
+            }
+            return self.computed_before(kept.clone()).await;
+        }
         let exchange = tempfile::Builder::new().prefix("qnnscope-tensors-").tempdir()?;
-        let task = Task::Tensors(Box::new(TensorsTask {
+        let has_constants = !constants.is_empty();
+        let task = TensorsTask {
             runtime_dir: self.runtime_dir.clone(),
             backend: self.backend,
             model: self.model.clone(),
             graph: self.graph.clone(),
+            onnx: self.onnx.clone(),
             settings: self.settings.clone(),
             allow_unknown_runtime: self.allow_unknown_runtime,
             exchange: exchange.path().to_owned(),
             readable,
             given,
             constants,
-        }));
+        };
         let (orders, ordered) = mpsc::channel(1);
         let (answering, answers) = mpsc::channel(1);
-        let supervisor = Supervisor::new(None, self.limits).talking(Dialogue { orders: ordered, answers: answering });
+        let dialogue = Dialogue { orders: ordered, answers: answering };
         let (stop, stopped) = watch::channel(false);
-        let child = tokio::spawn(async move { supervisor.run(&task, stopped).await });
+        let (there, child) = match &self.place {
+            Place::Device(site) => {
+                let (there, child) = site.open(&task, self.limits, dialogue).await?;
+                (Some(there), child)
+            }
+            Place::Here | Place::Kept(_) => {
+                let supervisor = Supervisor::new(None, self.limits).talking(dialogue);
+                let task = Task::Tensors(Box::new(task));
+                (None, tokio::spawn(async move { supervisor.run(&task, stopped).await }))
+            }
+        };
         let mut opened = Opened {
             facts: OpenedTensors {
-                runtime: crate::event::RuntimeInfo::default(),
+                runtime: RuntimeInfo::default(),
                 graph: String::new(),
                 inputs: Vec::new(),
                 given: Vec::new(),
@@ -144,11 +249,16 @@ impl Side {
             answers,
             child: Some(child),
             exchange,
+            there,
+            kept: None,
             _stop: stop,
         };
         match opened.answers.recv().await {
             Some(Frame::Opened(facts)) => opened.facts = *facts,
             _ => return Err(opened.failure().await),
+        }
+        if let Some(there) = opened.there.as_ref().filter(|_| has_constants) {
+            there.fetch(opened.exchange.path(), EXCHANGE_CONSTANTS).await?;
         }
         let mut at = 0;
         for tensor in &opened.facts.tensors {
@@ -157,6 +267,39 @@ impl Side {
             at += bytes;
         }
         Ok(opened)
+    }
+}
+
+impl Side {
+    /// The graph with the tensors of a folder, inference by inference.
+    async fn computed_before(&self, kept: Arc<Kept>) -> Result<Opened, SideError> {
+        let (_, graph) = self.read().await?;
+        let made = graph.ops.into_iter().flat_map(|op| op.outputs);
+        let places = made.map(|tensor| (tensor.name.clone(), (0, tensor))).collect();
+        let (_, answers) = mpsc::channel(1);
+        let (stop, _) = watch::channel(false);
+        Ok(Opened {
+            facts: OpenedTensors {
+                runtime: kept.runtime.clone().unwrap_or_else(|| RuntimeInfo {
+                    provider: format!("tensors in {}", kept.folder.display()),
+                    ..RuntimeInfo::default()
+                }),
+                graph: graph.name,
+                inputs: graph.inputs,
+                given: Vec::new(),
+                tensors: Vec::new(),
+                constants: Vec::new(),
+                refused: Vec::new(),
+            },
+            places,
+            orders: None,
+            answers,
+            child: None,
+            exchange: tempfile::Builder::new().prefix("qnnscope-tensors-").tempdir()?,
+            there: None,
+            kept: Some((kept, Inference::default())),
+            _stop: stop,
+        })
     }
 }
 
@@ -171,6 +314,10 @@ pub struct Opened {
     answers: mpsc::Receiver<Frame>,
     child: Option<JoinHandle<Result<Ended, RunnerError>>>,
     exchange: TempDir,
+    /// The same folder on the device that computes.
+    there: Option<Exchange>,
+    /// What was computed before, and the inference that is looked at.
+    kept: Option<(Arc<Kept>, Inference)>,
     _stop: watch::Sender<bool>,
 }
 
@@ -199,11 +346,18 @@ impl Opened {
     /// # Errors
     /// The runner is gone, or the folder is full.
     pub async fn begin<'a>(&mut self, index: u64, inputs: impl Iterator<Item = &'a [u8]>) -> Result<(), SideError> {
+        if let Some((kept, inference)) = &mut self.kept {
+            *inference = kept.inference(index).map_err(SideError::State)?;
+            return Ok(());
+        }
         let mut file = BufWriter::new(File::create(self.exchange.path().join(EXCHANGE_INPUTS))?);
         for data in inputs {
             file.write_all(data)?;
         }
         file.flush()?;
+        if let Some(there) = &self.there {
+            there.send(self.exchange.path(), EXCHANGE_INPUTS).await?;
+        }
         let sent = match &self.orders {
             Some(orders) => orders.send(Command::Compute { index }).await.is_ok(),
             None => false,
@@ -216,15 +370,34 @@ impl Opened {
     /// # Errors
     /// Whatever it failed of.
     pub async fn computed(&mut self) -> Result<(), SideError> {
-        match self.answers.recv().await {
-            Some(Frame::Computed { .. }) => Ok(()),
-            _ => Err(self.failure().await),
+        if self.kept.is_some() {
+            return Ok(());
         }
+        match self.answers.recv().await {
+            Some(Frame::Computed { .. }) => {}
+            _ => return Err(self.failure().await),
+        }
+        if let Some(there) = &self.there {
+            there.fetch(self.exchange.path(), EXCHANGE_TENSORS).await?;
+        }
+        Ok(())
     }
 
     /// A tensor by name, as this graph has it.
     pub fn tensor(&self, name: &str) -> Option<&Tensor> {
         self.places.get(name).map(|(_, tensor)| tensor)
+    }
+
+    /// The numbers of a tensor of the inference that was computed last; `None` for one that was not opened, or has no numbers.
+    ///
+    /// # Errors
+    /// As [`Opened::data`].
+    pub fn values(&self, name: &str) -> Result<Option<Vec<f64>>, SideError> {
+        let Some((_, tensor)) = self.places.get(name) else { return Ok(None) };
+        if let Some((_, inference)) = &self.kept {
+            return inference.values(tensor).map_err(SideError::State);
+        }
+        Ok(self.data(name)?.and_then(|bytes| real_values(&bytes, tensor)))
     }
 
     /// The data of a tensor of the inference that was computed last; `None` for one that was not opened.
@@ -266,6 +439,9 @@ impl Opened {
         self.orders = None;
         if let Some(child) = self.child.take() {
             let _ = child.await;
+        }
+        if let Some(there) = self.there.take() {
+            there.close().await;
         }
     }
 }

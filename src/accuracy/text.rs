@@ -4,8 +4,9 @@ use super::cause::db;
 use super::compare::Outcome;
 use super::metrics::ChannelFigures;
 use super::pairing::How;
+use super::runner::Side;
 use super::verdict::Layer;
-use crate::backends::Backend;
+use crate::event::clean_text;
 use crate::text::{three_digits, wrapped};
 use std::fmt::Write;
 
@@ -19,9 +20,11 @@ pub fn accuracy_text(outcome: &Outcome, width: usize, all: bool) -> String {
     let mut out = String::new();
     for (role, at) in [("reference", 0), ("test     ", 1)] {
         let backend = outcome.sides[at].backend;
-        let simulated = if backend.is_simulated_here() { " (simulated)" } else { "" };
-        let build = outcome.runtimes[at].build_id.clone().unwrap_or_default();
-        let _ = writeln!(out, "{role}  {} on {backend}{simulated}  {build}", outcome.models[at].path);
+        let device = outcome.sides[at].device().map_or_else(String::new, |id| format!(" of {}", clean_text(id)));
+        let simulated = if outcome.sides[at].is_simulated() { " (simulated)" } else { "" };
+        let runtime = &outcome.runtimes[at];
+        let build = runtime.build_id.clone().unwrap_or_else(|| runtime.provider.clone());
+        let _ = writeln!(out, "{role}  {} on {backend}{device}{simulated}  {build}", outcome.models[at].path);
     }
     let found = |how: How| outcome.pairing.pairs.iter().filter(|pair| pair.how == how).count();
     let _ = writeln!(
@@ -30,7 +33,7 @@ pub fn accuracy_text(outcome: &Outcome, width: usize, all: bool) -> String {
         outcome.inputs,
         outcome.pairing.pairs.len(),
         found(How::Name),
-        found(How::Op),
+        found(How::Op) + found(How::Map),
         found(How::Order),
         outcome.pairing.test_only.len()
     );
@@ -47,7 +50,7 @@ pub fn accuracy_text(outcome: &Outcome, width: usize, all: bool) -> String {
     for note in outcome.notes.iter().map(String::as_str).chain([fusion]) {
         out.push_str(&wrapped("note: ", "      ", note, width));
     }
-    if outcome.sides.iter().any(|side| side.backend == Backend::Htp && side.backend.is_simulated_here()) {
+    if outcome.sides.iter().any(Side::is_simulated) {
         out.push_str(&wrapped(
             "note: ",
             "      ",
@@ -67,11 +70,13 @@ fn verdict(out: &mut String, outcome: &Outcome, width: usize) {
     };
     let layer = &outcome.layers[first.layer];
     let pair = &outcome.pairing.pairs[layer.pair];
+    let node = outcome.names.get(&layer.op).filter(|node| **node != layer.op);
     let lead = format!(
-        "`{}` ({} `{}`) is the first: {}, where what it is computed from has {}{}.",
+        "`{}` ({} `{}`{}) is the first: {}, where what it is computed from has {}{}.",
         pair.test.tensor.name,
         layer.op_type,
         layer.op,
+        node.map_or_else(String::new, |node| format!(", node `{node}`")),
         quality(layer),
         db(first.inherited_db),
         layer.own_sqnr_db.map_or_else(String::new, |own| format!("; computed on the reference's values {}", db(own)))
@@ -105,10 +110,12 @@ fn table(out: &mut String, outcome: &Outcome, all: bool) {
         }
         let name = &outcome.pairing.pairs[layer.pair].test.tensor.name;
         let figures = &layer.figures;
+        let node = outcome.names.get(&layer.op).filter(|node| *node != name && **node != layer.op);
+        let node = node.map_or_else(String::new, |node| format!("  of `{}`", shortened(node, NAME)));
         let mark = if marked == Some(at) { " <" } else { "" };
         let _ = writeln!(
             out,
-            "{:<NAME$}  {:<18} {:>8} {:>8} {:>9} {:>9} {:>8} {:>7} {:>7}  {}{mark}",
+            "{:<NAME$}  {:<18} {:>8} {:>8} {:>9} {:>9} {:>8} {:>7} {:>7}  {}{node}{mark}",
             shortened(name, NAME),
             shortened(&layer.op_type, 18),
             cell(figures.sqnr_db),
@@ -165,6 +172,7 @@ fn pairs(out: &mut String, outcome: &Outcome) {
     for pair in &outcome.pairing.pairs {
         let how = match pair.how {
             How::Name => "name",
+            How::Map => "map of the conversion",
             How::Op => "op",
             How::Order => "order and shape",
         };

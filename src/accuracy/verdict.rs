@@ -1,7 +1,9 @@
 //! Where the difference begins: the first layer in the order of the graph that adds it, not the one that shows most of it.
 
+use super::cause;
 use super::metrics::{Figures, TensorSums};
 use super::pairing::Pairing;
+use super::spread::{DiffMap, Spread};
 use super::values::EncodedRange;
 
 /// Share of clipped values from which an encoding does not fit.
@@ -18,8 +20,16 @@ const QUIET_CHANNEL: f64 = 0.1;
 const ALONE_DB: f64 = 10.0;
 /// Share of its range that an encoding must use not to be at fault alone.
 const WASTED_SHARE: f64 = 0.15;
+/// A channel this much louder than the middle one leaves the others few levels.
+const LOUD_CHANNEL: f64 = 16.0;
+/// Share of clipped values that data beyond the calibration's does not explain.
+const WRONG_CLIPPED_SHARE: f64 = 0.01;
+/// How much such a range weighs beside what layers lose, dB.
+const WRONG_RANGE_DB: f64 = 6.0;
 /// What 8 bits that fit give at least, dB.
 const FITTING_DB: f64 = 36.0;
+/// A layer above the limit that loses less than this is not what an engineer looks for first, dB.
+const MILD_DROP_DB: f64 = 12.0;
 /// A layer that loses less than this only inherits, dB.
 const OWN_DROP_DB: f64 = 6.0;
 
@@ -36,6 +46,10 @@ pub struct Layer {
     pub figures: Figures,
     /// What they were made from.
     pub sums: TensorSums,
+    /// How its values are spread.
+    pub spread: Option<Spread>,
+    /// Where images differ.
+    pub map: Option<DiffMap>,
     /// What the test's encoding can hold.
     pub range: Option<EncodedRange>,
     /// Signal to noise of the op alone, computed on the reference's values; `None` where that could not be done.
@@ -69,13 +83,46 @@ impl Layer {
             || !self.bad_channels(min_sqnr_db).is_empty()
     }
 
+    /// Whether its encoding clips, or wastes its range, more than data that differs from the calibration's would have it.
+    fn has_wrong_range(&self) -> bool {
+        self.figures.clipped_share.is_some_and(|share| share > WRONG_CLIPPED_SHARE)
+            || self.figures.used_share.is_some_and(|used| used < WASTED_SHARE) && !self.has_fixed_range()
+    }
+
+    /// Whether its encoding clips, and would fit with its offset or its ends turned.
+    fn is_turned(&self) -> bool {
+        let whole = &self.sums.whole;
+        let clipped = self.figures.clipped_share.is_some_and(|share| share > CLIPPED_SHARE);
+        clipped && self.range.is_some_and(|range| cause::turned(whole.min, whole.max, range).is_some())
+    }
+
+    /// Softmax and sigmoids have the same encoding whatever their values are.
+    fn has_fixed_range(&self) -> bool {
+        self.range.is_some_and(|range| (0.99..=1.01).contains(&range.max) && range.min.abs() <= 1.01)
+    }
+
+    /// The size of the largest channel and of the middle one, where one is so much larger that it leaves the others few levels.
+    pub fn loud_channel(&self) -> Option<(f64, f64)> {
+        let mut sizes: Vec<f64> = self.sums.channels.iter().map(|sums| sums.max.abs().max(sums.min.abs())).collect();
+        sizes.retain(|size| size.is_finite());
+        sizes.sort_by(f64::total_cmp);
+        let (&middle, &largest) = sizes.get(sizes.len() / 2).zip(sizes.last())?;
+        (sizes.len() >= 4 && middle > 0.0 && largest > middle * LOUD_CHANNEL).then_some((largest, middle))
+    }
+
+    /// Whether nothing but the sum of small errors speaks against it: it is above the limit, whole, and no channel of it is lost.
+    fn is_even(&self, min_sqnr_db: f64) -> bool {
+        self.figures.sqnr_db.is_some_and(|sqnr| sqnr >= min_sqnr_db)
+            && self.sums.whole.broken == 0
+            && self.loud_channel().is_none()
+            && self.bad_channels(min_sqnr_db).is_empty()
+    }
+
     /// Whether it loses much by itself, though what comes of it is not below the limit yet.
     fn is_bad_alone(&self, min_sqnr_db: f64) -> bool {
         let (Some(whole), Some(own)) = (self.figures.sqnr_db, self.own_sqnr_db) else { return false };
         let worse = whole.max(own);
-        // Softmax and sigmoids have the same encoding whatever their values are.
-        let fixed = self.range.is_some_and(|range| (0.99..=1.01).contains(&range.max) && range.min.abs() <= 1.01);
-        let wasted = !fixed && self.figures.used_share.is_some_and(|used| used < WASTED_SHARE);
+        let wasted = !self.has_fixed_range() && self.figures.used_share.is_some_and(|used| used < WASTED_SHARE);
         worse < min_sqnr_db + ALONE_DB || (wasted && worse < FITTING_DB)
     }
 
@@ -122,9 +169,20 @@ pub fn fitting(min: f64, max: f64, like: EncodedRange) -> Option<(f32, i32)> {
 /// It is at or before the first one below the limit: of those that it computes from, the one that loses most against what it
 /// was made from. A layer below the limit may only sum up what one before it, still above the limit, has lost.
 pub fn first_diverging(layers: &[Layer], pairing: &Pairing, min_sqnr_db: f64) -> Option<usize> {
-    let first = layers.iter().position(|layer| layer.diverges(min_sqnr_db))?;
     let position = |pair: usize| layers.iter().position(|layer| layer.pair == pair);
     let sources = |at: usize| pairing.pairs[layers[at].pair].sources.iter().filter_map(|&pair| position(pair));
+    let worth = |at: usize| layers[at].figures.sqnr_db.unwrap_or(f64::INFINITY);
+    let drop = |at: usize| {
+        let inherited = sources(at).map(worth).fold(f64::INFINITY, f64::min);
+        inherited.min(layers[at].ceiling_db()) - worth(at)
+    };
+    // What loses little and is above the limit waits for the rest: it is among their sources, if it is to blame for them. Alone it counts
+    // where its encoding is wrong by itself; data a little beyond the calibration's is no fault.
+    let diverges = |at: &usize| layers[*at].diverges(min_sqnr_db);
+    let is_mild = |at: usize| layers[at].is_even(min_sqnr_db) && drop(at) < MILD_DROP_DB;
+    let first = (0..layers.len()).find(|at| diverges(at) && !is_mild(*at));
+    let is_wrong = |at: &usize| layers[*at].has_wrong_range() || layers[*at].is_turned();
+    let first = first.or_else(|| (0..layers.len()).find(|at| diverges(at) && is_wrong(at)))?;
     let mut chain = vec![first];
     let mut next = 0;
     while let Some(&at) = chain.get(next) {
@@ -135,17 +193,14 @@ pub fn first_diverging(layers: &[Layer], pairing: &Pairing, min_sqnr_db: f64) ->
         }
         next += 1;
     }
-    let worth = |at: usize| layers[at].figures.sqnr_db.unwrap_or(f64::INFINITY);
-    let drop = |at: usize| {
-        let inherited = sources(at).map(worth).fold(f64::INFINITY, f64::min);
-        inherited.min(layers[at].ceiling_db()) - worth(at)
-    };
-    let own = drop(first);
+    // An encoding that is wrong by itself speaks against its layer.
+    let blame = |at: usize| drop(at) + if layers[at].has_wrong_range() { WRONG_RANGE_DB } else { 0.0 };
+    let own = blame(first);
     // What the first one loses by itself is enough, unless another one before it lost clearly more.
     let mut chosen = (first, own.max(OWN_DROP_DB));
     chain.sort_unstable();
     for &at in chain.iter().filter(|&&at| at != first) {
-        let lost = drop(at);
+        let lost = blame(at);
         if lost > chosen.1 && !layers[at].is_counted() {
             chosen = (at, lost);
         }
@@ -161,20 +216,4 @@ pub fn inherited_db(layers: &[Layer], at: usize, pairing: &Pairing) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const U8: EncodedRange = EncodedRange { min: 0.0, max: 2.55, step: 0.01, low: 0, high: 255, offset: 0, bits: 8 };
-    const S8: EncodedRange =
-        EncodedRange { min: -1.28, max: 1.27, step: 0.01, low: -128, high: 127, offset: 0, bits: 8 };
-
-    #[test]
-    fn fitting_encodings_hold_zero_and_both_ends() {
-        let (scale, offset) = fitting(-0.5, 1.5, U8).unwrap();
-        let real = |stored: f64| (stored + f64::from(offset)) * f64::from(scale);
-        assert!(real(0.0) <= -0.5 + f64::from(scale) && real(255.0) >= 1.5 - f64::from(scale), "{scale} {offset}");
-        assert_eq!(fitting(0.2, 2.55, U8).unwrap(), (0.01, 0));
-        assert_eq!(fitting(-2.54, 1.0, S8).unwrap(), (0.02, 0));
-        assert_eq!(fitting(0.0, 0.0, U8), None);
-    }
-}
+mod tests;

@@ -2,9 +2,9 @@
 
 use super::launches::percentile;
 use super::{Evidence, Finding, FindingKind, Severity};
-use crate::event::RunStatus;
+use crate::event::{RunStatus, TruthMetric};
 use crate::store::{LatencyStats, Percentile, Run, Store};
-use crate::text::{bytes_text, duration_text};
+use crate::text::{bytes_text, counted, duration_text};
 
 /// Percentiles that a latency budget is compared with when none is named, best first.
 const PERCENTS: [f64; 4] = [99.0, 95.0, 90.0, 50.0];
@@ -47,7 +47,29 @@ pub fn findings(_store: &Store, run: &Run) -> Vec<Finding> {
     }
     let latency = wanted.latency_budget_us.map(|budget_us| latency(run, budget_us, wanted.latency_percent));
     let memory = wanted.max_memory_bytes.map(|limit| memory(run, limit));
-    latency.into_iter().chain(memory).collect()
+    let sqnr = wanted.min_sqnr_db.map(|limit_db| sqnr(run, limit_db));
+    latency.into_iter().chain(memory).chain(sqnr).collect()
+}
+
+fn sqnr(run: &Run, limit_db: f64) -> Finding {
+    const ID: &str = "constraint.sqnr";
+    let what = format!("SQNR of at least {limit_db} dB");
+    let cannot = |why: &str| finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(why)]);
+    let Some(judged) = &run.judged else { return cannot("its outputs were not judged") };
+    if let Some(reason) = &judged.error {
+        return cannot(reason);
+    }
+    let truth = format!("against {}, over {}", judged.truth, counted(u64::from(judged.inferences), "inference"));
+    match judged.worst(TruthMetric::SqnrDb) {
+        _ if judged.is_identical() => {
+            finding(ID, &what, Verdict::Met, vec![Evidence::new(format!("identical {truth}"))])
+        }
+        Some(own) => {
+            let verdict = if own >= limit_db { Verdict::Met } else { Verdict::Missed };
+            finding(ID, &what, verdict, vec![Evidence::new(format!("SQNR is {own:.1} dB {truth}"))])
+        }
+        None => cannot("there is no SQNR: the expected outputs are zero, or --metric leaves it out"),
+    }
 }
 
 fn finding(id: &'static str, what: &str, verdict: Verdict, evidence: Vec<Evidence>) -> Finding {
@@ -87,8 +109,8 @@ fn latency(run: &Run, budget_us: f64, percent: Option<f64>) -> Finding {
     let mut evidence = vec![Evidence::new(interval_text(&measured, value_us, clean.launch_count()))];
     if percent.is_none() && chosen < PERCENTS[0] {
         evidence.push(Evidence::new(format!(
-            "p{chosen} is the highest percentile that {} inferences support; p99 needs 100",
-            clean.count()
+            "p{chosen} is the highest percentile for {}; p99 needs 100",
+            counted(clean.count(), "inference")
         )));
     }
     if let Some(pace) = &run.pace {
@@ -111,10 +133,10 @@ fn latency(run: &Run, budget_us: f64, percent: Option<f64>) -> Finding {
 fn interval_text(measured: &Percentile, value_us: f64, launches: usize) -> String {
     let bound = |us: Option<f64>| us.map_or_else(|| "unknown".to_owned(), duration_text);
     format!(
-        "p{} is {} over {} inferences, 95 % interval {} to {}{}",
+        "p{} is {} over {}, 95 % interval {} to {}{}",
         measured.percent,
         duration_text(value_us),
-        measured.samples,
+        counted(measured.samples, "inference"),
         bound(measured.ci95_us.0),
         bound(measured.ci95_us.1),
         if launches > 1 { format!(" from {launches} launches") } else { " within one launch".to_owned() }

@@ -31,7 +31,7 @@ pub enum NoEnergy {
     #[error("the battery's current and voltage cannot be read: {0}")]
     NotReadable(String),
     #[error(
-        "the device is charged over its cable, so that the battery's current does not tell the chip's power (unplug it and use \
+        "the device is charged over its cable, so that the battery's current does not show the chip's power (unplug it and use \
          wireless adb, or ask with --energy-while-charging)"
     )]
     Charging,

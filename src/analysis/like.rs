@@ -4,7 +4,7 @@ use super::compare::{Arithmetic, graph_facts};
 use crate::backends::Backend;
 use crate::event::{DeviceKind, Like, RunStatus, SettingOutcome};
 use crate::store::{Run, Store};
-use crate::text::duration_text;
+use crate::text::{counted, duration_text};
 use serde::Serialize;
 
 /// Whether a condition holds.
@@ -228,14 +228,14 @@ fn cool(store: &Store, run: &Run) -> (State, String) {
     match (warm, store.device_facts(&run.plan.device)) {
         (Some(confound), _) => (State::NotMet, confound.observation.clone()),
         (None, Some(facts)) if facts.hottest_celsius.is_some() || facts.thermal_status.is_some() => {
-            (State::Met, "nothing told of heat before the run".to_owned())
+            (State::Met, "nothing reported heat before the run".to_owned())
         }
         _ => (State::CannotTell, "no temperature was told before the run".to_owned()),
     }
 }
 
 fn hundred(_: &Store, run: &Run) -> (State, String) {
-    met_if(run.clean.count() == 100, format!("{} inferences", run.clean.count()))
+    met_if(run.clean.count() == 100, counted(run.clean.count(), "inference"))
 }
 
 fn unprofiled(_: &Store, run: &Run) -> (State, String) {
@@ -244,7 +244,7 @@ fn unprofiled(_: &Store, run: &Run) -> (State, String) {
 }
 
 fn enough_samples(_: &Store, run: &Run) -> (State, String) {
-    met_if(run.clean.count() >= 1024, format!("{} samples", run.clean.count()))
+    met_if(run.clean.count() >= 1024, counted(run.clean.count(), "sample"))
 }
 
 fn long_enough(_: &Store, run: &Run) -> (State, String) {

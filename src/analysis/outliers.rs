@@ -4,7 +4,7 @@ use super::window::watched;
 use super::{Evidence, Finding, FindingKind, Place, Severity};
 use crate::event::{LogLevel, OutlierLimit};
 use crate::store::{Run, Store};
-use crate::text::duration_text;
+use crate::text::{counted, duration_text};
 use serde::Serialize;
 
 /// Inferences below which no median is sure enough to call one an outlier.
@@ -128,7 +128,9 @@ pub fn limit_not_supported(run: &Run) -> Option<String> {
     };
     let count = run.clean.count();
     (0 < count && count < needed).then(|| {
-        format!("{count} inferences do not support {limit} as the limit of slow ones: at least {needed} are needed")
+        let do_not = if count == 1 { "does not" } else { "do not" };
+        let count = counted(count, "inference");
+        format!("{count} {do_not} support {limit} as the limit of slow ones: at least {needed} are needed")
     })
 }
 
@@ -177,7 +179,7 @@ fn one(store: &Store, run: &Run, index: u64, start_us: u64, latency_us: f64) -> 
 pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding> {
     let Some(outliers) = outliers else {
         let text = limit_not_supported(run).filter(|_| run.is_ended() && !run.plan.simulated)?;
-        let evidence = vec![Evidence::new(format!("{} inferences in the clean phase", run.clean.count()))];
+        let evidence = vec![Evidence::new(format!("{} in the clean phase", counted(run.clean.count(), "inference")))];
         let title = format!("outliers were not looked for: {text}");
         return Some(Finding::new("outlier.not-judged", FindingKind::Outlier, Severity::Info, title, evidence));
     };

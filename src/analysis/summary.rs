@@ -2,6 +2,7 @@
 
 use super::trust::Verdict;
 use super::{Finding, FindingKind, Severity, Verdicts};
+use crate::event::capitalised;
 use crate::store::Run;
 use crate::text::{duration_text, rate_text};
 use std::fmt::Write;
@@ -81,7 +82,7 @@ fn bound(text: &mut String, verdicts: &Verdicts) {
     let said = |id: &str| ["bound.call-overhead", "bound.host-processing"].contains(&id);
     let outside = bounds.findings.iter().filter(|finding| finding.severity > Severity::Info);
     for finding in outside.filter(|finding| !with_trust(finding.id) && !said(finding.id)).take(2) {
-        let _ = write!(text, " {}.", capital(&finding.title));
+        let _ = write!(text, " {}.", capitalised(&finding.title));
     }
 }
 
@@ -132,11 +133,6 @@ fn next(text: &mut String, verdicts: &Verdicts, findings: &[Finding]) {
     } else if let Some(would_tell) = verdicts.bounds.would_tell.first() {
         let _ = write!(text, " To learn more, {would_tell}.");
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 #[cfg(test)]

@@ -74,6 +74,7 @@ key_actions! {
     Findings "findings" "findings" "What the figures mean; press again to return";
     Outliers "outliers" "outliers" "Inferences far slower than the others; press again to return";
     Modes "modes" "modes" "What the way of measuring shows; press again to return";
+    Placement "placement" "placement" "Which node of an ONNX model ran where, and why; press again to return";
     Compare "compare" "compare" "Runs side by side; press again to return";
     Program "program" "program" "What the tapped program does and prints; press again to return";
     OpTypes "op-types" "op types" "Compare layers, or op types and refused ops";

@@ -4,15 +4,18 @@
 use super::action::KeyAction;
 use super::keys::Chord;
 use super::spelling::nearest;
+use crate::files::read_text_at_most;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use toml::Spanned;
 
+/// Largest file of keys that is read.
+const MAX_BYTES: u64 = 1 << 20;
 const DEFAULT: &str = include_str!("keymap-default.toml");
 
 /// Where keys are read: the screen that has the focus.
-pub const SCREENS: [&str; 14] = [
+pub const SCREENS: [&str; 16] = [
     "start",
     "picker",
     "live",
@@ -24,9 +27,11 @@ pub const SCREENS: [&str; 14] = [
     "findings",
     "outliers",
     "modes",
+    "placement",
     "program",
     "compare",
     "sessions",
+    "accuracy",
 ];
 /// The panes a rule can name.
 pub const PANES: [&str; 6] = ["status", "latency", "layers", "memory", "host", "log"];
@@ -157,7 +162,7 @@ impl Keymap {
     pub fn load(file: Option<&Path>) -> Result<Self, KeymapError> {
         let Some(file) = file else { return Ok(Self::default()) };
         let name = crate::event::clean_text(&file.display().to_string());
-        let text = std::fs::read_to_string(file).map_err(|error| KeymapError {
+        let text = read_text_at_most(file, MAX_BYTES).map_err(|error| KeymapError {
             file: name.clone(),
             line: 1,
             message: format!("cannot read the key file: {error}"),

@@ -51,15 +51,14 @@ pub(super) fn step_entry(view: &mut View, store: &Store, step: isize) {
         return view.comparing.step_run(store, step);
     }
     let Some(content) = pages::content(view, store, &UNICODE) else { return };
-    if let Some(browser) = view.page.browser().and_then(|index| view.browsers.get_mut(index)) {
+    if let Some(browser) = view.browser_mut() {
         browser.step_entry(&content.entries, step);
     }
 }
 
 /// Has the selected text copied.
 pub(super) fn copy(view: &mut View, store: &Store) {
-    let Some((content, index)) = pages::content(view, store, &UNICODE).zip(view.page.browser()) else { return };
-    let browser = &view.browsers[index];
+    let Some((content, browser)) = pages::content(view, store, &UNICODE).zip(view.browser()) else { return };
     let Some(entry) = content.entries.get(browser.position(&content.entries)) else {
         view.notice = Some("there is nothing to copy here".to_owned());
         return;
@@ -73,8 +72,7 @@ pub(super) fn copy(view: &mut View, store: &Store) {
 
 /// From the list to the detail; from a paragraph of the detail to where it can be seen.
 pub(super) fn look(view: &mut View, store: &Store) {
-    let Some((content, index)) = pages::content(view, store, &UNICODE).zip(view.page.browser()) else { return };
-    let browser = &mut view.browsers[index];
+    let Some((content, browser)) = pages::content(view, store, &UNICODE).zip(view.browser_mut()) else { return };
     browser.hold(&content.entries);
     match browser.section {
         Section::List if !content.entries.is_empty() => browser.section = Section::Detail,
@@ -146,7 +144,7 @@ fn go(view: &mut View, store: &Store, place: &Place) {
             view.page = Page::Outliers;
             let (content, at) = (pages::content(view, store, &UNICODE), outlier_at(view, *t_us));
             if let (Some(content), Some(at)) = (content, at) {
-                view.browsers[2].show(view.shown.run, &content.entries, at);
+                view.browsers[Page::Outliers as usize].show(view.shown.run, &content.entries, at);
             }
         }
         Place::Moment(t_us) => {

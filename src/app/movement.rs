@@ -8,8 +8,8 @@ use crate::store::Store;
 
 /// Rows of a page of the focused list, less one that stays in sight.
 pub(super) fn page(view: &View) -> isize {
-    let rows = match view.page.browser().filter(|_| view.overlays.is_empty()) {
-        Some(index) => view.browsers[index].page_rows(),
+    let rows = match view.browser().filter(|_| view.overlays.is_empty()) {
+        Some(browser) => browser.page_rows(),
         None if view.page == Page::Compare => view.comparing.page_rows(),
         None => view.page_rows,
     };
@@ -35,9 +35,9 @@ pub(super) fn focus(view: &mut View, store: &Store, forward: bool) {
             let part = if view.comparing.part == Part::Figures { Part::Layers } else { Part::Figures };
             view.comparing.part = part;
         }
-        (None, page) if page.browser().is_some() => {
+        (None, page) if page.list().is_some() => {
             let Some(content) = pages::content(view, store, &UNICODE) else { return };
-            if let Some(browser) = page.browser().and_then(|index| view.browsers.get_mut(index)) {
+            if let Some(browser) = view.browser_mut() {
                 browser.hold(&content.entries);
                 browser.focus(content.log, forward);
             }
@@ -75,7 +75,7 @@ pub(super) fn step(view: &mut View, store: &Store, step: isize) {
         }
         (None, Page::Start) => view.start.step(store, step),
         (None, Page::Compare) => view.comparing.step(step),
-        (None, page) if page.browser().is_some() => step_page(view, store, step),
+        (None, page) if page.list().is_some() => step_page(view, store, step),
         // With the details open, single steps go from layer to layer.
         (Some(Overlay::Details { scroll }), _) => {
             *scroll = 0;
@@ -103,7 +103,7 @@ fn step_page(view: &mut View, store: &Store, step: isize) {
         Some(run) if content.log => pages::log_of(store, run.id).count(),
         _ => 0,
     };
-    if let Some(browser) = view.page.browser().and_then(|index| view.browsers.get_mut(index)) {
+    if let Some(browser) = view.browser_mut() {
         browser.step(&content.entries, step, lines);
     }
 }

@@ -47,13 +47,15 @@ impl Pane {
     }
 }
 
-/// What fills the screen.
+/// What fills the screen. What each is and shows says its row of the [table](super::pages::PAGES).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Page {
     /// The start screen.
     Start,
     /// The live view.
     Live,
+    /// Runs side by side.
+    Compare,
     /// Why a run failed.
     Diagnosis,
     /// What the figures mean.
@@ -62,42 +64,19 @@ pub enum Page {
     Outliers,
     /// What the way of measuring tells.
     Modes,
+    /// Where the nodes of an ONNX model ran.
+    Placement,
     /// What the tapped program does and prints.
     Program,
-    /// Runs side by side.
-    Compare,
     /// The sessions of the history.
     Sessions,
+    /// Two models layer by layer.
+    Accuracy,
 }
 
 impl Page {
-    /// Name of its screen in titles and key files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Live => "live",
-            Self::Diagnosis => "diagnosis",
-            Self::Findings => "findings",
-            Self::Outliers => "outliers",
-            Self::Modes => "modes",
-            Self::Program => "program",
-            Self::Compare => "compare",
-            Self::Sessions => "sessions",
-        }
-    }
-
-    /// Place of its list in [`super::View::browsers`]; `None` for pages without one.
-    pub fn browser(self) -> Option<usize> {
-        match self {
-            Self::Start | Self::Live | Self::Compare => None,
-            Self::Diagnosis => Some(0),
-            Self::Findings => Some(1),
-            Self::Outliers => Some(2),
-            Self::Modes => Some(3),
-            Self::Program => Some(4),
-            Self::Sessions => Some(5),
-        }
-    }
+    /// How many there are.
+    pub const COUNT: usize = Self::Accuracy as usize + 1;
 }
 
 /// What is open above the page; only the topmost gets keys.

@@ -209,7 +209,8 @@ impl LayerRows {
             .filter(|&row| {
                 let name = run.ops.rows()[row as usize].name.to_lowercase();
                 let op_type = run.op(row as usize).map(|op| op.op_type.to_lowercase()).unwrap_or_default();
-                words.iter().all(|word| name.contains(word) || op_type.contains(word))
+                let node = run.source_of_row(row as usize).map(str::to_lowercase).unwrap_or_default();
+                words.iter().all(|word| [&name, &op_type, &node].iter().any(|text| text.contains(word)))
             })
             .collect();
         self.filtered_by = Some(filter.to_owned());

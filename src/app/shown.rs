@@ -2,8 +2,9 @@
 //! nothing on the screen moves, however far the run has come.
 
 use super::rows::{LayerRows, Sort};
-use crate::event::{Budget, Phase, RunId, RunStatus, Stage};
+use crate::event::{Budget, Phase, RunId, RunStatus, Stage, clean_text};
 use crate::store::{LatencyStats, MemoryStats, PERCENTILES, Run, RunState, Store};
+use crate::text::file_name;
 
 /// Samples behind the percentiles of "now": about this much time, within the bounds below.
 const NOW_US: f64 = 5_000_000.0;
@@ -22,6 +23,8 @@ pub struct RunTab {
     pub number: usize,
     /// Backend's name.
     pub backend: &'static str,
+    /// Its model, where the session has several: nothing else would tell the runs apart.
+    pub model: Option<String>,
     /// Its figures are simulated.
     pub simulated: bool,
     /// How it ended, if it has.
@@ -342,7 +345,7 @@ impl Shown {
         if !wishes.frozen {
             self.at_us = store.now_us();
             self.records = store.records();
-            self.runs = store.runs().iter().enumerate().map(|(at, run)| tab(at + 1, run)).collect();
+            self.runs = tabs(store.runs());
         }
         self.run = run.map(|run| run.id);
         let Some(run) = run else {
@@ -361,6 +364,24 @@ impl Shown {
     }
 }
 
-fn tab(number: usize, run: &Run) -> RunTab {
-    RunTab { id: run.id, number, backend: run.plan.backend.name(), simulated: run.plan.simulated, status: run.status() }
+fn tabs(runs: &[Run]) -> Vec<RunTab> {
+    let several = runs.windows(2).any(|pair| pair[0].plan.model != pair[1].plan.model);
+    let tab = |(number, run): (usize, &Run)| RunTab {
+        id: run.id,
+        number,
+        backend: run.plan.backend.name(),
+        model: several.then(|| model_name(runs, run)),
+        simulated: run.plan.simulated,
+        status: run.status(),
+    };
+    (1..).zip(runs).map(tab).collect()
+}
+
+/// The name of a model's file; with its folder where another model has that name, too.
+fn model_name(runs: &[Run], run: &Run) -> String {
+    let path = run.plan.model.as_str();
+    let name = file_name(path);
+    let is_shared = runs.iter().any(|other| other.plan.model != path && file_name(&other.plan.model) == name);
+    let folder = path.strip_suffix(name).map(file_name).filter(|folder| is_shared && !folder.is_empty());
+    clean_text(&folder.map_or_else(|| name.to_owned(), |folder| format!("{folder}/{name}")))
 }

@@ -3,11 +3,9 @@
 use super::{BackendAvailability, Request};
 use crate::backends::Backend;
 use crate::devices::DeviceState;
+use crate::event::LOCAL_DEVICE;
 use crate::store::Store;
 use std::path::PathBuf;
-
-/// The device that is always there.
-pub const LOCAL: &str = "local";
 
 /// A row that can be selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +64,7 @@ impl StartForm {
         let ticked = (0..backends.len()).map(|i| Some(i) == first).collect();
         let model = (!models.is_empty()).then_some(0);
         let selected = if model.is_some() { Item::Model(0) } else { Item::Browse };
-        Self { device: LOCAL.to_owned(), models, model, backends, ticked, selected }
+        Self { device: LOCAL_DEVICE.to_owned(), models, model, backends, ticked, selected }
     }
 
     /// All rows in order.
@@ -124,7 +122,7 @@ impl StartForm {
     /// # Errors
     /// The reason why it cannot be used.
     pub fn toggle(&mut self, index: usize) -> Result<(), String> {
-        let elsewhere = self.device != LOCAL;
+        let elsewhere = self.device != LOCAL_DEVICE;
         let (Some(backend), Some(ticked)) = (self.backends.get(index), self.ticked.get_mut(index)) else {
             return Ok(());
         };
@@ -147,7 +145,7 @@ impl StartForm {
             return Err(format!("{id} is {}: {problem}", row.about));
         }
         self.device = id;
-        if self.device == LOCAL {
+        if self.device == LOCAL_DEVICE {
             for (backend, ticked) in self.backends.iter().zip(&mut self.ticked) {
                 *ticked &= backend.available.is_ok();
             }
@@ -191,8 +189,8 @@ pub fn devices(store: &Store) -> Vec<DeviceRow> {
         Some(crate::event::clean_text(&words.join(", ")))
     };
     let local = DeviceRow {
-        id: LOCAL.to_owned(),
-        about: about(LOCAL).unwrap_or_else(|| "this machine".to_owned()),
+        id: LOCAL_DEVICE.to_owned(),
+        about: about(LOCAL_DEVICE).unwrap_or_else(|| "this machine".to_owned()),
         problem: None,
     };
     let attached = store.device_states().iter().filter(|change| change.state != DeviceState::Gone).map(|change| {
@@ -205,7 +203,8 @@ pub fn devices(store: &Store) -> Vec<DeviceRow> {
         }
     });
     // Devices of a recorded session are known without a state.
-    let others = store.devices().iter().filter(|device| device.id != LOCAL && store.device_state(&device.id).is_none());
+    let others =
+        store.devices().iter().filter(|device| device.id != LOCAL_DEVICE && store.device_state(&device.id).is_none());
     let others = others.map(|device| DeviceRow {
         id: device.id.clone(),
         about: about(&device.id).unwrap_or_default(),
@@ -230,7 +229,7 @@ mod tests {
     fn a_form_with_a_recent_model_can_be_run_at_once() {
         let request = form().request().unwrap();
         let model = PathBuf::from("a.dlc");
-        assert_eq!(request, Request::Start { device: "local".to_owned(), model, backends: vec![Backend::Cpu] });
+        assert_eq!(request, Request::Start { device: LOCAL_DEVICE.to_owned(), model, backends: vec![Backend::Cpu] });
         assert_eq!(StartForm::new(Vec::new(), Vec::new()).request(), Err("choose a model first"));
     }
 
@@ -248,12 +247,12 @@ mod tests {
         let mut form = form();
         form.model = Some(1);
         assert_eq!(form.item(&store), Item::Model(0));
-        for item in [Item::Backend(0), Item::Run, Item::Device("local".to_owned()), Item::Model(1)] {
+        for item in [Item::Backend(0), Item::Run, Item::Device(LOCAL_DEVICE.to_owned()), Item::Model(1)] {
             form.step_section(&store, true);
             assert_eq!(form.item(&store), item);
         }
         form.step(&store, -100);
-        assert_eq!(form.item(&store), Item::Device("local".to_owned()));
+        assert_eq!(form.item(&store), Item::Device(LOCAL_DEVICE.to_owned()));
         form.step(&store, 100);
         assert_eq!(form.item(&store), Item::Run);
     }

@@ -7,6 +7,7 @@
 use super::spelling::nearest;
 use super::symbols::{ASCII, Symbols, UNICODE};
 use super::terminal::ColorDepth;
+use crate::files::read_text_at_most;
 use ratatui::style::{Color, Modifier, Style};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ pub const SHIPPED: [(&str, &str); 4] = [
 
 /// Longest chain of `inherits`; a longer one is a circle.
 const MAX_DEPTH: usize = 8;
+/// Largest theme that is read.
+const MAX_BYTES: u64 = 1 << 20;
 
 macro_rules! meanings {
     ($($variant:ident $name:literal $fallback:expr, $help:literal;)*) => {
@@ -212,7 +215,7 @@ fn read(name: &str, dir: Option<&Path>) -> Result<String, ThemeError> {
     let plain = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
     if let Some(dir) = dir.filter(|_| plain) {
         let path = dir.join(format!("{name}.toml"));
-        match std::fs::read_to_string(&path) {
+        match read_text_at_most(&path, MAX_BYTES) {
             Ok(text) => return Ok(text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {

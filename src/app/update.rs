@@ -66,8 +66,8 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
         KeyAction::Back if view.page == Page::Sessions && view.replay.is_none() && view.overlays.is_empty() => {
             return Some(Request::Quit);
         }
+        KeyAction::Back if view.page == Page::Accuracy && view.overlays.is_empty() => return Some(Request::Quit),
         KeyAction::Back => back(view, store),
-        KeyAction::Sessions => toggle_page(view, Page::Sessions),
         KeyAction::Pause => pause(view, store),
         KeyAction::Play
         | KeyAction::SeekBack
@@ -88,17 +88,26 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
         KeyAction::PreviousRun => step_run(view, store, -1),
         KeyAction::FocusNext => focus(view, store, true),
         KeyAction::FocusPrevious => focus(view, store, false),
-        KeyAction::Zoom => match view.page.browser() {
-            Some(index) => view.browsers[index].zoomed = !view.browsers[index].zoomed,
-            None if view.page == Page::Compare => view.comparing.zoomed = !view.comparing.zoomed,
-            None => view.zoomed = !view.zoomed,
-        },
+        KeyAction::Zoom => {
+            let zoomed = match view.page {
+                Page::Compare => &mut view.comparing.zoomed,
+                page if page.list().is_some() => &mut view.browsers[page as usize].zoomed,
+                _ => &mut view.zoomed,
+            };
+            *zoomed = !*zoomed;
+        }
         KeyAction::Diagnosis => diagnosis(view, store),
-        KeyAction::Findings => toggle_page(view, Page::Findings),
-        KeyAction::Outliers => toggle_page(view, Page::Outliers),
-        KeyAction::Modes => toggle_page(view, Page::Modes),
-        KeyAction::Program => toggle_page(view, Page::Program),
-        KeyAction::Compare => toggle_page(view, Page::Compare),
+        KeyAction::Findings
+        | KeyAction::Outliers
+        | KeyAction::Modes
+        | KeyAction::Placement
+        | KeyAction::Program
+        | KeyAction::Compare
+        | KeyAction::Sessions => {
+            if let Some(row) = pages::opened_by(key) {
+                toggle_page(view, row.page);
+            }
+        }
         KeyAction::OpTypes => view.comparing.toggle_totals(),
         KeyAction::Baseline => view.comparing.set_baseline(),
         KeyAction::NextEntry => step_entry(view, store, 1),
@@ -199,9 +208,8 @@ fn pause(view: &mut View, store: &Store) {
 
 /// Asks for the selected session; the loop reads it.
 fn choose_session(view: &mut View) {
-    let Some(index) = Page::Sessions.browser() else { return };
-    let Some(content) = pages::content(view, &Store::new(), &UNICODE) else { return };
-    let Some(entry) = content.entries.get(view.browsers[index].position(&content.entries)) else { return };
+    let Some((content, browser)) = pages::content(view, &Store::new(), &UNICODE).zip(view.browser()) else { return };
+    let Some(entry) = content.entries.get(browser.position(&content.entries)) else { return };
     view.notice = Some(format!("opening {}", entry.key));
     view.chosen = Some(entry.key.clone());
 }
@@ -302,8 +310,8 @@ fn open(view: &mut View, store: &Store) -> Option<Request> {
             return switch(view, store, selected);
         }
         (None, Page::Start) => return toggle(view, store),
-        (None, Page::Diagnosis | Page::Findings | Page::Outliers | Page::Modes | Page::Program) => look(view, store),
         (None, Page::Sessions) => choose_session(view),
+        (None, page) if page.list().is_some() => look(view, store),
         (None, Page::Compare) => look_at_layer(view, store),
         (None, Page::Live) if view.focus == Pane::Layers && !view.shown.layers.order.is_empty() => {
             // From now on the details stay with this op, however the order changes.

@@ -1,23 +1,21 @@
 //! The state of the view: what is open, selected, sorted, filtered and scrolled. Numbers belong to the store.
 
 use super::keymap::{KeyContext, Keymap};
-use super::layout::{self, Layout, LayoutWishes};
-use super::pages::{self, Browser, Comparing, Known, PageLayout, PageWishes};
-use super::panes;
+use super::pages::{Browser, Comparing, Known};
 use super::parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
 use super::replay::{Recording, Replay};
 use super::rows::Sort;
-use super::shown::{Shown, Wishes};
+use super::shown::Shown;
 use super::start::StartForm;
-use super::symbols::{Symbols, UNICODE};
 use super::{BackendAvailability, KeyAction, StartChoice};
+use crate::accuracy::AccuracyDocument;
 use crate::backends::Backend;
-use crate::event::{RunId, Stage};
+use crate::event::RunId;
 use crate::history;
 use crate::store::{Run, Store};
-use ratatui::layout::Rect;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The view.
 #[derive(Debug)]
@@ -51,13 +49,13 @@ pub struct View {
     /// Run to show; `None` follows what goes on, and then the newest.
     pub run: Option<RunId>,
     /// Rows that were selected in the op tables of other runs: launches take turns, and so do their tables.
-    selected_before: BTreeMap<RunId, u32>,
+    pub(super) selected_before: BTreeMap<RunId, u32>,
     /// The counter that is selected: device and id.
     pub counter: Option<(Option<String>, String)>,
     /// The moment that the user was sent to, host monotonic microseconds.
     pub moment: Option<u64>,
-    /// What is selected on the pages with a list.
-    pub browsers: [Browser; 6],
+    /// What is selected on the pages with a list, by page.
+    pub browsers: [Browser; Page::COUNT],
     /// What was found out about the shown run.
     pub known: Known,
     /// Runs side by side.
@@ -76,6 +74,8 @@ pub struct View {
     pub asked: Option<Asked>,
     /// Something to tell, until the next key.
     pub notice: Option<String>,
+    /// Two models layer by layer, shown instead of runs.
+    pub accuracy: Option<Arc<AccuracyDocument>>,
     /// The kept sessions, where one of them can be opened.
     pub library: Option<Vec<history::Entry>>,
     /// The one that was asked for.
@@ -123,6 +123,7 @@ impl View {
             paused: None,
             asked: None,
             notice: None,
+            accuracy: None,
             library: None,
             chosen: None,
             replay: None,
@@ -190,106 +191,18 @@ impl View {
         }
     }
 
-    /// The layout at a size.
-    pub fn layout(&self, store: &Store, area: Rect) -> Layout {
-        let run = self.run_of(store);
-        let failure_rows = match (self.shown.standing, run) {
-            (Some(standing), Some(run)) if standing.failed => panes::failure_rows(run, area.width),
-            _ => 0,
-        };
-        layout::live(
-            area,
-            LayoutWishes {
-                main: self.main,
-                zoomed: self.zoomed.then_some(self.focus),
-                details: self.overlays.iter().any(|overlay| matches!(overlay, Overlay::Details { .. })),
-                failure_rows,
-                latency: self.shown.latency.count > 0,
-                counters: run.is_some_and(|run| store.device_counters().sampler(&run.plan.device).is_some()),
-            },
-        )
+    /// What is selected on the page that is open; `None` on pages without a list.
+    pub fn browser(&self) -> Option<&Browser> {
+        self.page.list().map(|_| &self.browsers[self.page as usize])
     }
 
-    /// Brings the view up to date before a frame of this size: takes what is new from the store unless paused, and keeps
-    /// selections and scrolling within what there is. Returns true if another frame is needed though nothing happens.
-    pub fn prepare(&mut self, store: &Store, area: Rect, now_us: u64) -> bool {
-        match &self.asked {
-            Some(Asked::Run { runs, .. }) if store.runs().len() > *runs => self.asked = None,
-            Some(Asked::Stop(id)) if store.run(*id).is_none_or(Run::is_ended) => self.asked = None,
-            _ => {}
-        }
-        self.tell_failures(store);
-        let run = self.run_of(store).map(|run| run.id);
-        if run != self.shown.run {
-            (self.counter, self.moment) = (None, None);
-            if !std::mem::take(&mut self.keep_selection) {
-                let (left, row) = (self.shown.run, self.selected);
-                self.selected_before.extend(left.zip(row));
-                self.selected = run.and_then(|run| self.selected_before.get(&run).copied());
-            }
-            self.layers_top = 0;
-            self.scroll = [0; 3];
-        }
-        let layout = self.layout(store, area);
-        let parts = layout::latency_parts(layout.inside(layout.latency));
-        let wishes = Wishes {
-            run,
-            frozen: self.paused.is_some(),
-            sort: self.sort,
-            filter: &self.filter,
-            bins: usize::from(parts.histogram.width.max(8)),
-        };
-        let more = self.shown.refresh(store, wishes, now_us);
-        self.known.refresh(store, self.run_of(store), self.paused.is_some(), now_us);
-        self.settle_page(store, area);
-        if self.page == Page::Compare {
-            self.comparing.refresh(store, self.paused.is_some(), now_us);
-            let layout = panes::compare_layout(self, store, area);
-            self.comparing.settle(store, &layout);
-        }
-        // A failure may just have appeared and changed the layout.
-        let layout = self.layout(store, area);
-        let rows = panes::layer_rows(layout.inside(layout.layers));
-        if self.focus == Pane::Layers || !layout.layers.is_empty() {
-            self.keep_selection_visible(rows);
-        }
-        self.keep_scrolls_within(store, &layout, area);
-        let focused = layout.inside(layout.area(self.focus));
-        self.page_rows = match self.focus {
-            Pane::Layers => rows.max(1),
-            _ => usize::from(focused.height).max(1),
-        };
-        more
-    }
-
-    /// The layout of a page with a list; `None` for the others.
-    pub fn page_layout(&self, store: &Store, area: Rect, symbols: &Symbols) -> Option<(PageLayout, pages::Content)> {
-        let content = pages::content(self, store, symbols)?;
-        let browser = &self.browsers[self.page.browser()?];
-        let wishes = PageWishes {
-            head_rows: pages::paragraph_rows(&content.head, area.width.saturating_sub(2)).len(),
-            entries: content.entries.len(),
-            log: content.log.then(|| self.run_of(store).map_or(0, |run| pages::log_of(store, run.id).count())),
-            zoomed: browser.zoomed.then_some(browser.section),
-        };
-        Some((pages::layout(area, wishes), content))
-    }
-
-    fn settle_page(&mut self, store: &Store, area: Rect) {
-        // The characters differ between the sets, the rows do not.
-        let Some((layout, content)) = self.page_layout(store, area, &UNICODE) else { return };
-        let run = self.run_of(store).map(|run| run.id);
-        let log: Vec<u64> = match run {
-            Some(run) if content.log => pages::log_of(store, run).map(|(number, _)| number).collect(),
-            _ => Vec::new(),
-        };
-        if let Some(browser) = self.page.browser().and_then(|index| self.browsers.get_mut(index)) {
-            browser.settle(run, &content.entries, &layout, &log);
-        }
+    /// The same, to be changed.
+    pub fn browser_mut(&mut self) -> Option<&mut Browser> {
+        self.page.list().map(|_| &mut self.browsers[self.page as usize])
     }
 
     /// A run that failed opens its diagnosis, unless the user is at something else: then a line says how to get there.
-    fn tell_failures(&mut self, store: &Store) {
+    pub(super) fn tell_failures(&mut self, store: &Store) {
         if self.paused.is_some() {
             return;
         }
@@ -319,41 +232,6 @@ impl View {
     /// The selected row of the op table.
     pub fn selected_row(&self) -> Option<usize> {
         self.shown.layers.order.get(self.position()).map(|row| *row as usize)
-    }
-
-    /// A text that is scrolled to its end goes back with the first key.
-    fn keep_scrolls_within(&mut self, store: &Store, layout: &Layout, area: Rect) {
-        let rows = |pane: Pane| usize::from(layout.inside(layout.area(pane)).height);
-        let limits = [
-            Stage::ALL.len().saturating_sub(1),
-            panes::MEMORY_ROWS.saturating_sub(rows(Pane::Memory)),
-            panes::counter_count(self, store).saturating_sub(rows(Pane::Host)),
-        ];
-        for (scroll, limit) in self.scroll.iter_mut().zip(limits) {
-            *scroll = (*scroll).min(limit);
-        }
-        self.log_back = self.log_back.min(store.logs().len().saturating_sub(rows(Pane::Log)));
-        let limit = match self.overlays.last() {
-            Some(Overlay::Help { .. }) => panes::last_help_scroll(self, store, area),
-            Some(Overlay::Details { .. }) => {
-                let inner = layout.inside(layout.details);
-                self.run_of(store).map_or(0, |run| panes::last_details_scroll(self, run, inner))
-            }
-            _ => return,
-        };
-        if let Some(Overlay::Help { scroll } | Overlay::Details { scroll }) = self.overlays.last_mut() {
-            *scroll = (*scroll).min(limit);
-        }
-    }
-
-    fn keep_selection_visible(&mut self, rows: usize) {
-        let (len, position) = (self.shown.layers.order.len(), self.position());
-        self.layers_top = self.layers_top.min(len.saturating_sub(rows));
-        if position < self.layers_top {
-            self.layers_top = position;
-        } else if rows > 0 && position >= self.layers_top + rows {
-            self.layers_top = position + 1 - rows;
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod device_runner;
 pub mod local;
 pub mod net_run;
+pub mod on_device;
 #[cfg(unix)]
 pub mod onnx;
 pub mod qnn;

@@ -66,7 +66,7 @@ pub fn from_log(
         Some((graph, op)) => (graph.name.clone(), op.clone()),
         None => (String::new(), nameless(&name, op_type.as_deref())),
     };
-    Some(Refusal { backend, hardware, graph, op, log, tensor_ids: Vec::new() })
+    Some(Refusal { backend, hardware, graph, op, log, tensor_ids: Vec::new(), verdict: None })
 }
 
 /// An op of which nothing but its name is known.

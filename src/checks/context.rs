@@ -14,7 +14,7 @@ fn binary_arch(scene: &Scene) -> Option<u32> {
 /// Whether the binary's architecture is above the device's.
 pub fn arch(scene: &Scene) -> Verdict {
     let Some(binary) = binary_arch(scene) else {
-        return Verdict::unknown("the context binary does not tell its architecture");
+        return Verdict::unknown("the context binary does not record its architecture");
     };
     let Some(device) = scene.about.arch() else {
         return Verdict::unknown(format!("the binary is for v{binary}; the device's architecture is not known"));
@@ -29,7 +29,7 @@ pub fn arch(scene: &Scene) -> Verdict {
 /// Whether the binary was made for another part. That alone stops nothing: binaries of one architecture often run on others.
 pub fn soc(scene: &Scene) -> Verdict {
     let Some(made_for) = scene.context.as_ref().and_then(|text| text.soc.as_deref()) else {
-        return Verdict::unknown("the context binary does not tell its SoC");
+        return Verdict::unknown("the context binary does not record its SoC");
     };
     match scene.about.facts.as_ref().and_then(|facts| facts.soc.part.as_deref()) {
         Some(part) => Verdict::neutral(format!("the binary was made for {made_for}; this device is {part}")),
@@ -43,7 +43,7 @@ pub fn vtcm(scene: &Scene) -> Verdict {
     let told = info.and_then(|info| info.graphs.iter().filter_map(|graph| graph.vtcm_bytes).max());
     let text = scene.context.as_ref().and_then(|text| text.vtcm_mb).map(|mb| u64::from(mb) << 20);
     let Some(wanted) = told.filter(|bytes| *bytes > 0).or(text) else {
-        return Verdict::unknown("the context binary does not tell its VTCM");
+        return Verdict::unknown("the context binary does not record its VTCM");
     };
     let wanted_mb = wanted.div_ceil(1 << 20);
     match scene.about.facts.as_ref().and_then(|facts| facts.soc.vtcm_mb) {
@@ -60,7 +60,7 @@ pub fn writer(scene: &Scene) -> Verdict {
     let info = scene.about.model.as_ref().and_then(|model| model.context_binary.as_ref());
     let told = info.and_then(|info| build_id_in(info.build_id.as_bytes()));
     let Some(writer) = told.or_else(|| scene.context.as_ref()?.writer.clone()) else {
-        return Verdict::unknown("the context binary does not tell who wrote it");
+        return Verdict::unknown("the context binary does not record who wrote it");
     };
     let Some(runtime) = runtime(scene) else {
         return Verdict::unknown(format!("{writer} wrote the binary; the runtime's build is not known"));
@@ -80,7 +80,7 @@ fn runtime(scene: &Scene) -> Option<BuildId> {
 /// Whether who reads the DLC is older than who made it.
 pub fn dlc_maker(scene: &Scene) -> Verdict {
     let Some(maker) = &scene.dlc_maker else {
-        return Verdict::unknown("the DLC does not tell which SDK made it, or there is none to look at");
+        return Verdict::unknown("the DLC does not record which SDK made it, or there is none to look at");
     };
     let library = |name: &str| Some((name.to_owned(), scene.library(name)?.build?));
     let tool = scene.tool.clone().map(|build| ("qnn-net-run".to_owned(), build));

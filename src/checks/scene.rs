@@ -1,7 +1,7 @@
 //! What is known when checks are made: the run's own facts, and what was looked up.
 
 use crate::backends::Backend;
-use crate::event::{DeviceFacts, Driver, ModelInfo, PlacedFile, Setting, TensorData};
+use crate::event::{DeviceFacts, ModelInfo, PlacedFile, Setting, TensorData};
 use crate::facts::{BuildId, DspLook, ElfFacts, Folder, Listing};
 use crate::models::Tensor;
 use crate::store::{Run, Store};
@@ -49,7 +49,7 @@ impl About {
         };
         let seconds = crate::event::now_us().saturating_sub(run.started_us) / 1_000_000;
         Self {
-            is_here: matches!(run.plan.driver, Driver::Runner | Driver::OnnxRuntime | Driver::Tap),
+            is_here: run.plan.is_here(),
             folder: placement.map(|placement| placement.folder.clone()),
             library_folders: placement.map(|placement| split(&placement.library_path, ':')).unwrap_or_default(),
             dsp_path: placement.map(|placement| placement.dsp_path.clone()),

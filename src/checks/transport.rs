@@ -227,7 +227,7 @@ pub fn extension_builds(scene: &Scene) -> Verdict {
         (Some(extension), Some(backend)) => {
             Verdict::confirms(format!("libQnnHtpNetRunExtensions.so is of {extension}, libQnnHtp.so of {backend}"))
         }
-        _ => Verdict::unknown("one of the two libraries does not tell its build id"),
+        _ => Verdict::unknown("one of the two libraries does not report its build id"),
     }
 }
 
@@ -358,7 +358,7 @@ pub fn denials(scene: &Scene) -> Verdict {
     };
     match &look.denials {
         Some(lines) if !lines.is_empty() && look.selinux.as_deref() == Some("Permissive") => {
-            Verdict::neutral(format!("SELinux is permissive and only told of it: {}", lines[lines.len() - 1]))
+            Verdict::neutral(format!("SELinux is permissive and only logged it: {}", lines[lines.len() - 1]))
         }
         Some(lines) if !lines.is_empty() => Verdict::confirms(format!("SELinux denied it: {}", lines[lines.len() - 1])),
         Some(_) => Verdict::neutral("no denial that concerns the DSP is in the logs since then"),
@@ -376,7 +376,7 @@ pub fn remoteproc(scene: &Scene) -> Verdict {
         return if look.remoteproc_refused {
             Verdict::unknown("the state of the remote processors may not be read by this user")
         } else {
-            Verdict::unknown("the kernel tells of no remote processor named cdsp")
+            Verdict::unknown("the kernel lists no remote processor named cdsp")
         };
     };
     if cdsp.state == "running" || cdsp.state == "attached" {
@@ -402,8 +402,8 @@ pub fn crashes(scene: &Scene) -> Verdict {
     };
     match &look.crashes {
         Some(lines) => match lines.iter().rev().find(|line| line.to_lowercase().contains("crash")) {
-            Some(line) => Verdict::confirms(format!("the kernel told of it: {line}")),
-            None => Verdict::neutral("the kernel tells of no crash of cdsp since then"),
+            Some(line) => Verdict::confirms(format!("the kernel reported it: {line}")),
+            None => Verdict::neutral("the kernel reports no cdsp crash since then"),
         },
         None => Verdict::unknown("the kernel's log may not be read by this user"),
     }

@@ -4,6 +4,7 @@ use super::headless::{Measured, measure, print, print_json};
 use super::options::{OutputOptions, RunOptions, backend, seconds};
 use super::{CliError, FAILED, Global, INTERRUPTED, OK, demo, headless, say, setup, start, target};
 use crate::backends::{Backend, ProfilingLevel};
+use crate::event::LOCAL_DEVICE;
 use crate::models::identify;
 use crate::report::{BenchCheckDocument, FEWEST_LAUNCHES, bench_check_text};
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ pub struct BenchCheckArgs {
     /// Print the document as JSON on stdout
     #[arg(long)]
     json: bool,
-    /// Write the session, as it happens, to this file
+    /// Write the session to this file as it happens
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Do not keep the session in the history
@@ -49,7 +50,7 @@ pub fn bench_check(args: &BenchCheckArgs, global: &Global) -> Result<u8, CliErro
         Some(model) => model.clone(),
         None => demo::unpack()?,
     };
-    if device == target::LOCAL {
+    if device == LOCAL_DEVICE {
         identify(&model)?;
     }
     let output = OutputOptions {

@@ -4,6 +4,7 @@ use super::diagnose::text_width;
 use super::patience::Patience;
 use super::{CliError, Global, doctor, say};
 use crate::diagnosis::{Diagnosis, DiagnosisDocument, diagnosis_text};
+use crate::event::LOCAL_DEVICE;
 use crate::files::{Guard, Kind, read_at_most, write_whole};
 use crate::report::{Bundle, doctor_text};
 use std::fmt::Write as _;
@@ -14,16 +15,25 @@ use std::path::Path;
 const MAX_LOG_BYTES: u64 = 1 << 30;
 const OPTION: &str = "--bundle";
 
+/// What the user said beforehand.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish {
+    /// To write without asking.
+    pub yes: bool,
+    /// To overwrite a file of another maker.
+    pub force: bool,
+}
+
 /// Gathers, shows and writes the report.
 pub fn bundle(
     diagnosis: &Diagnosis,
     log: &Path,
     file: &Path,
-    yes: bool,
+    Wish { yes, force }: Wish,
     patience: Patience,
     global: &Global,
 ) -> Result<(), CliError> {
-    let mut guard = Guard::new(false);
+    let mut guard = Guard::new(force);
     guard.reads("the log", log);
     guard.prints();
     guard.claim(OPTION, file, Kind::Bundle)?;
@@ -72,9 +82,16 @@ fn own_words(global: &Global) -> Vec<(String, &'static str)> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let mut words: Vec<(String, &'static str)> = Vec::new();
     words.extend(["USER", "LOGNAME", "USERNAME"].into_iter().filter_map(variable).map(|name| (name, "user")));
-    words.extend(sysinfo::System::host_name().map(|name| (name, "host")));
+    for name in
+        sysinfo::System::host_name().into_iter().chain(["HOSTNAME", "COMPUTERNAME"].into_iter().filter_map(variable))
+    {
+        // `box.example.org` is known as `box`, too.
+        let short = name.split('.').next().filter(|short| *short != name).map(ToOwned::to_owned);
+        words.extend(std::iter::once(name).chain(short).map(|name| (name, "host")));
+    }
+    words.retain(|(name, what)| *what != "host" || name != "localhost");
     let serial = global.device.clone().or_else(|| variable("ANDROID_SERIAL"));
-    words.extend(serial.filter(|name| name != "local" && name != "adb").map(|name| (name, "serial")));
+    words.extend(serial.filter(|name| name != LOCAL_DEVICE && name != "adb").map(|name| (name, "serial")));
     words.dedup();
     words
 }

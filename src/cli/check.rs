@@ -9,7 +9,8 @@ use crate::backends::local::Limits;
 use crate::diagnosis::preflight::{
     Answers, CheckDocument, NodesAnswer, NodesModel, Target, TargetError, Verdict, check_text,
 };
-use crate::models::{ModelFormat, identify};
+use crate::event::LOCAL_DEVICE;
+use crate::models::{ModelFormat, identify, source_names};
 use crate::run::Preflight;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use std::cell::RefCell;
@@ -135,7 +136,7 @@ async fn targets(args: &CheckArgs, global: &Global) -> Result<Vec<Target>, CliEr
         add(Target::from_arch(arch))?;
     }
     // A device that only a variable names is for runs.
-    if let Some(name) = global.device.as_deref().filter(|name| *name != target::LOCAL) {
+    if let Some(name) = global.device.as_deref().filter(|name| *name != LOCAL_DEVICE) {
         let device = target::find(name, global).await?;
         let facts = device.describe().await?;
         add(Target::from_device(device.id(), &facts.soc))?;
@@ -178,7 +179,8 @@ async fn run(
 }
 
 fn report(args: &CheckArgs, answers: &Answers) -> Result<u8, CliError> {
-    let document = CheckDocument::new(answers).map_err(CliError::Failure)?;
+    let names = source_names(&args.model).unwrap_or_default();
+    let document = CheckDocument::new(answers).map_err(CliError::Failure)?.named(&names);
     if args.json {
         print_json(&document)?;
     } else {

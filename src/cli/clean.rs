@@ -1,7 +1,8 @@
 //! `qnnscope clean`.
 
 use super::{CliError, Global, OK, say, setup, target};
-use crate::backends::net_run::clean as clean_device;
+use crate::backends::on_device::clean as clean_device;
+use crate::event::LOCAL_DEVICE;
 use crate::text::bytes_text;
 
 /// Arguments of `qnnscope clean`.
@@ -11,7 +12,7 @@ pub struct CleanArgs {}
 /// Removes everything that qnnscope put on a device, and nothing else.
 pub fn clean(_args: &CleanArgs, global: &Global) -> Result<u8, CliError> {
     let name = target::named(global);
-    if name == target::LOCAL {
+    if name == LOCAL_DEVICE {
         let text = "clean needs a device: --device SERIAL; this machine's runtimes are in the data folder that `qnnscope \
                     runtime list` shows";
         return Err(CliError::Usage(text.to_owned()));

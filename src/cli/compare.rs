@@ -2,15 +2,13 @@
 
 use super::headless::{print, print_json};
 use super::modes::percent;
-use super::options::Wishes;
+use super::options::{RECOMMENDATION, Wishes};
 use super::{CliError, OK, setup};
 use crate::analysis::compare::{LayerSort, pool_rounds, pool_same};
 use crate::analysis::recommend::Constraints;
 use crate::history;
-use crate::report::comparison::{
-    Asked, CompareDocument, ComparisonReport, comparison_text, load, whole_file, with_history,
-};
-use std::path::{Path, PathBuf};
+use crate::report::comparison::{Asked, CompareDocument, ComparisonReport, Named, comparison_text, load, with_history};
+use std::path::PathBuf;
 
 /// Layers of the text where nothing is said.
 const LAYERS: usize = 15;
@@ -48,7 +46,7 @@ pub struct CompareArgs {
         value_name = "P",
         value_parser = percent,
         requires = "latency_budget_ms",
-        help_heading = "Options of the recommendation"
+        help_heading = RECOMMENDATION
     )]
     latency_percentile: Option<f64>,
     /// Print the document as JSON on stdout
@@ -59,6 +57,7 @@ pub struct CompareArgs {
 /// Compares the runs of files.
 pub fn compare(args: &CompareArgs) -> Result<u8, CliError> {
     let files: Vec<PathBuf> = args.files.iter().map(|file| history::resolve(file)).collect::<Result<_, _>>()?;
+    let files: Vec<Named> = files.iter().map(|file| Named::new(file)).collect::<Result<_, _>>()?;
     let mut sides = Vec::new();
     for file in &files {
         sides.extend(load(file)?);
@@ -68,8 +67,6 @@ pub fn compare(args: &CompareArgs) -> Result<u8, CliError> {
         sides = pool_same(&sides);
     }
     if args.history {
-        let files: Vec<PathBuf> = files.iter().map(|file| whole_file(file)).collect();
-        let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
         sides = with_history(sides, &files, &setup::history()?)?;
     }
     if sides.len() < 2 {

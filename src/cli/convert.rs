@@ -1,24 +1,27 @@
 //! `qnnscope convert`.
 
+use super::convert_verify::{check, check_tflite, name_tflite};
 use super::headless::{print, print_json};
 use super::onnx_options::OnnxOptions;
 use super::options::{self, RunOptions};
 use super::patience::Patience;
-use super::target::Site;
 use super::{CliError, FAILED, Global, OK, onnx_install, start};
+use crate::accuracy::Inputs;
 use crate::backends::Backend;
-use crate::backends::qnn::runner::{OnnxTask, RunTask};
-use crate::backends::runtime::Env;
+use crate::backends::qnn::runner::RunTask;
+use crate::backends::runtime::{Env, RuntimeDir};
 use crate::convert::{
-    Conversion, ConvertDocument, ConvertError, Made, SdkTarget, SdkTools, Target, TfliteTools, Verified, carry_out,
-    convert_text, convert_tflite, verify,
+    Check, Conversion, ConvertDocument, ConvertError, Course, Made, SdkTarget, SdkTools, Target, TfliteTools, Told,
+    carry_out, convert_text, convert_tflite, inputs_of,
 };
 use crate::event::clean_text;
 use crate::models::source::{SourceFormat, identify_source};
 use crate::models::{ModelFormat, identify};
+use crate::run::Site;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Arguments of `qnnscope convert`.
@@ -27,20 +30,20 @@ use std::time::Duration;
 pub struct ConvertArgs {
     /// ONNX or TFLite model, DLC or model library (.so)
     #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    pub(super) model: PathBuf,
     /// What to write: a .dlc, a .bin (context binary), or a .onnx (EPContext model); of a split model one .dlc each, numbered
     #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    pub(super) output: PathBuf,
     /// Backend to convert for: it decides which nodes QNN takes
     #[arg(short, long, value_name = "BACKEND", default_value = "htp", value_parser = options::backend)]
-    backend: Backend,
+    pub(super) backend: Backend,
     /// QNN's number of the SoC to compile for: 57 is SM8650
     #[arg(long, value_name = "N")]
     soc_model: Option<u32>,
     /// Name of the SoC, for TFLite models
     #[arg(long, value_name = "NAME", default_value = "SM8650")]
     soc: String,
-    /// Convert with the SDK's own converters ($QNN_SDK_ROOT), to a .dlc or to a model library (.so) for this machine
+    /// Convert with the SDK's own converters ($QNN_SDK_ROOT), to a .dlc, a model library (.so) for this machine, or a context binary (.bin)
     #[arg(long, value_name = "WHAT", value_parser = ["sdk"])]
     with: Option<String>,
     /// Further argument of the SDK's converter; repeat it for several
@@ -52,6 +55,12 @@ pub struct ConvertArgs {
     /// Run source and result on the same inputs, and tell how far their outputs are apart
     #[arg(long)]
     verify: bool,
+    /// Inputs of --verify: how many random ones, a folder of inputs, or a list in qnn-net-run's format [default: 3, of what is compiled 1]
+    #[arg(long, value_name = "N|PATH", requires = "verify")]
+    verify_inputs: Option<String>,
+    /// Keep the log of the conversion in this file; a conversion that fails leaves it beside the output
+    #[arg(long, value_name = "FILE", conflicts_with = "with")]
+    log: Option<PathBuf>,
     /// Overwrite files that are there
     #[arg(long)]
     force: bool,
@@ -61,32 +70,34 @@ pub struct ConvertArgs {
     #[command(flatten)]
     onnx: OnnxOptions,
     #[command(flatten)]
-    patience: Patience,
+    pub(super) patience: Patience,
 }
 
 /// Converts the model and says what came of it.
 pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     if args.with.is_some() {
-        return with_sdk(args);
+        return with_sdk(args, global);
     }
     let target = Target::of(&args.output, args.embed).ok_or_else(|| {
         let path = clean_text(&args.output.to_string_lossy());
-        CliError::Usage(format!("the ending of {path} does not tell what to write: use .dlc, .bin or .onnx"))
+        CliError::Usage(format!("the ending of {path} does not say what to write: use .dlc, .bin or .onnx"))
     })?;
+    let inputs = inputs_of(args.verify_inputs.as_deref(), 0, if target == Target::Dlc { 3 } else { 1 })
+        .map_err(CliError::Usage)?;
+    if let Some(log) = args.log.as_ref().filter(|log| log.exists() && !args.force) {
+        return Err(ConvertError::Exists { path: log.clone() }.into());
+    }
     let runtime = options::runtime(global)?;
-    let site = Site::Here { runtime: runtime.clone(), counters: None };
-    let bar = spinner(args);
+    let progress = Progress::new(args);
+    let tell = |told: Told<'_>| progress.tell(told);
+    let course = Course::new(&tell);
     if identify_source(&args.model) == Some(SourceFormat::Tflite) {
         if target != Target::Dlc {
             return Err(no_way(args, target, "LiteRT's compiler makes DLCs of TFLite models").into());
         }
-        let made = args.patience.wait(|| "LiteRT's compiler".to_owned(), async {
-            let tools = TfliteTools::find(&Env::from_process()).await?;
-            convert_tflite(&tools, &runtime.path, &args.model, &args.soc, &args.output, args.force).await
-        });
-        bar.finish_and_clear();
-        return tell(args, &made?, true, None);
+        return of_tflite(args, &runtime, &inputs, &course, &progress);
     }
+    let site = Arc::new(Site::Here { runtime: runtime.clone(), counters: None });
     let format = identify(&args.model)?;
     onnx_install::offer(&args.model, &site, global)?;
     if format != ModelFormat::Onnx && target != Target::Binary {
@@ -104,50 +115,121 @@ pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
         no_cpu_fallback: args.onnx.no_cpu_fallback,
         limits: args.patience.limits(),
     };
-    let what = || format!("{} to become {}", clean_text(&args.model.to_string_lossy()), target.label());
-    let made = args.patience.wait(what, carry_out(&conversion));
-    bar.finish_and_clear();
-    let made = made?;
-    let verified = if args.verify { Some(check(args, &made, target, &run, &site, global)?) } else { None };
-    tell(args, &made, matches!(target, Target::ContextModel { .. }), verified.as_ref())
+    let work = async {
+        let made = match carry_out(&conversion, &course).await {
+            Ok(made) => made,
+            Err(error) => return Err(course.failed(error, args.log.clone(), &args.output, args.force).into()),
+        };
+        let checks = if args.verify {
+            Some(Box::pin(check(args, &made, target, &run, &inputs, &site, global, &course)).await?)
+        } else {
+            None
+        };
+        Ok::<_, CliError>((made, checks))
+    };
+    let (made, checks) = args.patience.wait(|| progress.waited_for(), work)?;
+    progress.end();
+    keep_log(args, &course)?;
+    tell_made(args, &made, matches!(target, Target::ContextModel { .. }), checks.as_deref(), &course)
+}
+
+fn of_tflite(
+    args: &ConvertArgs,
+    runtime: &RuntimeDir,
+    inputs: &Inputs,
+    course: &Course<'_>,
+    progress: &Progress,
+) -> Result<u8, CliError> {
+    let work = async {
+        let tools = TfliteTools::find(&Env::from_process()).await?;
+        let (model, out) = (&args.model, &args.output);
+        let mut made = convert_tflite(&tools, &runtime.path, model, &args.soc, out, args.force, course).await?;
+        name_tflite(args, runtime, &mut made, course).await?;
+        let checks = if args.verify {
+            Some(Box::pin(check_tflite(args, runtime, tools.python.clone(), &made.files, inputs, course)).await)
+        } else {
+            None
+        };
+        Ok::<_, CliError>((made, checks))
+    };
+    let (made, checks) = args.patience.wait(|| progress.waited_for(), work)?;
+    progress.end();
+    keep_log(args, course)?;
+    tell_made(args, &made, true, checks.as_deref(), course)
+}
+
+fn keep_log(args: &ConvertArgs, course: &Course<'_>) -> Result<(), CliError> {
+    match &args.log {
+        Some(log) => Ok(course.keep(log)?),
+        None => Ok(()),
+    }
 }
 
 /// By the SDK's programs, which read other formats and make other files than QNN's libraries do.
-fn with_sdk(args: &ConvertArgs) -> Result<u8, CliError> {
+fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let ending = args.output.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-    let target = match ending.as_deref() {
-        Some("dlc") => SdkTarget::Dlc,
-        Some("so") => SdkTarget::Library,
+    let (target, like) = match ending.as_deref() {
+        Some("dlc") => (SdkTarget::Dlc, Target::Dlc),
+        // What is read of a library is read of a DLC, too.
+        Some("so") => (SdkTarget::Library, Target::Dlc),
+        Some("bin") => (SdkTarget::Binary { backend: args.backend, of: ModelFormat::Dlc }, Target::Binary),
         _ => {
             let path = clean_text(&args.output.to_string_lossy());
-            return Err(CliError::Usage(format!("the SDK's converters make a .dlc or a .so, and {path} is neither")));
+            return Err(CliError::Usage(format!("the SDK's tools make a .dlc, a .so or a .bin, and {path} is none")));
         }
     };
-    if args.verify {
-        return Err(CliError::Usage(
-            "--verify does not go with --with sdk, whose converters may change layouts: compare saved outputs instead, with \
-             `qnnscope run --save-outputs` and `qnnscope compare`"
-                .to_owned(),
-        ));
-    }
     if !args.model.is_file() {
         let path = clean_text(&args.model.to_string_lossy());
         return Err(CliError::Usage(format!("{path} is not a file")));
     }
-    let bar = spinner(args);
+    // The converters read more than qnnscope knows of.
+    let target = match target {
+        SdkTarget::Binary { backend, .. } => SdkTarget::Binary { backend, of: identify(&args.model)? },
+        other => other,
+    };
+    if let SdkTarget::Binary { of: ModelFormat::ContextBinary, .. } = target {
+        return Err(no_way(args, like, "it is compiled already").into());
+    }
     let sdk = SdkTools::find(&Env::from_process())?;
-    let work = sdk.convert(&args.model, &args.output, target, &args.sdk_arg, args.force);
-    let made = args.patience.wait(|| "the SDK's converter".to_owned(), work);
-    bar.finish_and_clear();
-    tell(args, &made?, true, None)
+    let verified = if args.verify { Some(verification(args, like, global)?) } else { None };
+    let progress = Progress::new(args);
+    let tell = |told: Told<'_>| progress.tell(told);
+    let course = Course::new(&tell);
+    let work = async {
+        let made = sdk.convert(&args.model, &args.output, target, &args.sdk_arg, args.force, &course).await?;
+        let Some((run, site, inputs)) = &verified else { return Ok((made, None)) };
+        // Its log is no model.
+        let result = Made { files: vec![args.output.clone()], ..made.clone() };
+        let checks = Box::pin(check(args, &result, like, run, inputs, site, global, &course)).await?;
+        Ok::<_, CliError>((made, Some(checks)))
+    };
+    let (made, checks) = args.patience.wait(|| progress.waited_for(), work)?;
+    progress.end();
+    tell_made(args, &made, true, checks.as_deref(), &course)
+}
+
+/// What a comparison of source and result needs, before any time is spent.
+fn verification(args: &ConvertArgs, target: Target, global: &Global) -> Result<(RunTask, Arc<Site>, Inputs), CliError> {
+    let usual = if target == Target::Dlc { 3 } else { 1 };
+    let inputs = inputs_of(args.verify_inputs.as_deref(), 0, usual).map_err(CliError::Usage)?;
+    let site = Arc::new(Site::Here { runtime: options::runtime(global)?, counters: None });
+    onnx_install::offer(&args.model, &site, global)?;
+    let run = task(args, args.backend, &args.model, &site, global)?;
+    Ok((run, site, inputs))
 }
 
 fn no_way(args: &ConvertArgs, target: Target, reason: &str) -> ConvertError {
     ConvertError::NoWay { model: args.model.clone(), to: target.label().to_owned(), reason: reason.to_owned() }
 }
 
-fn tell(args: &ConvertArgs, made: &Made, keeps_all: bool, verified: Option<&Verified>) -> Result<u8, CliError> {
-    let document = ConvertDocument::new(&args.model, made, keeps_all, verified);
+fn tell_made(
+    args: &ConvertArgs,
+    made: &Made,
+    keeps_all: bool,
+    checks: Option<&[Check]>,
+    course: &Course<'_>,
+) -> Result<u8, CliError> {
+    let document = ConvertDocument::new(&args.model, made, keeps_all, checks, course.steps());
     if args.json {
         print_json(&document)?;
     } else {
@@ -157,11 +239,11 @@ fn tell(args: &ConvertArgs, made: &Made, keeps_all: bool, verified: Option<&Veri
 }
 
 /// The task of a run of `model` as this command's options have it.
-fn task(
+pub(super) fn task(
     args: &ConvertArgs,
     backend: Backend,
     model: &std::path::Path,
-    site: &Site,
+    site: &Arc<Site>,
     global: &Global,
 ) -> Result<RunTask, CliError> {
     let is_onnx = identify(model).is_ok_and(|format| format == ModelFormat::Onnx);
@@ -179,43 +261,54 @@ fn task(
     }
 }
 
-/// Source and result on the same inputs.
-fn check(
-    args: &ConvertArgs,
-    made: &Made,
-    target: Target,
-    run: &RunTask,
-    site: &Site,
-    global: &Global,
-) -> Result<Verified, CliError> {
-    let Site::Here { runtime, .. } = site else { return Ok(Err("only this machine can verify".to_owned())) };
-    if matches!(target, Target::Dlc) && made.files.len() > 1 {
-        return Ok(Err("the model was split: no file is all of it".to_owned()));
-    }
-    let Some(file) = made.files.first() else { return Ok(Err("there is no file".to_owned())) };
-    // The reference of an ONNX model is ONNX Runtime's own kernels; that of QNN's formats the same backend, uncompiled.
-    let source = RunTask { onnx: run.onnx.clone().map(|onnx| OnnxTask { reference: true, ..onnx }), ..run.clone() };
-    // A DLC runs where its types run everywhere; compiled files run where they were compiled for.
-    let has_cpu = runtime.library("cpu").is_some();
-    let backend = if target == Target::Dlc && has_cpu { Backend::Cpu } else { args.backend };
-    let result = task(args, backend, file, site, global)?;
-    // An EPContext model has no free dimensions any more, and its options were for making it.
-    let result = RunTask {
-        onnx: result.onnx.map(|onnx| OnnxTask { dimensions: Vec::new(), options: Vec::new(), ..onnx }),
-        ..result
-    };
-    let what = || "source and result to run".to_owned();
-    args.patience.wait(what, verify(&source, &result, args.patience.limits()))
+/// Says on stderr what is done: a line for each step with its time, and on a terminal what goes on.
+struct Progress {
+    bar: ProgressBar,
+    doing: Mutex<String>,
 }
 
-fn spinner(args: &ConvertArgs) -> ProgressBar {
-    let shown = std::io::stderr().is_terminal();
-    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(None, target);
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
-        bar.set_style(style);
+impl Progress {
+    fn new(args: &ConvertArgs) -> Self {
+        let shown = std::io::stderr().is_terminal();
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        let doing = format!("converting {}", clean_text(&args.model.to_string_lossy()));
+        bar.set_message(doing.clone());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self { bar, doing: Mutex::new(doing) }
     }
-    bar.set_message(format!("converting {}", clean_text(&args.model.to_string_lossy())));
-    bar.enable_steady_tick(Duration::from_millis(120));
-    bar
+
+    fn tell(&self, told: Told<'_>) {
+        match told {
+            Told::Begun(step) => {
+                self.bar.set_message(step.to_owned());
+                step.clone_into(&mut self.doing.lock().unwrap_or_else(PoisonError::into_inner));
+            }
+            Told::Taken(step) => {
+                let line = format!("{:>7.1} s  {}", step.seconds, clean_text(&step.step));
+                self.bar.suspend(|| eprintln!("{line}"));
+            }
+        }
+    }
+
+    /// What is waited for, where no terminal shows it.
+    fn waited_for(&self) -> String {
+        if std::io::stderr().is_terminal() {
+            return String::new();
+        }
+        self.doing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
 }

@@ -3,9 +3,10 @@
 use super::options::{self, OutputOptions, RunOptions};
 use super::run::{self, RunArgs};
 use super::runtime::{self, InstallArgs, Policy};
-use super::{CliError, Global, say, start, target};
+use super::{CliError, Global, say, start};
 use crate::backends::Backend;
 use crate::backends::runtime::{DEFAULT_WHEEL_VERSION, Env, RuntimeError};
+use crate::event::LOCAL_DEVICE;
 use crate::files::write_whole;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
@@ -51,7 +52,7 @@ pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
         ..start::default_options()?
     };
     // The demo shows this machine, whatever $ANDROID_SERIAL says; --device takes it elsewhere.
-    let device = global.device.clone().unwrap_or_else(|| target::LOCAL.to_owned());
+    let device = global.device.clone().unwrap_or_else(|| LOCAL_DEVICE.to_owned());
     let global = Global { device: Some(device), ..global.clone() };
     run::run(&RunArgs { models: vec![unpack()?], options, output: args.output.clone() }, &global)
 }

@@ -3,13 +3,14 @@
 use super::onnx_options::OnnxOptions;
 use super::options::RunOptions;
 use super::patience::Patience;
-use super::target::{LOCAL, Site};
 use super::{CliError, Global, say};
 use crate::backends::runtime::{Env, RuntimeError, choose};
-use crate::convert::{Conversion, Target, carry_out};
-use crate::event::clean_text;
+use crate::convert::{Conversion, Course, Target, carry_out};
+use crate::event::{LOCAL_DEVICE, clean_text};
 use crate::models::{ModelFormat, identify};
+use crate::run::Site;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// What runs on the device in the place of an ONNX model.
@@ -28,14 +29,14 @@ pub fn converted(
     device: &str,
     global: &Global,
 ) -> Result<Option<Converted>, CliError> {
-    if device == LOCAL || !identify(model).is_ok_and(|format| format == ModelFormat::Onnx) {
+    if device == LOCAL_DEVICE || !identify(model).is_ok_and(|format| format == ModelFormat::Onnx) {
         return Ok(None);
     }
     let Some(backend) = options.backend.first().copied() else { return Ok(None) };
     // Libraries of the device may be what --runtime names; those of this machine do the conversion.
     let env = Env::from_process();
     let runtime = choose(global.runtime.as_deref(), &env).or_else(|_: RuntimeError| choose(None, &env))?;
-    let site = Site::Here { runtime, counters: None };
+    let site = Arc::new(Site::Here { runtime, counters: None });
     let here = RunOptions {
         backend: vec![backend],
         onnx: OnnxOptions { no_cpu_fallback: false, ..options.onnx.clone() },
@@ -64,6 +65,6 @@ pub fn converted(
         limits,
     };
     let what = || format!("{shown} to become a DLC");
-    Patience::of(None).wait(what, carry_out(&conversion))?;
+    Patience::of(None).wait(what, carry_out(&conversion, &Course::new(&|_| ())))?;
     Ok(Some(Converted { model: out, _dir: dir }))
 }

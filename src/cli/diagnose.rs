@@ -4,9 +4,9 @@ use super::headless::{print, print_json};
 use super::patience::Patience;
 use super::{CliError, Global, OK, bundle, target, watch};
 use crate::checks::{About, confirm};
-use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, diagnosis_text, load_user_causes};
+use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, Platform, diagnosis_text, load_user_causes};
 use crate::event::{CheckResult, DeviceKind, clean_text};
-use std::fs::File;
+use crate::files::open_input;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,9 @@ pub struct DiagnoseArgs {
     /// Folder with the results of the program that wrote the log: empty files in it are a sign, too
     #[arg(long, value_name = "DIR")]
     outputs: Option<PathBuf>,
+    /// System to advise for: android, linux, windows, pc [default: what the log tells]
+    #[arg(long, value_name = "SYSTEM", value_parser = str::parse::<Platform>)]
+    platform: Option<Platform>,
     /// Look for the likely causes on the device that --device names, or on this machine; only reads
     #[arg(long)]
     check: bool,
@@ -47,6 +50,9 @@ pub struct DiagnoseArgs {
     /// With --bundle: write without asking
     #[arg(long, requires = "bundle")]
     yes: bool,
+    /// With --bundle: overwrite a file that qnnscope did not write
+    #[arg(long, requires = "bundle")]
+    force: bool,
     /// Show what each line states and how each cause came to its confidence
     #[arg(long)]
     explain: bool,
@@ -71,7 +77,7 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
         diagnoser.empty_outputs(empty_files(outputs)?);
     }
     if args.watch {
-        return watch::watch(&args.log, args.json, diagnoser, global);
+        return watch::watch(&args.log, args.json, args.platform, diagnoser, global);
     }
     if args.bundle.is_some() && args.log.as_os_str() == "-" {
         return Err(CliError::Usage("--bundle needs the log as a file, not standard input".to_owned()));
@@ -83,9 +89,12 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
     let diagnosis = if args.log.as_os_str() == "-" {
         read(std::io::stdin().lock(), diagnoser)
     } else {
-        File::open(&args.log).and_then(|file| read(file, diagnoser))
+        open_input(&args.log).and_then(|file| read(file, diagnoser))
     };
     let mut diagnosis = diagnosis.map_err(|source| unreadable(&args.log, &source))?;
+    if let Some(platform) = args.platform {
+        diagnosis.set_platform(platform);
+    }
     if args.check {
         let waited_for = || format!("the checks on {}", clean_text(&target::named(global)));
         diagnosis.take_checks(&args.patience.wait(waited_for, checks(&diagnosis, args, global))?);
@@ -96,7 +105,8 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
         print(&diagnosis_text(&diagnosis, text_width()))?;
     }
     if let Some(file) = &args.bundle {
-        bundle::bundle(&diagnosis, &args.log, file, args.yes, args.patience, global)?;
+        let wish = bundle::Wish { yes: args.yes, force: args.force };
+        bundle::bundle(&diagnosis, &args.log, file, wish, args.patience, global)?;
     }
     Ok(OK)
 }

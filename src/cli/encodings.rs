@@ -1,18 +1,18 @@
 //! `qnnscope encodings`.
 
-use super::accuracy::{limits, refuse_device};
+use super::compute::limits;
 use super::diagnose::text_width;
 use super::headless::{print, print_json};
 use super::patience::Patience;
 use super::{CliError, FAILED, Global, OK, options, say};
-use crate::accuracy::Side;
+use crate::accuracy::{Place, Side};
 use crate::backends::Backend;
 use crate::encodings::{
     Encodings, EncodingsDocument, Finding, Hardware, WriteFormat, diff, findings_text, from_graphs, lint, read,
     read_onnx, write,
 };
-use crate::event::clean_text;
-use crate::files::{Guard, Kind, write_whole};
+use crate::event::{LOCAL_DEVICE, clean_text};
+use crate::files::{Guard, Kind, Seekable, write_whole};
 use crate::models::source::{SourceFormat, identify_source};
 use crate::models::{Graph, identify};
 use std::fs::File;
@@ -52,6 +52,16 @@ struct LintArgs {
     htp_arch: Option<u32>,
     #[command(flatten)]
     common: Common,
+}
+
+/// Only libraries of this machine are asked.
+fn refuse_device(global: &Global, command: &str) -> Result<(), CliError> {
+    let named = global.device.as_deref().is_some_and(|device| device != LOCAL_DEVICE);
+    if named || global.runner.is_some() {
+        let text = format!("{command} asks the libraries of this machine; --device and --runner are of no use here");
+        return Err(CliError::Usage(text));
+    }
+    Ok(())
 }
 
 #[derive(Debug, clap::Args)]
@@ -158,6 +168,10 @@ pub fn put(text: &str, output: Option<&Path>, force: bool, reads: &[&Path]) -> R
 
 /// Encodings of a file, or of a model.
 pub fn load(path: &Path, patience: Patience, global: &Global) -> Result<Encodings, CliError> {
+    // Looked at twice: the start says what it is.
+    let held =
+        Seekable::new(path).map_err(|source| CliError::Usage(format!("cannot read {}: {source}", path.display())))?;
+    let path = held.path();
     let mut start = Vec::new();
     let opened = File::open(path).and_then(|file| file.take(START_BYTES).read_to_end(&mut start));
     // What cannot be read is told by the reader of models.
@@ -181,6 +195,9 @@ fn graphs(path: &Path, patience: Patience, global: &Global) -> Result<Vec<Graph>
         backend: Backend::Cpu,
         runtime_dir: options::runtime(global)?.path,
         graph: None,
+        onnx: None,
+        place: Place::Here,
+        sha256: None,
         settings: Vec::new(),
         allow_unknown_runtime: global.allow_unknown_runtime,
         limits: limits(300.0),

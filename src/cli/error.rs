@@ -5,7 +5,7 @@ use crate::accuracy::AccuracyError;
 use crate::app::AppError;
 use crate::backends::device_runner::DeviceRunnerError;
 use crate::backends::local::RunnerError;
-use crate::backends::net_run::NetRunError;
+use crate::backends::on_device::OnDeviceError;
 use crate::backends::profile_log::ProfileLogError;
 use crate::backends::runtime::RuntimeError;
 use crate::backends::settings::SettingError;
@@ -53,13 +53,15 @@ pub enum CliError {
     #[error(transparent)]
     Encodings(#[from] EncodingError),
     #[error(transparent)]
+    Truth(#[from] crate::truth::TruthError),
+    #[error(transparent)]
     Convert(#[from] ConvertError),
     #[error(transparent)]
     Device(#[from] DeviceError),
     #[error("{path}: {source}")]
     ProfileLog { path: String, source: ProfileLogError },
     #[error(transparent)]
-    NetRun(#[from] NetRunError),
+    NetRun(#[from] OnDeviceError),
     #[error(transparent)]
     DeviceRunner(#[from] DeviceRunnerError),
     #[error(transparent)]
@@ -76,6 +78,9 @@ pub enum CliError {
     #[cfg(unix)]
     #[error(transparent)]
     Program(#[from] crate::tap::ProgramError),
+    #[cfg(unix)]
+    #[error(transparent)]
+    DeviceTap(#[from] crate::tap::device::DeviceTapError),
     #[error(transparent)]
     History(#[from] HistoryError),
     #[error(transparent)]
@@ -112,6 +117,7 @@ impl CliError {
             }
             | Self::Output(_)
             | Self::Encodings(_)
+            | Self::Truth(_)
             | Self::Counters(_)
             | Self::Causes(_)
             | Self::Compare(_)
@@ -121,6 +127,7 @@ impl CliError {
             Self::History(error) if error.is_bad_input() => BAD_INPUT,
             Self::Accuracy(error) if error.is_bad_input() => BAD_INPUT,
             Self::Accuracy(error) if error.failure().is_some_and(|failure| failure.missing) => MISSING,
+            Self::Accuracy(error) if error.device().is_some_and(DeviceRunnerError::is_missing) => MISSING,
             Self::Failure(failure) if failure.bad_input => BAD_INPUT,
             Self::Failure(failure) if failure.missing => MISSING,
             Self::Convert(error) if error.is_bad_input() => BAD_INPUT,
@@ -140,7 +147,11 @@ impl CliError {
             #[cfg(unix)]
             Self::Tap(crate::tap::ServeError::Taken(_)) => BAD_INPUT,
             #[cfg(unix)]
-            Self::Tap(_) | Self::Program(_) => FAILED,
+            Self::DeviceTap(error) if error.is_bad_input() => BAD_INPUT,
+            #[cfg(unix)]
+            Self::DeviceTap(error) if error.is_missing() => MISSING,
+            #[cfg(unix)]
+            Self::Tap(_) | Self::Program(_) | Self::DeviceTap(_) => FAILED,
             Self::Runner(_)
             | Self::Accuracy(_)
             | Self::Record(_)
@@ -197,14 +208,20 @@ impl CliError {
             Self::Convert(error) => error.advice(),
             Self::NetRun(error) => error.advice(),
             Self::DeviceRunner(error) => error.advice(),
+            #[cfg(unix)]
+            Self::DeviceTap(error) => error.advice(),
             Self::Output(error) => error.advice().map(ToOwned::to_owned),
             Self::Source(error) => error.advice().map(ToOwned::to_owned),
+            Self::Compare(error) => error.advice().map(ToOwned::to_owned),
+            Self::Dataset(error) => error.advice().map(ToOwned::to_owned),
             Self::History(error) => error.advice().map(ToOwned::to_owned),
             Self::Record(_) => Some("the figures are whole; free some space and record again".to_owned()),
             Self::TimedOut { .. } => Some("allow more time with --timeout".to_owned()),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Failure(failure) => failure.hint.clone(),
-            Self::Accuracy(error) => error.failure().and_then(|failure| failure.hint.clone()),
+            Self::Accuracy(error) => {
+                error.failure().and_then(|failure| failure.hint.clone()).or_else(|| error.device()?.advice())
+            }
             _ => None,
         }
     }

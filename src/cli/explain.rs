@@ -2,7 +2,7 @@
 
 use super::headless::{print, print_json};
 use super::{BAD_INPUT, CliError, OK, diagnose::text_width};
-use crate::diagnosis::{Answer, ExplainDocument, explain_text};
+use crate::diagnosis::{Answer, ExplainDocument, explain_text, load_user_causes};
 
 /// Arguments of `qnnscope explain`.
 #[derive(Debug, clap::Args)]
@@ -17,6 +17,7 @@ pub struct ExplainArgs {
 
 /// Explains each code. Bad input only if none of them is known.
 pub fn explain(args: &ExplainArgs) -> Result<u8, CliError> {
+    load_user_causes()?;
     // A negative number may stand before the option, which then comes as one of the codes.
     let json = args.json || args.codes.iter().any(|code| code == "--json");
     let asked = args.codes.iter().filter(|code| *code != "--json");

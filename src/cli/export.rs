@@ -2,15 +2,18 @@
 
 use super::headless::print;
 use super::{CliError, FAILED, OK, say, setup};
-use crate::dataset::{self, Exported};
-use crate::event::clean_text;
+use crate::dataset::{self, DatasetError, Exported};
 use crate::history::{self, Filter, State};
-use std::path::PathBuf;
+use crate::report::comparison::{read_document, seekable};
+use crate::text::counted;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
 
 /// Arguments of `qnnscope export`.
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
-    /// Session files; @ID, @NAME or @last picks a session of the history [default: all of the history]
+    /// Session and result files, files of other tools (docs/imports.md); @ID, @NAME or @last picks a session of the history
+    /// [default: all of the history]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Add the sessions to the Parquet dataset in this folder; those that it has already are left alone
@@ -30,13 +33,14 @@ pub fn export(args: &ExportArgs) -> Result<u8, CliError> {
     } else {
         args.files.iter().map(|file| history::resolve(file)).collect::<Result<Vec<PathBuf>, _>>()?
     };
-    let (mut added, mut known, mut failed) = (0u64, 0u64, 0u64);
+    let (mut added, mut mended, mut known, mut failed) = (0u64, 0u64, 0u64, 0u64);
     let mut rows: Vec<(&'static str, u64)> = Vec::new();
     for file in &files {
-        match dataset::export(file, &args.parquet) {
-            Ok(Exported::Known) => known += 1,
-            Ok(Exported::Added(tables)) => {
+        match add(file, &args.parquet) {
+            Ok(Exported::Known | Exported::NoEvents) => known += 1,
+            Ok(Exported::Added { rows: tables, mended: is_mended }) => {
                 added += 1;
+                mended += u64::from(is_mended);
                 for (table, count) in tables {
                     match rows.iter_mut().find(|(name, _)| *name == table) {
                         Some((_, sum)) => *sum += count,
@@ -45,16 +49,37 @@ pub fn export(args: &ExportArgs) -> Result<u8, CliError> {
                 }
             }
             // One that is damaged does not keep the others out, a full disk does.
-            Err(dataset::DatasetError::Session(error)) => {
+            Err(error @ (CliError::Compare(_) | CliError::Dataset(DatasetError::Session(_)))) => {
                 failed += 1;
-                say(&format!("error: {}", clean_text(&error.to_string())));
+                say(error.render().trim_end());
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
     }
-    let of = rows.iter().map(|(table, count)| format!("{count} rows of {table}")).collect::<Vec<_>>().join(", ");
+    let of = rows
+        .iter()
+        .map(|(table, count)| format!("{} of {table}", counted(*count, "row")))
+        .collect::<Vec<_>>()
+        .join(", ");
     let of = if of.is_empty() { String::new() } else { format!(": {of}") };
-    let left = if known > 0 { format!("; {known} were in it already") } else { String::new() };
-    print(&format!("{added} sessions added to {}{of}{left}\n", dataset::shown(&args.parquet)))?;
+    let mut left = String::new();
+    for (count, what) in [(mended, "of them mended"), (known, "in it already")] {
+        if count > 0 {
+            let _ = write!(left, "; {count} {what}");
+        }
+    }
+    let added = counted(added, "session");
+    print(&format!("{added} added to {}{of}{left}\n", dataset::shown(&args.parquet)))?;
     Ok(if failed > 0 { FAILED } else { OK })
+}
+
+/// Adds a file: its events, or its figures where it keeps no events.
+fn add(path: &Path, folder: &Path) -> Result<Exported, CliError> {
+    let file = seekable(path)?;
+    let exported = dataset::export(&file, folder)?;
+    if exported != Exported::NoEvents {
+        return Ok(exported);
+    }
+    let document = read_document(&file)?;
+    Ok(dataset::export_figures(&file, document.value(), folder)?)
 }

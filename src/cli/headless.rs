@@ -102,6 +102,7 @@ pub fn print(text: &str) -> Result<(), CliError> {
 
 /// The same of bytes.
 pub fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
+    check_output().map_err(|source| CliError::Io { action: "write to stdout".to_owned(), source })?;
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -109,6 +110,15 @@ pub fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Fails where there is no standard output: what is printed goes nowhere then, and no write says so.
+pub fn check_output() -> std::io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if qnnscope_qnn::streams::output_was_closed() {
+        return Err(std::io::Error::other("it is closed"));
+    }
+    Ok(())
 }
 
 /// Prints a document to stdout.
@@ -259,10 +269,14 @@ impl Progress {
                 self.line(&format!("{}: {}", line.level.short(), line.text));
             }
             Event::Failed(failure) => {
-                let said = Fault::of(failure).map_or_else(
-                    || format!("failed in stage {}: {}", failure.stage, failure.message),
-                    |fault| format!("failed in stage {} at {}", failure.stage, fault.sentence()),
-                );
+                let asked = failure.refusal.as_deref().is_some_and(|refusal| refusal.verdict.is_some());
+                let fault = Fault::of(failure).or_else(|| Fault::suspected(failure));
+                let said = match fault {
+                    // The validator's word comes after the failure itself was told.
+                    Some(fault) if asked => format!("asked afterwards, the backend refuses {}", fault.sentence()),
+                    Some(fault) => format!("failed in stage {} at {}", failure.stage, fault.sentence()),
+                    None => format!("failed in stage {}: {}", failure.stage, failure.message),
+                };
                 self.line(&format!("{}{}: {said}", self.backend, self.launch));
                 if let Some(hint) = &failure.hint {
                     self.line(&format!("  next: {hint}"));

@@ -6,9 +6,9 @@ use super::{CliError, Global, OK, inspect_source, onnx_options, options, target}
 use crate::backends::device_runner;
 use crate::backends::local::{Ended, Limits, ask};
 use crate::backends::qnn::runner::{Frame, InspectTask, Task};
-use crate::event::{ModelInfo, Sandbox, clean_text};
+use crate::event::{LOCAL_DEVICE, ModelInfo, Sandbox, clean_text};
 use crate::models::source::{SourceFormat, identify_source};
-use crate::models::{Graph, identify};
+use crate::models::{Graph, identify, source_names};
 use crate::report::{InspectDocument, inspect_text};
 use std::path::{Path, PathBuf};
 
@@ -50,7 +50,7 @@ pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
         }
     }
     let (model, graphs, sandbox) = read(&args.model, args.patience, global)?;
-    let document = InspectDocument::new(&model, graphs, sandbox);
+    let document = InspectDocument::new(&model, graphs, sandbox, source_names(&args.model).as_ref());
     if args.json {
         print_json(&document)?;
     } else {
@@ -67,10 +67,10 @@ pub fn read(
 ) -> Result<(Box<ModelInfo>, Vec<Graph>, Sandbox), CliError> {
     // A device that only a variable names is for runs: an inspection there needs a runner, and one here does not.
     let asked = global.device.is_some() || global.runner.is_some();
-    let device = if asked { target::named(global) } else { target::LOCAL.to_owned() };
+    let device = if asked { target::named(global) } else { LOCAL_DEVICE.to_owned() };
     target::refuse_runner_here(&device, global)?;
     let ended =
-        if device == target::LOCAL { here(model, patience, global) } else { there(model, &device, patience, global) };
+        if device == LOCAL_DEVICE { here(model, patience, global) } else { there(model, &device, patience, global) };
     match ended? {
         Ended::Done(Some(Frame::Inspected { model, graphs, sandbox })) => Ok((model, graphs, sandbox)),
         Ended::Failed(failure) => Err(CliError::Failure(failure)),

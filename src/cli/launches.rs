@@ -56,11 +56,11 @@ mod tests {
     #[test]
     fn inferences_are_shared_as_far_as_they_go() {
         let options = ModeOptions::default();
-        for (inferences, launches) in [(1, (1, 1)), (29, (1, 1)), (30, (3, 40)), (1 << 40, (3, 40))] {
+        for (inferences, launches) in [(1, (1, 1)), (29, (1, 1)), (30, (3, 60)), (1 << 40, (3, 60))] {
             assert_eq!(of(&options, Budget::Iterations(inferences)), launches, "{inferences}");
         }
         assert_eq!(of(&options, Budget::Seconds(0.2)), (1, 1));
-        assert_eq!(of(&options, Budget::Seconds(10.0)), (3, 40));
+        assert_eq!(of(&options, Budget::Seconds(10.0)), (3, 60));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{CliError, FAILED, Global, headless, setup, target};
 use crate::app::{self, AppOptions, BackendAvailability, Request, StartChoice};
 use crate::backends::Backend;
 use crate::devices::{AdbServer, watch};
-use crate::event::{Event, Failure, Record, RunPlan, RunStatus, Stage};
+use crate::event::{Event, Failure, LOCAL_DEVICE, Record, RunPlan, RunStatus, Stage};
 use crate::probes::HostProbe;
 use crate::report::text_report;
 use crate::run::{Conductor, Order, RunRequest};
@@ -72,7 +72,7 @@ async fn session(
     let probe = HostProbe::start(source.clone());
     let devices = AdbServer::locate(global.adb_server.as_deref())?;
     // A run on this machine needs no adb server; one that runs already is used all the same.
-    let start_server = start.as_ref().is_none_or(|(choice, _)| choice.device != target::LOCAL);
+    let start_server = start.as_ref().is_none_or(|(choice, _)| choice.device != LOCAL_DEVICE);
     let watcher = tokio::spawn(watch(devices, source.clone(), start_server));
     let (end, mut over) = oneshot::channel::<()>();
     let pump = tokio::spawn(async move {
@@ -270,10 +270,12 @@ fn availability(global: &Global) -> Vec<BackendAvailability> {
 /// Models of earlier sessions, newest first, one path a line.
 mod recent {
     use crate::backends::runtime::Env;
-    use crate::files::write_whole;
+    use crate::files::{read_text_at_most, write_whole};
     use std::path::{Path, PathBuf};
 
     const KEEP: usize = 12;
+    /// Largest list that is read.
+    const RECENT_BYTES: u64 = 1 << 20;
 
     fn file() -> Option<PathBuf> {
         Env::from_process().data_dir.map(|dir| dir.join("recent-models"))
@@ -281,7 +283,7 @@ mod recent {
 
     /// The models that still exist.
     pub fn read() -> Vec<PathBuf> {
-        let text = file().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+        let text = file().and_then(|path| read_text_at_most(&path, RECENT_BYTES).ok()).unwrap_or_default();
         text.lines().map(PathBuf::from).filter(|path| path.exists()).take(KEEP).collect()
     }
 

@@ -1,13 +1,16 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
 mod accuracy;
+mod accuracy_sides;
 mod bench_check;
 mod bundle;
 mod check;
 mod check_onnx;
 mod clean;
 mod compare;
+mod compute;
 mod convert;
+mod convert_verify;
 mod counters;
 mod demo;
 mod device_onnx;
@@ -48,7 +51,9 @@ mod start;
 #[cfg(unix)]
 mod tap;
 mod target;
+mod truth_options;
 mod watch;
+mod watch_counters;
 
 pub use error::CliError;
 
@@ -72,7 +77,7 @@ struct Cli {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Global {
-    /// Folder with the QNN libraries, or root of an SDK; overrides every other place
+    /// Folder with the QNN libraries, or root of an SDK; takes precedence over every other place
     #[arg(long, global = true, value_name = "DIR")]
     runtime: Option<PathBuf>,
     /// Run QNN core API versions that this version of qnnscope does not know
@@ -87,7 +92,7 @@ pub struct Global {
     /// The adb server to ask [env: ADB_SERVER_SOCKET, default: 127.0.0.1:5037]
     #[arg(long, global = true, value_name = "HOST:PORT")]
     adb_server: Option<String>,
-    /// Let the libraries and models on this machine read and write whatever you may; for those that need it
+    /// Run libraries and models on this machine without the sandbox: they can then read and write whatever you can
     #[arg(long, global = true)]
     no_sandbox: bool,
     /// Theme of the live view: dark, light, ansi, mono, or one of your own
@@ -123,7 +128,7 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Show a session or result file as `run` printed it; @last is the newest of the history
     Show(show::ShowArgs),
-    /// Open sessions in the live view: all at once, or played like a film
+    /// Open sessions in the live view: all at once, or replayed
     Open(open::OpenArgs),
     /// Add sessions to a Parquet dataset, for DuckDB, Spark, pandas and the like
     Export(export::ExportArgs),
@@ -133,13 +138,13 @@ enum Command {
     Report(report::ReportArgs),
     /// Suggest a backend from the model's graph, without running it
     Recommend(recommend::RecommendArgs),
-    /// Find out which differences between runs can be told on this machine or device: the same thing again and again
+    /// Measure how small a difference this machine or device can resolve, by running the same model again and again
     BenchCheck(bench_check::BenchCheckArgs),
     /// Find known failures in a log from anywhere: logcat, qnn-net-run, ONNX Runtime, ExecuTorch, LiteRT, AI Hub
     Diagnose(diagnose::DiagnoseArgs),
-    /// Look at the SDK, libraries, variables, adb and devices: what works, what does not, and what to do about it
+    /// Check the SDK, libraries, variables, adb and devices: what works, what does not, and what to do about it
     Doctor(doctor::DoctorArgs),
-    /// Explain error codes of QNN and FastRPC: what they mean and what usually stands behind them
+    /// Explain QNN and FastRPC error codes: what they mean and what usually causes them
     Explain(explain::ExplainArgs),
     /// List this machine and the devices behind adb: what they are, and what may disturb a run
     Devices(devices::DevicesArgs),
@@ -193,6 +198,7 @@ pub fn main() -> ExitCode {
         (_, true) => run_unconfined(),
         (_, false) => hide(),
     }
+    own_causes(cli.command.as_ref());
     let result = match &cli.command {
         None => start::start(&cli.global),
         Some(Command::Run(args)) => run::run(args, &cli.global),
@@ -233,6 +239,18 @@ pub fn main() -> ExitCode {
             say(error.render().trim_end());
             ExitCode::from(error.exit_status())
         }
+    }
+}
+
+/// The user's causes, for every command that may name one. Only those that are asked about causes stop at a mistake in the
+/// file, and read it themselves; a run does not end for it.
+fn own_causes(command: Option<&Command>) {
+    let reads_itself = matches!(
+        command,
+        Some(Command::Runner | Command::Diagnose(_) | Command::Explain(_) | Command::Completions(_) | Command::Man(_))
+    );
+    if !reads_itself && let Err(error) = crate::diagnosis::load_user_causes() {
+        say(&format!("note: {error}; causes of your own are left out"));
     }
 }
 

@@ -1,11 +1,11 @@
 //! Ways of measuring and constraints, as options of a run: what they come to, and what does not go together.
 
 use super::CliError;
-use super::options::seconds;
-use super::target::Site;
+use super::options::{decibels, points, seconds};
 use crate::backends::Backend;
 use crate::backends::settings::SettingRequest;
 use crate::event::{Budget, Constraints, Launches, Like, Member, Mode, OutlierLimit};
+use crate::run::Site;
 
 /// Planned starts a second that make sense: once in 100 s, to what a clock of microseconds can still tell apart.
 const RATES_HZ: (f64, f64) = (0.01, 10_000.0);
@@ -27,7 +27,7 @@ pub struct ModeOptions {
     /// A run at each of these rates, such as 1,5,15,30,max (max: one right after the other); shows what waking up costs
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = pace_or_max, conflicts_with_all = ["rate", "interleave", "like"], help_heading = MODES)]
     pub rate_sweep: Vec<Option<f64>>,
-    /// Measure for so long (30s, 10m, 1h) and tell percentiles over time, when it throttles, and the steady state
+    /// Measure for this long (30s, 10m, 1h): percentiles over time, when it throttles, the steady state
     #[arg(long, value_name = "TIME", value_parser = seconds, conflicts_with_all = ["iterations", "duration", "like"], help_heading = MODES)]
     pub sustained: Option<f64>,
     /// Measure as a published figure was: aihub (100 inferences, burst, fp16) or mlperf (1,024 samples and 60 s)
@@ -64,6 +64,12 @@ pub struct ModeOptions {
     /// The slowest inferences matter, not the usual one: for recommendations
     #[arg(long, help_heading = "Constraints")]
     pub latency_critical: bool,
+    /// Smallest signal to noise of the outputs to those of --expected, dB
+    #[arg(long, value_name = "DB", value_parser = decibels, requires = "expected", help_heading = "Constraints")]
+    pub min_sqnr_db: Option<f64>,
+    /// Largest loss of top-1 accuracy against the best run, percentage points: for recommendations
+    #[arg(long, value_name = "POINTS", value_parser = points, requires = "truth", help_heading = "Constraints")]
+    pub max_top1_loss: Option<f64>,
 }
 
 /// One run of those that are asked for.
@@ -136,6 +142,8 @@ impl ModeOptions {
             power_critical: self.power_critical,
             latency_critical: self.latency_critical,
             max_memory_bytes: self.max_memory_mb.map(bytes),
+            min_sqnr_db: self.min_sqnr_db,
+            max_top1_loss: self.max_top1_loss,
         }
     }
 

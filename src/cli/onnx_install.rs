@@ -1,13 +1,13 @@
 //! Getting ONNX Runtime and its QNN plug-in, when asked to, and when the first ONNX model is run.
 
 use super::runtime::{InstallArgs, Policy, carry_out};
-use super::target::Site;
 use super::{CliError, Global, options};
 use crate::backends::runtime::{
     DEFAULT_WHEEL_VERSION, Env, InstallRequest, ONNX_WHEEL_VERSION, PLUGIN, Package, RuntimeDir, RuntimeError,
     RuntimeSource, onnx_kit, onnx_library,
 };
 use crate::models::{ModelFormat, identify};
+use crate::run::Site;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 

@@ -1,25 +1,26 @@
 //! Options of runs of ONNX models, and what such a run needs.
 
 use super::CliError;
-use super::target::Site;
 use crate::backends::qnn::runner::OnnxTask;
 use crate::backends::runtime::{Env, OnnxKit};
 use crate::event::clean_text;
 use crate::models::{ModelFormat, identify};
+use crate::run::Site;
 use std::path::Path;
+
+const HEADING: &str = "Options of ONNX models";
 
 /// What only ONNX models have.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Options of ONNX models")]
 pub struct OnnxOptions {
     /// Size of a free dimension; repeat it for several
-    #[arg(long, value_name = "NAME=N", value_parser = dimension)]
+    #[arg(long, value_name = "NAME=N", value_parser = dimension, help_heading = HEADING)]
     pub dim: Vec<(String, u64)>,
     /// Option of ONNX Runtime's QNN provider, or of the session: soc_model=57, session.intra_op.allow_spinning=0
-    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = HEADING)]
     pub ep_option: Vec<(String, String)>,
     /// Fail if any node falls back to the processor, and name the nodes
-    #[arg(long)]
+    #[arg(long, help_heading = HEADING)]
     pub no_cpu_fallback: bool,
 }
 

@@ -1,6 +1,7 @@
 //! `qnnscope open`: recorded sessions in the live view.
 
 use super::{CliError, Global, OK, live, say, setup};
+use crate::accuracy::AccuracyDocument;
 use crate::app::{self, AppOptions, Library, Recording};
 use crate::event::clean_text;
 use crate::history::{self, Filter, HistoryError};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// Arguments of `qnnscope open`.
 #[derive(Debug, clap::Args)]
 pub struct OpenArgs {
-    /// Session files; @ID, @NAME or @last picks a session of the history [default: choose one of the history]
+    /// Session files, or what `accuracy --json` printed; @ID, @NAME or @last picks a session of the history [default: choose one of the history]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Play from the start, instead of showing all of it at once
@@ -32,6 +33,9 @@ pub fn open(args: &OpenArgs, global: &Global) -> Result<u8, CliError> {
         return Err(CliError::Usage(text.to_owned()));
     }
     let files: Vec<PathBuf> = args.files.iter().map(|file| history::resolve(file)).collect::<Result<_, _>>()?;
+    if let Some(document) = accuracy(&files)? {
+        return view_accuracy(document, global);
+    }
     let (mut first, mut notes) = (None, Vec::new());
     if !files.is_empty() {
         let (opened, recording) = load(files, args.play.then_some(args.speed)).map_err(LoadError::from)?;
@@ -50,8 +54,32 @@ pub fn open(args: &OpenArgs, global: &Global) -> Result<u8, CliError> {
     Ok(OK)
 }
 
+/// The comparison of two models that a file holds, where one does.
+fn accuracy(files: &[PathBuf]) -> Result<Option<AccuracyDocument>, CliError> {
+    for path in files {
+        let shown = || clean_text(&path.to_string_lossy());
+        match AccuracyDocument::read(path) {
+            Ok(None) => {}
+            Ok(Some(_)) if files.len() > 1 => {
+                let text = format!("{} compares two models layer by layer: open it alone", shown());
+                return Err(CliError::Usage(text));
+            }
+            Ok(document) => return Ok(document),
+            Err(reason) => return Err(LoadError::Document { path: shown(), reason }.into()),
+        }
+    }
+    Ok(None)
+}
+
+/// Shows a comparison of two models in the live view.
+pub fn view_accuracy(document: AccuracyDocument, global: &Global) -> Result<u8, CliError> {
+    let options = AppOptions { accuracy: Some(Arc::new(document)), ..live::looks(global) };
+    setup::block_on(app::replay(options, None))??;
+    Ok(OK)
+}
+
 fn load(files: Vec<PathBuf>, play: Option<f64>) -> Result<(Opened, Recording), ReadError> {
-    let playlist = Playlist::new(files);
+    let playlist = Playlist::new(files)?;
     let opened = playlist.fold()?;
     let store = &opened.store;
     let started_us = store.session().map_or(0, |session| session.monotonic_us);

@@ -5,7 +5,7 @@ use super::modes::{Asked, ModeOptions, Slot, positive};
 use super::names::Names;
 use super::onnx_options::OnnxOptions;
 use super::pin::pin;
-use super::target::{LOCAL, Site};
+use super::truth_options::TruthOptions;
 use super::{CliError, Global, say, setup};
 use crate::analysis::recommend::Constraints;
 use crate::backends::local::Limits;
@@ -16,9 +16,10 @@ use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{Budget, Driver, LogLevel, RunPlan};
 use crate::files::Kind;
 use crate::probes::CounterOptions;
-use crate::run::{Place, RunRequest};
+use crate::run::{RunRequest, Site};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Detailed inferences when nothing is said: a quarter of the clean ones, within these bounds.
@@ -37,7 +38,7 @@ pub struct RunOptions {
     /// Graph to run, where the model has several
     #[arg(long, value_name = "NAME")]
     pub graph: Option<String>,
-    /// Data of an input: raw or .npy; float32 that is quantised with the tensor's encoding
+    /// Input data, raw or .npy; float32 is quantised with the tensor's encoding
     #[arg(short, long, value_name = "NAME=FILE", value_parser = input)]
     pub input: Vec<(String, PathBuf)>,
     /// Inputs in qnn-net-run's list format, a line per inference
@@ -46,7 +47,7 @@ pub struct RunOptions {
     /// Raw files hold the tensor's own type
     #[arg(long)]
     pub native_input: bool,
-    /// Seed of the random data that inputs without a file get
+    /// Seed of the random data for inputs without a file
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Write the outputs here, as float32 .raw and .npy
@@ -113,7 +114,7 @@ pub struct RunOptions {
     /// that computes; free: where the system puts them [default: spread for the cpu backend on this machine, else free]
     #[arg(long, value_name = "CORES", value_parser = pin)]
     pub pin: Option<Pin>,
-    /// Longest time without progress before a run is given up, seconds
+    /// Give a run up after this many seconds without progress
     #[arg(long, value_name = "S", default_value = "300", value_parser = seconds)]
     pub stage_timeout: f64,
     /// Most memory a runner may use [default: 90 % of what is free]
@@ -123,6 +124,8 @@ pub struct RunOptions {
     pub onnx: OnnxOptions,
     #[command(flatten)]
     pub modes: ModeOptions,
+    #[command(flatten)]
+    pub truth: TruthOptions,
     /// What the command writes beside the results of runs.
     #[arg(skip)]
     pub beside: Beside,
@@ -147,7 +150,7 @@ pub struct OutputOptions {
     /// Print a text report instead of the live view
     #[arg(long)]
     pub headless: bool,
-    /// Write the session, as it happens, to this file
+    /// Write the session to this file as it happens
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Do not keep the session in the history
@@ -158,22 +161,30 @@ pub struct OutputOptions {
     pub force: bool,
 }
 
+/// Heading of options that a recommendation goes by.
+pub(super) const RECOMMENDATION: &str = "Options of the recommendation";
+
 /// What a choice of backends is to go by.
 #[derive(Debug, Clone, Default, clap::Args)]
-#[command(next_help_heading = "Options of the recommendation")]
 pub struct Wishes {
     /// Longest latency that is allowed, milliseconds
-    #[arg(long, value_name = "MS", value_parser = positive)]
+    #[arg(long, value_name = "MS", value_parser = positive, help_heading = RECOMMENDATION)]
     latency_budget_ms: Option<f64>,
     /// Most memory that is allowed, MB (1024 x 1024 bytes)
-    #[arg(long, value_name = "MB", value_parser = positive)]
+    #[arg(long, value_name = "MB", value_parser = positive, help_heading = RECOMMENDATION)]
     max_memory_mb: Option<f64>,
     /// Energy matters more than time
-    #[arg(long, conflicts_with = "latency_critical")]
+    #[arg(long, conflicts_with = "latency_critical", help_heading = RECOMMENDATION)]
     power_critical: bool,
     /// The slowest inferences matter, not the usual one
-    #[arg(long)]
+    #[arg(long, help_heading = RECOMMENDATION)]
     latency_critical: bool,
+    /// Smallest signal to noise of the outputs: to expected outputs, else to those of the reference run, dB
+    #[arg(long, value_name = "DB", value_parser = decibels, help_heading = RECOMMENDATION)]
+    min_sqnr_db: Option<f64>,
+    /// Largest loss of top-1 accuracy against the best run, percentage points
+    #[arg(long, value_name = "POINTS", value_parser = points, help_heading = RECOMMENDATION)]
+    max_top1_loss: Option<f64>,
 }
 
 impl Wishes {
@@ -185,6 +196,8 @@ impl Wishes {
             max_memory_mb: self.max_memory_mb,
             power_critical: self.power_critical,
             latency_critical: self.latency_critical,
+            min_sqnr_db: self.min_sqnr_db,
+            max_top1_loss: self.max_top1_loss,
         }
     }
 }
@@ -204,10 +217,11 @@ impl OutputOptions {
 impl RunOptions {
     /// Checks everything that can be checked before a runner starts, and makes the requests: one per backend and model, unless the
     /// way of measuring wants several.
-    pub fn requests(&self, models: &[PathBuf], site: &Site, global: &Global) -> Result<Vec<RunRequest>, CliError> {
+    pub fn requests(&self, models: &[PathBuf], site: &Arc<Site>, global: &Global) -> Result<Vec<RunRequest>, CliError> {
         let settings = self.settings()?;
         self.modes.check(self.asked(), site)?;
         self.check_inputs()?;
+        let truth = self.truth.read(!self.input.is_empty() || self.input_list.is_some())?;
         let mut slots = self.modes.slots(&self.backend, models.len());
         // One seed for all: they take turns with each other.
         let launches = launches::plan(&self.modes, self.budgets().0, crate::event::epoch_us())?;
@@ -226,6 +240,13 @@ impl RunOptions {
             }
             let names = Names { slots: &slots, models };
             request.task.save_outputs = self.save_outputs.as_ref().map(|dir| names.output_dir(dir, index));
+            if let Some(truth) = &truth {
+                let judging = TruthOptions::judging(truth, request.task.save_outputs.is_some())?;
+                if let Some(folder) = &judging.folder {
+                    request.task.save_outputs = Some(folder.path().to_owned());
+                }
+                request.judging = Some(judging);
+            }
             request.task.profile_log = self.save_profile_log.as_ref().map(|file| names.log_file(file, index));
             request.task.save_context = self.save_context.as_ref().map(|file| names.context_file(file, index));
             requests.push(request);
@@ -256,21 +277,12 @@ impl RunOptions {
 
     /// Makes sure that the runs write nothing that they read, nothing twice, and no file of somebody else's.
     fn guard(&self, requests: &[RunRequest], global: &Global) -> Result<(), CliError> {
-        let Some(RunRequest { task, place, .. }) = requests.first() else { return Ok(()) };
+        let Some(RunRequest { task, site, .. }) = requests.first() else { return Ok(()) };
         let mut guard = task.guard();
+        self.truth.guard(&mut guard);
         guard.prints();
         setup::protect_history(&mut guard);
-        match place {
-            Place::Here { .. } => {}
-            Place::NetRun { options, .. } => {
-                options.sdk.folders().iter().for_each(|folder| guard.reads_tree("the SDK's file", folder));
-                options.host_runtime.iter().for_each(|folder| guard.reads_folder("the library", folder));
-            }
-            Place::DeviceRunner { options, .. } => {
-                guard.reads("the runner", &options.runner);
-                guard.reads_tree("the library", &options.libraries.folder());
-            }
-        }
+        site.protect(&mut guard);
         if let Some(folder) = &global.runtime {
             guard.reads_folder("the library", folder);
         }
@@ -306,7 +318,7 @@ impl RunOptions {
         &self,
         model: &Path,
         slot: &Slot,
-        site: &Site,
+        site: &Arc<Site>,
         settings: &[SettingRequest],
         global: &Global,
     ) -> RunRequest {
@@ -314,10 +326,7 @@ impl RunOptions {
         let backend = *backend;
         let (budget, profiling_budget) = self.budgets();
         let task = RunTask {
-            runtime_dir: match site {
-                Site::Here { runtime, .. } => runtime.path.clone(),
-                Site::NetRun { .. } | Site::DeviceRunner { .. } => PathBuf::new(),
-            },
+            runtime_dir: site.runtime_dir().to_owned(),
             backend,
             model: model.to_owned(),
             graph: self.graph.clone(),
@@ -343,7 +352,7 @@ impl RunOptions {
             log_level: self.log_level,
             allow_unknown_runtime: global.allow_unknown_runtime,
             slow_load: None,
-            pin: match (&self.pin, site, backend) {
+            pin: match (&self.pin, &**site, backend) {
                 (Some(pin), ..) => pin.clone(),
                 (None, Site::Here { .. }, Backend::Cpu) => Pin::Auto,
                 (None, ..) => Pin::Unset,
@@ -353,38 +362,20 @@ impl RunOptions {
             protected: self.protected(global),
         };
         let plan = RunPlan {
-            device: match site {
-                Site::Here { .. } => LOCAL.to_owned(),
-                Site::NetRun { device, .. } | Site::DeviceRunner { device, .. } => device.id().to_owned(),
-            },
+            device: site.device_id().to_owned(),
             backend,
             model: crate::event::clean_text(&model.to_string_lossy()),
             warmup: self.warmup,
             budget,
             profiling: self.profiling,
             profiling_budget: (self.profiling == ProfilingLevel::Detailed).then_some(profiling_budget),
-            simulated: match site {
-                Site::Here { .. } => backend.is_simulated_here(),
-                Site::NetRun { emulated, .. } => *emulated && backend == Backend::Htp,
-                Site::DeviceRunner { options, .. } => backend == Backend::Htp && options.libraries.is_emulated(),
-            },
-            driver: match site {
-                Site::Here { .. } => Driver::Runner,
-                Site::NetRun { .. } => Driver::NetRun,
-                Site::DeviceRunner { .. } => Driver::DeviceRunner,
-            },
+            simulated: site.simulates(backend),
+            driver: site.driver(),
             energy_while_charging: self.energy_while_charging,
             mode: mode.clone(),
             constraints: self.modes.constraints(),
         };
-        let place = match site {
-            Site::Here { counters, .. } => Place::Here { counters: counters.clone() },
-            Site::NetRun { device, options, .. } => Place::NetRun { device: device.clone(), options: options.clone() },
-            Site::DeviceRunner { device, options } => {
-                Place::DeviceRunner { device: device.clone(), options: options.clone() }
-            }
-        };
-        RunRequest { plan, task, place }
+        RunRequest { plan, task, site: Arc::clone(site), judging: None }
     }
 
     /// What a way of measuring may contradict.
@@ -523,6 +514,19 @@ fn log_level(text: &str) -> Result<LogLevel, String> {
         "debug" => Ok(LogLevel::Debug),
         _ => Err("known levels are error, warning, info, verbose, debug".to_owned()),
     }
+}
+
+/// A number of dB.
+pub fn decibels(text: &str) -> Result<f64, String> {
+    let value: f64 =
+        text.trim_end_matches("dB").trim().parse().map_err(|_| format!("`{text}` is not a number of dB"))?;
+    if value.is_finite() { Ok(value) } else { Err(format!("`{text}` is not a number of dB")) }
+}
+
+/// Percentage points, none included.
+pub fn points(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of percentage points"))?;
+    if (0.0..=100.0).contains(&value) { Ok(value) } else { Err(format!("`{text}` is not between 0 and 100")) }
 }
 
 #[cfg(test)]

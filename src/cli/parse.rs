@@ -1,5 +1,6 @@
 //! Reading the command line. What cannot be understood is echoed, so it is made safe to show first.
 
+use super::headless::check_output;
 use super::{BAD_INPUT, Cli, FAILED, OK, say};
 use crate::event::{clean_text, disturbs};
 use clap::Parser;
@@ -21,7 +22,7 @@ pub fn parse() -> Result<Cli, u8> {
 
 /// Help and version are output like any other: lost, they are a failure.
 fn print(text: &clap::Error) -> u8 {
-    match text.print().and_then(|()| io::stdout().flush()) {
+    match check_output().and_then(|()| text.print()).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             say(&format!("error: cannot write to stdout: {error}"));
             FAILED
@@ -46,5 +47,24 @@ fn complain(error: &clap::Error, arguments: &[OsString]) {
             let lines: Vec<String> = error.to_string().lines().map(clean_text).collect();
             say(lines.join("\n").trim_end());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_a_diagnosis_advises_are_ones_that_this_program_takes() {
+        let mut wrong = Vec::new();
+        for (cause, command) in crate::diagnosis::commands_of_steps() {
+            for part in command.split("; ").filter(|part| part.starts_with("qnnscope ")) {
+                // Read, not run.
+                if let Err(error) = Cli::try_parse_from(part.split_whitespace()) {
+                    wrong.push(format!("{cause}: {part}: {error}"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 }

@@ -1,9 +1,10 @@
 //! `qnnscope profile-log`: prints what a QNN profiling log holds.
 
-use super::headless::print;
+use super::headless::{check_output, print};
 use super::{BAD_INPUT, CliError, OK, say};
 use crate::backends::profile_log::{Outcome, ProfileLogError, write_csv, write_csv_once, write_json, write_text};
 use crate::event::clean_text;
+use crate::files::open_input;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -29,6 +30,7 @@ enum Format {
 /// Prints the log.
 pub fn profile_log(args: &ProfileLogArgs) -> Result<u8, CliError> {
     let path = args.file.display().to_string();
+    check_output().map_err(|source| CliError::Io { action: "write to stdout".to_owned(), source })?;
     let mut sink = Sink { stdout: io::stdout(), gone: false };
     let result = if args.file == Path::new("-") {
         streamed(io::stdin().lock(), args.format, &path, &mut sink)
@@ -49,7 +51,7 @@ pub fn profile_log(args: &ProfileLogArgs) -> Result<u8, CliError> {
 
 fn open(path: &Path) -> Result<File, CliError> {
     let error = |reason: &dyn std::fmt::Display| CliError::Usage(format!("cannot read {}: {reason}", path.display()));
-    let file = File::open(path).map_err(|source| error(&source))?;
+    let file = open_input(path).map_err(|source| error(&source))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Err(error(&"it is a directory"));
     }

@@ -1,15 +1,16 @@
 //! `qnnscope ranges`.
 
-use super::accuracy::{DataOptions, HardwareOptions, bar, limits, model_on, refuse_device, show};
+use super::compute::{ComputeOptions, DataOptions, HardwareOptions, bar, device, model_on, runtime_here, show};
 use super::encodings::put;
 use super::headless::{print, print_json};
 use super::patience::Patience;
-use super::{CliError, Global, OK, options, say};
+use super::{CliError, Global, OK, say, target};
 use crate::accuracy::{Progress, Side};
 use crate::backends::Backend;
 use crate::encodings::{WriteFormat, read, write};
+use crate::event::LOCAL_DEVICE;
 use crate::files::{Guard, Kind};
-use crate::ranges::{Collection, Method, RangesDocument, collect, encodings_of, ranges_text};
+use crate::ranges::{Collection, Method, RangesDocument, collect, encodings_of, ranges_text, weights};
 use std::path::PathBuf;
 
 /// Arguments of `qnnscope ranges`.
@@ -20,9 +21,6 @@ pub struct RangesArgs {
     model: String,
     #[command(flatten)]
     data: DataOptions,
-    /// Graph, where the model has several
-    #[arg(long, value_name = "NAME")]
-    graph: Option<String>,
     #[command(flatten)]
     hardware: HardwareOptions,
     /// How encodings are chosen: min-max, percentile, mse, entropy
@@ -34,7 +32,10 @@ pub struct RangesArgs {
     /// Bits of the encodings
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(4..=16))]
     bits: u32,
-    /// Write the encodings of the activations here
+    /// Bits of the encodings of weights: symmetric, with a scale for each output channel of convolutions
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(4..=16))]
+    weight_bits: u32,
+    /// Write the encodings of activations and weights here
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Format of --output: overrides, aimet-0.6.1, aimet-1.0.0, aimet-2.0.0
@@ -49,18 +50,11 @@ pub struct RangesArgs {
     /// Overwrite files that qnnscope did not make; never those that the command reads
     #[arg(long)]
     force: bool,
-    /// Most memory for tensors that are held at a time; longer graphs are read in several passes
-    #[arg(long, value_name = "MB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..))]
-    memory_limit_mb: u64,
     /// Print the document as JSON on stdout
     #[arg(long)]
     json: bool,
-    /// Longest time for everything, such as 30, 30s or 5m [default: none]
-    #[arg(long, value_name = "TIME", value_parser = options::seconds)]
-    timeout: Option<f64>,
-    /// Longest time without progress before a runner is given up, seconds
-    #[arg(long, value_name = "S", default_value = "300", value_parser = options::seconds)]
-    stage_timeout: f64,
+    #[command(flatten)]
+    compute: ComputeOptions,
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -70,9 +64,17 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// Computes the model on the data and prints what its tensors are like.
 pub fn ranges(args: &RangesArgs, global: &Global) -> Result<u8, CliError> {
-    refuse_device(global, "ranges")?;
     let (model, named) = model_on(&args.model);
-    crate::models::identify(&model)?;
+    let there = device(global).filter(|name| name != LOCAL_DEVICE);
+    target::refuse_runner_here(there.as_deref().unwrap_or(LOCAL_DEVICE), global)?;
+    let runtime_dir = match there {
+        // The model is for the device: it is looked at there.
+        Some(_) => PathBuf::new(),
+        None => {
+            crate::models::identify(&model)?;
+            runtime_here(None, global)?.path
+        }
+    };
     let given = args.validate.as_deref().map(read).transpose()?;
     let mut guard = Guard::new(args.force);
     guard.reads("the model", &model);
@@ -88,32 +90,45 @@ pub fn ranges(args: &RangesArgs, global: &Global) -> Result<u8, CliError> {
         guard.claim("--output", path, Kind::Encodings)?;
     }
     let backend = named.unwrap_or(Backend::Cpu);
-    let collection = Collection {
-        side: Side {
-            model: model.clone(),
-            backend,
-            runtime_dir: options::runtime(global)?.path,
-            graph: args.graph.clone(),
-            settings: args.hardware.settings(backend)?,
-            allow_unknown_runtime: global.allow_unknown_runtime,
-            limits: limits(args.stage_timeout),
-        },
-        inputs: args.data.inputs(),
-        tensor_bytes: args.memory_limit_mb << 20,
-        given: given.as_ref(),
-        state: args.state.as_deref(),
-    };
+    let settings = args.hardware.settings(backend, &[])?;
     let bar = bar();
     let tell = |progress: &Progress| show(bar.as_ref(), progress);
     let waited_for = || if bar.is_none() { "the model".to_owned() } else { String::new() };
-    let found = Patience::of(args.timeout).wait(waited_for, collect(&collection, &tell));
+    let found = Patience::of(args.compute.timeout).wait(waited_for, async {
+        let collection = Collection {
+            side: Side {
+                model: model.clone(),
+                backend,
+                runtime_dir,
+                place: args.compute.place(there.as_deref(), global).await?,
+                sha256: None,
+                graph: args.compute.graph.clone(),
+                onnx: None,
+                settings,
+                allow_unknown_runtime: global.allow_unknown_runtime,
+                limits: args.compute.limits(),
+            },
+            inputs: args.data.inputs(),
+            tensor_bytes: args.compute.tensor_bytes(),
+            given: given.as_ref(),
+            state: args.state.as_deref(),
+        };
+        let found = collect(&collection, &tell).await?;
+        if args.output.is_none() && !args.json {
+            return Ok((found, Vec::new()));
+        }
+        tell(&Progress { step: "reading the weights".to_owned(), done: 0, of: 0 });
+        let weights = weights(&collection.side).await?;
+        Ok::<_, CliError>((found, weights))
+    });
     if let Some(bar) = &bar {
         bar.finish_and_clear();
     }
-    let found = found?;
+    let (found, weights) = found?;
     let share = args.percentile / 100.0;
     if let Some(path) = &args.output {
-        let (text, left_out) = write(&encodings_of(&found, args.method, args.bits, share), args.to);
+        let (text, left_out) =
+            write(&encodings_of(&found, args.method, args.bits, share, (&weights, args.weight_bits)), args.to);
         let reads: Vec<&std::path::Path> = std::iter::once(model.as_path()).chain(args.validate.as_deref()).collect();
         put(&text, Some(path), args.force, &reads)?;
         if !left_out.is_empty() {
@@ -121,7 +136,7 @@ pub fn ranges(args: &RangesArgs, global: &Global) -> Result<u8, CliError> {
         }
     }
     if args.json {
-        print_json(&RangesDocument::new(&found, args.bits, share))?;
+        print_json(&RangesDocument::new(&found, args.bits, share, (&weights, args.weight_bits)))?;
     } else {
         print(&ranges_text(&found, args.method, args.bits, share))?;
     }

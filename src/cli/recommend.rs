@@ -51,7 +51,7 @@ pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> 
     })?;
     if graph.ops.is_empty() {
         return Err(CliError::Usage(format!(
-            "{} does not tell its ops, so nothing can be said of backends; a context binary runs on the one it was made for",
+            "{} does not list its ops, so backends cannot be judged; a context binary runs on the one it was made for",
             model.path
         )));
     }

@@ -1,9 +1,11 @@
 //! `qnnscope report`: sessions, and other tools' files, as a page, a comment, a table, a picture or a trace.
 
 use super::{CliError, OK, say, setup};
+use crate::accuracy::AccuracyDocument;
 use crate::event::clean_text;
 use crate::files::{Guard, Kind, write_whole};
 use crate::history;
+use crate::report::comparison::LoadError;
 use crate::report::export::{FORMATS, Format, by_ending, by_name};
 use crate::report::{Material, Recorded};
 use crate::text::bytes_text;
@@ -12,7 +14,7 @@ use std::path::PathBuf;
 /// Arguments of `qnnscope report`.
 #[derive(Debug, clap::Args)]
 pub struct ReportArgs {
-    /// Sessions (`run --record`), files of other tools (docs/imports.md), @ID or @last of the history
+    /// Sessions (`run --record`), files of other tools (docs/imports.md), what `accuracy --json` printed, @ID or @last of the history
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// File to write: .html, .md, .csv, .svg, .png, .trace.json (Perfetto), .hlog (HDR histograms)
@@ -45,14 +47,23 @@ pub fn report(args: &ReportArgs) -> Result<u8, CliError> {
     guard.prints();
     setup::protect_history(&mut guard);
     guard.claim("--output", &args.output, Kind::Report)?;
-    let mut files = Vec::new();
+    let (mut files, mut accuracy) = (Vec::new(), Vec::new());
     for (number, path) in (1..).zip(&named) {
         if args.files.len() > 1 {
             say(&format!("reading {} ({number} of {})", clean_text(&path.to_string_lossy()), args.files.len()));
         }
-        files.push(Recorded::open(path)?);
+        let shown = clean_text(&path.to_string_lossy());
+        match AccuracyDocument::read(path) {
+            Ok(Some(document)) => accuracy.push((shown, document)),
+            Ok(None) => files.push(Recorded::open(path)?),
+            Err(reason) => return Err(LoadError::Document { path: shown, reason }.into()),
+        }
     }
-    let material = Material::of_files(&files, args.redact);
+    if files.is_empty() && !["html", "md"].contains(&format.name) {
+        let text = "comparisons layer by layer go into pages (.html) and comments (.md); the other formats are of runs";
+        return Err(CliError::Usage(text.to_owned()));
+    }
+    let material = Material::of_files(&files, args.redact).with_accuracy(&accuracy);
     let bytes = (format.make)(&material).map_err(|source| CliError::Export { source })?;
     write_whole(&args.output, &bytes)
         .map_err(|source| CliError::Io { action: format!("write {}", args.output.display()), source })?;

@@ -4,14 +4,15 @@ use super::onnx_options::OnnxOptions;
 use super::options::{OutputOptions, RunOptions};
 use super::{CliError, Global, device_onnx, headless, live, onnx_install, setup, target};
 use crate::app::StartChoice;
+use crate::event::LOCAL_DEVICE;
 use crate::models::identify;
 use std::path::PathBuf;
 
 /// Arguments of `qnnscope run`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArgs {
-    /// DLC, model library (.so), context binary or ONNX model; told apart by content. Launches of several models take turns, so that their
-    /// differences are not those of the time
+    /// DLC, model library (.so), context binary or ONNX model; told apart by content. Launches of several models alternate, so that
+    /// drift over time favours none
     #[arg(value_name = "MODEL", required = true)]
     pub models: Vec<PathBuf>,
     #[command(flatten)]
@@ -26,7 +27,7 @@ pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
     target::refuse_runner_here(&device, global)?;
     let site = setup::block_on(target::site(&device, &args.options, global));
     // A file that is no model is told before anything that may be missing.
-    if device == target::LOCAL {
+    if device == LOCAL_DEVICE {
         for model in &args.models {
             identify(model)?;
         }

@@ -4,6 +4,7 @@ use super::headless::{print, print_json};
 use super::options::backend;
 use super::{CliError, OK, say, setup};
 use crate::backends::Backend;
+use crate::event::clean_text;
 use crate::files::{Guard, Kind, OutputError};
 use crate::history::{Entry, Filter, Marks, moment_us};
 use crate::report::{SessionsDocument, session_text, sessions_text};
@@ -133,25 +134,17 @@ pub fn sessions(args: &SessionsArgs) -> Result<u8, CliError> {
             }
         }
         Some(SessionsCommand::Tag { one, tags, remove }) => mark(one, |marks| {
-            for tag in tags {
+            // As they are kept: without blanks around them.
+            for tag in tags.iter().map(|tag| tag.trim()) {
                 if *remove {
                     marks.tags.remove(tag);
                 } else {
-                    marks.tags.insert(tag.clone());
+                    marks.tags.insert(tag.to_owned());
                 }
             }
         })?,
         Some(SessionsCommand::Note { one, text }) => mark(one, |marks| marks.note = Some(text.clone()))?,
-        Some(SessionsCommand::Rename { one, name }) => {
-            if let Some(other) = history
-                .entries(&Filter::default())?
-                .iter()
-                .find(|entry| !name.is_empty() && entry.marks.name.as_ref() == Some(name) && entry.id != one.session)
-            {
-                return Err(CliError::Usage(format!("the session {} has the name `{name}` already", other.id)));
-            }
-            mark(one, |marks| marks.name = Some(name.clone()))?;
-        }
+        Some(SessionsCommand::Rename { one, name }) => mark(one, |marks| marks.name = Some(name.clone()))?,
         Some(SessionsCommand::Delete { sessions }) => {
             // All are found before the first one goes: `last` must not move meanwhile.
             let found: Vec<Entry> = sessions.iter().map(|session| history.find(session)).collect::<Result<_, _>>()?;
@@ -191,15 +184,16 @@ fn list(args: &ListArgs) -> Result<u8, CliError> {
     } else {
         print(&sessions_text(&entries))?;
     }
+    for (entry, error) in entries.iter().filter_map(|entry| Some((entry, entry.marks_error.as_ref()?))) {
+        say(&format!("note: of {}: {}", entry.id, clean_text(error)));
+    }
     Ok(OK)
 }
 
 fn mark(one: &One, change: impl FnOnce(&mut Marks)) -> Result<(), CliError> {
     let history = setup::history()?;
     let mut entry = history.find(&one.session)?;
-    let mut marks = entry.marks.clone();
-    change(&mut marks);
-    history.mark(&mut entry, marks.cleaned())?;
+    history.mark(&mut entry, change)?;
     print(&session_text(&entry, &history.file(&entry.id)))
 }
 

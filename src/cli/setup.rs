@@ -50,8 +50,10 @@ pub fn check_descriptors() -> Result<(), CliError> {
 pub fn block_on_until_stopped<T, E: Into<CliError>>(work: impl Future<Output = Result<T, E>>) -> Result<T, CliError> {
     block_on(async {
         tokio::select! {
-            result = work => result.map_err(Into::into),
+            // Signals are listened to before the work starts a process that they are to end.
+            biased;
             Ok(()) = termination() => Err(CliError::Interrupted),
+            result = work => result.map_err(Into::into),
         }
     })?
 }

@@ -3,9 +3,9 @@
 use super::headless::{print, print_json};
 use super::{CliError, OK, say};
 use crate::history;
-use crate::report::comparison::{LoadError, read_document};
+use crate::report::comparison::{LoadError, read_document, seekable};
 use crate::report::{ResultDocument, document_text, text_report};
-use crate::session::read_any;
+use crate::session::read_held;
 use std::path::PathBuf;
 
 /// Arguments of `qnnscope show`.
@@ -22,8 +22,9 @@ pub struct ShowArgs {
 /// Prints the report of a file.
 pub fn show(args: &ShowArgs) -> Result<u8, CliError> {
     let path = history::resolve(&args.file)?;
-    let Some(opened) = read_any(&path).map_err(LoadError::from)? else {
-        let document = read_document(&path)?;
+    let file = seekable(&path)?;
+    let Some(opened) = read_held(&file).map_err(LoadError::from)? else {
+        let document = read_document(&file)?;
         if args.json {
             print_json(document.value())?;
         } else {

@@ -3,55 +3,30 @@
 use super::options::{self, RunOptions};
 use super::{CliError, Global};
 use crate::backends::device_runner::{DeviceRunnerError, DeviceRunnerOptions, RunnerSearch, find_libraries, locate};
-use crate::backends::net_run::{NetRunOptions, Sdk};
-use crate::backends::runtime::{Env, RuntimeDir, choose};
+use crate::backends::net_run::NetRunOptions;
+use crate::backends::on_device::Sdk;
+use crate::backends::runtime::{Env, choose};
 use crate::devices::{AdbServer, AdbTransport, Device, DeviceError, is_snapdragon};
-use crate::event::DeviceFacts;
+use crate::event::{DeviceFacts, LOCAL_DEVICE};
 use crate::probes::CounterOptions;
+use crate::run::Site;
 use std::path::PathBuf;
-
-/// Where runs are made, with what they need there.
-#[derive(Debug, Clone)]
-pub enum Site {
-    /// On this machine.
-    Here {
-        /// Its libraries.
-        runtime: RuntimeDir,
-        /// Counters that are sampled as those of a device are.
-        counters: Option<CounterOptions>,
-    },
-    /// On a device, by the SDK's qnn-net-run.
-    NetRun {
-        /// The device.
-        device: Device,
-        /// With what.
-        options: NetRunOptions,
-        /// True where the libraries only emulate the HTP.
-        emulated: bool,
-    },
-    /// On a device, by qnnscope's own runner.
-    DeviceRunner {
-        /// The device.
-        device: Device,
-        /// With what.
-        options: DeviceRunnerOptions,
-    },
-}
+use std::sync::Arc;
 
 /// Finds out where the device of this name runs models, and with what.
-pub async fn site(name: &str, run: &RunOptions, global: &Global) -> Result<Site, CliError> {
-    if name == LOCAL {
+pub async fn site(name: &str, run: &RunOptions, global: &Global) -> Result<Arc<Site>, CliError> {
+    if name == LOCAL_DEVICE {
         // This machine's own probe tells load and memory; a Snapdragon has more to tell, and the user may want more.
         let more = is_snapdragon() || !run.counters.is_empty() || run.counter_file.is_some();
         let counters = if more { Some(run.counter_options()?) } else { None };
-        return Ok(Site::Here { runtime: options::runtime(global)?, counters });
+        return Ok(Arc::new(Site::Here { runtime: options::runtime(global)?, counters }));
     }
     let device = find(name, global).await?;
     let facts = device.describe().await?;
     match runner(&device, &facts, !run.no_vendor_libs, global).await {
         Ok(options) => {
             let options = DeviceRunnerOptions { counters: run.counter_options()?, ..options };
-            return Ok(Site::DeviceRunner { device, options });
+            return Ok(Arc::new(Site::DeviceRunner { device, options }));
         }
         // Without a runner there still is qnn-net-run.
         Err(CliError::DeviceRunner(DeviceRunnerError::NoRunner { .. })) => {}
@@ -65,7 +40,7 @@ pub async fn site(name: &str, run: &RunOptions, global: &Global) -> Result<Site,
         vendor_libraries: !run.no_vendor_libs,
         counters: run.counter_options()?,
     };
-    Ok(Site::NetRun { device, options, emulated: target.is_emulated() })
+    Ok(Arc::new(Site::NetRun { device, options, emulated: target.is_emulated() }))
 }
 
 /// The runner for a device that is named or found, with libraries for it; without counters.
@@ -85,7 +60,7 @@ pub async fn runner(
 /// A runner for a device has no use on this machine, and nothing that the user gives is dropped in silence.
 pub fn refuse_runner_here(name: &str, global: &Global) -> Result<(), CliError> {
     match global.runner {
-        Some(_) if name == LOCAL => {
+        Some(_) if name == LOCAL_DEVICE => {
             Err(CliError::Usage("--runner is for runs on a device: name one with --device SERIAL".to_owned()))
         }
         _ => Ok(()),
@@ -101,18 +76,16 @@ fn host_runtime(global: &Global) -> Option<PathBuf> {
 
 /// Word for the only device attached.
 const ANY_ADB: &str = "adb";
-/// Word for this machine.
-pub const LOCAL: &str = "local";
 
 /// The device's name as `--device` or `$ANDROID_SERIAL` give it; this machine if neither does.
 pub fn named(global: &Global) -> String {
     let variable = || std::env::var("ANDROID_SERIAL").ok().filter(|serial| !serial.is_empty());
-    global.device.clone().or_else(variable).unwrap_or_else(|| LOCAL.to_owned())
+    global.device.clone().or_else(variable).unwrap_or_else(|| LOCAL_DEVICE.to_owned())
 }
 
 /// The device with this name, if it is ready.
 pub async fn find(name: &str, global: &Global) -> Result<Device, CliError> {
-    if name == LOCAL {
+    if name == LOCAL_DEVICE {
         return Ok(Device::local());
     }
     let server = AdbServer::locate(global.adb_server.as_deref())?;

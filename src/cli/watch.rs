@@ -2,20 +2,35 @@
 
 use super::diagnose::text_width;
 use super::headless::{print, print_json};
+use super::watch_counters::{Beside, Reading};
 use super::{CliError, Global, OK, say, setup, target};
-use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, diagnosis_text};
+use crate::devices::Device;
+use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, Platform, diagnosis_text};
 use crate::event::clean_text;
+use crate::files::open_input;
+use serde::Serialize;
 use std::fs::File;
 use std::io::{IsTerminal, Read, Seek, SeekFrom};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a file is looked at, and a diagnosis made of what came.
 const EVERY: Duration = Duration::from_millis(300);
+/// How often the screen shows new counters.
+const REDRAWN: Duration = Duration::from_secs(1);
 /// Bytes read at once.
 const CHUNK: usize = 256 * 1024;
 /// Name of the device's log in place of a file.
 pub const LOGCAT: &str = "logcat";
+
+/// A diagnosis, and what the counters of the device said meanwhile.
+#[derive(Serialize)]
+struct Watched {
+    #[serde(flatten)]
+    diagnosis: DiagnosisDocument,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters: Option<Vec<Reading>>,
+}
 
 /// Where the lines come from.
 enum Lines {
@@ -24,12 +39,28 @@ enum Lines {
 }
 
 /// Follows the log until a signal ends it, or the device's log ends, and tells whenever the answer changes.
-pub fn watch(log: &Path, json: bool, diagnoser: Diagnoser, global: &Global) -> Result<u8, CliError> {
-    setup::block_on(follow(log, json, diagnoser, global))?
+pub fn watch(
+    log: &Path,
+    json: bool,
+    platform: Option<Platform>,
+    diagnoser: Diagnoser,
+    global: &Global,
+) -> Result<u8, CliError> {
+    setup::block_on(follow(log, json, platform, diagnoser, global))?
 }
 
-async fn follow(log: &Path, json: bool, fresh: Diagnoser, global: &Global) -> Result<u8, CliError> {
-    let mut lines = open(log, global).await?;
+async fn follow(
+    log: &Path,
+    json: bool,
+    platform: Option<Platform>,
+    fresh: Diagnoser,
+    global: &Global,
+) -> Result<u8, CliError> {
+    let (mut lines, beside) = open(log, global).await?;
+    // Only a screen is drawn anew for the sake of counters.
+    let redraws = beside.is_some() && !json && std::io::stdout().is_terminal();
+    let mut drawn = Instant::now();
+    let mut has_told_counters = false;
     let mut diagnoser = fresh.clone();
     let mut shown: Option<Vec<(&'static str, f64)>> = None;
     let ended = setup::termination();
@@ -80,11 +111,17 @@ async fn follow(log: &Path, json: bool, fresh: Diagnoser, global: &Global) -> Re
                 }
             }
         }
-        let diagnosis = if at_end { diagnoser.clone().finish() } else { diagnoser.so_far() };
+        let mut diagnosis = if at_end { diagnoser.clone().finish() } else { diagnoser.so_far() };
+        if let Some(platform) = platform {
+            diagnosis.set_platform(platform);
+        }
         let now: Vec<(&'static str, f64)> =
             diagnosis.causes.iter().map(|finding| (finding.id, finding.confidence)).collect();
-        if shown.as_ref() != Some(&now) || at_end {
-            tell(&diagnosis, json, at_end)?;
+        let counters_come = !has_told_counters && beside.as_ref().is_some_and(|beside| !beside.readings().is_empty());
+        has_told_counters |= counters_come;
+        if shown.as_ref() != Some(&now) || at_end || counters_come || redraws && drawn.elapsed() >= REDRAWN {
+            tell(&diagnosis, beside.as_ref(), json, at_end)?;
+            drawn = Instant::now();
             shown = Some(now);
         }
         if at_end {
@@ -93,25 +130,41 @@ async fn follow(log: &Path, json: bool, fresh: Diagnoser, global: &Global) -> Re
     }
 }
 
-async fn open(log: &Path, global: &Global) -> Result<Lines, CliError> {
+async fn open(log: &Path, global: &Global) -> Result<(Lines, Option<Beside>), CliError> {
     if log == Path::new(LOGCAT) {
         let name = target::named(global);
         let device = target::find(&name, global).await?;
         say(&format!("watching the log of {}; Ctrl-C ends it", clean_text(device.id())));
-        return Ok(Lines::Device(device.stream("logcat -v threadtime")));
+        let beside = counters(&device).await;
+        return Ok((Lines::Device(device.stream("logcat -v threadtime")), beside));
     }
     // Standard input is a file like another: what it has not yet comes later.
     let log = if log == Path::new("-") { Path::new("/dev/stdin") } else { log };
-    let file = File::open(log).map_err(|source| CliError::Usage(format!("cannot read {}: {source}", log.display())))?;
+    let file = open_input(log).map_err(|source| CliError::Usage(format!("cannot read {}: {source}", log.display())))?;
+    // Whoever names a device wants to see it beside the log.
+    let beside = match &global.device {
+        Some(name) => counters(&target::find(name, global).await?).await,
+        None => None,
+    };
     say(&format!("watching {}; Ctrl-C ends it", log.display()));
-    Ok(Lines::File { file, read: 0 })
+    Ok((Lines::File { file, read: 0 }, beside))
+}
+
+/// The counters of a device; one that gives none is no reason not to watch the log.
+async fn counters(device: &Device) -> Option<Beside> {
+    Beside::start(device).await.unwrap_or_else(|error| {
+        say(&format!("note: no counters of {}: {}", clean_text(device.id()), error.render().trim_end()));
+        None
+    })
 }
 
 /// On a terminal the newest answer alone, elsewhere one after the other.
-fn tell(diagnosis: &Diagnosis, json: bool, at_end: bool) -> Result<(), CliError> {
+fn tell(diagnosis: &Diagnosis, beside: Option<&Beside>, json: bool, at_end: bool) -> Result<(), CliError> {
     if json {
-        return print_json(&DiagnosisDocument::new(diagnosis));
+        let counters = beside.map(Beside::readings);
+        return print_json(&Watched { diagnosis: DiagnosisDocument::new(diagnosis), counters });
     }
+    let counters = beside.map_or_else(String::new, |beside| beside.text(text_width()));
     let clear = if std::io::stdout().is_terminal() && !at_end { "\x1b[2J\x1b[H" } else { "" };
-    print(&format!("{clear}{}\n", diagnosis_text(diagnosis, text_width())))
+    print(&format!("{clear}{}{counters}\n", diagnosis_text(diagnosis, text_width())))
 }

@@ -1,8 +1,10 @@
 //! What a conversion came to, as a document and as text.
 
+use super::course::Step;
 use super::steps::Made;
-use super::verify::Verified;
+use super::verify::Check;
 use crate::analysis::compare::Accuracy;
+use crate::backends::Backend;
 use crate::event::{NodeProvider, clean_text};
 use crate::text::{bytes_text, paragraph};
 use serde::Serialize;
@@ -25,6 +27,22 @@ pub struct ConvertDocument {
     left_out: Vec<LeftOut>,
     /// True if the files together are the model.
     whole: bool,
+    /// Of the model as a whole, where one file is all of it.
+    accuracy: Option<Accuracy>,
+    not_verified: Option<String>,
+    /// Each file against the source, if that was asked for.
+    verified: Option<Vec<CheckRow>>,
+    /// Steps with their times.
+    steps: Vec<Step>,
+}
+
+/// A file against the source.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct CheckRow {
+    file: String,
+    backend: Backend,
+    simulated: bool,
+    inputs: usize,
     accuracy: Option<Accuracy>,
     not_verified: Option<String>,
 }
@@ -46,7 +64,7 @@ struct LeftOut {
 
 impl ConvertDocument {
     /// The document of a conversion; `keeps_all` if nodes on the processor are in the result, too.
-    pub fn new(source: &Path, made: &Made, keeps_all: bool, verified: Option<&Verified>) -> Self {
+    pub fn new(source: &Path, made: &Made, keeps_all: bool, checks: Option<&[Check]>, steps: Vec<Step>) -> Self {
         let shown = |path: &Path| clean_text(&path.to_string_lossy());
         let placed = made.converted.as_ref().map(|converted| &converted.placed);
         let left_out: Vec<LeftOut> = placed
@@ -71,8 +89,24 @@ impl ConvertDocument {
             partitions: placed.map(|placed| placed.partitions.len()),
             whole: keeps_all || left_out.is_empty(),
             left_out,
-            accuracy: verified.and_then(|verified| verified.as_ref().ok().cloned()),
-            not_verified: verified.and_then(|verified| verified.as_ref().err().cloned()),
+            accuracy: match checks {
+                Some([only]) => only.verified.as_ref().ok().cloned(),
+                _ => None,
+            },
+            not_verified: checks
+                .and_then(|checks| checks.iter().find_map(|check| check.verified.as_ref().err().cloned())),
+            verified: checks.map(|checks| {
+                let row = |check: &Check| CheckRow {
+                    file: shown(&check.file),
+                    backend: check.backend,
+                    simulated: check.backend.is_simulated_here(),
+                    inputs: check.inputs,
+                    accuracy: check.verified.as_ref().ok().cloned(),
+                    not_verified: check.verified.as_ref().err().cloned(),
+                };
+                checks.iter().map(row).collect()
+            }),
+            steps,
         }
     }
 
@@ -91,7 +125,9 @@ pub fn convert_text(document: &ConvertDocument) -> String {
     if let Some(names) = &document.names {
         let _ = writeln!(out, "wrote {names}: which node of the model became which QNN op");
     }
-    let _ = writeln!(out, "took {:.1} s", document.seconds);
+    let steps: Vec<String> = document.steps.iter().map(|step| format!("{} {:.1} s", step.step, step.seconds)).collect();
+    let steps = if steps.is_empty() { String::new() } else { format!(": {}", steps.join(", ")) };
+    paragraph(&mut out, &format!("took {:.1} s{steps}", document.seconds), 2, 0);
     if !document.left_out.is_empty() {
         let count = document.left_out.len();
         let nodes = if count == 1 { "1 node stays".to_owned() } else { format!("{count} nodes stay") };
@@ -113,17 +149,26 @@ pub fn convert_text(document: &ConvertDocument) -> String {
             let _ = writeln!(out, "  and {} more, see --json", count - 20);
         }
     }
-    if let Some(accuracy) = &document.accuracy {
-        let _ = writeln!(out, "\nverified on the same random inputs, source against result:");
-        for output in &accuracy.outputs {
-            let sqnr = output.sqnr_db.map_or_else(|| "–".to_owned(), |db| format!("{db:.1} dB"));
-            let like = if output.identical { "identical".to_owned() } else { format!("SQNR {sqnr}") };
-            let _ = writeln!(out, "  {}: {like}, largest error {:.3e}", output.name, output.max_abs_error);
+    for check in document.verified.iter().flatten() {
+        let name = check.file.rsplit('/').next().unwrap_or_default();
+        match (&check.accuracy, &check.not_verified) {
+            (Some(accuracy), _) => {
+                let simulated = if check.simulated { " (simulated)" } else { "" };
+                let inputs = if check.inputs == 1 { "1 input".to_owned() } else { format!("{} inputs", check.inputs) };
+                let _ =
+                    writeln!(out, "\nverified on {inputs}, {name} on {}{simulated} against the source:", check.backend);
+                for output in &accuracy.outputs {
+                    let sqnr = output.sqnr_db.map_or_else(|| "–".to_owned(), |db| format!("{db:.1} dB"));
+                    let like = if output.identical { "identical".to_owned() } else { format!("SQNR {sqnr}") };
+                    let _ = writeln!(out, "  {}: {like}, largest error {:.3e}", output.name, output.max_abs_error);
+                }
+            }
+            (None, reason) => {
+                out.push('\n');
+                let reason = reason.as_deref().unwrap_or("the reason is not known");
+                paragraph(&mut out, &format!("{name} is not verified: {reason}"), 2, 0);
+            }
         }
-    }
-    if let Some(reason) = &document.not_verified {
-        out.push('\n');
-        paragraph(&mut out, &format!("not verified: {reason}"), 2, 0);
     }
     out
 }

@@ -1,5 +1,6 @@
 //! Conversions of models: each step in a process of its own, its files put in place when they are whole.
 
+mod course;
 mod document;
 mod error;
 mod names;
@@ -8,9 +9,11 @@ mod steps;
 mod tflite;
 mod verify;
 
+pub use course::{Course, Step, Told};
 pub use document::{ConvertDocument, convert_text};
 pub use error::ConvertError;
+pub use names::number_ops;
 pub use sdk::{SdkTarget, SdkTools};
 pub use steps::{Conversion, Made, Target, carry_out};
-pub use tflite::{TfliteTools, convert_tflite};
-pub use verify::{Verified, verify};
+pub use tflite::{TfliteTools, convert_tflite, keep_names};
+pub use verify::{Check, Reference, TfliteReference, inputs_of, verify, verify_files};

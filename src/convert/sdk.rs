@@ -1,12 +1,15 @@
 //! The SDK's own converters, where the user has an SDK: each step is one of its programs, its log is kept, and what went wrong is
 //! looked up among the known causes.
 
+use super::course::{Course, cause};
 use super::error::ConvertError;
 use super::steps::Made;
+use crate::backends::Backend;
+use crate::backends::on_device::DLC_LIBRARY;
 use crate::backends::runtime::Env;
-use crate::diagnosis::Diagnoser;
 use crate::event::clean_text;
 use crate::files::write_whole;
+use crate::models::ModelFormat;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -24,6 +27,13 @@ pub enum SdkTarget {
     Dlc,
     /// A model library for this machine, by qnn-onnx-converter and qnn-model-lib-generator.
     Library,
+    /// A context binary for a backend, by qnn-context-binary-generator; of an ONNX model after qairt-converter.
+    Binary {
+        /// The backend.
+        backend: Backend,
+        /// What the model is.
+        of: ModelFormat,
+    },
 }
 
 /// The user's SDK.
@@ -67,7 +77,7 @@ impl SdkTools {
         Err(ConvertError::MissingTool { tool: name, reason, advice })
     }
 
-    /// Makes `out` of the model; `more` are further arguments of the converter. The logs of all steps are in one file, which stays.
+    /// Makes `out` of the model; `more` are further arguments of the last program but the library's generator. The logs of all steps are in one file, which stays.
     pub async fn convert(
         &self,
         model: &Path,
@@ -75,6 +85,7 @@ impl SdkTools {
         target: SdkTarget,
         more: &[String],
         force: bool,
+        course: &Course<'_>,
     ) -> Result<Made, ConvertError> {
         let begun = Instant::now();
         let log = out.with_extension("log");
@@ -89,37 +100,13 @@ impl SdkTools {
         let model = std::path::absolute(model).unwrap_or_else(|_| model.to_owned());
         let mut steps = Steps { sdk: self, folder: dir.path(), log: &log, text: Vec::new() };
         let made = match target {
-            SdkTarget::Dlc => {
-                let made = dir.path().join("model.dlc");
-                let mut args = words(&["--input_network"]);
-                args.push(model.clone().into());
-                args.extend(words(&["--output_path"]));
-                args.push(made.clone().into());
-                args.extend(more.iter().map(OsString::from));
-                steps.run("qairt-converter", args).await?;
-                made
+            SdkTarget::Dlc => steps.dlc(&model, more, course).await?,
+            SdkTarget::Library => steps.library(&model, more, course).await?,
+            SdkTarget::Binary { backend, of: ModelFormat::Onnx } => {
+                let dlc = steps.dlc(&model, &[], course).await?;
+                steps.binary(&dlc, ModelFormat::Dlc, backend, more, course).await?
             }
-            SdkTarget::Library => {
-                let source = dir.path().join("model.cpp");
-                let mut args = words(&["--input_network"]);
-                args.push(model.clone().into());
-                args.push("-o".into());
-                args.push(source.clone().into());
-                args.extend(more.iter().map(OsString::from));
-                steps.run("qnn-onnx-converter", args).await?;
-                let mut args = words(&["-c"]);
-                args.push(source.clone().into());
-                let weights = source.with_extension("bin");
-                if weights.exists() {
-                    args.push("-b".into());
-                    args.push(weights.into());
-                }
-                args.push("-o".into());
-                args.push(dir.path().join("lib").into());
-                args.extend(words(&["-t", HOST]));
-                steps.run("qnn-model-lib-generator", args).await?;
-                dir.path().join("lib").join(HOST).join("libmodel.so")
-            }
+            SdkTarget::Binary { backend, of } => steps.binary(&model, of, backend, more, course).await?,
         };
         let bytes = std::fs::read(&made).map_err(|_| ConvertError::Tool {
             tool: "the converter".to_owned(),
@@ -146,6 +133,66 @@ struct Steps<'a> {
 }
 
 impl Steps<'_> {
+    /// A DLC of an ONNX model.
+    async fn dlc(&mut self, model: &Path, more: &[String], course: &Course<'_>) -> Result<PathBuf, ConvertError> {
+        let made = self.folder.join("model.dlc");
+        let mut args = words(&["--input_network"]);
+        args.push(model.into());
+        args.extend(words(&["--output_path"]));
+        args.push(made.clone().into());
+        args.extend(more.iter().map(OsString::from));
+        course.take("qairt-converter", self.run("qairt-converter", args)).await?;
+        Ok(made)
+    }
+
+    /// A model library for this machine.
+    async fn library(&mut self, model: &Path, more: &[String], course: &Course<'_>) -> Result<PathBuf, ConvertError> {
+        let source = self.folder.join("model.cpp");
+        let mut args = words(&["--input_network"]);
+        args.push(model.into());
+        args.push("-o".into());
+        args.push(source.clone().into());
+        args.extend(more.iter().map(OsString::from));
+        course.take("qnn-onnx-converter", self.run("qnn-onnx-converter", args)).await?;
+        let mut args = words(&["-c"]);
+        args.push(source.clone().into());
+        let weights = source.with_extension("bin");
+        if weights.exists() {
+            args.push("-b".into());
+            args.push(weights.into());
+        }
+        args.push("-o".into());
+        args.push(self.folder.join("lib").into());
+        args.extend(words(&["-t", HOST]));
+        course.take("qnn-model-lib-generator", self.run("qnn-model-lib-generator", args)).await?;
+        Ok(self.folder.join("lib").join(HOST).join("libmodel.so"))
+    }
+
+    /// A context binary of a DLC or a model library.
+    async fn binary(
+        &mut self,
+        model: &Path,
+        format: ModelFormat,
+        backend: Backend,
+        more: &[String],
+        course: &Course<'_>,
+    ) -> Result<PathBuf, ConvertError> {
+        let lib = self.sdk.root.join("lib").join(HOST);
+        let mut args = words(&["--backend"]);
+        args.push(lib.join(backend.library()).into());
+        args.push("--model".into());
+        if format == ModelFormat::Dlc {
+            args.push(lib.join(DLC_LIBRARY).into());
+            args.push("--dlc_path".into());
+        }
+        args.push(model.into());
+        args.extend(words(&["--binary_file", "model", "--output_dir"]));
+        args.push(self.folder.into());
+        args.extend(more.iter().map(OsString::from));
+        course.take("qnn-context-binary-generator", self.run("qnn-context-binary-generator", args)).await?;
+        Ok(self.folder.join("model.bin"))
+    }
+
     async fn run(&mut self, name: &'static str, args: Vec<OsString>) -> Result<(), ConvertError> {
         let program = self.sdk.tool(name)?;
         // The converters are Python scripts, for the Python that the user set up for them.
@@ -181,16 +228,9 @@ impl Steps<'_> {
     }
 
     fn failed(&self, name: &str, status: std::process::ExitStatus) -> ConvertError {
-        let mut diagnoser = Diagnoser::new();
-        diagnoser.exit_status(status.code().unwrap_or(-1));
-        diagnoser.feed(&self.text);
-        let diagnosis = diagnoser.finish();
         let log = clean_text(&self.log.to_string_lossy());
-        let advice = match diagnosis.causes.first() {
-            Some(finding) => {
-                let cause = finding.cause();
-                format!("{} ({}): {}; the log is {log}", cause.title, cause.id, cause.fix)
-            }
+        let advice = match cause(&self.text, Some(status.code().unwrap_or(-1))) {
+            Some(cause) => format!("{cause}; the log is {log}"),
             None => format!("the log is {log}; `qnnscope diagnose {log}` looks at it"),
         };
         let text = String::from_utf8_lossy(&self.text);

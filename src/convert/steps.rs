@@ -1,15 +1,16 @@
 //! The steps of a conversion by QNN's own libraries and ONNX Runtime.
 
+use super::course::Course;
 use super::error::ConvertError;
 use super::names::NameMap;
 use crate::backends::ProfilingLevel;
-use crate::backends::local::{Ended, Limits, Supervisor, ask};
+use crate::backends::local::{Ended, Limits};
 use crate::backends::qnn::runner::{ConvertTask, ConvertWork, Converted, Frame, RunTask, Task};
 use crate::event::{Budget, NodeProvider};
 use crate::files::write_whole;
+use crate::models::{map_beside, names_file};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use tokio::sync::watch;
 
 /// What a model is to become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,11 +78,11 @@ pub struct Made {
 }
 
 /// Makes the conversion.
-pub async fn carry_out(conversion: &Conversion) -> Result<Made, ConvertError> {
+pub async fn carry_out(conversion: &Conversion, course: &Course<'_>) -> Result<Made, ConvertError> {
     let begun = Instant::now();
     let made = match (&conversion.run.onnx, conversion.target) {
-        (Some(_), target) => of_onnx(conversion, target).await?,
-        (None, Target::Binary) => compiled(conversion).await?,
+        (Some(_), target) => of_onnx(conversion, target, course).await?,
+        (None, Target::Binary) => compiled(conversion, course).await?,
         (None, target) => {
             return Err(ConvertError::NoWay {
                 model: conversion.run.model.clone(),
@@ -121,7 +122,7 @@ fn partition_number(name: &str) -> u64 {
     stem.rsplit_once('_').and_then(|(_, number)| number.parse().ok()).unwrap_or(u64::MAX)
 }
 
-async fn of_onnx(conversion: &Conversion, target: Target) -> Result<Made, ConvertError> {
+async fn of_onnx(conversion: &Conversion, target: Target, course: &Course<'_>) -> Result<Made, ConvertError> {
     let Conversion { run, out, force, .. } = conversion;
     free(out, *force)?;
     let io = |action, path: &Path| {
@@ -139,7 +140,7 @@ async fn of_onnx(conversion: &Conversion, target: Target) -> Result<Made, Conver
         Target::ContextModel { embed } => ConvertWork::Context { name: name.unwrap_or_default(), embed },
     };
     let task = ConvertTask { run: run.clone(), out_dir: dir.path().to_owned(), work };
-    let converted = match ask(&Task::Convert(Box::new(task)), conversion.limits).await? {
+    let converted = match course.ask(&Task::Convert(Box::new(task)), conversion.limits).await? {
         Ended::Done(Some(Frame::Converted(converted))) => *converted,
         Ended::Done(_) => {
             let failure =
@@ -179,9 +180,8 @@ async fn of_onnx(conversion: &Conversion, target: Target) -> Result<Made, Conver
     }
     // The one that was asked for comes first.
     files.sort_by_key(|path| path != out);
-    let map = NameMap::path_of(out);
-    let text = serde_json::to_vec_pretty(&NameMap::new(&run.model, &files, &converted)).unwrap_or_default();
-    write_whole(&map, &text).map_err(io("write", &map))?;
+    let map = map_beside(out);
+    NameMap::new(&run.model, &files, &converted).write(&map)?;
     Ok(Made { files, names: Some(map), converted: Some(converted), seconds: 0.0 })
 }
 
@@ -209,7 +209,7 @@ fn check_placement(conversion: &Conversion, converted: &Converted) -> Result<(),
 }
 
 /// Compiles a model of QNN's own formats: one inference, with the compiled context saved.
-async fn compiled(conversion: &Conversion) -> Result<Made, ConvertError> {
+async fn compiled(conversion: &Conversion, course: &Course<'_>) -> Result<Made, ConvertError> {
     free(&conversion.out, conversion.force)?;
     let task = RunTask {
         save_context: Some(conversion.out.clone()),
@@ -219,11 +219,22 @@ async fn compiled(conversion: &Conversion) -> Result<Made, ConvertError> {
         profiling: ProfilingLevel::Off,
         ..conversion.run.clone()
     };
-    let (_stop, stopped) = watch::channel(false);
-    match Supervisor::new(None, conversion.limits).run(&Task::Run(Box::new(task)), stopped).await? {
-        Ended::Done(_) => Ok(Made { files: vec![conversion.out.clone()], names: None, converted: None, seconds: 0.0 }),
+    match course.ask(&Task::Run(Box::new(task)), conversion.limits).await? {
+        Ended::Done(_) => {
+            let names = hand_on(&conversion.run.model, &conversion.out)?;
+            Ok(Made { files: vec![conversion.out.clone()], names, converted: None, seconds: 0.0 })
+        }
         Ended::Failed(failure) => Err(ConvertError::Failure(failure)),
     }
+}
+
+/// Keeps the map of a model for what was made of it, too, where the model has one.
+fn hand_on(model: &Path, out: &Path) -> Result<Option<PathBuf>, ConvertError> {
+    let map = names_file(model).and_then(|(path, _)| NameMap::read(&path));
+    let Some(map) = map else { return Ok(None) };
+    let beside = map_beside(out);
+    map.handed_on(out).write(&beside)?;
+    Ok(Some(beside))
 }
 
 #[cfg(test)]

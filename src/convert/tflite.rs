@@ -1,11 +1,15 @@
 //! TFLite models, by the compiler that comes with Google's `ai-edge-litert`: a Python package of the user's, whose program is
 //! started as the user would.
 
+use super::course::{Course, cause};
 use super::error::ConvertError;
+use super::names::{MappedNode, NameMap};
 use super::steps::Made;
 use crate::backends::runtime::Env;
 use crate::event::clean_text;
 use crate::files::write_whole;
+use crate::models::source::{SourceFormat, read_source};
+use crate::models::{Op, map_beside};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Instant;
@@ -77,6 +81,7 @@ pub async fn convert_tflite(
     soc: &str,
     out: &Path,
     force: bool,
+    course: &Course<'_>,
 ) -> Result<Made, ConvertError> {
     let begun = Instant::now();
     let io = |action, path: &Path| {
@@ -99,7 +104,7 @@ pub async fn convert_tflite(
         search.push(":");
         search.push(old);
     }
-    let output = tokio::process::Command::new(&tools.program)
+    let compiling = tokio::process::Command::new(&tools.program)
         .args(["--cmd", "apply", "--soc_manufacturer", "Qualcomm", "--soc_model", soc])
         .arg("--model")
         .arg(model)
@@ -113,9 +118,10 @@ pub async fn convert_tflite(
         .current_dir(dir.path())
         .stdin(Stdio::null())
         .kill_on_drop(true)
-        .output()
-        .await
-        .map_err(io("start", &tools.program))?;
+        .output();
+    let output = course.take("LiteRT's compiler", compiling).await.map_err(io("start", &tools.program))?;
+    course.log(&output.stdout);
+    course.log(&output.stderr);
     let mut lines: Vec<String> = String::from_utf8_lossy(&output.stdout)
         .lines()
         .chain(String::from_utf8_lossy(&output.stderr).lines())
@@ -123,12 +129,15 @@ pub async fn convert_tflite(
         .collect();
     if !output.status.success() {
         let lines = lines.split_off(lines.len().saturating_sub(KEPT));
-        let last = lines.iter().rev().find(|line| !line.trim().is_empty()).cloned().unwrap_or_default();
+        // The first error is the cause; what comes last is tidying up.
+        let last = lines.iter().find(|line| line.contains("ERROR:"));
+        let last =
+            last.or_else(|| lines.iter().rev().find(|line| !line.trim().is_empty())).cloned().unwrap_or_default();
         return Err(ConvertError::Tool {
             tool: "apply_plugin_main".to_owned(),
             status: output.status.to_string(),
             last,
-            advice: None,
+            advice: Some(advice(course, &output, out, force)),
         });
     }
     let mut made: Vec<PathBuf> = std::fs::read_dir(&dlcs)
@@ -153,6 +162,47 @@ pub async fn convert_tflite(
         files.push(to);
     }
     Ok(Made { files, names: None, converted: None, seconds: begun.elapsed().as_secs_f64() })
+}
+
+/// What the log tells of a failure, and where it is.
+fn advice(course: &Course<'_>, output: &std::process::Output, out: &Path, force: bool) -> String {
+    let text = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
+    let known = if String::from_utf8_lossy(&text).contains("Qnn System library version") {
+        let advice = "the compiler wants newer QNN libraries than those of this runtime: `qnnscope runtime install 2.7.0`, and \
+                      --runtime names it";
+        Some(advice.to_owned())
+    } else {
+        cause(&text, output.status.code())
+    };
+    let log = out.with_extension("log");
+    let place = ((force || !log.exists()) && course.keep(&log).is_ok())
+        .then(|| format!("the log is {}", clean_text(&log.to_string_lossy())));
+    let parts: Vec<String> = known.into_iter().chain(place).collect();
+    if parts.is_empty() { "its log could not be kept".to_owned() } else { parts.join("; ") }
+}
+
+/// The map from operators to the ops of the DLCs: LiteRT's compiler puts the number of the operator behind the name of the op.
+///
+/// # Errors
+/// The map cannot be written.
+pub fn keep_names(model: &Path, files: &[PathBuf], ops: &[Op], out: &Path) -> Result<Option<PathBuf>, ConvertError> {
+    let Ok(source) = read_source(model, SourceFormat::Tflite, &[]) else { return Ok(None) };
+    let Some(graph) = source.graphs.first() else { return Ok(None) };
+    let mut nodes: Vec<MappedNode> =
+        graph.nodes.iter().map(|node| (node.label(), node.op_type.clone(), Vec::new())).collect();
+    for op in ops {
+        if let Some(node) = operator(&op.name).and_then(|at| nodes.get_mut(at)) {
+            node.2.push((op.name.clone(), op.op_type.clone()));
+        }
+    }
+    let map = map_beside(out);
+    NameMap::of_ops(model, files, nodes).write(&map)?;
+    Ok(Some(map))
+}
+
+/// `conv0/Conv2d_8_LiteRt_OpId_0` is of operator 0.
+fn operator(op: &str) -> Option<usize> {
+    op.rsplit_once("_LiteRt_OpId_")?.1.parse().ok()
 }
 
 /// A library under a name that the loader looks for: a link to one that is loaded anyway.

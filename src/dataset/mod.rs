@@ -4,87 +4,143 @@
 //! tables and their columns are in `docs/dataset.md`.
 
 mod error;
+mod figures;
+mod parts;
 mod rows;
 mod table;
 
 pub use error::DatasetError;
 
 use crate::event::{Event, Record, clean_text};
-use crate::files::{Replacement, hex};
-use crate::session::{ReadError, SessionReader};
+use crate::files::{Replacement, Seekable, hex, sha256_hex};
+use crate::session::{AnyRecords, ReadError, any_records};
+use parts::{Parts, of_counts};
 use rows::Rows;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use table::{Table, TableWriter};
+
+/// Names what the file of a session's runs says of the other tables.
+const TABLES_KEY: &str = "qnnscope.tables";
 
 /// What became of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exported {
-    /// Its rows were added: how many to each table.
-    Added(Vec<(&'static str, u64)>),
+    /// Its rows were added.
+    Added {
+        /// How many to each table.
+        rows: Vec<(&'static str, u64)>,
+        /// The dataset had a part of it, or something that is no part of it: all was written anew.
+        mended: bool,
+    },
     /// The dataset has it already.
     Known,
+    /// The file keeps no events.
+    NoEvents,
 }
 
-/// Adds a session to the dataset in a folder. It streams: memory does not grow with the session. One that was cut off is added
-/// as far as it goes.
+/// Adds a session, or a file of another tool, to the dataset in a folder. Sessions stream: memory does not grow with them. One
+/// that was cut off is added as far as it goes.
 ///
 /// # Errors
 /// The session cannot be read, or the dataset not written.
-pub fn export(session: &Path, folder: &Path) -> Result<Exported, DatasetError> {
-    let mut reader = SessionReader::open(session)?;
-    let header = reader.next().transpose()?;
+pub fn export(session: &Seekable, folder: &Path) -> Result<Exported, DatasetError> {
+    let Some(AnyRecords { mut records, imported }) = any_records(session)? else { return Ok(Exported::NoEvents) };
+    let header = records.next().transpose()?;
     let Some(Record { event: Event::SessionStarted(started), .. }) = &header else {
         let reason = "it keeps no events".to_owned();
-        return Err(ReadError::NotASession { path: session.to_owned(), reason }.into());
+        return Err(ReadError::NotASession { path: session.named().to_owned(), reason }.into());
     };
-    let key = key(&started.host, started.epoch_us, started.monotonic_us);
-    let date = key.get(..8).map_or_else(String::new, |day| format!("{}-{}-{}", &day[..4], &day[4..6], &day[6..8]));
-    let file = |table: Table| folder.join(table.name()).join(format!("date={date}")).join(format!("{key}.parquet"));
-    // The runs come last, so that their file says that all of the session is there.
-    if file(Table::Runs).exists() {
+    let key = match imported {
+        None => key(&started.host, started.epoch_us, started.monotonic_us),
+        // Its date may be that of the file, which a copy need not have; its content is its own.
+        Some(_) => key_of_content(session, started.epoch_us)?,
+    };
+    let place = Parts::of(folder, &key);
+    if place.is_whole() || (imported.is_some() && place.is_known_by_content()) {
         return Ok(Exported::Known);
     }
-    let mut parts: Vec<(Table, Replacement)> = Vec::new();
+    write(&place, |writers| {
+        let mut rows = Rows::new(&key, started);
+        for record in header.iter().cloned().map(Ok).chain(records) {
+            match record {
+                Ok(record) => rows.take(&record, writers)?,
+                // As far as it goes.
+                Err(ReadError::Damaged { .. }) => break,
+                Err(error) => return Err(error.named(session.named()).into()),
+            }
+        }
+        rows.finish(writers)
+    })
+}
+
+/// Adds the runs of a result document, which `file` holds: their figures, without events.
+///
+/// # Errors
+/// The dataset cannot be written.
+pub fn export_figures(file: &Seekable, document: &Value, folder: &Path) -> Result<Exported, DatasetError> {
+    let key = key_of_content(file, figures::started_us(document))?;
+    let place = Parts::of(folder, &key);
+    if place.is_whole() || place.is_known_by_content() {
+        return Ok(Exported::Known);
+    }
+    write(&place, |writers| {
+        let runs = writers.iter_mut().find(|writer| writer.table == Table::Runs);
+        runs.into_iter()
+            .try_for_each(|runs| figures::rows(&key, document).into_iter().try_for_each(|row| runs.row(row)))
+    })
+}
+
+/// Writes the files of a session, and puts them into place once all are whole.
+fn write(
+    place: &Parts<'_>,
+    fill: impl FnOnce(&mut [TableWriter]) -> Result<(), DatasetError>,
+) -> Result<Exported, DatasetError> {
+    let is_begun = place.is_begun();
+    let mut parts: Vec<(PathBuf, Replacement)> = Vec::new();
     let mut writers = Vec::new();
     for table in Table::ALL {
-        let path = file(table);
-        let failed = |source| DatasetError::Io { path: path.clone(), source };
-        let below = path.parent().unwrap_or(folder);
-        std::fs::create_dir_all(below).map_err(failed)?;
-        let part = Replacement::begin(&path).map_err(failed)?;
+        let path = place.make(table)?;
+        let part = Replacement::begin(&path).map_err(|source| DatasetError::Io { path: path.clone(), source })?;
         writers.push(TableWriter::new(table, part.path())?);
-        parts.push((table, part));
+        parts.push((path, part));
     }
-    let mut rows = Rows::new(&key, started);
-    for record in header.iter().cloned().map(Ok).chain(reader) {
-        match record {
-            Ok(record) => rows.take(&record, &mut writers)?,
-            // As far as it goes.
-            Err(ReadError::Damaged { .. }) => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    rows.finish(&mut writers)?;
+    fill(&mut writers)?;
     let mut added = Vec::new();
-    for ((table, part), writer) in parts.into_iter().zip(writers) {
+    for ((path, part), mut writer) in parts.into_iter().zip(writers) {
+        let table = writer.table;
+        // The runs come last: their file says that the others are there, and how long they are.
+        if table == Table::Runs {
+            writer.note(TABLES_KEY, of_counts(&added));
+        }
         let count = writer.finish()?;
-        // A table without rows has no file.
-        if count > 0 {
-            let path = file(table);
+        // A table without rows has no file, but for the one that says so.
+        if count > 0 || table == Table::Runs {
             part.commit().map_err(|source| DatasetError::Io { path, source })?;
             added.push((table.name(), count));
         }
     }
-    Ok(Exported::Added(added))
+    Ok(Exported::Added { rows: added, mended: is_begun })
 }
 
 /// Names a session the same wherever its file is: the moment of its start, and a part of a hash of what is only its own.
 fn key(host: &str, epoch_us: u64, monotonic_us: u64) -> String {
     let hash = Sha256::digest(format!("{host}\n{epoch_us}\n{monotonic_us}"));
-    let stamp =
-        i64::try_from(epoch_us).ok().and_then(|us| jiff::Timestamp::from_microsecond(us).ok()).unwrap_or_default();
-    format!("{}-{}", stamp.strftime("%Y%m%d-%H%M%S"), &hex(&hash)[..8])
+    format!("{}-{}", stamp(epoch_us), &hex(&hash)[..8])
+}
+
+/// Names another file by its content. The hash is longer: it alone tells files apart.
+fn key_of_content(file: &Seekable, epoch_us: u64) -> Result<String, DatasetError> {
+    let hash = File::open(file.path()).and_then(sha256_hex);
+    let (hash, _) = hash.map_err(|source| ReadError::Io { path: file.named().to_owned(), source })?;
+    Ok(format!("{}-{}", stamp(epoch_us), &hash[..16]))
+}
+
+fn stamp(epoch_us: u64) -> String {
+    let stamp = i64::try_from(epoch_us).ok().and_then(|us| jiff::Timestamp::from_microsecond(us).ok());
+    stamp.unwrap_or_default().strftime("%Y%m%d-%H%M%S").to_string()
 }
 
 /// Where the dataset is, for people.

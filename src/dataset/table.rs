@@ -4,6 +4,7 @@ use super::DatasetError;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
@@ -262,6 +263,11 @@ impl TableWriter {
         self.rows += 1;
         self.waiting += self.columns.len();
         if self.waiting >= GROUP_CELLS { self.flush() } else { Ok(()) }
+    }
+
+    /// Has the file say something more of itself.
+    pub fn note(&mut self, key: &str, value: String) {
+        self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }
 
     /// Ends the file; returns its rows.

@@ -45,7 +45,7 @@ pub fn confounds(facts: &DeviceFacts) -> Vec<Confound> {
             };
             add(
                 "charging",
-                format!("{state}: it warms the device, and its current does not tell the chip's power"),
+                format!("{state}: it warms the device, and its current does not show the chip's power"),
                 "use wireless adb and unplug it to measure energy",
             );
         }

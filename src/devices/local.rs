@@ -4,7 +4,7 @@ use super::device::{Device, Pending, Progress, Transport};
 use super::error::DeviceError;
 use super::process_group::Group;
 use super::stream::{Piece, ShellStream, StreamFeed};
-use crate::event::{DeviceInfo, DeviceKind, clean_text};
+use crate::event::{DeviceInfo, DeviceKind, LOCAL_DEVICE, clean_text};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use sysinfo::{CpuRefreshKind, RefreshKind, System};
@@ -19,7 +19,7 @@ pub fn local_device() -> DeviceInfo {
         System::long_os_version().or_else(|_| System::name()).unwrap_or_else(|_| std::env::consts::OS.to_owned());
     let kernel = System::kernel_version().map_or_else(|_| String::new(), |version| format!(", kernel {version}"));
     DeviceInfo {
-        id: "local".to_owned(),
+        id: LOCAL_DEVICE.to_owned(),
         kind: DeviceKind::Local,
         model: brand,
         soc: soc_name(),
@@ -65,7 +65,7 @@ impl Device {
 
 impl Transport for LocalTransport {
     fn id(&self) -> &'static str {
-        "local"
+        LOCAL_DEVICE
     }
 
     fn kind(&self) -> DeviceKind {

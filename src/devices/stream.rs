@@ -80,6 +80,19 @@ impl ShellStream {
         }
     }
 
+    /// Exactly so many bytes. `None` where the stream ends before.
+    pub async fn next_bytes(&mut self, count: usize) -> Option<Result<Vec<u8>, DeviceError>> {
+        self.pending.drain(..std::mem::take(&mut self.start));
+        while self.pending.len() < count {
+            match self.pieces.recv().await? {
+                Piece::Output(bytes) => self.pending.extend_from_slice(&bytes),
+                Piece::Failed(error) => return Some(Err(error)),
+            }
+        }
+        self.start = count;
+        Some(Ok(self.pending[..count].to_vec()))
+    }
+
     /// Writes to the command's standard input; without effect when it has ended.
     pub fn write(&self, bytes: &[u8]) {
         if let Some(stdin) = &self.stdin

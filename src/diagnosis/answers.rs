@@ -33,6 +33,11 @@ impl Answers {
         self.is_own(number, line) || self.is_answer(number, line)
     }
 
+    /// True where no answer goes on: then a line that was read before says nothing new.
+    pub fn is_outside(&self) -> bool {
+        self.begun.is_none()
+    }
+
     fn is_own(&mut self, number: u64, line: &[u8]) -> bool {
         let text = line.trim_ascii_start();
         let indent = line.len() - text.len();

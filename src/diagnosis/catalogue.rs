@@ -1,6 +1,7 @@
 //! The catalogue of failure modes, as data: `catalogue/*.toml`, embedded.
 
 use super::cases::Case;
+use super::platform::Steps;
 use serde::Deserialize;
 use std::sync::{LazyLock, OnceLock};
 
@@ -183,12 +184,15 @@ pub(super) struct Catalogue {
     pub code: Vec<CodeNote>,
     #[serde(default)]
     pub case: Vec<Case>,
+    #[serde(default)]
+    pub steps: Vec<Steps>,
 }
 
-const FILES: [&str; 13] = [
+const FILES: [&str; 17] = [
     include_str!("catalogue/flags.toml"),
     include_str!("catalogue/libraries.toml"),
     include_str!("catalogue/device.toml"),
+    include_str!("catalogue/platform.toml"),
     include_str!("catalogue/context.toml"),
     include_str!("catalogue/graph.toml"),
     include_str!("catalogue/execute.toml"),
@@ -199,6 +203,9 @@ const FILES: [&str; 13] = [
     include_str!("catalogue/other.toml"),
     include_str!("catalogue/codes.toml"),
     include_str!("catalogue/cases.toml"),
+    include_str!("catalogue/steps/device.toml"),
+    include_str!("catalogue/steps/loading.toml"),
+    include_str!("catalogue/steps/models.toml"),
 ];
 
 /// Flags that are not read off single lines but off the log's form, the exit status or the outputs.
@@ -224,6 +231,7 @@ static BUILTIN: LazyLock<Catalogue> = LazyLock::new(|| {
         whole.harmless.extend(part.harmless);
         whole.code.extend(part.code);
         whole.case.extend(part.case);
+        whole.steps.extend(part.steps);
     }
     whole
 });
@@ -237,11 +245,16 @@ static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
     let Some(users) = USERS.get().cloned() else { return whole };
     whole.cause.retain(|cause| !users.cause.iter().any(|own| own.id == cause.id));
     whole.case.retain(|case| !users.case.iter().any(|own| own.id == case.id));
+    // What the user says of a cause stands for itself.
+    let is_users =
+        |id: &String| users.cause.iter().any(|own| own.id == *id) || users.steps.iter().any(|own| own.cause == *id);
+    whole.steps.retain(|steps| !is_users(&steps.cause));
     whole.cause.splice(0..0, users.cause);
     whole.case.splice(0..0, users.case);
     whole.flag.extend(users.flag);
     whole.harmless.extend(users.harmless);
     whole.code.extend(users.code);
+    whole.steps.extend(users.steps);
     whole
 });
 

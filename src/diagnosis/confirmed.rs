@@ -30,6 +30,7 @@ impl Diagnosis {
                         lowered: Vec::new(),
                         codes: Vec::new(),
                         remedy: None,
+                        steps: &[],
                         cause: known,
                     });
                     self.causes.len() - 1
@@ -67,6 +68,7 @@ impl Diagnosis {
                 None => {}
             }
         }
+        self.advise();
     }
 }
 

@@ -6,12 +6,16 @@ use super::facts::Facts;
 use super::finding::{Diagnosis, Evidence, excerpt, excerpt_at};
 use super::near::Nearness;
 use super::options;
+use super::platform::Platform;
 use super::progress::Progress;
-use super::repeats::{Forms, Repeats};
-use super::rules::{Rules, Scratch, Target, Worth, rules};
+use super::repeats::{Forms, Pace, Repeats};
+use super::rules::{Rules, Scratch, Target, rules};
 use super::score::score;
 use super::stream::Filter;
 use super::trace::Trace;
+use blocks::pieces;
+
+mod blocks;
 
 /// Longer lines are read in pieces of this many bytes.
 const PIECE: usize = 32 * 1024;
@@ -32,6 +36,7 @@ pub struct Diagnoser {
     facts: Facts,
     scratch: Scratch,
     repeats: Repeats,
+    pace: Pace,
     forms: Forms,
     progress: Progress,
     near: Nearness,
@@ -73,6 +78,7 @@ impl Diagnoser {
             facts: Facts::default(),
             scratch: Scratch::default(),
             repeats: Repeats::default(),
+            pace: Pace::default(),
             forms: Forms::default(),
             progress: Progress::default(),
             near: Nearness::default(),
@@ -192,82 +198,6 @@ impl Diagnoser {
         self.in_line = false;
     }
 
-    /// Whole lines at once: only those with an anchor are looked at one by one.
-    fn block(&mut self, block: &[u8]) {
-        let rules = self.rules;
-        let Some(anchors) = &rules.anchors else { return };
-        let (mut counted, mut from) = (0, 0);
-        'lines: while from < block.len() {
-            // Up to here lines have a form of which enough were read.
-            let mut worn = 0;
-            for found in anchors.find_overlapping_iter(&block[from..]) {
-                let at = from + found.start();
-                let worth = rules.worth(found.pattern().as_usize(), &self.done);
-                if worth == Worth::Nothing || worth == Worth::Statement && at < worn {
-                    continue;
-                }
-                let start = memchr::memrchr(b'\n', &block[..at]).map_or(0, |at| at + 1);
-                let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |next| at + next);
-                if worth == Worth::Statement && end - start < PIECE && self.forms.is_worn(&block[start..end]) {
-                    worn = end;
-                    continue;
-                }
-                self.lines += memchr::memchr_iter(b'\n', &block[counted..start]).count() as u64;
-                counted = start;
-                if end - start < PIECE {
-                    self.read(self.lines + 1, &block[start..end]);
-                } else {
-                    for piece in pieces(&block[start..end]) {
-                        self.read_if_wanted(self.lines + 1, piece);
-                    }
-                }
-                from = end + 1;
-                continue 'lines;
-            }
-            break;
-        }
-        self.lines += memchr::memchr_iter(b'\n', &block[counted..]).count() as u64;
-        self.note_last_of(block);
-    }
-
-    /// The last line that is not empty, which shows how a log ends.
-    fn note_last_of(&mut self, block: &[u8]) {
-        let mut number = self.lines;
-        let mut end = block.len().saturating_sub(1);
-        while end > 0 {
-            let start = memchr::memrchr(b'\n', &block[..end]).map_or(0, |at| at + 1);
-            if block[start..end].trim_ascii().is_empty() && start > 0 {
-                number = number.saturating_sub(1);
-                end = start - 1;
-                continue;
-            }
-            self.note_last(number, &block[start..end]);
-            return;
-        }
-    }
-
-    fn note_last(&mut self, number: u64, line: &[u8]) {
-        if !line.trim_ascii().is_empty() && (self.last.line != number || self.last.text.is_empty()) {
-            self.last = Evidence { line: number, text: excerpt(line) };
-        }
-    }
-
-    fn read_if_wanted(&mut self, number: u64, line: &[u8]) {
-        let rules = self.rules;
-        let mut is_worn = None;
-        let found = rules.anchors.iter().flat_map(|anchors| anchors.find_overlapping_iter(line));
-        for anchor in found.map(|found| found.pattern().as_usize()) {
-            let wanted = match rules.worth(anchor, &self.done) {
-                Worth::Nothing => false,
-                Worth::Statement => !*is_worn.get_or_insert_with(|| self.forms.is_worn(line)),
-                Worth::Line => true,
-            };
-            if wanted {
-                return self.read(number, line);
-            }
-        }
-    }
-
     /// Everything one line (or piece of one) says.
     fn read(&mut self, number: u64, line: &[u8]) {
         if self.answers.covers(number, line) {
@@ -343,6 +273,22 @@ impl Diagnoser {
         }
     }
 
+    /// The system that the log comes from, if its lines tell.
+    fn platform(&self) -> Option<Platform> {
+        let has = |name: &str| self.rules.flag(name).is_some_and(|flag| self.flags[flag].is_some());
+        // A PC's log tells what it pushes to a phone, and a phone's never tells of a PC.
+        let signs = [
+            (Platform::Windows, ["windows", "windows"]),
+            (Platform::Android, ["android", "app"]),
+            (Platform::Linux, ["linux-board", "linux-board"]),
+            (Platform::Pc, ["simulator", "converter"]),
+        ];
+        let is = |platform: Platform, flags: [&str; 2]| {
+            flags.iter().any(|flag| has(flag)) || platform == Platform::Android && self.near.is_logcat()
+        };
+        signs.into_iter().find(|(platform, flags)| is(*platform, *flags)).map(|(platform, _)| platform)
+    }
+
     /// The end of the log.
     pub fn finish(mut self) -> Diagnosis {
         let mut filter = std::mem::take(&mut self.filter);
@@ -369,15 +315,18 @@ impl Diagnoser {
         for finding in causes.iter_mut().filter(|finding| finding.id == "option-unknown") {
             finding.remedy = finding.evidence.iter().find_map(|evidence| options::remedy(&evidence.text));
         }
+        let platform = self.platform();
         let unexplained = self.progress.at_end(&causes, succeeded, exit_status);
-        Diagnosis { causes, fault: None, unexplained, trace: self.trace, lines: self.lines, bytes: self.bytes }
+        let mut diagnosis = Diagnosis {
+            causes,
+            fault: None,
+            unexplained,
+            trace: self.trace,
+            platform,
+            lines: self.lines,
+            bytes: self.bytes,
+        };
+        diagnosis.advise();
+        diagnosis
     }
-}
-
-/// A line in pieces that overlap, as it is read when it comes bit by bit.
-fn pieces(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let step = PIECE - OVERLAP;
-    // What is left after the last whole piece is one of its own, even if it is only what was read already.
-    let count = if line.len() < PIECE { 1 } else { (line.len() - PIECE) / step + 2 };
-    (0..count).map(move |index| &line[index * step..line.len().min(index * step + PIECE)])
 }

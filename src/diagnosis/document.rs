@@ -4,6 +4,7 @@ use super::cases::NearCase;
 use super::catalogue::{Cause, Check, Place};
 use super::explain::{Answer, Explanation};
 use super::finding::{Diagnosis, Evidence, Finding, Sign};
+use super::platform::Platform;
 use super::progress::Unexplained;
 use super::statements::Decoded;
 use super::trace::{Stated, Trace};
@@ -17,6 +18,7 @@ pub struct DiagnosisDocument {
     /// Lines and bytes looked at.
     lines: u64,
     bytes: u64,
+    platform: Option<Platform>,
     causes: Vec<CauseRow>,
     unexplained: Option<UnexplainedRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,6 +140,8 @@ pub struct CauseRow {
     why: &'static str,
     fix: &'static str,
     remedy: Option<String>,
+    /// What to do on the system that the log comes from, in order.
+    steps: &'static [String],
     confirm: Vec<ConfirmRow>,
 }
 
@@ -165,6 +169,7 @@ impl DiagnosisDocument {
             schema: "qnnscope.diagnosis/1",
             lines: diagnosis.lines,
             bytes: diagnosis.bytes,
+            platform: diagnosis.platform,
             causes: diagnosis.causes.iter().map(CauseRow::new).collect(),
             unexplained: diagnosis.unexplained.as_ref().map(UnexplainedRow::new),
             trace: diagnosis.trace.as_ref().map(|trace| TraceRow::new(trace, diagnosis)),
@@ -188,6 +193,7 @@ impl CauseRow {
             why: &cause.why,
             fix: &cause.fix,
             remedy: finding.remedy.clone(),
+            steps: finding.steps,
             confirm: cause.confirm.iter().map(|check| ConfirmRow::new(check, finding)).collect(),
         }
     }

@@ -4,12 +4,22 @@ use super::catalogue::cause;
 use super::diagnoser::Diagnoser;
 use super::fault::Fault;
 use super::finding::{Diagnosis, Evidence, Finding};
+use super::platform::Platform;
 use crate::event::{Failure, Stage};
+use crate::models::{Graph, Op};
 use crate::store::{Run, Store};
 use std::fmt::Write;
 
 /// Confidence in the cause that the op at which a run stopped shows.
 const SHOWN: f64 = 0.95;
+/// The same, where the backend refused the op and gave no reason.
+const GUESSED: f64 = 0.75;
+/// Confidence in the cause that an op shows which the validator refuses, of a graph that was built all the same.
+const SUSPECTED: f64 = 0.6;
+/// Causes that only say that the backend gave none.
+const WITHOUT_REASON: [&str; 1] = ["graph-execute-general-error"];
+/// Mistakes that a run of ours finds by itself before it executes: its files fit the tensors that the model lists.
+const EXCLUDED_BY_PREPARE: [&str; 3] = ["input-count", "input-size-mismatch", "input-missing"];
 /// Part that is left of the others beside it.
 const BESIDE: f64 = 0.35;
 /// Below this nothing is said of them.
@@ -22,8 +32,17 @@ pub fn diagnose_run(store: &Store, run: &Run) -> Option<Diagnosis> {
     let failure = run.failure.as_ref()?;
     let lines = store.logs().iter().filter(|line| line.run == Some(run.id));
     let mut diagnosis = diagnose_failure(failure, (1..).zip(lines.map(|line| line.line.text.as_str())));
+    exclude_by_graphs(&mut diagnosis, &run.graphs);
     diagnosis.take_checks(&run.checks);
+    place(&mut diagnosis, store, run);
     Some(diagnosis)
+}
+
+/// Advises for the device that the run was made on.
+pub fn place(diagnosis: &mut Diagnosis, store: &Store, run: &Run) {
+    if let Some(platform) = store.device(&run.plan.device).and_then(Platform::of_device) {
+        diagnosis.set_platform(platform);
+    }
 }
 
 /// Causes of a failed run, best first, from the lines of its log (number and text) and from the failure itself, which is
@@ -58,6 +77,9 @@ pub fn diagnose_failure<'a>(failure: &Failure, log_lines: impl Iterator<Item = (
     let mut diagnosis = diagnoser.finish();
     // What makes a run slow does not make it fail.
     diagnosis.causes.retain(|finding| !finding.cause.remark);
+    if failure.call == "graphExecute" {
+        diagnosis.causes.retain(|finding| !EXCLUDED_BY_PREPARE.contains(&finding.id));
+    }
     for finding in &mut diagnosis.causes {
         let stage = Stage::ALL.into_iter().find(|stage| stage.name() == finding.cause.stage);
         if stage.is_some_and(|stage| stage > failure.stage && !both_run(stage, failure.stage)) {
@@ -65,14 +87,30 @@ pub fn diagnose_failure<'a>(failure: &Failure, log_lines: impl Iterator<Item = (
         }
     }
     if let Some(fault) = Fault::of(failure) {
-        take_fault(&mut diagnosis, fault);
+        take_cause(&mut diagnosis, &fault, if fault.is_guess { GUESSED } else { SHOWN });
+        diagnosis.fault = Some(fault);
+    } else if let Some(fault) = Fault::suspected(failure) {
+        take_cause(&mut diagnosis, &fault, SUSPECTED);
     }
     diagnosis.causes.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     diagnosis
 }
 
-/// Puts the cause that the op shows first: the run knows it, while the log only hints at others.
-fn take_fault(diagnosis: &mut Diagnosis, fault: Fault) {
+/// Drops what cannot be of a model with these graphs: floats, where it has none.
+pub(super) fn exclude_by_graphs(diagnosis: &mut Diagnosis, graphs: &[Graph]) {
+    let mut ops = graphs.iter().flat_map(|graph| &graph.ops).peekable();
+    if ops.peek().is_none() {
+        return;
+    }
+    let is_float = |op: &Op| op.inputs.iter().chain(&op.outputs).any(|tensor| tensor.dtype.is_float());
+    if !ops.any(is_float) {
+        diagnosis.causes.retain(|finding| finding.id != "float-unsupported-on-arch");
+    }
+}
+
+/// Takes in the cause that the op shows. Where it is shown for sure, the others give way: the run knows it, while the log only
+/// hints at others.
+fn take_cause(diagnosis: &mut Diagnosis, fault: &Fault, confidence: f64) {
     let evidence = Evidence { line: 0, text: fault.sentence() };
     if let Some(known) = fault.cause.and_then(cause) {
         let at = diagnosis.causes.iter().position(|finding| finding.id == known.id);
@@ -88,19 +126,23 @@ fn take_fault(diagnosis: &mut Diagnosis, fault: Fault) {
                 lowered: Vec::new(),
                 codes: Vec::new(),
                 remedy: None,
+                steps: &[],
                 cause: known,
             },
         };
-        first.confidence = first.confidence.max(SHOWN);
+        first.confidence = first.confidence.max(confidence);
         first.evidence.insert(0, evidence);
         first.remedy.clone_from(&fault.remedy);
-        for other in &mut diagnosis.causes {
-            other.confidence *= BESIDE;
+        if confidence > SUSPECTED {
+            diagnosis.causes.iter_mut().for_each(|other| other.confidence *= BESIDE);
+            diagnosis.causes.retain(|other| other.confidence >= FLOOR);
+        } else {
+            // A suspicion says more than that something failed.
+            let says_nothing = |other: &&mut Finding| other.cause.generic || WITHOUT_REASON.contains(&other.id);
+            diagnosis.causes.iter_mut().filter(says_nothing).for_each(|other| other.confidence *= BESIDE);
         }
-        diagnosis.causes.retain(|other| other.confidence >= FLOOR);
         diagnosis.causes.insert(0, first);
     }
-    diagnosis.fault = Some(fault);
 }
 
 /// The first inference fails for the same reasons as later ones.

@@ -3,6 +3,7 @@
 use super::diagnoser::Diagnoser;
 use super::preflight::{Kind, Reason, TensorRow, reason, remedy, why_not_built};
 use crate::event::{Failure, Refusal, Stage};
+use crate::models::Op;
 use serde::Serialize;
 
 /// Package of QNN's own ops.
@@ -35,18 +36,37 @@ pub struct Fault {
     /// Id of the cause in the catalogue, where the reason leaves no doubt.
     #[serde(skip)]
     pub(super) cause: Option<&'static str>,
+    /// The backend gave no reason: the cause is what speaks most against the op.
+    #[serde(skip)]
+    pub(super) is_guess: bool,
 }
 
 impl Fault {
     /// What a failure says of the op at which it stopped.
     pub fn of(failure: &Failure) -> Option<Self> {
+        if failure.stage > Stage::Finalize {
+            return None;
+        }
+        Self::told(failure)
+    }
+
+    /// What the validator says of an op of a graph that was built all the same, and then did not execute: backends build
+    /// graphs, and even run some, that their validators refuse, so that it may not be why.
+    pub fn suspected(failure: &Failure) -> Option<Self> {
+        if failure.stage <= Stage::Finalize {
+            return None;
+        }
+        Self::told(failure)
+    }
+
+    fn told(failure: &Failure) -> Option<Self> {
         let refusal = failure.refusal.as_deref()?;
-        let why = if failure.stage == Stage::Finalize {
+        let why = if failure.stage == Stage::Finalize && refusal.verdict.is_none() {
             why_not_built(&refusal.op, &refusal.log, refusal.hardware.as_deref())
         } else {
             refused(failure, refusal)
         };
-        let Why { text, tensor, remedy, cause } = why;
+        let Why { text, tensor, remedy, cause, is_guess } = why;
         let op = &refusal.op;
         Some(Self {
             graph: refusal.graph.clone(),
@@ -56,6 +76,7 @@ impl Fault {
             reason: text,
             remedy,
             cause,
+            is_guess,
         })
     }
 
@@ -84,14 +105,17 @@ pub struct Why {
     pub remedy: Option<String>,
     /// Id of the cause, where there is no doubt about it.
     pub cause: Option<&'static str>,
+    /// The backend gave no reason.
+    pub is_guess: bool,
 }
 
 /// An op that was refused while its graph was composed.
 fn refused(failure: &Failure, refusal: &Refusal) -> Why {
-    let found = reason(&refusal.op, failure.code.unwrap_or_default(), &refusal.log, &refusal.tensor_ids);
+    let code = refusal.verdict.or(failure.code).unwrap_or_default();
+    let found = reason(&refusal.op, code, &refusal.log, &refusal.tensor_ids);
     let remedy = remedy(refusal.backend, &refusal.op, &found);
     let cause = Some(cause_of(refusal, &found));
-    Why { text: found.text, tensor: found.tensor, remedy, cause }
+    Why { text: found.text, tensor: found.tensor, remedy, cause, is_guess: found.kind == Kind::Silent }
 }
 
 fn cause_of(refusal: &Refusal, reason: &Reason) -> &'static str {
@@ -104,7 +128,25 @@ fn cause_of(refusal: &Refusal, reason: &Reason) -> &'static str {
         Kind::UnknownOp if foreign => "op-package-invalid",
         Kind::UnknownOp => "op-unsupported",
         Kind::Count => "op-config-inconsistent",
-        Kind::Value | Kind::Other | Kind::Silent => by_words(&refusal.log).unwrap_or("op-unsupported"),
+        Kind::Value => by_words(&refusal.log).unwrap_or("op-config-inconsistent"),
+        // A validator's complaint about an op is mostly that its parts do not go together.
+        Kind::Other => by_words(&refusal.log).unwrap_or_else(|| {
+            let is_limit = reason.text.to_ascii_lowercase().contains("supported");
+            if is_limit { "op-unsupported" } else { "op-config-inconsistent" }
+        }),
+        Kind::Silent => by_suspect(&refusal.op, reason),
+    }
+}
+
+/// The cause that the oddest tensor of an op makes likely: the only clue where the backend gives no reason.
+fn by_suspect(op: &Op, reason: &Reason) -> &'static str {
+    let tensor = reason.tensor.and_then(|place| op.inputs.iter().chain(&op.outputs).nth(place));
+    match tensor {
+        None => "op-unsupported",
+        Some(tensor) if tensor.shape.contains(&0) => "zero-size-tensor",
+        Some(tensor) if tensor.dtype.is_fixed_point() => "op-quant-config-unsupported",
+        Some(tensor) if tensor.dtype.is_float() && tensor.shape.len() > 5 => "op-rank-unsupported",
+        Some(_) => "op-dtype-unsupported",
     }
 }
 
@@ -155,6 +197,7 @@ mod tests {
             op,
             log,
             tensor_ids: Vec::new(),
+            verdict: None,
         };
         let refusal = Some(Box::new(refusal));
         Failure { code: Some(code), refusal, ..Failure::new(stage, "backendValidateOpConfig", "refused") }
@@ -185,6 +228,13 @@ mod tests {
                 "shape-mismatch",
                 "cannot be broadcast",
             ),
+            ("Expected total activation dims 8 to be a multiple of n 9.", "op-config-inconsistent", "multiple of n"),
+            (
+                "Tensor 3 and 4 have mismatching dimension at index 1. 8 != 9.",
+                "shape-mismatch",
+                "mismatching dimension",
+            ),
+            ("Mode 3 is not supported", "op-unsupported", "Mode 3"),
             ("BQ is not supported", "op-quant-config-unsupported", "BQ"),
             ("", "op-unsupported", "does not say why"),
         ] {

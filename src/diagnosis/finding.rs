@@ -2,6 +2,7 @@
 
 use super::catalogue::{Cause, Check};
 use super::fault::Fault;
+use super::platform::Platform;
 use super::progress::Unexplained;
 use super::trace::Trace;
 use crate::event::{CheckResult, clean_text};
@@ -21,6 +22,8 @@ pub struct Diagnosis {
     pub unexplained: Option<Unexplained>,
     /// What lines state, if it was asked for.
     pub trace: Option<Trace>,
+    /// The system that the log comes from, as far as it tells or somebody said so.
+    pub platform: Option<Platform>,
     /// Lines read.
     pub lines: u64,
     /// Bytes read.
@@ -48,6 +51,8 @@ pub struct Finding {
     pub codes: Vec<&'static str>,
     /// What to do in this very case, where that is known.
     pub remedy: Option<String>,
+    /// What to do on the system that the log comes from, in order; none where that is not known.
+    pub steps: &'static [String],
     pub(super) cause: &'static Cause,
 }
 

@@ -77,6 +77,11 @@ impl Nearness {
         self.lines.len() >= QNN_LINES
     }
 
+    /// True if lines of QNN have the form of Android's log.
+    pub fn is_logcat(&self) -> bool {
+        !self.authors.is_empty()
+    }
+
     /// A line that was read.
     pub fn note(&mut self, number: u64, line: &[u8]) {
         if self.is_full() || !names_qnn(line) {

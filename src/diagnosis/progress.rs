@@ -112,6 +112,14 @@ pub const STEPS: [Step; 9] = [
     },
 ];
 
+/// What a program says when it throws or ends itself.
+const CRASHES: [&[u8]; 5] = [
+    b"terminating with uncaught",
+    b"terminate called after",
+    b"RuntimeError: ",
+    b"Fatal signal ",
+    b"Unhandled exception",
+];
 /// Failing lines that are kept.
 const KEPT: usize = 6;
 /// The same with those that may be of another program.
@@ -172,6 +180,8 @@ pub struct Progress {
     /// Who speaks in lines that have to do with QNN.
     speakers: Classes,
     listened: u32,
+    /// The program threw, or ended itself.
+    crashed: bool,
 }
 
 impl Progress {
@@ -183,6 +193,7 @@ impl Progress {
     /// A line that states a failure.
     pub fn failed(&mut self, evidence: Evidence, line: &[u8]) {
         let statements = Statements::of(line);
+        self.crashed |= CRASHES.iter().any(|words| memchr::memmem::find(line, words).is_some());
         let is_error = statements.level == Level::Error;
         if !is_error && !statements.is_failure() {
             return;
@@ -227,12 +238,19 @@ impl Progress {
         }
         let is_error = |failing: &&Failing| failing.statements.level == Level::Error;
         // Without an error and without a bad end, warnings are no failure.
-        let ended_badly = exit_status.is_some_and(|status| status != 0) || !causes.is_empty();
+        let ended_badly = exit_status.is_some_and(|status| status != 0) || !causes.is_empty() || self.crashed;
         let unsaid = |failing: &&Failing| failing.statements.level == Level::Unsaid;
         let of_qnn = || self.failing.iter().filter(|failing| failing.is_of_qnn);
         let grave = of_qnn().find(is_error).or_else(|| of_qnn().find(unsaid));
         // Other programs' lines count where it is known that this one failed.
-        let any = || self.failing.iter().find(is_error).or_else(|| self.failing.first());
+        // A warning before a crash says less than the crash.
+        let any = || {
+            self.failing
+                .iter()
+                .find(is_error)
+                .or_else(|| self.failing.iter().find(unsaid))
+                .or_else(|| self.failing.first())
+        };
         let other = || self.failing.iter().find(is_error).filter(|_| self.listened == 0);
         let first = grave.or_else(|| if ended_badly { any() } else { other() })?;
         let lexicon = lexicon();

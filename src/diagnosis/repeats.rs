@@ -1,7 +1,7 @@
 //! Lines that come again and again, with another time stamp: what they say was read already.
 
 /// Lines that are remembered.
-const SLOTS: usize = 8192;
+const SLOTS: usize = 32768;
 /// Runs of digits from this length on are counters or sizes, of which only the length counts; not in `0x80000406` and
 /// `-2147482618`, which are codes.
 const LONG_RUN: usize = 6;
@@ -19,55 +19,124 @@ impl Default for Repeats {
     }
 }
 
+/// What tells a line from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key(u64);
+
+impl Key {
+    /// Of a line.
+    pub fn of(line: &[u8]) -> Self {
+        Self(hash(line))
+    }
+
+    /// The high bits are mixed best.
+    #[expect(clippy::cast_possible_truncation, reason = "as many bits as there are slots")]
+    fn slot(self) -> usize {
+        (self.0 >> (u64::BITS - SLOTS.trailing_zeros())) as usize
+    }
+}
+
 impl Repeats {
     /// True if such a line was read already; remembers it if not.
     pub fn is_known(&mut self, line: &[u8]) -> bool {
-        let hash = hash(line);
-        #[expect(clippy::cast_possible_truncation, reason = "the low bits choose the slot")]
-        let slot = &mut self.slots[hash as usize % SLOTS];
-        let known = *slot == hash;
-        *slot = hash;
+        let key = Key::of(line);
+        let known = self.has(key);
+        self.learn(key);
         known
+    }
+
+    /// True if such a line was read already, or is not worth it.
+    pub fn has(&self, key: Key) -> bool {
+        self.slots[key.slot()] == key.0
+    }
+
+    /// Remembers a line that need not be read again.
+    pub fn learn(&mut self, key: Key) {
+        self.slots[key.slot()] = key.0;
+    }
+}
+
+/// A hash that takes text in words of eight bytes.
+struct Mixer(u64);
+
+impl Mixer {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn mix(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    /// Takes the text that `bytes` begin with, up to a digit or the end; its length.
+    fn text(&mut self, bytes: &[u8]) -> usize {
+        const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+        let mut at = 0;
+        while let Some(word) = bytes.get(at..at + 8).and_then(|part| part.try_into().ok()) {
+            let word = u64::from_le_bytes(word);
+            // In the high bit of each byte: it is one of `0` to `9`.
+            let digit = word ^ 0x3030_3030_3030_3030;
+            let digits = !(((digit & LOW) + 0x7676_7676_7676_7676) | digit) & !LOW;
+            if digits != 0 {
+                let before = digits.trailing_zeros() / 8;
+                self.part(word & !(u64::MAX << (before * 8)), before);
+                return at + before as usize;
+            }
+            self.mix(word);
+            at += 8;
+        }
+        let rest = &bytes[at..];
+        let length = rest.iter().position(u8::is_ascii_digit).unwrap_or(rest.len());
+        let word = rest[..length].iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        #[expect(clippy::cast_possible_truncation, reason = "less than 8")]
+        self.part(word, length as u32);
+        at + length
+    }
+
+    /// Less than eight bytes of text; the number of them keeps apart what would look alike.
+    fn part(&mut self, word: u64, length: u32) {
+        if length > 0 {
+            self.mix(word | u64::from(length) << 56);
+        }
     }
 }
 
 fn hash(line: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut mix = |value: u64| hash = (hash.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
+    let mut mixer = Mixer::new();
     let mut at = 0;
     while at < line.len() {
-        if !line[at].is_ascii_digit() {
-            // Eight bytes at a time: most of a line is text.
-            let text = line[at..].iter().position(u8::is_ascii_digit).map_or(line.len(), |run| at + run);
-            let (words, rest) = line[at..text].as_chunks::<8>();
-            for word in words {
-                mix(u64::from_le_bytes(*word));
-            }
-            for byte in rest {
-                mix(u64::from(*byte));
-            }
-            at = text;
-            continue;
+        at += mixer.text(&line[at..]);
+        if at == line.len() {
+            break;
         }
         let run = line[at..].iter().take_while(|c| c.is_ascii_digit()).count();
         let before = at.checked_sub(1).map(|at| line[at]);
         let after = line.get(at + run).copied();
         let stamp = |c: Option<u8>| matches!(c, Some(b':' | b'.' | b'-'));
-        if run >= LONG_RUN && !matches!(before, Some(b'x' | b'X' | b'-')) {
-            mix(0x100 + run as u64);
+        if run >= LONG_RUN && !matches!(before, Some(b'x' | b'X' | b'-')) && !is_wide_code(&line[at..at + run]) {
+            mixer.mix(0x100 + run as u64);
         } else if run <= 3
             && after.is_some()
             && before.is_none_or(|c| !c.is_ascii_alphabetic())
             && (stamp(before) || stamp(after))
         {
-            mix(0x200);
+            mixer.mix(0x200);
         } else {
-            line[at..at + run].iter().for_each(|c| mix(u64::from(*c)));
+            line[at..at + run].iter().for_each(|c| mixer.mix(u64::from(*c)));
         }
         at += run;
     }
     // Zero marks an empty slot.
-    hash.max(1)
+    mixer.0.max(1)
+}
+
+/// True for `0x8000....` and `0xc000....` in decimal, of 32 or 64 bits: long numbers that are codes.
+fn is_wide_code(digits: &[u8]) -> bool {
+    match digits.len() {
+        10 => digits.starts_with(b"2147") || digits.starts_with(b"322"),
+        20 => digits.starts_with(b"184467440"),
+        _ => false,
+    }
 }
 
 /// Forms that are remembered.
@@ -107,20 +176,43 @@ impl Forms {
     }
 
     fn place(line: &[u8]) -> (usize, u32) {
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        let mut mix = |value: u64| hash = (hash.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
-        for text in line.split(u8::is_ascii_digit).filter(|text| !text.is_empty()) {
-            // Eight bytes at a time: most of a line is text.
-            let (words, rest) = text.as_chunks::<8>();
-            for word in words {
-                mix(u64::from_le_bytes(*word));
-            }
-            for byte in rest {
-                mix(u64::from(*byte));
-            }
+        let mut mixer = Mixer::new();
+        let mut at = 0;
+        while at < line.len() {
+            at += mixer.text(&line[at..]);
+            at += line[at..].iter().take_while(|c| c.is_ascii_digit()).count();
         }
+        let hash = mixer.0;
         #[expect(clippy::cast_possible_truncation, reason = "the low bits choose the slot, the high ones are kept")]
         (hash as usize % FORMS, (hash >> 32) as u32)
+    }
+}
+
+/// Per cent of known lines from which on it pays to ask for them.
+const PAYS: u64 = 30;
+/// Blocks that are searched as they are after one in which few lines were known.
+const PAUSE: u8 = 15;
+
+/// Whether a log repeats itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pace {
+    /// Blocks until lines are asked for again.
+    pause: u8,
+}
+
+impl Pace {
+    /// True if lines are likely to be known.
+    pub fn knows_lines(&mut self) -> bool {
+        let now = self.pause == 0;
+        self.pause = self.pause.saturating_sub(1);
+        now
+    }
+
+    /// How many of the lines of a block were known.
+    pub fn learn(&mut self, known: u64, of: u64) {
+        if known * 100 < of * PAYS {
+            self.pause = PAUSE;
+        }
     }
 }
 
@@ -141,6 +233,9 @@ mod tests {
         assert!(!repeats.is_known(b"    9.1ms Value 69, expected"));
         assert!(!repeats.is_known(b"open failed, 0x80000406"));
         assert!(!repeats.is_known(b"open failed, 0x80000442"));
+        assert!(!repeats.is_known(b"open failed 2147484678") && !repeats.is_known(b"open failed 2147484738"));
+        assert!(!repeats.is_known(b"open failed 18446744071562068998"));
+        assert!(!repeats.is_known(b"open failed 18446744071562069058"));
         assert!(!repeats.is_known(b"open failed, -2147482618"));
         assert!(!repeats.is_known(b"open failed, -2147482558"));
     }

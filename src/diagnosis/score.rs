@@ -24,6 +24,8 @@ const FLOOR: f64 = 0.14;
 const RELATIVE_FLOOR: f64 = 0.25;
 /// No text alone makes anything certain.
 const CEILING: f64 = 0.97;
+/// Flags that take back what came before them.
+const TAKEN_BACK: [&str; 2] = ["probe-succeeded", "retry-succeeded"];
 /// Most causes that are listed.
 const MOST: usize = 6;
 
@@ -93,7 +95,8 @@ fn weigh<'f>(
         })
     };
     // A program that tries one after another and finds one has not failed with those before it.
-    let taken_back = |seen: &Seen| seen.is_some() && voids(&"probe-succeeded".to_owned(), seen);
+    // Nor one that tries again and has it.
+    let taken_back = |seen: &Seen| seen.is_some() && TAKEN_BACK.iter().any(|flag| voids(&(*flag).to_owned(), seen));
     let mut doubt = 1.0;
     let mut evidence: Vec<Evidence> = Vec::new();
     let mut signs = Vec::new();
@@ -127,6 +130,7 @@ fn weigh<'f>(
         lowered: Vec::new(),
         codes,
         remedy: None,
+        steps: &[],
         cause,
     })
 }

@@ -123,7 +123,20 @@ impl Filter {
             return;
         }
         let mut kept = Vec::with_capacity(data.len());
-        for &byte in data {
+        let mut at = 0;
+        while at < data.len() {
+            // A coloured log is text between short escapes: what is text goes through in one piece.
+            if self.escape == Escape::None {
+                let text = memchr::memchr2(ESC, CSI, &data[at..]).unwrap_or(data.len() - at);
+                if text > 0 {
+                    kept.extend(&data[at..at + text]);
+                    at += text;
+                    self.in_character = data[at - 1] >= 0x80;
+                    continue;
+                }
+            }
+            let byte = data[at];
+            at += 1;
             let in_character = std::mem::replace(&mut self.in_character, byte >= 0x80);
             self.escape = match (self.escape, byte) {
                 (Escape::None, CSI) if !in_character => Escape::Control,

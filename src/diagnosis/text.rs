@@ -3,9 +3,10 @@
 use super::catalogue::{Cause, Check, Place};
 use super::explain::{Answer, Explanation};
 use super::finding::{Diagnosis, Finding};
+use super::platform::{Platform, step_text};
 use super::progress::Unexplained;
 use crate::event::{CheckOutcome, clean_text};
-use crate::text::titled;
+use crate::text::{counted, titled};
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -16,20 +17,20 @@ const WHOLE: usize = 2;
 
 /// The diagnosis, in lines of at most `width` columns (commands are never cut).
 pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
-    let looked = format!("{} lines, {} bytes", diagnosis.lines, diagnosis.bytes);
+    let looked = format!("{}, {}", counted(diagnosis.lines, "line"), counted(diagnosis.bytes, "byte"));
     let mut out = String::new();
     if diagnosis.causes.is_empty() {
         let Some(unexplained) = &diagnosis.unexplained else {
             return format!("no known failure found ({looked} looked at)\n") + &trace_text(diagnosis, width);
         };
-        titled(&mut out, "", "No known failure fits, and the log states one. What it says of itself:", width);
+        titled(&mut out, "", "No known failure fits, and the log states one. What it states:", width);
         unexplained_text(&mut out, unexplained, width);
         let _ = writeln!(out, "\n{looked} looked at");
         return out + &trace_text(diagnosis, width);
     }
     for (rank, finding) in diagnosis.causes.iter().enumerate() {
         if rank < WHOLE {
-            whole(&mut out, rank + 1, finding, width);
+            whole(&mut out, rank + 1, finding, diagnosis.platform, width);
         } else {
             let cause = finding.cause();
             let refuted = if finding.confirmed == Some(false) { ", a check speaks against it" } else { "" };
@@ -39,7 +40,7 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
     }
     if let Some(unexplained) = &diagnosis.unexplained {
         out.push('\n');
-        titled(&mut out, "", "None of these is well founded. What the log says of itself:", width);
+        titled(&mut out, "", "None of these is well founded. What the log states:", width);
         unexplained_text(&mut out, unexplained, width);
     }
     let _ = writeln!(out, "\n{looked} looked at");
@@ -128,10 +129,22 @@ pub fn causes_text(diagnosis: &Diagnosis, most: usize, indent: usize, width: usi
         titled(&mut out, &format!("{one}cause, {sure}: "), &format!("{} ({})", cause.title, cause.id), width);
         results(&mut out, finding, &two, width);
         if finding.confirmed != Some(false) {
-            titled(&mut out, &format!("{two}fix: "), finding.fix(), width);
+            advice(&mut out, finding, &two, width);
         }
     }
     out
+}
+
+/// What to do: in this very case, else on this system, else in general.
+fn advice(out: &mut String, finding: &Finding, indent: &str, width: usize) {
+    if finding.remedy.is_some() || finding.steps.is_empty() {
+        titled(out, &format!("{indent}fix: "), finding.fix(), width);
+        return;
+    }
+    for (number, step) in (1..).zip(finding.steps) {
+        let title = if number == 1 { "fix: " } else { "     " };
+        out.push_str(&step_text(&format!("{indent}{title}{number}. "), step, width));
+    }
 }
 
 /// What the checks of a cause found.
@@ -158,7 +171,7 @@ pub fn confidence_text(finding: &Finding) -> String {
     format!("{word}, {:.0} %", finding.confidence * 100.0)
 }
 
-fn whole(out: &mut String, rank: usize, finding: &Finding, width: usize) {
+fn whole(out: &mut String, rank: usize, finding: &Finding, platform: Option<Platform>, width: usize) {
     let cause = finding.cause();
     let _ = writeln!(out, "{}. {}", rank, clean_text(&cause.title));
     let confirmed = match finding.confirmed {
@@ -178,15 +191,27 @@ fn whole(out: &mut String, rank: usize, finding: &Finding, width: usize) {
     if let Some(remedy) = &finding.remedy {
         titled(out, "   here: ", &clean_text(remedy), width);
     }
-    reasons(out, cause, width, |check| finding.results.iter().any(|result| result.check == check));
+    reasons(out, cause, width);
+    if let (Some(platform), false) = (platform, finding.steps.is_empty()) {
+        let _ = writeln!(out, "   on {}:", platform.title());
+        for (number, step) in (1..).zip(finding.steps) {
+            out.push_str(&step_text(&format!("     {number}. "), step, width));
+        }
+    }
+    let is_made = |check: &str| finding.results.iter().any(|result| result.check == check);
+    let fits = |check: &&Check| !is_made(&check.id) && platform.is_none_or(|one| one.has_command(&check.command));
+    checks_to_make(out, cause.confirm.iter().filter(fits), width);
     out.push('\n');
 }
 
-/// Why, what to do, and the checks that are left to make.
-fn reasons(out: &mut String, cause: &Cause, width: usize, is_made: impl Fn(&str) -> bool) {
+/// Why, and what to do.
+fn reasons(out: &mut String, cause: &Cause, width: usize) {
     titled(out, "   why: ", &cause.why, width);
     titled(out, "   fix: ", &cause.fix, width);
-    for Check { what, on, command, .. } in cause.confirm.iter().filter(|check| !is_made(&check.id)) {
+}
+
+fn checks_to_make<'c>(out: &mut String, checks: impl Iterator<Item = &'c Check>, width: usize) {
+    for Check { what, on, command, .. } in checks {
         let place = match on {
             Place::Device => "on the device",
             Place::Host => "on this machine",
@@ -242,7 +267,8 @@ fn known(out: &mut String, asked: &str, explanation: &Explanation, width: usize)
     }
     for (rank, cause) in explanation.causes.iter().enumerate() {
         let _ = writeln!(out, "\n{}. {} [{}]", rank + 1, cause.title, cause.id);
-        reasons(out, cause, width, |_| false);
+        reasons(out, cause, width);
+        checks_to_make(out, cause.confirm.iter(), width);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The user's own causes and cases: `causes.toml` in the config folder, in the form of the catalogue's files.
 
-use super::catalogue::{Catalogue, Pattern, Says, install};
+use super::catalogue::{Catalogue, Pattern, Says, builtin, builtin_cause, install};
 use super::rules::regex;
 use super::statements::lexicon;
 use crate::event::clean_text;
@@ -81,10 +81,15 @@ fn parse(text: &str) -> Result<Catalogue, (usize, String)> {
     for flag in &file.flag {
         check(&flag.pattern).map_err(|reason| (line(&flag.name), format!("flag {}: {reason}", flag.name)))?;
     }
+    let is_known = |id: &str| builtin_cause(id) || file.cause.iter().any(|cause| cause.id == id);
+    for steps in &file.steps {
+        // By its id alone: an alias would be looked for in vain.
+        if !builtin().cause.iter().chain(&file.cause).any(|cause| cause.id == steps.cause) {
+            return Err((line(&steps.cause), format!("steps: there is no cause {:?}", clean_text(&steps.cause))));
+        }
+    }
     for case in &file.case {
-        let is_known =
-            super::catalogue::builtin_cause(&case.cause) || file.cause.iter().any(|cause| cause.id == case.cause);
-        if !is_known {
+        if !is_known(&case.cause) {
             let reason = format!("case {}: there is no cause {:?}", clean_text(&case.id), case.cause);
             return Err((line(&case.id), reason));
         }
@@ -93,7 +98,7 @@ fn parse(text: &str) -> Result<Catalogue, (usize, String)> {
 }
 
 fn catalogue_flags() -> impl Iterator<Item = &'static String> {
-    super::catalogue::builtin().flag.iter().map(|flag| &flag.name)
+    builtin().flag.iter().map(|flag| &flag.name)
 }
 
 fn check(pattern: &Pattern) -> Result<(), String> {
@@ -156,6 +161,7 @@ mod tests {
                 3,
                 "nosuch",
             ),
+            ("\n[[steps]]\ncause = \"nosuch\"\nany = [\"x\"]\n".to_owned(), 3, "nosuch"),
         ] {
             let (found, reason) = wrong(&text);
             assert!(found == line && reason.contains(part), "{text}\n{found}: {reason}");

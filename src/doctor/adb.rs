@@ -3,14 +3,13 @@
 use super::item::Item;
 use super::start::{Started, on_path, start};
 use crate::devices::{AdbServer, AdbTransport, Attached, Device, DeviceError};
+use crate::event::LOCAL_DEVICE;
 use std::time::Duration;
 
 /// Longest start of adb.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Word for the only device attached.
 const ANY: &str = "adb";
-/// Word for this machine.
-const LOCAL: &str = "local";
 
 /// What was found.
 pub struct Adb {
@@ -46,7 +45,7 @@ pub async fn examine(server: AdbServer, asked: Option<&str>) -> Adb {
         items.push(Item::warning("devices", "devices", "none is attached", fix));
     }
     items.extend(attached.iter().map(state));
-    let named = asked.filter(|asked| ![ANY, LOCAL].contains(asked));
+    let named = asked.filter(|asked| ![ANY, LOCAL_DEVICE].contains(asked));
     if let Some(name) = named.filter(|name| !attached.iter().any(|device| device.serial == *name)) {
         let detail = format!("{name} is asked for, and not attached");
         items.push(Item::problem("asked", "device asked for", detail, "`qnnscope devices` lists what is attached"));

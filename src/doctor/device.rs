@@ -3,7 +3,7 @@
 use super::Doctor;
 use super::item::Item;
 use crate::backends::device_runner::{RunnerSearch, find_libraries, locate};
-use crate::backends::net_run::Sdk;
+use crate::backends::on_device::Sdk;
 use crate::devices::Device;
 use crate::event::DeviceFacts;
 use crate::facts::{BuildId, DSP_FOLDERS, DspLook, LIBRARY_FOLDERS, Listing, build_id_of, details, look};
@@ -120,7 +120,7 @@ fn remoteproc(told: &DspLook) -> Item {
             Item::problem("remoteproc", what, detail, "restart the device; a Linux board may lack the DSP's firmware")
         }
         None if told.remoteproc_refused => Item::ok("remoteproc", what, "its state may not be read by this user"),
-        None => Item::ok("remoteproc", what, "the kernel does not tell its state"),
+        None => Item::ok("remoteproc", what, "the kernel does not report its state"),
     }
 }
 

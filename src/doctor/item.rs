@@ -1,6 +1,6 @@
 //! What the examination consists of.
 
-use crate::event::clean_text;
+use crate::event::{LOCAL_DEVICE, clean_text};
 use serde::Serialize;
 
 /// How a part is. Only what stands in the way of every run that is meant is a problem, so that the words and the exit status agree.
@@ -113,7 +113,7 @@ impl Examination {
     /// Whether anything can run where it was asked for: a backend on this machine, or a run on a device.
     pub fn can_run(&self) -> bool {
         match self.asked.as_deref() {
-            Some("local") => !self.backends_here.is_empty(),
+            Some(LOCAL_DEVICE) => !self.backends_here.is_empty(),
             Some(_) => !self.devices.is_empty(),
             None => !self.backends_here.is_empty() || !self.devices.is_empty(),
         }

@@ -4,6 +4,7 @@ use super::item::Item;
 use super::start::{Started, advice_for, is_executable, on_path, start};
 use crate::backends::runtime::{Platform, version_key};
 use crate::facts::{LinkSearch, build_id_in, build_id_of, missing_libraries, read_elf};
+use crate::files::open_regular;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -107,7 +108,7 @@ async fn tool(id: &str, path: &Path, argument: &str, libraries: Option<&Path>) -
 /// Whether the first line of a script names Python.
 fn is_python(path: &Path) -> bool {
     let mut head = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(128).read_to_end(&mut head));
+    let read = open_regular(path).and_then(|file| file.take(128).read_to_end(&mut head));
     read.is_ok()
         && head.starts_with(b"#!")
         && head.split(|byte| *byte == b'\n').next().is_some_and(|line| String::from_utf8_lossy(line).contains("python"))

@@ -1,8 +1,8 @@
 //! The build id that QNN libraries and context binaries carry as text: `v2.47.0.260601114230`.
 
+use crate::files::open_regular;
 use regex::bytes::Regex;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -49,7 +49,7 @@ pub fn build_id_in(bytes: &[u8]) -> Option<BuildId> {
 /// # Errors
 /// The system's, when it cannot be read.
 pub fn build_id_of(path: &Path) -> io::Result<Option<BuildId>> {
-    let mut file = File::open(path)?.take(MOST_BYTES);
+    let mut file = open_regular(path)?.take(MOST_BYTES);
     let mut window = Vec::with_capacity(CHUNK + OVERLAP);
     loop {
         let kept = window.len();

@@ -2,8 +2,8 @@
 //! `soc_type=SM8550;arch=73`, `vtcm_size=8`; other writers may say nothing.
 
 use super::build_id::{BuildId, build_id_in};
+use crate::files::open_regular;
 use regex::bytes::Regex;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub struct ContextText {
 /// The system's, when the file cannot be read.
 pub fn context_text(path: &Path) -> io::Result<ContextText> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    open_regular(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
     Ok(in_bytes(&bytes))
 }
 

@@ -1,9 +1,9 @@
 //! What an ELF file says of itself: class, machine, the Hexagon architecture, and which libraries it needs.
 
+use crate::files::open_regular;
 use object::elf::{self, FileHeader32, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, ReadRef};
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -56,7 +56,7 @@ pub fn hexagon_arch(flags: u32) -> Option<u32> {
 /// # Errors
 /// The system's, when it cannot be read.
 pub fn read_elf(path: &Path) -> io::Result<Option<ElfFacts>> {
-    let cache = ReadCache::new(File::open(path)?);
+    let cache = ReadCache::new(open_regular(path)?);
     Ok(parse(&cache))
 }
 

@@ -1,5 +1,6 @@
 //! The program that loads another one, as its file names it.
 
+use crate::files::open_regular;
 use object::Endianness;
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -15,8 +16,13 @@ const HEAD_BYTES: u64 = 64 << 10;
 /// The system's, when the file cannot be read.
 pub fn loader(path: &Path) -> std::io::Result<Option<String>> {
     let mut head = Vec::new();
-    std::fs::File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
-    Ok(interpreter(&head).map(|name| String::from_utf8_lossy(name).into_owned()))
+    open_regular(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(loader_in(&head))
+}
+
+/// The same, by the first bytes of the program.
+pub fn loader_in(head: &[u8]) -> Option<String> {
+    interpreter(head).map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
 fn interpreter(head: &[u8]) -> Option<&[u8]> {

@@ -152,6 +152,10 @@ impl Guard {
 
     /// Refuses a file that is read, or written by another option; returns the file behind the name.
     pub fn clear(&self, option: &'static str, path: &Path) -> Result<PathBuf, OutputError> {
+        // A name that ends in `/` is that of a folder, also where there is none yet.
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Err(OutputError::Io { option, path: path.to_owned(), source: io::ErrorKind::IsADirectory.into() });
+        }
         let real = real_path(path).map_err(|source| OutputError::Io { option, path: path.to_owned(), source })?;
         let id = std::fs::metadata(&real).ok().filter(Metadata::is_file).as_ref().and_then(id);
         match self.known.iter().find(|known| known.real == real || (id.is_some() && known.id == id)) {

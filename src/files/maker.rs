@@ -39,6 +39,8 @@ pub enum Kind {
     RangesState,
     /// Quantisation encodings: the document names qnnscope as its producer.
     Encodings,
+    /// What `accuracy` found: the document names its schema first.
+    Accuracy,
 }
 
 impl Kind {
@@ -50,11 +52,12 @@ impl Kind {
             Self::ProfileLog => "it is not a profile log that qnnscope wrote",
             Self::Report => "it is not a report that qnnscope wrote",
             Self::TapDocument => "it is not a document of qnnscope tap",
-            Self::ProcessId => "it may be that of a process that runs, or of something else",
+            Self::ProcessId => "it may belong to a running process, or to something else",
             Self::Bundle => "it is not a bundle that qnnscope diagnose wrote",
             Self::ManPage => "it is not a man page of qnnscope",
             Self::RangesState => "it is no state file of qnnscope ranges",
             Self::Encodings => "it holds no encodings that qnnscope wrote",
+            Self::Accuracy => "it is no document of qnnscope accuracy",
         }
     }
 
@@ -122,6 +125,11 @@ impl Kind {
                 let mut start = Vec::new();
                 file.take(64).read_to_end(&mut start)?;
                 Ok(start.starts_with(b"{\"schema\":\"qnnscope.ranges-state/"))
+            }
+            Self::Accuracy => {
+                let mut start = Vec::new();
+                file.take(64).read_to_end(&mut start)?;
+                Ok(start.starts_with(b"{\"schema\":\"qnnscope.accuracy/"))
             }
             Self::Encodings => {
                 let mut text = String::new();

@@ -4,28 +4,29 @@
 //! [`Guard`] decides whether a file may be written at all; [`write_whole`], [`Replacement`] and [`OutputFile`] write it.
 
 mod guard;
+mod input;
 mod maker;
 mod output;
 mod whole;
 
 pub use guard::{Guard, OutputError, make_output_folder};
+pub use input::{Seekable, open_input, open_regular};
 pub use maker::Kind;
 pub use output::OutputFile;
 pub use whole::{Replacement, is_special, private_folder, private_folder_in, write_whole};
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Reads a file of at most `limit` bytes.
+/// Reads a file or a pipe of at most `limit` bytes.
 ///
 /// # Errors
 /// The system's, or one that names the limit.
 pub fn read_at_most(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    open_input(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(io::Error::other(format!("it has more than {limit} bytes")));
     }

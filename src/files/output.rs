@@ -1,6 +1,7 @@
 //! A file that is written in place while a command works: locked, so that no second writer mixes with it.
 
 use super::guard::OutputError;
+use super::input::open_special;
 use super::whole::{is_special, sync_folder_of};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -59,7 +60,9 @@ impl OutputFile {
         let (file, is_new) = match OpenOptions::new().write(true).create_new(true).open(&real) {
             Ok(file) => (file, true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                (OpenOptions::new().write(true).open(&real).map_err(io)?, false)
+                let open =
+                    || if is_special(&real) { open_special(&real) } else { OpenOptions::new().write(true).open(&real) };
+                (open().map_err(io)?, false)
             }
             Err(error) => return Err(io(error)),
         };

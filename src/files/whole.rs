@@ -1,5 +1,6 @@
 //! Writing files whole or not at all, and folders that nobody else can read.
 
+use super::input::open_special;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -47,7 +48,7 @@ pub fn folder_of(path: &Path) -> &Path {
 /// Writes a file whole or not at all, and has it on the disk when this returns. See [`Replacement`].
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if is_special(path) {
-        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+        return open_special(path)?.write_all(bytes);
     }
     match Replacement::begin(path) {
         Ok(replacement) => {

@@ -26,6 +26,9 @@ pub struct Entry {
     /// What the user gave it.
     #[serde(flatten)]
     pub marks: Marks,
+    /// Why what the user gave it cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marks_error: Option<String>,
     /// Its runs.
     pub runs: Vec<RunEntry>,
 }
@@ -101,6 +104,7 @@ impl Entry {
             host: session.map(|session| session.host.clone()).unwrap_or_default(),
             tool_version: session.map(|session| session.tool_version.clone()).unwrap_or_default(),
             marks,
+            marks_error: None,
             runs: store.runs().iter().map(|run| RunEntry::of(store, run)).collect(),
         }
     }
@@ -109,6 +113,16 @@ impl Entry {
     pub(super) fn unreadable(id: &str, file: &Path, marks: Marks) -> Self {
         let state = if is_being_written(file) { State::Recording } else { State::Unreadable };
         Self::of(id, size(file), state, marks, &Store::new())
+    }
+
+    /// The same where what the user gave it could not be read.
+    pub(super) fn with_marks_error(self, error: Option<String>) -> Self {
+        Self { marks_error: error, ..self }
+    }
+
+    /// True if the user gave it something, or may have: it is kept whatever the limits say.
+    pub(super) fn is_marked(&self) -> bool {
+        self.marks_error.is_some() || !self.marks.is_empty()
     }
 
     /// Start as RFC 3339 in UTC, to the second.

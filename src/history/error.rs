@@ -27,6 +27,12 @@ pub enum HistoryError {
     Recording { id: String },
     #[error("the history has too many sessions that began at {stamp}")]
     TooMany { stamp: String },
+    #[error("the name, tags and note of a session are in {path}, which cannot be read: {reason}")]
+    Marks { path: PathBuf, reason: String },
+    #[error("{0}")]
+    BadMarks(String),
+    #[error("the session {id} has the name `{name}` already")]
+    NameTaken { id: String, name: String },
     #[error("{path}: {reason}")]
     Config { path: PathBuf, reason: String },
 }
@@ -42,6 +48,10 @@ impl HistoryError {
             Self::NoDataDir => Some("name one with QNNSCOPE_DATA_DIR"),
             Self::NoSuch { .. } => Some("`qnnscope sessions` lists them"),
             Self::Ambiguous { .. } => Some("give more of the id"),
+            Self::Marks { .. } => Some("mend the file, or remove it and give them anew"),
+            Self::NameTaken { .. } => {
+                Some("choose another, or take it away first with `qnnscope sessions rename ID ''`")
+            }
             Self::Recording { .. } => Some("wait for its run to end, or stop it"),
             Self::Index { .. } => Some("remove the file: it is made anew from the sessions"),
             _ => None,
@@ -55,6 +65,9 @@ impl HistoryError {
             Self::NoSuch { .. }
                 | Self::Ambiguous { .. }
                 | Self::Recording { .. }
+                | Self::Marks { .. }
+                | Self::BadMarks(_)
+                | Self::NameTaken { .. }
                 | Self::Config { .. }
                 | Self::Session(_)
         )

@@ -71,7 +71,9 @@ impl Index {
             forget(&change, &entry.id)?;
             let text =
                 serde_json::to_string(entry).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-            let bytes = if entry.state == State::Recording { -1 } else { signed(entry.bytes) };
+            // What is not whole yet, or is broken, is looked at each time.
+            let is_open = entry.state == State::Recording || entry.marks_error.is_some();
+            let bytes = if is_open { -1 } else { signed(entry.bytes) };
             change.execute(
                 "INSERT INTO session (id, started_us, bytes, words, entry) VALUES (?, ?, ?, ?, ?)",
                 params![entry.id, signed(entry.started_us), bytes, words(entry), text],

@@ -56,7 +56,7 @@ impl Limits {
     pub(super) fn beyond(&self, entries: &[Entry]) -> Vec<Entry> {
         let (mut count, mut bytes) = (0, 0u64);
         let is_one_too_many = |entry: &&Entry| {
-            if !entry.marks.is_empty() || entry.state == State::Recording {
+            if entry.is_marked() || entry.state == State::Recording {
                 return false;
             }
             count += 1;

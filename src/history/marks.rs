@@ -3,13 +3,21 @@
 
 use super::{HistoryError, remove};
 use crate::event::{clean_text, clean_whole};
-use crate::files::{read_at_most, write_whole};
+use crate::files::{open_regular, write_whole};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Largest file of marks that is read.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// Longest name and tag, characters: they stand in a line of a list.
+const LONGEST_WORD: usize = 100;
+/// Longest note, characters.
+const LONGEST_NOTE: usize = 10_000;
+/// Most tags of a session.
+const MOST_TAGS: usize = 50;
 
 /// Name, tags and note of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,11 +39,46 @@ impl Marks {
         *self == Self::default()
     }
 
-    /// The marks beside a session; none where there is no file of them, or none that can be understood.
-    pub(super) fn read(folder: &Path, id: &str) -> Self {
-        let bytes = read_at_most(&file(folder, id), MAX_BYTES).unwrap_or_default();
-        let marks: Self = serde_json::from_slice(&bytes).unwrap_or_default();
-        marks.cleaned()
+    /// The marks beside a session; none where there is no file of them.
+    ///
+    /// # Errors
+    /// There is a file that cannot be read or understood. What it says is the user's, so nothing may take its place.
+    pub(super) fn read(folder: &Path, id: &str) -> Result<Self, HistoryError> {
+        let path = file(folder, id);
+        let broken = |reason: String| HistoryError::Marks { path: path.clone(), reason };
+        let mut bytes = Vec::new();
+        match open_regular(&path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes)) {
+            Ok(_) if bytes.len() as u64 > MAX_BYTES => {
+                return Err(broken(format!("it has more than {MAX_BYTES} bytes")));
+            }
+            Ok(_) => {}
+            // A link that leads nowhere is there, too.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(broken(error.to_string())),
+        }
+        let marks: Self = serde_json::from_slice(&bytes).map_err(|error| broken(error.to_string()))?;
+        Ok(marks.cleaned())
+    }
+
+    /// What is wrong with them, in words: texts that a list could not show, and names that mean something else already.
+    pub(super) fn fault(&self) -> Option<String> {
+        let length = |text: &str| text.chars().count();
+        if let Some(name) = &self.name
+            && let Some(reason) = name_fault(name)
+        {
+            return Some(format!("a session cannot have the name `{}`: {reason}", shortened(name)));
+        }
+        if let Some(tag) = self.tags.iter().find(|tag| length(tag) > LONGEST_WORD) {
+            let (tag, length) = (shortened(tag), length(tag));
+            return Some(format!("the tag `{tag}` has {length} characters; at most {LONGEST_WORD} are possible"));
+        }
+        if self.tags.len() > MOST_TAGS {
+            return Some(format!("these are {} tags; at most {MOST_TAGS} are possible", self.tags.len()));
+        }
+        let note = self.note.as_deref().map_or(0, length);
+        (note > LONGEST_NOTE).then(|| format!("the note has {note} characters; at most {LONGEST_NOTE} are possible"))
     }
 
     pub(super) fn write(&self, folder: &Path, id: &str) -> Result<(), HistoryError> {
@@ -63,6 +106,76 @@ impl Marks {
     }
 }
 
+/// Why a name would not find its session.
+fn name_fault(name: &str) -> Option<String> {
+    let length = name.chars().count();
+    if length > LONGEST_WORD {
+        return Some(format!("it has {length} characters; at most {LONGEST_WORD} are possible"));
+    }
+    if super::reference::last(name).is_some() {
+        return Some("it names one of the last sessions already".to_owned());
+    }
+    if name.starts_with('@') {
+        return Some("an @ stands before names, and is no part of them".to_owned());
+    }
+    if name.contains('#') {
+        return Some("what follows a # picks one of the session's runs".to_owned());
+    }
+    let is_of_ids = |c: char| c.is_ascii_digit() || c == '-';
+    name.chars().all(is_of_ids).then(|| "it reads like the beginning of an id".to_owned())
+}
+
+/// The beginning of a text, for a message.
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 40;
+    if text.chars().count() <= SHOWN {
+        return text.to_owned();
+    }
+    text.chars().take(SHOWN).chain(['…']).collect()
+}
+
 fn file(folder: &Path, id: &str) -> PathBuf {
     folder.join(format!("{id}.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_mean_something_else_are_refused() {
+        let named = |name: &str| Marks { name: Some(name.to_owned()), ..Marks::default() }.fault();
+        let long = "x".repeat(101);
+        for name in ["last", "last~1", "last~007", "@mine", "mine#htp", "20261122", "20261122-101500", "-", &long] {
+            assert!(named(name).is_some(), "{name}");
+        }
+        for name in ["lasting", "last one", "before-quantisation", "2026-11-release", "a@b", "ж", &"x".repeat(100)] {
+            assert_eq!(named(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn tags_and_notes_have_an_end() {
+        let tagged = |tags: Vec<String>| Marks { tags: tags.into_iter().collect(), ..Marks::default() }.fault();
+        assert_eq!(tagged(vec!["x".repeat(100)]), None);
+        assert!(tagged(vec!["x".repeat(101)]).is_some_and(|fault| fault.len() < 200));
+        assert!(tagged((0..51).map(|number| number.to_string()).collect()).is_some());
+        let noted = |length| Marks { note: Some("é".repeat(length)), ..Marks::default() }.fault();
+        assert!(noted(10_000).is_none() && noted(10_001).is_some());
+    }
+
+    #[test]
+    fn a_file_that_is_broken_is_no_file_without_marks() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(Marks::read(dir.path(), "a").unwrap(), Marks::default());
+        for text in ["{\"name\": \"x\"", "", "[1]", "{\"tags\": 5}"] {
+            std::fs::write(dir.path().join("a.json"), text).unwrap();
+            assert!(matches!(Marks::read(dir.path(), "a"), Err(HistoryError::Marks { .. })), "{text}");
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("nowhere", dir.path().join("b.json")).unwrap();
+            assert!(Marks::read(dir.path(), "b").is_err());
+        }
+    }
 }

@@ -118,13 +118,25 @@ impl History {
         self.folder.join(format!("{id}{ENDING}"))
     }
 
-    /// Gives a session another name, tags and note.
+    /// Changes the name, tags and note of a session. What its file says counts, also where the index has not noticed yet.
     ///
     /// # Errors
-    /// The files cannot be written.
-    pub fn mark(&self, entry: &mut Entry, marks: Marks) -> Result<(), HistoryError> {
+    /// They cannot be read or written, a name is taken or means something else, or a text is too long.
+    pub fn mark(&self, entry: &mut Entry, change: impl FnOnce(&mut Marks)) -> Result<(), HistoryError> {
+        let mut marks = Marks::read(&self.folder, &entry.id)?;
+        change(&mut marks);
+        let marks = marks.cleaned();
+        if let Some(fault) = marks.fault() {
+            return Err(HistoryError::BadMarks(fault));
+        }
+        if let Some(name) = &marks.name {
+            let is_taken = |other: &Entry| other.id != entry.id && other.marks.name.as_ref() == Some(name);
+            if let Some(other) = self.entries(&Filter::default())?.into_iter().find(is_taken) {
+                return Err(HistoryError::NameTaken { id: other.id, name: name.clone() });
+            }
+        }
         marks.write(&self.folder, &entry.id)?;
-        entry.marks = marks;
+        (entry.marks, entry.marks_error) = (marks, None);
         Index::open(&self.folder)?.put(entry)
     }
 
@@ -154,7 +166,8 @@ impl History {
         let listed =
             std::fs::read_dir(&self.folder).map_err(|source| HistoryError::io("read", &self.folder, source))?;
         for file in listed.flatten().map(|file| file.path()) {
-            let Some(id) = id_of(&file) else { continue };
+            // A pipe would keep everything waiting.
+            let Some(id) = id_of(&file).filter(|_| file.is_file()) else { continue };
             let bytes = size(&file);
             if known.remove(&id) == Some(Some(bytes)) {
                 continue;
@@ -164,8 +177,12 @@ impl History {
                 continue;
             }
             // A file that cannot be read is no reason to hide the others.
-            let marks = Marks::read(&self.folder, &id);
-            index.put(&Entry::read(&id, &file, &marks).unwrap_or_else(|_| Entry::unreadable(&id, &file, marks)))?;
+            let (marks, error) = match Marks::read(&self.folder, &id) {
+                Ok(marks) => (marks, None),
+                Err(error) => (Marks::default(), Some(error.to_string())),
+            };
+            let entry = Entry::read(&id, &file, &marks).unwrap_or_else(|_| Entry::unreadable(&id, &file, marks));
+            index.put(&entry.with_marks_error(error))?;
         }
         for id in known.into_keys() {
             index.remove(&id)?;

@@ -52,7 +52,7 @@ pub(super) fn pick(entries: Vec<Entry>, reference: &str) -> Result<Entry, Histor
 }
 
 /// How many before the last one: `last` is 0, `last~2` is 2.
-fn last(reference: &str) -> Option<usize> {
+pub(super) fn last(reference: &str) -> Option<usize> {
     match reference.strip_prefix("last")? {
         "" => Some(0),
         rest => rest.strip_prefix('~')?.parse().ok(),

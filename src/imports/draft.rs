@@ -11,6 +11,7 @@ use crate::event::{
     SessionStarted, Stage, SubStage, clean_text,
 };
 use crate::models::{Graph, Op};
+use crate::text::counted;
 
 /// Largest batch of inferences in one event.
 const BATCH: usize = 4096;
@@ -66,7 +67,7 @@ impl Draft {
         Self {
             kind,
             label,
-            path: clean_text(&sample.path().to_string_lossy()),
+            path: clean_text(&sample.name().to_string_lossy()),
             written_us: sample.written_us(),
             clock: None,
             runs: Vec::new(),
@@ -250,7 +251,8 @@ impl RunDraft {
 
     /// The rows that op values refer to. All have one unit: shares of microseconds and of cycles do not go together.
     pub fn rows(&mut self, names: impl IntoIterator<Item = (String, Option<u32>)>, unit: OpUnit) {
-        self.rows = names.into_iter().map(|(name, op)| OpRow { name: clean_text(&name), op, unit }).collect();
+        self.rows =
+            names.into_iter().map(|(name, op)| OpRow { name: clean_text(&name), op, unit, htp_op: None }).collect();
         if !self.rows.is_empty() {
             self.push(self.now_us, Event::OpsDeclared(self.rows.clone()));
         }
@@ -364,8 +366,9 @@ impl RunDraft {
         }
         if self.mixed > 0 {
             let text = format!(
-                "{}: {} inferences list other ops than the first one; their layer times are left out",
-                self.model, self.mixed
+                "{}: {} with other ops than the first one; their layer times are left out",
+                self.model,
+                counted(self.mixed, "inference")
             );
             notes.push(text);
         }

@@ -13,6 +13,18 @@ pub enum ImportError {
     Unreadable { path: PathBuf, label: &'static str, reason: String },
 }
 
+impl ImportError {
+    /// The same of a file that the user knows by this name.
+    #[must_use]
+    pub fn named(self, name: &std::path::Path) -> Self {
+        let path = name.to_owned();
+        match self {
+            Self::Io { source, .. } => Self::Io { path, source },
+            Self::Unreadable { label, reason, .. } => Self::Unreadable { path, label, reason },
+        }
+    }
+}
+
 /// The same without the file's name, which only [`super::open`] knows.
 #[derive(Debug)]
 pub(super) enum Problem {

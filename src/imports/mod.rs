@@ -84,23 +84,23 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
     KINDS.iter().map(|import| (import.kind(), import.label()))
 }
 
-/// Reads a file of another tool; `None` for one of no known kind, a pipe, or a device.
+/// Reads a file of another tool, which the user knows by `name`; `None` for one of no known kind, a pipe, or a device.
 ///
 /// # Errors
 /// The file cannot be read, or looks like a known kind and is damaged.
-pub fn open(path: &Path) -> Result<Option<Imported>, ImportError> {
-    let io = |source| ImportError::Io { path: path.to_owned(), source };
+pub fn open(path: &Path, name: &Path) -> Result<Option<Imported>, ImportError> {
+    let io = |source| ImportError::Io { path: name.to_owned(), source };
     // What can be read only once is not looked at.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Ok(None);
     }
-    let sample = Sample::read(path).map_err(io)?;
+    let sample = Sample::read(path, name).map_err(io)?;
     let Some(import) = KINDS.iter().find(|import| import.is_it(&sample)) else { return Ok(None) };
     let mut draft = Draft::new(import.kind(), import.label(), &sample);
     import.read(&sample, &mut draft).and_then(|()| draft.check()).map_err(|problem| match problem {
         Problem::Io(source) => io(source),
         Problem::Content(reason) => {
-            ImportError::Unreadable { path: path.to_owned(), label: import.label(), reason: reason.clone() }
+            ImportError::Unreadable { path: name.to_owned(), label: import.label(), reason: reason.clone() }
         }
     })?;
     Ok(Some(draft.finish()))

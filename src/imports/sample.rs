@@ -15,20 +15,26 @@ const MAX_BYTES: u64 = 256 << 20;
 #[derive(Debug)]
 pub struct Sample {
     path: PathBuf,
+    name: PathBuf,
     head: Vec<u8>,
     keys: Vec<String>,
 }
 
 impl Sample {
-    /// Reads the beginning of a file.
-    pub fn read(path: &Path) -> io::Result<Self> {
+    /// Reads the beginning of a file, which the user knows by a name.
+    pub fn read(path: &Path, name: &Path) -> io::Result<Self> {
         let mut head = Vec::new();
         File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
         let keys = keys(&head);
-        Ok(Self { path: path.to_owned(), head, keys })
+        Ok(Self { path: path.to_owned(), name: name.to_owned(), head, keys })
     }
 
     /// Its path as given.
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// Where it is read.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -12,7 +12,7 @@ fn imported(content: &[u8]) -> Imported {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     std::fs::write(&path, content).unwrap();
-    open(&path).unwrap().expect("it is of a known kind")
+    open(&path, &path).unwrap().expect("it is of a known kind")
 }
 
 fn store(imported: &Imported) -> Store {
@@ -32,15 +32,30 @@ fn kinds_have_names_of_their_own() {
 }
 
 #[test]
+fn a_file_that_would_not_fit_into_memory_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("profile.json");
+    // Nothing of it but its beginning takes room on the disk.
+    std::fs::write(
+        &path,
+        r#"[{"cat":"Session","pid":1,"tid":1,"dur":100,"ts":1,"ph":"X","name":"model_loading_uri","args":{}}"#,
+    )
+    .unwrap();
+    std::fs::File::options().append(true).open(&path).unwrap().set_len((256 << 20) + 1).unwrap();
+    let error = open(&path, &path).unwrap_err().to_string();
+    assert!(error.contains("more than 268435456 bytes"), "{error}");
+}
+
+#[test]
 fn files_of_no_known_kind_are_none() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     for content in ["", "hello", "{}", "[]", "{\"schema\": \"qnnscope.result/1\"}", "a,b,c\n1,2,3\n", "count=1\n"] {
         std::fs::write(&path, content).unwrap();
-        assert!(open(&path).unwrap().is_none(), "{content:?}");
+        assert!(open(&path, &path).unwrap().is_none(), "{content:?}");
     }
-    assert!(open(dir.path()).unwrap().is_none(), "a folder");
-    assert!(open(&dir.path().join("none")).is_err());
+    assert!(open(dir.path(), dir.path()).unwrap().is_none(), "a folder");
+    assert!(open(&dir.path().join("none"), dir.path()).is_err());
 }
 
 #[test]

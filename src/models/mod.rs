@@ -3,12 +3,35 @@
 
 mod executorch;
 mod format;
+mod names;
 mod onnx;
 pub mod source;
 mod tflite;
 
 pub use format::{FormatError, dlc_sdk_version, identify, identify_for, starts_context_binary};
+pub use names::{NAMES_SCHEMA, map_beside, names_file, source_names};
+pub use onnx::Named;
 pub use qnnscope_core::models::{
     ContextBinaryInfo, ContextGraphInfo, DataType, Graph, ModelFormat, Op, OpTypeTotal, Quantization, Tensor,
     TensorKind, macs, op_type_totals,
 };
+
+/// Op types that only move stored numbers, so that what they read and make has one encoding.
+const MOVERS: [&str; 11] = [
+    "Reshape",
+    "Transpose",
+    "StridedSlice",
+    "Split",
+    "DepthToSpace",
+    "SpaceToDepth",
+    "Tile",
+    "Gather",
+    "PoolMax2d",
+    "ExpandDims",
+    "Squeeze",
+];
+
+/// Whether ops of a type hand stored numbers on as they are.
+pub fn hands_numbers_on(op_type: &str) -> bool {
+    MOVERS.contains(&op_type)
+}

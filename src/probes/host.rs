@@ -86,7 +86,7 @@ impl Host {
     }
 
     fn declare(&mut self) -> Vec<CounterInfo> {
-        let unknown = self.system.is_none().then_some("this system does not tell");
+        let unknown = self.system.is_none().then_some("this system does not report it");
         let counter = |id: &str, label: &str, unit: &str, maximum, unavailable: Option<&str>| CounterInfo {
             id: id.to_owned(),
             label: label.to_owned(),
@@ -97,7 +97,7 @@ impl Host {
         let cores = self.system.as_ref().map(|system| system.cpus().len().max(1) as f64);
         let memory = self.system.as_ref().map(|system| system.total_memory() as f64);
         let no_load = System::load_average().is_err().then_some("this system has no load average");
-        let no_clock = self.frequency_mhz().is_none().then_some("this system does not tell processor clocks");
+        let no_clock = self.frequency_mhz().is_none().then_some("this system does not report processor clocks");
         let no_sensor = self.hottest_celsius().is_none().then_some("this system has no readable temperature sensor");
         vec![
             counter("host.cpu.busy", "CPU busy", "%", Some(100.0), unknown),

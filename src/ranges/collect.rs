@@ -116,7 +116,7 @@ pub async fn collect(collection: &Collection<'_>, tell: &dyn Fn(&Progress)) -> R
     if graph.ops.is_empty() {
         return Err(AccuracyError::Compiled(model.path.clone()));
     }
-    let planned = inputs.plan(&graph.inputs, &graph.inputs)?;
+    let planned = inputs.plan(&graph.inputs, &graph.inputs)?.over([&graph, &graph]);
     let slots = slots(&graph);
     let mut known = match state {
         Some(path) => load(path, &model.sha256, &planned.identity())?,

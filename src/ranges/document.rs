@@ -2,8 +2,10 @@
 
 use super::collect::{Ranges, TensorRange};
 use super::proposals::{Method, Proposal, propose};
+use super::weights::Weights;
 use crate::encodings::{Encoding, Encodings, Format, Slice, Use};
-use crate::text::three_digits;
+use crate::event::clean_text;
+use crate::text::{counted, three_digits};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -26,7 +28,9 @@ pub struct RangesDocument {
     inputs: String,
     inferences: usize,
     resumed: usize,
+    device: Option<String>,
     tensors: Vec<TensorDocument>,
+    weights: Vec<WeightsDocument>,
     unknown_names: Vec<String>,
     refused: Vec<String>,
 }
@@ -45,6 +49,23 @@ struct TensorDocument {
     channels: Vec<(f64, f64)>,
     proposals: Vec<Proposal>,
     given: Option<GivenDocument>,
+}
+
+/// The float weights of an op, with the symmetric encoding that fits them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct WeightsDocument {
+    name: String,
+    axis: Option<usize>,
+    largest: Vec<f64>,
+    bits: u32,
+    scales: Vec<f64>,
+}
+
+impl WeightsDocument {
+    fn new(weights: &Weights, bits: u32) -> Self {
+        let scales = weights.encoding(bits).slices.iter().filter_map(|slice| slice.scale).collect();
+        Self { name: weights.name.clone(), axis: weights.axis, largest: weights.largest.clone(), bits, scales }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -84,8 +105,8 @@ fn given(tensor: &TensorRange) -> Option<GivenDocument> {
 }
 
 impl RangesDocument {
-    /// The document, with the proposals of every method at this many bits.
-    pub fn new(ranges: &Ranges, bits: u32, percentile: f64) -> Self {
+    /// The document, with the proposals of every method at this many bits, and the weights at theirs.
+    pub fn new(ranges: &Ranges, bits: u32, percentile: f64, (weights, weight_bits): (&[Weights], u32)) -> Self {
         let tensors = ranges.tensors.iter().map(|tensor| {
             let percentiles = PERCENTILES.iter().map(|&(name, share)| {
                 // The ends are exact, and no percentile lies beyond them.
@@ -115,19 +136,27 @@ impl RangesDocument {
             model: ranges.model.path.clone(),
             sha256: ranges.model.sha256.clone(),
             backend: ranges.side.backend.name(),
-            simulated: ranges.side.backend.is_simulated_here(),
+            simulated: ranges.side.is_simulated(),
             inputs: ranges.inputs.clone(),
             inferences: ranges.inferences,
             resumed: ranges.resumed,
+            device: ranges.side.device().map(clean_text),
             tensors: tensors.collect(),
+            weights: weights.iter().map(|weights| WeightsDocument::new(weights, weight_bits)).collect(),
             unknown_names: ranges.unknown.clone(),
             refused: ranges.refused.clone(),
         }
     }
 }
 
-/// The encodings that a method proposes, for tensors that hold numbers.
-pub fn encodings_of(ranges: &Ranges, method: Method, bits: u32, percentile: f64) -> Encodings {
+/// The encodings that a method proposes, for tensors that hold numbers, and those of the weights.
+pub fn encodings_of(
+    ranges: &Ranges,
+    method: Method,
+    bits: u32,
+    percentile: f64,
+    (weights, weight_bits): (&[Weights], u32),
+) -> Encodings {
     let tensors = ranges.tensors.iter().filter(|tensor| tensor.histogram.count() > 0).map(|tensor| {
         let proposal = propose(&tensor.histogram, ends(tensor), method, bits, percentile);
         Encoding {
@@ -146,17 +175,19 @@ pub fn encodings_of(ranges: &Ranges, method: Method, bits: u32, percentile: f64)
             axis: None,
         }
     });
-    Encodings { format: Format::Overrides, tensors: tensors.collect(), findings: Vec::new() }
+    let weights = weights.iter().map(|weights| weights.encoding(weight_bits));
+    Encodings { format: Format::Overrides, tensors: tensors.chain(weights).collect(), findings: Vec::new() }
 }
 
 /// The ranges for people.
 pub fn ranges_text(ranges: &Ranges, method: Method, bits: u32, percentile: f64) -> String {
     let mut out = String::new();
-    let simulated = if ranges.side.backend.is_simulated_here() { " (simulated)" } else { "" };
-    let _ = writeln!(out, "{} on {}{simulated}", ranges.model.path, ranges.side.backend);
+    let simulated = if ranges.side.is_simulated() { " (simulated)" } else { "" };
+    let device = ranges.side.device().map_or_else(String::new, |id| format!(" of {}", clean_text(id)));
+    let _ = writeln!(out, "{} on {}{device}{simulated}", ranges.model.path, ranges.side.backend);
     let resumed =
         if ranges.resumed > 0 { format!(", {} of them from the state file", ranges.resumed) } else { String::new() };
-    let _ = writeln!(out, "{}{resumed}; {} tensors\n", ranges.inputs, ranges.tensors.len());
+    let _ = writeln!(out, "{}{resumed}; {}\n", ranges.inputs, counted(ranges.tensors.len() as u64, "tensor"));
     let is_given = ranges.tensors.iter().any(|tensor| tensor.given.is_some());
     if is_given {
         given_table(&mut out, ranges);
@@ -245,7 +276,11 @@ fn given_table(out: &mut String, ranges: &Ranges) {
         );
     }
     let without = ranges.tensors.iter().filter(|tensor| tensor.given.is_none()).count();
-    let _ = writeln!(out, "{without} tensors have no encoding in the file; < marks those below {POOR_DB} dB");
+    let _ = writeln!(
+        out,
+        "{} without an encoding in the file; < marks those below {POOR_DB} dB",
+        counted(without as u64, "tensor")
+    );
 }
 
 fn figure(value: Option<f64>) -> String {

@@ -5,8 +5,10 @@ mod collect;
 mod document;
 mod histogram;
 mod proposals;
+mod weights;
 
 pub use collect::{Collection, Ranges, TensorRange, collect};
 pub use document::{RangesDocument, encodings_of, ranges_text};
 pub use histogram::Histogram;
 pub use proposals::{Method, Proposal, propose};
+pub use weights::{Weights, weights};

@@ -1,7 +1,7 @@
 //! Which differences can be told on a machine or device: `qnnscope.bench-check/1` and its text.
 
 use crate::analysis::launches::{
-    BETWEEN_RUNS, InTime, between_launches, difference, launches_to_tell, minimal_difference,
+    InTime, between_launches, between_runs, difference, launches_to_tell, minimal_difference,
 };
 use crate::store::{Run, Store};
 use crate::text::duration_text;
@@ -47,8 +47,8 @@ pub struct BenchCheckDocument {
 struct Tells {
     launches: usize,
     difference_percent: f64,
-    /// The same where the two sides are runs of their own.
-    separate_runs_percent: f64,
+    /// The same where the two sides are runs of their own; `None` where launches disagree too much for that.
+    separate_runs_percent: Option<f64>,
     seconds: f64,
 }
 
@@ -77,7 +77,7 @@ impl BenchCheckDocument {
         let measured = run.clean.launches();
         // The last one may have been cut off.
         let usual = measured.iter().map(|launch| launch.figures.count).max()?;
-        let whole = measured.iter().filter(|launch| launch.figures.count * 2 > usual);
+        let whole = measured.iter().filter(|launch| launch.figures.count * 2 >= usual);
         let medians_us: Vec<f64> = whole.filter_map(|launch| launch.figures.percentile_us(50.0)).collect();
         if medians_us.len() < FEWEST {
             return None;
@@ -89,8 +89,8 @@ impl BenchCheckDocument {
         let tells = |launches| {
             let [in_turns, apart] = [InTime::InTurns, InTime::Apart]
                 .map(|in_time| minimal_difference(&medians_us, launches, in_time).map(|part| 100.0 * part));
-            let (difference_percent, separate_runs_percent) = (in_turns?, apart?);
-            Some(Tells { launches, difference_percent, separate_runs_percent, seconds: both(launches) })
+            let difference_percent = in_turns?;
+            Some(Tells { launches, difference_percent, separate_runs_percent: apart, seconds: both(launches) })
         };
         let takes = |difference_percent: f64| {
             let [launches, separate_runs_launches] = [InTime::InTurns, InTime::Apart]
@@ -161,7 +161,8 @@ pub fn bench_check_text(document: &BenchCheckDocument) -> String {
     let _ = writeln!(out, "\n\n  {:<24}{:<28}time for two sides", "launches of each side", "tell a difference of");
     let _ = writeln!(out, "  {:<24}{:<14}{:<14}", "", "in turns", "two runs");
     for row in &document.tells {
-        let [in_turns, apart] = [row.difference_percent, row.separate_runs_percent].map(part);
+        let in_turns = part(row.difference_percent);
+        let apart = row.separate_runs_percent.map_or_else(|| "not told".to_owned(), part);
         let _ = writeln!(out, "  {:<24}{in_turns:<14}{apart:<14}{}", row.launches, time(row.seconds));
     }
     if document.tells.len() < SIDES.len() {
@@ -184,7 +185,7 @@ pub fn bench_check_text(document: &BenchCheckDocument) -> String {
         out,
         "\nIn turns: `qnnscope run A B`, or -b with several backends. Two runs: made one after the other; equal ones differ by up \
          to {:.1} %, which no number of launches takes away",
-        100.0 * BETWEEN_RUNS
+        100.0 * between_runs(&[&document.medians_us]).exp_m1()
     );
     if let Some(equal) = &document.equal_sides {
         let _ = writeln!(

@@ -1,6 +1,6 @@
 //! A report to send: log, diagnosis, doctor and versions in one zip archive, without what tells about their owner.
 
-use crate::text::Redactor;
+use crate::text::{Redactor, counted};
 use std::fmt::Write as _;
 use std::io::{self, Cursor, Write};
 use zip::ZipWriter;
@@ -51,7 +51,12 @@ impl Bundle {
     pub fn preview(&self) -> String {
         let mut out = String::new();
         for (name, text) in &self.files {
-            let _ = writeln!(out, "{BUNDLE_FOLDER}{name}: {} lines, {} bytes", text.lines().count(), text.len());
+            let _ = writeln!(
+                out,
+                "{BUNDLE_FOLDER}{name}: {}, {}",
+                counted(text.lines().count() as u64, "line"),
+                counted(text.len() as u64, "byte")
+            );
             for line in text.lines().take(3) {
                 let line: String = line.chars().filter(|c| !c.is_control()).take(110).collect();
                 let _ = writeln!(out, "    {line}");

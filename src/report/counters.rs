@@ -3,6 +3,7 @@
 use super::layout::shortened;
 use crate::event::Gap;
 use crate::probes::{Counter, Unreadable};
+use crate::text::counted;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -110,7 +111,7 @@ impl SamplingDocument {
 
 /// The document for people.
 pub fn counters_text(document: &CountersDocument) -> String {
-    let mut out = format!("{}: {} counters can be read\n", document.device, document.readable.len());
+    let mut out = format!("{}: {} readable\n", document.device, counted(document.readable.len() as u64, "counter"));
     for row in &document.readable {
         let unit = if row.unit.is_empty() { "–" } else { &row.unit };
         let mark = if row.chosen { "*" } else { " " };

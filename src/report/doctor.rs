@@ -1,6 +1,7 @@
 //! `qnnscope.doctor/1`, and the same for people.
 
 use crate::doctor::{Examination, Item, Status};
+use crate::event::LOCAL_DEVICE;
 use crate::text::titled;
 use serde::Serialize;
 use std::fmt::Write;
@@ -87,7 +88,7 @@ fn verdict(examination: &Examination) -> String {
     let here = examination.backends_here.join(", ");
     match (examination.can_run(), here.is_empty(), examination.devices.is_empty()) {
         (false, ..) => match examination.asked.as_deref() {
-            Some("local") => format!("Nothing can run on this machine: no backend loads. {counts}."),
+            Some(LOCAL_DEVICE) => format!("Nothing can run on this machine: no backend loads. {counts}."),
             Some(device) => format!("Nothing can run on {device} as it is. {counts}."),
             None => {
                 format!("Nothing can run: no backend loads here, and no device is ready with tools for it. {counts}.")

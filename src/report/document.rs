@@ -2,7 +2,7 @@
 
 use super::layout::{list, shortened};
 use crate::analysis::compare::{Side, SideLatency, SideOp};
-use crate::text::{bytes_text, count_text, duration_text, rate_text};
+use crate::text::{bytes_text, count_text, duration_text, noun, rate_text};
 use std::fmt::Write;
 
 /// Layers that are listed.
@@ -66,7 +66,7 @@ fn figures(out: &mut String, title: &str, latency: &SideLatency) {
     ];
     let mut rows: Vec<String> =
         named.into_iter().filter_map(|(name, us)| Some(format!("{name} {}", duration_text(us?)))).collect();
-    rows.push(format!("of {} inferences", count_text(latency.count as f64)));
+    rows.push(format!("of {} {}", count_text(latency.count as f64), noun(latency.count, "inference")));
     if latency.launches.len() > 1 {
         rows.push(format!("{} launches", latency.launches.len()));
     }

@@ -1,9 +1,9 @@
 //! What a model is: the `qnnscope.inspect/1` document and its text.
 
 use super::layout::shortened;
-use crate::event::{ModelInfo, Sandbox, SandboxState};
+use crate::event::{ModelInfo, Sandbox, SandboxState, SourceNames};
 use crate::models::{ContextBinaryInfo, Graph, ModelFormat, Op, OpTypeTotal, Tensor, op_type_totals};
-use crate::text::{bytes_text, count_text};
+use crate::text::{bytes_text, count_text, counted};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -29,12 +29,22 @@ struct GraphDocument {
     macs: Option<u64>,
     parameter_bytes: Option<u64>,
     op_types: Vec<OpTypeTotal>,
-    ops: Vec<Op>,
+    ops: Vec<OpDocument>,
+}
+
+/// An op, and the node that it was made of.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct OpDocument {
+    #[serde(flatten)]
+    op: Op,
+    source_node: Option<String>,
 }
 
 impl InspectDocument {
     /// Builds the document; a context binary does not tell its ops, so their figures are absent there.
-    pub fn new(model: &ModelInfo, graphs: Vec<Graph>, sandbox: Sandbox) -> Self {
+    /// `names` tell what its ops were before the conversion.
+    pub fn new(model: &ModelInfo, graphs: Vec<Graph>, sandbox: Sandbox, names: Option<&SourceNames>) -> Self {
+        let node = |op: &Op| names.and_then(|names| names.nodes.get(&op.name)).cloned();
         let known = model.format != ModelFormat::ContextBinary;
         let graphs = graphs
             .into_iter()
@@ -46,7 +56,7 @@ impl InspectDocument {
                 name: graph.name,
                 inputs: graph.inputs,
                 outputs: graph.outputs,
-                ops: graph.ops,
+                ops: graph.ops.into_iter().map(|op| OpDocument { source_node: node(&op), op }).collect(),
             })
             .collect();
         Self {
@@ -77,14 +87,17 @@ pub fn inspect_text(document: &InspectDocument) -> String {
         let _ = writeln!(out, "  sandbox {}", document.sandbox.summary());
     }
     if let Some(binary) = &document.context_binary {
-        context_binary(&mut out, binary);
+        for line in context_binary_lines(binary) {
+            let _ = writeln!(out, "  {line}");
+        }
     }
     for graph in &document.graphs {
         let _ = writeln!(out, "\nGraph {}", graph.name);
         if let (Some(ops), Some(macs), Some(parameters)) = (graph.op_count, graph.macs, graph.parameter_bytes) {
             let _ = writeln!(
                 out,
-                "  {ops} ops, {} MACs, {} of parameters",
+                "  {}, {} MACs, {} of parameters",
+                counted(ops as u64, "op"),
                 count_text(macs as f64),
                 bytes_text(parameters as f64)
             );
@@ -112,20 +125,26 @@ pub fn inspect_text(document: &InspectDocument) -> String {
     out
 }
 
-fn op_table(out: &mut String, ops: &[Op]) {
-    let name_width = ops.iter().map(|op| op.name.chars().count()).max().unwrap_or(0).clamp(4, 40);
-    let type_width = ops.iter().map(|op| op.op_type.chars().count()).max().unwrap_or(0).clamp(4, 24);
+fn op_table(out: &mut String, rows: &[OpDocument]) {
+    let width = |text: fn(&Op) -> &String, most| {
+        rows.iter().map(|row| text(&row.op).chars().count()).max().unwrap_or(0).clamp(4, most)
+    };
+    let (name_width, type_width) = (width(|op| &op.name, 40), width(|op| &op.op_type, 24));
+    let node = |row: &OpDocument| row.source_node.clone().filter(|node| *node != row.op.name);
+    let head = if rows.iter().any(|row| node(row).is_some()) { "; node of the source" } else { "" };
     let _ = writeln!(
         out,
-        "\n  {:>5}  {:<name_width$}  {:<type_width$}  {:>10}  {:>12}  output",
+        "\n  {:>5}  {:<name_width$}  {:<type_width$}  {:>10}  {:>12}  output{head}",
         "#", "op", "type", "MACs", "parameters"
     );
-    for op in ops {
+    for row in rows {
+        let op = &row.op;
         let macs = op.macs.map_or_else(|| "–".to_owned(), |macs| count_text(macs as f64));
         let output = op.outputs.first().map_or_else(String::new, |t| format!("{} {}", t.dtype, t.shape_text()));
+        let node = node(row).map_or_else(String::new, |node| format!("; {node}"));
         let _ = writeln!(
             out,
-            "  {:>5}  {:<name_width$}  {:<type_width$}  {macs:>10}  {:>12}  {output}",
+            "  {:>5}  {:<name_width$}  {:<type_width$}  {macs:>10}  {:>12}  {output}{node}",
             op.index,
             shortened(&op.name, name_width),
             shortened(&op.op_type, type_width),
@@ -134,7 +153,7 @@ fn op_table(out: &mut String, ops: &[Op]) {
     }
 }
 
-fn tensor_line(tensor: &Tensor) -> String {
+pub(super) fn tensor_line(tensor: &Tensor) -> String {
     use crate::models::Quantization as Q;
     let encoding = match &tensor.quantization {
         None => String::new(),
@@ -147,7 +166,8 @@ fn tensor_line(tensor: &Tensor) -> String {
     format!("{}  {} {}{encoding}", tensor.name, tensor.dtype, tensor.shape_text())
 }
 
-fn context_binary(out: &mut String, binary: &ContextBinaryInfo) {
+/// What a context binary says of itself, in lines.
+pub(super) fn context_binary_lines(binary: &ContextBinaryInfo) -> Vec<String> {
     let backend = match binary.backend_id {
         3 => "cpu".to_owned(),
         4 => "gpu".to_owned(),
@@ -155,14 +175,14 @@ fn context_binary(out: &mut String, binary: &ContextBinaryInfo) {
         other => format!("backend {other}"),
     };
     let build = if binary.build_id.is_empty() { "an unnamed build" } else { &binary.build_id };
-    let _ = writeln!(out, "  made for {backend} by {build}, core API {}", binary.core_api);
+    let mut lines = vec![format!("made for {backend} by {build}, core API {}", binary.core_api)];
     let arch = binary.hexagon_arch.map_or_else(|| "unknown".to_owned(), |arch| format!("v{arch}"));
     let soc = match binary.soc_model {
         None | Some(0) => "none named".to_owned(),
         Some(soc) => soc.to_string(),
     };
     if backend == "htp" {
-        let _ = writeln!(out, "  Hexagon architecture {arch}, SoC model {soc}");
+        lines.push(format!("Hexagon architecture {arch}, SoC model {soc}"));
     }
     for graph in &binary.graphs {
         let number = |value: Option<u64>| value.map_or_else(|| "–".to_owned(), |v| bytes_text(v as f64));
@@ -171,14 +191,14 @@ fn context_binary(out: &mut String, binary: &ContextBinaryInfo) {
                 Some(threads) if threads > 0 => threads.to_string(),
                 _ => "as the device decides".to_owned(),
             };
-            let _ = writeln!(
-                out,
-                "  {}: VTCM {}, spill/fill buffer {}, optimisation level {}, HVX threads {threads}",
+            lines.push(format!(
+                "{}: VTCM {}, spill/fill buffer {}, optimisation level {}, HVX threads {threads}",
                 graph.name,
                 number(graph.vtcm_bytes),
                 number(graph.spill_fill_bytes),
                 graph.optimization_level.map_or_else(|| "–".to_owned(), |level| level.to_string()),
-            );
+            ));
         }
     }
+    lines
 }

@@ -151,9 +151,13 @@ pub(super) fn text(out: &mut String, run: &Run) {
         .collect();
     list(out, &format!("  {} launches", measured.len()), &[format!("p50 {}", medians.join(", "))]);
     let Some(seen) = between_launches(&run.clean) else { return };
-    let tells = match seen.tells_percent {
-        Some(percent) => format!("as many launches can tell {} from another run", difference_text(percent)),
-        None => "so few that differ so much tell nothing of another run".to_owned(),
+    let tells = match (seen.tells_percent, seen.tells_in_turns_percent) {
+        (Some(percent), _) => format!("as many launches can tell {} from another run", difference_text(percent)),
+        (None, Some(percent)) => {
+            let told = difference_text(percent);
+            format!("as many in turns (`qnnscope run A B`) can tell {told}, separate runs none")
+        }
+        (None, None) => "so few that differ so much tell nothing of another run".to_owned(),
     };
     let _ = writeln!(
         out,

@@ -1,5 +1,7 @@
 //! Taking out of a report what should not leave the house: paths, serials of devices, names of models, layers and tensors.
 
+use crate::accuracy::AccuracyDocument;
+use crate::event::LOCAL_DEVICE;
 use crate::store::Store;
 use aho_corasick::{AhoCorasick, MatchKind};
 use regex::Regex;
@@ -33,14 +35,19 @@ impl Mask {
         for store in stores {
             mask.learn(store);
         }
+        mask.find_in_texts();
+        mask
+    }
+
+    /// Prepares to find the names that are known within texts.
+    fn find_in_texts(&mut self) {
         let mut known: Vec<(&String, &String)> =
-            mask.names.iter().filter(|(name, _)| name.chars().count() >= SHORTEST_IN_TEXT).collect();
+            self.names.iter().filter(|(name, _)| name.chars().count() >= SHORTEST_IN_TEXT).collect();
         known.sort();
         let replacements: Vec<String> = known.iter().map(|(_, other)| (*other).clone()).collect();
         let finder =
             AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(known.iter().map(|(name, _)| name));
-        mask.in_text = finder.ok().map(|finder| (finder, replacements));
-        mask
+        self.in_text = finder.ok().map(|finder| (finder, replacements));
     }
 
     /// True if it takes anything out.
@@ -60,7 +67,7 @@ impl Mask {
         let mut devices: Vec<&str> = store.devices().iter().map(|device| device.id.as_str()).collect();
         devices.extend(store.device_states().iter().map(|state| state.id.as_str()));
         devices.extend(store.runs().iter().map(|run| run.plan.device.as_str()));
-        for device in devices.into_iter().filter(|device| !["local", "unknown"].contains(device)) {
+        for device in devices.into_iter().filter(|device| ![LOCAL_DEVICE, "unknown"].contains(device)) {
             self.put(device, "device");
         }
         // Ops that a backend refused are in no graph that was composed.
@@ -104,10 +111,41 @@ impl Mask {
             for row in run.ops.rows() {
                 name(&mut self.names, &row.name, "op");
             }
+            for node in run.nodes.iter().flat_map(|placed| &placed.nodes) {
+                name(&mut self.names, &node.node, "node");
+                node.qnn_ops.iter().for_each(|op| name(&mut self.names, op, "op"));
+            }
+            for partition in run.nodes.iter().flat_map(|placed| &placed.partitions) {
+                name(&mut self.names, &partition.name, "partition");
+            }
             for input in &run.inputs {
                 name(&mut self.names, &input.name, "tensor");
             }
+            if let Some(judged) = &run.judged {
+                name(&mut self.names, &judged.truth, "truth");
+                judged.outputs.iter().for_each(|output| name(&mut self.names, &output.name, "tensor"));
+            }
         }
+    }
+
+    /// Names of a comparison of two models.
+    pub fn learn_accuracy(&mut self, document: &AccuracyDocument) {
+        for side in [&document.reference, &document.test] {
+            self.put(&side.model, "model");
+            side.device.iter().for_each(|device| self.put(device, "device"));
+            if let Some(file) = side.model.rsplit(['/', '\\']).next().filter(|file| !file.is_empty()) {
+                self.put(file, "model");
+            }
+        }
+        for pair in &document.pairs {
+            self.put(&pair.test, "tensor");
+            self.put(&pair.reference, "tensor");
+        }
+        for layer in &document.layers {
+            self.put(&layer.op, "op");
+        }
+        document.reference_only.iter().chain(&document.test_only).for_each(|name| self.put(name, "tensor"));
+        self.find_in_texts();
     }
 
     /// A name that stands alone.

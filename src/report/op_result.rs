@@ -3,7 +3,7 @@
 use crate::analysis::compare::producers;
 use crate::analysis::{Bound, Evidence, Finding, Place, Verdicts};
 use crate::event::OpUnit;
-use crate::models::Op;
+use crate::models::{ModelFormat, Op};
 use crate::store::{OpStats, Run};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ pub struct OpResult {
     name: String,
     #[serde(rename = "type")]
     op_type: Option<String>,
+    source_node: Option<String>,
+    htp_op: Option<u64>,
     macs: Option<u64>,
     bytes_moved: Option<u64>,
     time_us: Option<OpTime>,
@@ -51,6 +53,7 @@ pub fn ops(run: &Run, verdicts: &Verdicts) -> Vec<OpResult> {
     let factor = run.us_per_op_unit();
     let derived = run.op_time_is_derived();
     let measured = run.ops.inferences() > 0;
+    let is_onnx = run.model.as_ref().is_some_and(|model| model.format == ModelFormat::Onnx);
     let producers = run.graph().map(producers).unwrap_or_default();
     let row = |index: usize, row: Option<usize>, name: &str, op: Option<&Op>| {
         let achieved = row.and_then(|row| verdicts.roofline.rows.get(row).copied().flatten());
@@ -59,6 +62,13 @@ pub fn ops(run: &Run, verdicts: &Verdicts) -> Vec<OpResult> {
             index,
             name: name.to_owned(),
             op_type: op.map(|op| op.op_type.clone()),
+            source_node: row
+                .and_then(|row| run.source_of_row(row))
+                .or_else(|| run.source_node(name))
+                // The graph of an ONNX model is that of its nodes.
+                .or_else(|| op.filter(|_| is_onnx).map(|op| op.name.as_str()))
+                .map(ToOwned::to_owned),
+            htp_op: row.and_then(|row| run.ops.rows()[row].htp_op),
             macs: op.and_then(|op| op.macs),
             bytes_moved: op.and_then(|op| op.bytes_moved),
             time_us: stats.zip(factor).map(|(stats, factor)| op_time(stats, factor)),

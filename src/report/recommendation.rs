@@ -5,7 +5,7 @@ use crate::analysis::recommend::{Recommendation, Target, measured};
 use crate::devices::soc_by_part;
 use crate::event::clean_text;
 use crate::store::{Run, Store};
-use crate::text::{bytes_text, count_text, wrapped};
+use crate::text::{bytes_text, count_text, counted, wrapped};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -61,8 +61,8 @@ pub fn recommend_text(document: &RecommendDocument) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", document.model);
     let about = format!(
-        "{} ops, {} MACs, {} of constants, {}; for {}",
-        facts.ops,
+        "{}, {} MACs, {} of constants, {}; for {}",
+        counted(facts.ops as u64, "op"),
         count_text(facts.macs as f64),
         bytes_text(facts.parameter_bytes as f64),
         facts.arithmetic.label(),

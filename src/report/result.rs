@@ -13,7 +13,7 @@ use crate::analysis::{
 };
 use crate::diagnosis::{CauseRow, Fault, diagnose_run};
 use crate::event::{
-    Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, RunStatus, RuntimeInfo, Sandbox, Setting,
+    Confound, Constraints, CoolDown, DeviceInfo, Driver, Mode, OutputsJudged, RunStatus, RuntimeInfo, Sandbox, Setting,
     SettingOutcome, Stage, SubStage, TensorData, clean_text,
 };
 use crate::models::{ContextBinaryInfo, ModelFormat, Tensor};
@@ -150,6 +150,7 @@ pub(super) struct RunResult {
     ops: Vec<OpResult>,
     backend_metrics: Vec<MetricResult>,
     outputs: Vec<String>,
+    judged: Option<OutputsJudged>,
     placement: Option<Vec<NodeResult>>,
     partitions: Option<Vec<PartitionResult>>,
     graph_facts: Option<GraphFacts>,
@@ -423,6 +424,7 @@ pub(super) fn run_result(store: &Store, run: &Run) -> RunResult {
             })
             .collect(),
         outputs: run.outputs.clone(),
+        judged: run.judged.clone(),
         placement: nodes::nodes(run),
         partitions: nodes::partitions(run),
         graph_facts: GraphFacts::of_run(run),

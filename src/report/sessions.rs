@@ -1,9 +1,9 @@
 //! The history for people, and as `qnnscope.sessions/1`.
 
 use super::layout::shortened;
-use crate::event::clean_text;
+use crate::event::{LOCAL_DEVICE, clean_text};
 use crate::history::{Entry, RunEntry, State};
-use crate::text::{bytes_text, count_text, duration_text};
+use crate::text::{bytes_text, count_text, duration_text, noun};
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn line(id: &str, width: usize, entry: &Entry, run: &RunEntry) -> String {
     let model =
         Path::new(&run.model).file_name().map_or_else(|| run.model.clone(), |name| name.to_string_lossy().into());
     let simulated = if run.simulated { " (simulated)" } else { "" };
-    let device = if run.device == "local" { String::new() } else { format!(" on {}", device(run)) };
+    let device = if run.device == LOCAL_DEVICE { String::new() } else { format!(" on {}", device(run)) };
     let marks = if id.is_empty() { String::new() } else { marks(entry) };
     let (p50, p99, model) = (us(run.p50_us), us(run.p99_us), shortened(&model, 40));
     format!("{id:width$}  {:<7}  {p50:>9}  {p99:>9}  {state:<10}  {model}{device}{simulated}{marks}", run.backend)
@@ -108,8 +108,13 @@ pub fn session_text(entry: &Entry, file: &Path) -> String {
         let figures: Vec<String> =
             figures.into_iter().filter_map(|(name, us)| Some(format!("{name} {}", duration_text(us?)))).collect();
         if run.inferences > 0 {
-            let _ =
-                writeln!(out, "           {} of {} inferences", figures.join(", "), count_text(run.inferences as f64));
+            let _ = writeln!(
+                out,
+                "           {} of {} {}",
+                figures.join(", "),
+                count_text(run.inferences as f64),
+                noun(run.inferences, "inference")
+            );
         }
         if let Some(error) = &run.error {
             let _ = writeln!(out, "           {error}");

@@ -1,17 +1,19 @@
 //! What reports are made of: sessions, and files of other tools, folded into stores.
 
-use super::comparison::LoadError;
+use super::comparison::{LoadError, read_document, seekable};
 use crate::event::{Record, clean_text};
+use crate::files::Seekable;
 use crate::imports;
-use crate::session::{Opened, ReadError, SessionReader, read_any};
+use crate::session::{Opened, ReadError, SessionReader, read_held};
 use crate::store::Store;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 /// A file that was read.
 #[derive(Debug)]
 pub struct Recorded {
     /// The file.
-    pub path: PathBuf,
+    file: Arc<Seekable>,
     /// Its name for people.
     pub shown: String,
     /// What it holds.
@@ -28,12 +30,20 @@ impl Recorded {
     /// # Errors
     /// The file cannot be read, or is neither.
     pub fn open(path: &Path) -> Result<Self, LoadError> {
-        match Self::open_known(path)? {
+        let file = Arc::new(seekable(path)?);
+        match Self::open_known(&file)? {
             Some(recorded) => Ok(recorded),
+            None if read_document(&file).is_ok() => {
+                Err(LoadError::Figures { path: clean_text(&path.to_string_lossy()) })
+            }
             None => {
                 // The reader says what is wrong with it.
-                let refused = SessionReader::open(path)?.next().and_then(Result::err);
-                let reason = refused.map_or_else(|| "it is no session".to_owned(), |error| error.to_string());
+                let refused = SessionReader::open(file.path()).and_then(|mut reader| reader.next().transpose());
+                let reason = match refused.map_err(|error| error.named(path)) {
+                    Err(ReadError::NotASession { reason, .. }) => reason,
+                    Err(error) => error.to_string(),
+                    Ok(_) => "it is no session".to_owned(),
+                };
                 Err(LoadError::NoSession { path: clean_text(&path.to_string_lossy()), reason })
             }
         }
@@ -43,9 +53,9 @@ impl Recorded {
     ///
     /// # Errors
     /// The file cannot be read, or is damaged from its beginning on.
-    pub fn open_known(path: &Path) -> Result<Option<Self>, LoadError> {
-        let shown = clean_text(&path.to_string_lossy());
-        let opened = read_any(path).map_err(|error| match error {
+    pub fn open_known(file: &Arc<Seekable>) -> Result<Option<Self>, LoadError> {
+        let shown = clean_text(&file.named().to_string_lossy());
+        let opened = read_held(file).map_err(|error| match error {
             ReadError::Io { source, .. } => LoadError::Io { path: shown.clone(), source },
             ReadError::Import(error) => LoadError::Import(error),
             error => error.into(),
@@ -53,7 +63,7 @@ impl Recorded {
         Ok(opened.map(|Opened { store, notes, imported }| {
             let note = |note: String| if imported.is_some() { note } else { format!("its session {note}") };
             let notes = notes.into_iter().map(note).collect();
-            Self { path: path.to_owned(), shown, store, notes, imported_from: imported }
+            Self { file: file.clone(), shown, store, notes, imported_from: imported }
         }))
     }
 
@@ -63,12 +73,12 @@ impl Recorded {
     /// The file cannot be read any more.
     pub fn replay(&self, each: &mut dyn FnMut(&Record)) -> Result<(), LoadError> {
         if self.imported_from.is_some() {
-            if let Some(imported) = imports::open(&self.path)? {
+            if let Some(imported) = imports::open(self.file.path(), self.file.named())? {
                 imported.records.iter().for_each(each);
             }
             return Ok(());
         }
-        for record in SessionReader::open(&self.path)? {
+        for record in SessionReader::open(self.file.path())? {
             match record {
                 Ok(record) => each(&record),
                 // A note says so already.

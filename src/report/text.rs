@@ -1,5 +1,6 @@
 //! The text report.
 
+use super::judged;
 use super::launches;
 use super::layout::{list, shortened};
 use super::verdicts::findings_text;
@@ -8,7 +9,7 @@ use crate::analysis::{NoEnergy, energy, findings, summary, verdicts};
 use crate::diagnosis::{Fault, causes_text, diagnose_run};
 use crate::event::{RunStatus, SandboxState, SettingOutcome};
 use crate::store::{CounterSeries, DeviceSeries, PERCENTILES, Run, RunState, SamplerState, Store, by_importance};
-use crate::text::{bytes_text, count_text, duration_text, file_name, paragraph};
+use crate::text::{bytes_text, count_text, counted, duration_text, file_name, paragraph};
 use std::fmt::Write;
 
 /// Layers that are listed.
@@ -49,6 +50,7 @@ pub(super) fn one_run(out: &mut String, store: &Store, run: &Run) {
     modes::published(out, store, run);
     memory(out, run);
     energy_line(out, store, run);
+    judged::lines(out, run);
     nodes::table(out, run);
     layers(out, run);
     metrics(out, run);
@@ -69,8 +71,8 @@ fn model(out: &mut String, run: &Run) {
             String::new()
         } else {
             format!(
-                ": {} ops, {} MACs, {} of parameters",
-                graph.ops.len(),
+                ": {}, {} MACs, {} of parameters",
+                counted(graph.ops.len() as u64, "op"),
                 count_text(graph.macs() as f64),
                 bytes_text(graph.parameter_bytes as f64)
             )
@@ -171,8 +173,8 @@ fn latency(out: &mut String, run: &Run) {
     let throughput = run.throughput_ips().map_or_else(String::new, |ips| format!("; {ips:.1} inferences/s"));
     let _ = writeln!(
         out,
-        "\nlatency    {} inferences after {} warm-up, profiling {profiling}{throughput}",
-        clean.count(),
+        "\nlatency    {} after {} warm-up, profiling {profiling}{throughput}",
+        counted(clean.count(), "inference"),
         run.warmup.count()
     );
     let stddev = clean.stddev_us().map_or_else(|| "–".to_owned(), duration_text);
@@ -247,9 +249,9 @@ fn layers(out: &mut String, run: &Run) {
         .overhead_factor()
         .map_or_else(String::new, |factor| format!("; tracing makes an inference {factor:.2} times as long"));
     let derived = if run.op_time_is_derived() { ", times derived from cycles" } else { "" };
-    let _ = writeln!(out, "\nlayers     {} detailed inferences{derived}{overhead}", run.ops.inferences());
+    let _ = writeln!(out, "\nlayers     {}{derived}{overhead}", counted(run.ops.inferences(), "detailed inference"));
     if run.ops.mismatched() > 0 {
-        let _ = writeln!(out, "  {} inferences had other ops and are left out", run.ops.mismatched());
+        let _ = writeln!(out, "  {} with other ops left out", counted(run.ops.mismatched(), "inference"));
     }
     let mut order: Vec<usize> = (0..run.ops.rows().len()).collect();
     order.sort_by(|&a, &b| run.ops.share(b).total_cmp(&run.ops.share(a)).then(a.cmp(&b)));
@@ -261,9 +263,12 @@ fn layers(out: &mut String, run: &Run) {
         .max()
         .unwrap_or(0)
         .clamp(4, 30);
+    // The node only where it is called otherwise.
+    let node = |row: usize| run.source_of_row(row).filter(|node| *node != run.ops.rows()[row].name);
+    let head = if order.iter().take(TOP_LAYERS).any(|&row| node(row).is_some()) { "  node" } else { "" };
     let _ = writeln!(
         out,
-        "  {:<width$}  {:<18} {:>6}  {:<BAR$} {:>9} {:>9} {:>8}",
+        "  {:<width$}  {:<18} {:>6}  {:<BAR$} {:>9} {:>9} {:>8}{head}",
         "op", "type", "share", "", "mean*", "p95", "MACs"
     );
     for &row in order.iter().take(TOP_LAYERS) {
@@ -276,12 +281,13 @@ fn layers(out: &mut String, run: &Run) {
         let name = shortened(&run.ops.rows()[row].name, width);
         let _ = writeln!(
             out,
-            "  {name:<width$}  {:<18} {:>5.1}%  {bar:<BAR$} {:>9} {:>9} {:>8}",
+            "  {name:<width$}  {:<18} {:>5.1}%  {bar:<BAR$} {:>9} {:>9} {:>8}{}",
             op.map_or_else(|| "–".to_owned(), |op| shortened(&op.op_type, 18)),
             share * 100.0,
             time(run.scaled_op_us(row)),
             time(p95),
             op.and_then(|op| op.macs).map_or_else(|| "–".to_owned(), |macs| count_text(macs as f64)),
+            node(row).map_or_else(String::new, |node| format!("  {}", shortened(node, 30))),
         );
     }
     let rest = order.len().saturating_sub(TOP_LAYERS);
@@ -444,7 +450,7 @@ pub(super) fn counters(out: &mut String, store: &Store) {
         list(out, "host", &rows);
     }
     if store.lost() > 0 {
-        let _ = writeln!(out, "lost       {} items, see the log", store.lost());
+        let _ = writeln!(out, "lost       {}, see the log", counted(store.lost(), "item"));
     }
 }
 

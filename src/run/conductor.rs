@@ -1,16 +1,20 @@
 //! Runs launch by launch, and the orders that come in between.
 
 use super::after_failure::after_failure;
+use super::asked::ask_validator;
 use super::cool_down::{HeatWatch, Pause};
+use super::judging::Judging;
 use super::launches::{Course, LaunchGate, Next, Turns};
+use super::site::Site;
 use crate::backends::asked_to_stop;
-use crate::backends::device_runner::{DeviceRun, DeviceRunnerOptions};
+use crate::backends::device_runner::DeviceRun;
 use crate::backends::local::{DSP_PATH, Ended, LIBRARY_PATH, Limits, RunnerError, Supervisor, search_path};
-use crate::backends::net_run::{NetRun, NetRunOptions, Pace};
+use crate::backends::net_run::{NetRun, Pace};
 use crate::backends::qnn::runner::{RunTask, Task};
 use crate::backends::runtime::{Depth, changed_in};
 use crate::devices::{Device, Root};
 use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, Placement, RunId, RunPlan, RunStatus, Stage};
+use crate::models::source_names;
 use crate::probes::{CounterOptions, DeviceProbe, hottest_celsius};
 use crate::session::{Source, Tape};
 use std::collections::{BTreeMap, VecDeque};
@@ -30,31 +34,9 @@ pub struct RunRequest {
     /// What is to be done.
     pub task: RunTask,
     /// Where and by what.
-    pub place: Place,
-}
-
-/// Where a run is made.
-#[derive(Debug, Clone)]
-pub enum Place {
-    /// On this machine, in a runner child.
-    Here {
-        /// Counters that are sampled as those of a device are: on a Snapdragon board, or where the user names some.
-        counters: Option<CounterOptions>,
-    },
-    /// On a device, by the SDK's qnn-net-run.
-    NetRun {
-        /// The device.
-        device: Device,
-        /// With what.
-        options: NetRunOptions,
-    },
-    /// On a device, by qnnscope's own runner.
-    DeviceRunner {
-        /// The device.
-        device: Device,
-        /// With what.
-        options: DeviceRunnerOptions,
-    },
+    pub site: Arc<Site>,
+    /// What its outputs are judged by.
+    pub judging: Option<Judging>,
 }
 
 /// An order to the conductor.
@@ -122,8 +104,11 @@ impl Conductor {
         // The facts and the log of the run are kept until its end: a failure is looked into at once.
         let source = self.source.taped(Tape::new(id));
         source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
-        if matches!(request.place, Place::Here { .. }) {
+        if request.site.is_here() {
             tell_changes(&source, id, &request.task.runtime_dir).await;
+        }
+        if let Some(names) = source_names(&request.task.model) {
+            source.send(Some(id), Event::SourceNamed(Box::new(names))).await;
         }
         if id.0 == 0 && request.plan.mode.cool_down_s.is_some() {
             self.host_celsius = hottest_celsius();
@@ -144,7 +129,8 @@ impl Conductor {
         }
         let (later, (started, task)) = (course.is_begun(), course.begin(&request.task));
         source.send(Some(id), started).await;
-        gate.begin(&task, later);
+        let temporary = request.judging.as_ref().is_some_and(|judging| judging.folder.is_some());
+        gate.begin(&task, later, temporary);
         let gated = source.gated(gate.clone());
         // A launch of something else than the first one is ended: its figures would not be those of the run.
         let (end, ended) = watch::channel(*stop.borrow());
@@ -157,10 +143,15 @@ impl Conductor {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = self.make(id, &gated, &request.place, &task, pace, &ended) => {}
+            () = self.make(id, &gated, &request.site, &task, pace, &ended) => {}
             () = ending => {}
         }
         let mut launched = gate.end();
+        if let Some(judging) = request.judging.as_ref().filter(|_| !later && launched.status == RunStatus::Ok)
+            && let Some(judged) = judging.judge(std::mem::take(&mut launched.saved)).await
+        {
+            source.send(Some(id), Event::OutputsJudged(Box::new(judged))).await;
+        }
         if let Some(other) = &launched.other {
             let message = format!("{other}: figures of two things are not put together; run again");
             let failure = Failure::new(Stage::Prepare, "identify", &message);
@@ -174,7 +165,8 @@ impl Conductor {
         }
         source.send(Some(id), Event::RunFinished { status }).await;
         // What became of the files is known then.
-        if matches!(request.place, Place::Here { .. }) && launched.other.is_none() {
+        if request.site.is_here() && launched.other.is_none() {
+            ask_validator(source, id, &task, self.limits, &stop).await;
             after_failure(source, id, &Device::local(), &stop).await;
         }
         false
@@ -185,14 +177,14 @@ impl Conductor {
         &mut self,
         id: RunId,
         source: &Source,
-        at: &Place,
+        at: &Site,
         task: &RunTask,
         pace: &mut Pace,
         stop: &watch::Receiver<bool>,
     ) {
         let (limits, stop) = (self.limits, stop.clone());
         match at {
-            Place::Here { counters } => {
+            Site::Here { counters, .. } => {
                 if let Some(counters) = counters {
                     self.sample_here(counters).await;
                 }
@@ -200,14 +192,14 @@ impl Conductor {
                 source.send(Some(id), Event::RunPlaced(placement)).await;
                 self.run_here(source, id, task, stop).await;
             }
-            Place::NetRun { device, options } => {
+            Site::NetRun { device, options, .. } => {
                 // Taken out while the run has it: a run may end in the middle of anything.
                 let mut probe = self.probes.remove(device.id());
                 let run = NetRun { device, options, task, limits, source, run: id, after_failure };
                 run.run(&mut probe, pace, stop).await;
                 self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
             }
-            Place::DeviceRunner { device, options } => {
+            Site::DeviceRunner { device, options } => {
                 let mut probe = self.probes.remove(device.id());
                 let run = DeviceRun { device, options, task, limits, source, run: id, after_failure };
                 run.run(&mut probe, stop).await;
@@ -226,7 +218,7 @@ impl Conductor {
             device: &request.plan.device,
             limit: Duration::from_secs_f64(limit_s),
             watch: &self.heat,
-            host_celsius: self.host_celsius.filter(|_| matches!(request.place, Place::Here { .. })),
+            host_celsius: self.host_celsius.filter(|_| request.site.is_here()),
         };
         pause.wait(stop).await
     }

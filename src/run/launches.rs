@@ -1,7 +1,7 @@
 //! The launches of a run: what each one makes, what came of it, and whether another is needed.
 
 use super::identity::Identity;
-use crate::analysis::launches::needs_more;
+use crate::analysis::launches::{MOST_LAUNCHES, needs_more};
 use crate::backends::ProfilingLevel;
 use crate::backends::qnn::runner::{RunTask, SlowLoad};
 use crate::event::{Budget, Driver, Event, Launches, LogSource, Phase, RunPlan, RunStatus};
@@ -71,12 +71,17 @@ impl Course {
     fn share(&self, whole: &RunTask, index: u32, task: &mut RunTask) {
         task.budget = share(whole.budget, index, self.plan.planned);
         // qnn-net-run starts a process of its own for layer times: once is enough.
-        let at_once = self.driver == Driver::NetRun;
-        task.profiling_budget = match (at_once, index) {
+        let apart = self.driver.traits().layers_apart;
+        task.profiling_budget = match (apart, index) {
             (false, _) => share(whole.profiling_budget, index, self.plan.planned),
             (true, 0) => whole.profiling_budget,
             (true, _) => Budget::Iterations(0),
         };
+        if self.plan.is_automatic() && index as usize >= MOST_LAUNCHES {
+            // What such a run lacks is launches: half of the inferences and the layers of the first ones do.
+            task.budget = share(task.budget, 0, 2);
+            task.profiling_budget = Budget::Iterations(0);
+        }
         if task.profiling == ProfilingLevel::Detailed && task.profiling_budget == Budget::Iterations(0) {
             task.profiling = ProfilingLevel::Off;
         }
@@ -168,6 +173,8 @@ pub(super) struct Launched {
     pub clean: LatencyStats,
     /// True if it made all inferences of the run.
     pub made_all: bool,
+    /// Files of its outputs.
+    pub saved: Vec<String>,
     /// Why it was not of the same thing as the first one; nothing of it counts then.
     pub other: Option<String>,
 }
@@ -188,6 +195,9 @@ struct State {
     status: Option<RunStatus>,
     clean: LatencyStats,
     made_all: bool,
+    saved: Vec<String>,
+    /// The outputs are removed when they were judged: nobody has to know where they were.
+    temporary: bool,
     said: Vec<Event>,
     identity: Identity,
     other: Option<String>,
@@ -199,10 +209,10 @@ impl LaunchGate {
         Arc::default()
     }
 
-    /// A launch with this task begins.
-    pub(super) fn begin(&self, task: &RunTask, later: bool) {
+    /// A launch with this task begins, whose outputs are `temporary` or to be kept.
+    pub(super) fn begin(&self, task: &RunTask, later: bool, temporary: bool) {
         let mut state = self.state();
-        state.later = later;
+        (state.later, state.temporary) = (later, temporary);
         state.whole = task.slow_load.map(|slow| slow.budget).filter(|whole| *whole != task.budget);
         (state.status, state.made_all) = (None, false);
         state.clean = LatencyStats::default();
@@ -215,6 +225,7 @@ impl LaunchGate {
             status: state.status.unwrap_or(RunStatus::Failed),
             clean: std::mem::take(&mut state.clean),
             made_all: state.made_all,
+            saved: std::mem::take(&mut state.saved),
             other: state.other.take(),
         }
     }
@@ -251,6 +262,10 @@ impl Gate for LaunchGate {
                 for (&start_us, &latency_ns) in batch.start_us.iter().zip(&batch.latency_ns) {
                     state.clean.push(start_us, latency_ns);
                 }
+            }
+            Event::OutputsSaved { files } => {
+                state.saved.extend_from_slice(files);
+                return !state.temporary;
             }
             Event::SettingApplied(_) => return state.is_new(event),
             Event::Log(line) if matches!(line.source, LogSource::Qnnscope | LogSource::Runner) => {

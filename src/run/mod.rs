@@ -2,14 +2,19 @@
 //! that is not run.
 
 mod after_failure;
+mod asked;
 mod conductor;
 mod cool_down;
 mod identity;
+mod judging;
 mod launches;
 mod onnx_preflight;
 mod preflight;
+mod site;
 
 pub use after_failure::after_failure;
-pub use conductor::{Conductor, Order, Place, RunRequest};
+pub use conductor::{Conductor, Order, RunRequest};
+pub use judging::Judging;
 pub use onnx_preflight::OnnxPreflight;
 pub use preflight::Preflight;
+pub use site::Site;

@@ -109,6 +109,7 @@ impl Preflight {
             backend,
             model: self.model.clone(),
             soc_model: target.and_then(|target| target.soc_model),
+            arch: None,
             vtcm_mb: self.vtcm_mb,
             work,
             allow_unknown_runtime: self.allow_unknown_runtime,

@@ -1,7 +1,6 @@
 //! Session files as bytes: plain JSON lines, or the same compressed with zstd.
 
-use crate::files::OutputFile;
-use std::fs::File;
+use crate::files::{OutputFile, open_regular};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use zstd::stream::{read::Decoder, write::Encoder};
@@ -32,9 +31,9 @@ impl Coding {
     }
 }
 
-/// Opens a session for reading: what it is, is told by its first bytes, so that a renamed file and a pipe are read, too.
+/// Opens a session for reading: what it is, is told by its first bytes, so that a renamed file is read, too.
 pub fn open(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
-    decode(File::open(path)?)
+    decode(open_regular(path)?)
 }
 
 /// The text of a session, whichever way it is written.

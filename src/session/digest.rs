@@ -10,6 +10,7 @@
 
 use super::coding;
 use crate::event::Record;
+use crate::files::open_regular;
 use crate::store::{Store, StoreDigest};
 use crate::text::clean_json;
 use std::fs::File;
@@ -19,7 +20,7 @@ use zstd::stream::write::Encoder;
 
 const FRAME: u32 = 0x184D_2A57;
 /// Names the layout of [`StoreDigest`], which postcard does not. A reader of another layout folds the stream.
-const MARK: [u8; 8] = *b"qnnsdig1";
+const MARK: [u8; 8] = *b"qnnsdig3";
 const TRAILER_BYTES: usize = 24;
 const HEADER_BYTES: usize = 8;
 /// Largest figures that are read: a million latencies of each phase and 10,000 ops of several runs are far below.
@@ -82,7 +83,7 @@ impl DigestWriter {
 /// The store of a session that ends with a digest; `None` if it has none that can be used, for whatever reason: the stream
 /// says the same.
 pub fn store(path: &Path) -> Option<Store> {
-    let mut file = File::open(path).ok()?;
+    let mut file = open_regular(path).ok()?;
     let parts = Parts::find(&mut file).ok()??;
     read(file, &parts).ok()?
 }

@@ -12,7 +12,7 @@ mod tape;
 pub use crate::files::OutputError;
 pub use coding::{Coding, decode};
 pub use hub::{Gate, Hub, Incoming, Observer, Source};
-pub use open::{Opened, read_any};
+pub use open::{AnyRecords, Opened, any_records, read_any, read_held};
 pub use playlist::Playlist;
 pub use reader::{ReadError, SessionReader};
 pub use recorder::{RecordError, Recorder};

@@ -2,9 +2,10 @@
 
 use super::{ReadError, SessionReader, coding, digest};
 use crate::event::Record;
+use crate::files::{Seekable, open_regular};
 use crate::imports::{self, Imported};
 use crate::store::{RunState, Store};
-use std::fs::File;
+use crate::text::counted;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -28,23 +29,53 @@ const HEAD_BYTES: u64 = 64 << 10;
 /// # Errors
 /// The file cannot be read, or begins like a session and is none.
 pub fn read_any(path: &Path) -> Result<Option<Opened>, ReadError> {
-    let is_session = is_session(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
-    if is_session { session(path).map(Some) } else { foreign(path) }
+    let held = Seekable::new(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+    read_held(&held)
+}
+
+/// The same of a file that is read more than once.
+///
+/// # Errors
+/// As of [`read_any`].
+pub fn read_held(file: &Seekable) -> Result<Option<Opened>, ReadError> {
+    let opened = if is_session(file)? { session(file.path()).map(Some) } else { foreign(file) };
+    opened.map_err(|error| error.named(file.named()))
+}
+
+/// The records of a file of any kind.
+pub struct AnyRecords {
+    /// One after the other; those of a session are read as they are asked for.
+    pub records: Box<dyn Iterator<Item = Result<Record, ReadError>> + Send>,
+    /// Which tool's file it is, where it is not a session of qnnscope.
+    pub imported: Option<&'static str>,
+}
+
+/// The records of any file that becomes events. `None` if it is none.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn any_records(file: &Seekable) -> Result<Option<AnyRecords>, ReadError> {
+    if is_session(file)? {
+        let reader = SessionReader::open(file.path()).map_err(|error| error.named(file.named()))?;
+        return Ok(Some(AnyRecords { records: Box::new(reader), imported: None }));
+    }
+    let imported = imports::open(file.path(), file.named())?;
+    Ok(imported.map(|Imported { kind, records, .. }| AnyRecords {
+        records: Box::new(records.into_iter().map(Ok)),
+        imported: Some(kind),
+    }))
 }
 
 /// The records of a file, of whichever kind, as far as they can be read.
-pub(super) fn records(path: &Path) -> Box<dyn Iterator<Item = Record> + Send> {
-    if !is_session(path).unwrap_or(true)
-        && let Ok(Some(imported)) = imports::open(path)
-    {
-        return Box::new(imported.records.into_iter());
-    }
-    Box::new(SessionReader::open(path).into_iter().flatten().map_while(Result::ok))
+pub(super) fn records(file: &Seekable) -> impl Iterator<Item = Record> + Send + use<> {
+    any_records(file).ok().flatten().into_iter().flat_map(|any| any.records).map_while(Result::ok)
 }
 
 /// A file of another tool.
-fn foreign(path: &Path) -> Result<Option<Opened>, ReadError> {
-    let Some(Imported { kind, records, notes, .. }) = imports::open(path)? else { return Ok(None) };
+fn foreign(file: &Seekable) -> Result<Option<Opened>, ReadError> {
+    let Some(Imported { kind, records, notes, .. }) = imports::open(file.path(), file.named())? else {
+        return Ok(None);
+    };
     let mut store = Store::new();
     for record in &records {
         store.apply(record);
@@ -53,8 +84,12 @@ fn foreign(path: &Path) -> Result<Option<Opened>, ReadError> {
 }
 
 /// A session is compressed, or one JSON value a line of which the first has an event.
-fn is_session(path: &Path) -> io::Result<bool> {
-    let mut head = BufReader::new(File::open(path)?.take(HEAD_BYTES));
+fn is_session(file: &Seekable) -> Result<bool, ReadError> {
+    begins_session(file.path()).map_err(|source| ReadError::Io { path: file.named().to_owned(), source })
+}
+
+fn begins_session(path: &Path) -> io::Result<bool> {
+    let mut head = BufReader::new(open_regular(path)?.take(HEAD_BYTES));
     if coding::is_packed(head.fill_buf()?) {
         return Ok(true);
     }
@@ -97,7 +132,7 @@ impl Opened {
         let skipped = (!unknown.is_empty()).then(|| {
             let kinds: Vec<&str> = unknown.keys().map(String::as_str).collect();
             let count: u64 = unknown.values().sum();
-            format!("has {count} events that a newer qnnscope wrote and that are skipped ({})", kinds.join(", "))
+            format!("has {} of a newer qnnscope, left out ({})", counted(count, "event"), kinds.join(", "))
         });
         Self { notes: skipped.into_iter().collect(), store, imported: None }
     }

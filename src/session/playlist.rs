@@ -1,9 +1,11 @@
 //! Several recorded sessions as one, one after another on one axis of time.
 
-use super::{Opened, ReadError, read_any};
+use super::{Opened, ReadError, read_held};
 use crate::event::{Event, Record, RunId};
+use crate::files::Seekable;
 use crate::store::Store;
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 
 /// Time between the end of a session and the start of the next one, microseconds.
 const PAUSE_US: u64 = 1_000_000;
@@ -11,13 +13,20 @@ const PAUSE_US: u64 = 1_000_000;
 /// Files to be opened together.
 #[derive(Debug, Clone)]
 pub struct Playlist {
-    files: Vec<PathBuf>,
+    files: Vec<Arc<Seekable>>,
 }
 
 impl Playlist {
     /// Of these files, in this order.
-    pub fn new(files: Vec<PathBuf>) -> Self {
-        Self { files }
+    ///
+    /// # Errors
+    /// One of them is a pipe that cannot be read.
+    pub fn new(files: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, ReadError> {
+        let held = |path: &Path| match Seekable::new(path) {
+            Ok(file) => Ok(Arc::new(file)),
+            Err(source) => Err(ReadError::Io { path: path.to_owned(), source }),
+        };
+        Ok(Self { files: files.into_iter().map(|path| held(path.as_ref())).collect::<Result<_, _>>()? })
     }
 
     /// Everything in them at once. A single session opens by its digest.
@@ -25,17 +34,13 @@ impl Playlist {
     /// # Errors
     /// One of them cannot be read, or is no session.
     pub fn fold(&self) -> Result<Opened, ReadError> {
-        let not = |path: &PathBuf| ReadError::NotASession {
-            path: path.clone(),
-            reason: "it keeps no events; `qnnscope show` prints it".to_owned(),
-        };
         if let [file] = self.files.as_slice() {
-            return read_any(file)?.ok_or_else(|| not(file));
+            return opened(file);
         }
         let mut notes = Vec::new();
         for file in &self.files {
-            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let opened = read_any(file)?.ok_or_else(|| not(file))?;
+            let name = file.named().file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let opened = opened(file)?;
             notes.extend(opened.notes.into_iter().map(|note| format!("in {name} {note}")));
         }
         let mut store = Store::new();
@@ -55,6 +60,14 @@ impl Playlist {
     }
 }
 
+fn opened(file: &Seekable) -> Result<Opened, ReadError> {
+    let not = || ReadError::NotASession {
+        path: file.named().to_owned(),
+        reason: "it keeps no events; `qnnscope show` prints it".to_owned(),
+    };
+    read_held(file)?.ok_or_else(not)
+}
+
 /// Where the next record goes.
 #[derive(Debug, Default)]
 struct Joined {
@@ -71,6 +84,9 @@ struct Place {
     /// Added to the numbers of its runs.
     runs_before: u32,
     runs: u32,
+    /// The same of processes of tapped programs.
+    processes_before: u32,
+    processes: u32,
     files: u32,
 }
 
@@ -83,6 +99,7 @@ impl Joined {
         let mut at = self.at.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         at.offset_us = None;
         at.runs_before = at.runs;
+        at.processes_before = at.processes;
         at.files += 1;
     }
 
@@ -107,6 +124,12 @@ impl Joined {
                 at.runs = at.runs.max(*run + 1);
             }
         }
+        if let Event::Tap(tap) = &mut record.event
+            && let Some(process) = &mut tap.process
+        {
+            *process = process.saturating_add(at.processes_before);
+            at.processes = at.processes.max(process.saturating_add(1));
+        }
         at.last_us = at.last_us.max(record.t_us);
         record.seq = at.seq;
         at.seq += 1;
@@ -124,6 +147,9 @@ fn shift(record: &mut Record, offset_us: i64) {
     match &mut record.event {
         Event::Inferences(batch) => batch.start_us.iter_mut().for_each(moved),
         Event::Counters(sample) => moved(&mut sample.t_us),
+        Event::Tap(tap) => tap.seen.each_moment_ns(|t_ns| {
+            *t_ns = t_ns.saturating_add_signed(offset_us.saturating_mul(1000));
+        }),
         Event::ClockAligned(clock) => clock.offset_us = clock.offset_us.saturating_add(offset_us),
         _ => {}
     }
@@ -131,4 +157,51 @@ fn shift(record: &mut Record, offset_us: i64) {
 
 fn signed(t_us: u64) -> i64 {
     i64::try_from(t_us).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{SESSION_SCHEMA, SessionStarted, TapRecord, TapSeen};
+    use crate::session::Recorder;
+    use qnnscope_core::tap::Execution;
+
+    /// A session of a tapped process that executes a graph 5 ms after its start.
+    fn tapped(path: &Path, began_us: u64) {
+        let header = Event::SessionStarted(SessionStarted {
+            schema: SESSION_SCHEMA.into(),
+            tool_version: "0".into(),
+            epoch_us: 1,
+            monotonic_us: began_us,
+            host: String::new(),
+        });
+        let start_ns = (began_us + 5000) * 1000;
+        let execution = Execution { graph: 0, thread: 1, start_ns, duration_ns: 7, code: 0, flags: 0 };
+        let seen = TapRecord { process: Some(0), seen: TapSeen::Executed(vec![execution]) };
+        let mut recorder = Recorder::create(path).unwrap();
+        for (seq, t_us, event) in [(0, began_us, header), (1, began_us + 6000, Event::Tap(Box::new(seen)))] {
+            recorder.write(&Record { seq, t_us, run: None, event }).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_a_tap_saw_moves_with_its_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = ["a", "b"].map(|name| dir.path().join(name));
+        tapped(&files[0], 1_000_000);
+        tapped(&files[1], 400);
+        let records: Vec<Record> = Playlist::new(&files).unwrap().records().collect();
+        let seen: Vec<(u64, Option<u32>, u64)> = records
+            .iter()
+            .filter_map(|record| match &record.event {
+                Event::Tap(tap) => match &tap.seen {
+                    TapSeen::Executed(executions) => Some((record.t_us, tap.process, executions[0].start_ns)),
+                    _ => None,
+                },
+                _ => None,
+            })
+            .collect();
+        // The second session begins a second after the first one's end, which is at 1.006 s.
+        assert_eq!(seen, [(1_006_000, Some(0), 1_005_000_000), (2_012_000, Some(1), 2_011_000_000)]);
+    }
 }

@@ -21,6 +21,20 @@ pub enum ReadError {
     Import(#[from] crate::imports::ImportError),
 }
 
+impl ReadError {
+    /// The same of a file that the user knows by this name.
+    #[must_use]
+    pub fn named(self, name: &Path) -> Self {
+        let path = name.to_owned();
+        match self {
+            Self::Io { source, .. } => Self::Io { path, source },
+            Self::NotASession { reason, .. } => Self::NotASession { path, reason },
+            Self::Damaged { line, reason, .. } => Self::Damaged { path, line, reason },
+            Self::Import(error) => Self::Import(error.named(name)),
+        }
+    }
+}
+
 /// Longest line that is read. The graph of a model with 100,000 ops takes less; what is longer would only fill the memory.
 pub(super) const MAX_LINE_BYTES: u64 = 256 << 20;
 

@@ -136,7 +136,7 @@ mod tests {
         };
         let metric = Metric { name: "m".to_owned(), unit: "us".to_owned(), value: 1.5 };
         let launch = |index| Event::LaunchStarted { index, of: 2, reason: None };
-        let rows = vec![OpRow { name: "a".to_owned(), op: Some(0), unit: OpUnit::Cycles }];
+        let rows = vec![OpRow { name: "a".to_owned(), op: Some(0), unit: OpUnit::Cycles, htp_op: None }];
         let events = [
             Event::RunStarted(Box::new(plan)),
             launch(0),

@@ -23,7 +23,7 @@ pub use history::Span;
 pub use importance::by_importance;
 pub use latency::{
     EXACT_LIMIT, LatencyStats, Launch, LaunchFigures, MAX_LAUNCHES, PERCENTILES, Percentile, SLOWEST_KEPT, Slow,
-    nanoseconds,
+    between_ranks, nanoseconds,
 };
 pub use launch::LaunchFacts;
 pub use ops::{OpStats, OpTable};

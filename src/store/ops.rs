@@ -69,7 +69,7 @@ pub struct OpTable {
 impl OpTable {
     /// Sets the rows. Asked again with the same rows (a later phase), the statistics stay.
     pub fn declare(&mut self, rows: &[OpRow]) {
-        if self.rows != rows {
+        if !alike(&self.rows, rows) {
             self.stats = vec![OpStats::default(); rows.len()];
             self.rows = rows.to_vec();
             self.inferences = 0;
@@ -82,7 +82,7 @@ impl OpTable {
         if self.rows.is_empty() {
             self.declare(rows);
         }
-        self.foreign = self.rows != rows;
+        self.foreign = !alike(&self.rows, rows);
     }
 
     /// Adds the values of one inference; arrays of another length than declared are counted and left out.
@@ -146,12 +146,16 @@ impl OpTable {
     }
 }
 
+fn alike(rows: &[OpRow], others: &[OpRow]) -> bool {
+    rows.len() == others.len() && rows.iter().zip(others).all(|(row, other)| row.is_like(other))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn rows(n: usize) -> Vec<OpRow> {
-        (0..n).map(|i| OpRow { name: format!("op{i}"), op: None, unit: OpUnit::Us }).collect()
+        (0..n).map(|i| OpRow { name: format!("op{i}"), op: None, unit: OpUnit::Us, htp_op: None }).collect()
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! State of one run.
 
+mod fold;
+
 use super::{LatencyStats, LaunchFacts, OpTable, PaceStats};
 use crate::event::{
-    Budget, CheckResult, Confound, CoolDown, Event, Failure, MemoryMark, MemorySample, Metric, MetricSample, ModelInfo,
-    NodesPlaced, OpUnit, Phase, Placement, RunId, RunPlan, RunStatus, RuntimeInfo, Sandbox, Setting, SettingOutcome,
-    Stage, SubStage, TensorData, Transfer,
+    Budget, CheckResult, Confound, CoolDown, Failure, ModelInfo, NodesPlaced, OpUnit, OutputsJudged, Phase, Placement,
+    RunId, RunPlan, RunStatus, RuntimeInfo, Sandbox, Setting, SettingOutcome, Stage, SubStage, TensorData, Transfer,
 };
 use crate::models::{Graph, Op};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 
 const PHASES: [Phase; 4] = [Phase::First, Phase::Warmup, Phase::Clean, Phase::Detailed];
 
@@ -124,6 +126,8 @@ pub struct Run {
     chosen: usize,
     /// Which nodes of an ONNX model ran where.
     pub nodes: Option<NodesPlaced>,
+    /// Nodes of the model before its conversion, by the QNN ops that they became.
+    sources: HashMap<String, String>,
     /// Settings and what became of them.
     pub settings: Vec<Setting>,
     /// Times of finished stages, of the first launch.
@@ -164,6 +168,8 @@ pub struct Run {
     pub cpu_used_us: Option<(f64, f64)>,
     /// Files of saved outputs.
     pub outputs: Vec<String>,
+    /// How far its outputs are from what is known to be right.
+    pub judged: Option<OutputsJudged>,
     /// What may have disturbed its figures, as found before it started.
     pub confounds: Vec<Confound>,
     /// The pause before it.
@@ -201,6 +207,7 @@ impl Run {
             graphs: Vec::new(),
             chosen: 0,
             nodes: None,
+            sources: HashMap::new(),
             settings: Vec::new(),
             stages: Vec::new(),
             launches: vec![LaunchFacts::new(started_us)],
@@ -220,6 +227,7 @@ impl Run {
             memory_series: Vec::new(),
             cpu_used_us: None,
             outputs: Vec::new(),
+            judged: None,
             confounds: Vec::new(),
             transfer: None,
             failure: None,
@@ -243,148 +251,10 @@ impl Run {
         })
     }
 
-    /// Folds one event of this run in.
-    pub(super) fn apply(&mut self, t_us: u64, event: &Event) {
-        match event {
-            Event::ModelIdentified(model) => self.model = Some((**model).clone()),
-            Event::RuntimeLoaded(runtime) => self.runtime = Some(runtime.clone()),
-            Event::LaunchStarted { index, of, reason } => self.begin_launch(t_us, *index, *of, reason.as_ref()),
-            Event::Sandboxed(sandbox) => self.sandbox = Some((**sandbox).clone()),
-            Event::RuntimeChanged { files, .. } => self.changed_files.clone_from(files),
-            // What a later launch settles in the same way was told already.
-            Event::SettingApplied(setting) if !self.is_first_launch() && self.settings.contains(setting) => {}
-            Event::SettingApplied(setting) => self.settings.push(setting.clone()),
-            Event::StageStarted { stage } => {
-                self.state = RunState::In(*stage);
-                self.last_stage = Some(*stage);
-                self.stage_started_us = t_us;
-            }
-            Event::StageFinished { stage, duration_us } => {
-                self.state = RunState::Between;
-                let time = StageTime { stage: *stage, duration_us: *duration_us, rss_delta: None };
-                if self.is_first_launch() {
-                    self.stages.push(time);
-                }
-                self.launch().stages.push(time);
-                if *stage == Stage::Teardown {
-                    self.phase = None;
-                }
-            }
-            // What a later launch loads is the same model: it would only be counted twice.
-            Event::SubStageFinished(_)
-            | Event::GraphComposed(_)
-            | Event::NodesPlaced(_)
-            | Event::OutputsSaved { .. }
-                if !self.is_first_launch() => {}
-            Event::SubStageFinished(sub) => {
-                // Traffic that the compiler foresees is a figure of the backend, too.
-                if sub.unit == "bytes" {
-                    self.fold_metric(&Metric { name: sub.name.clone(), unit: sub.unit.clone(), value: sub.value });
-                }
-                self.sub_stages.push(sub.clone());
-            }
-            Event::GraphComposed(graph) => self.graphs.push((**graph).clone()),
-            Event::GraphChosen { name } => {
-                self.chosen = self.graphs.iter().position(|graph| graph.name == *name).unwrap_or(0);
-            }
-            Event::NodesPlaced(placed) => self.nodes = Some((**placed).clone()),
-            Event::InputsPrepared { seed, inputs } => {
-                self.seed = Some(*seed);
-                self.inputs.clone_from(inputs);
-            }
-            Event::PhaseStarted { phase, budget } => self.phase = Some((*phase, *budget, t_us)),
-            Event::RoundStarted { .. } => self.interrupt(),
-            Event::Inferences(batch) if !batch.late_ns.is_empty() && batch.phase == Phase::Clean => {
-                if let Some(pace) = &mut self.pace {
-                    pace.push(batch, &mut self.clean);
-                }
-            }
-            Event::PaceReported(report) => {
-                if let Some(pace) = &mut self.pace {
-                    pace.take(report);
-                }
-            }
-            Event::CoolingDown(cool_down) => self.cool_down = Some(cool_down.clone()),
-            Event::Inferences(batch) => {
-                if let (Phase::First, Some(&latency_ns)) = (batch.phase, batch.latency_ns.first()) {
-                    self.launch().first_us.get_or_insert(latency_ns as f64 / 1000.0);
-                }
-                let stats = self.latency_mut(batch.phase);
-                for (&start_us, &latency_ns) in batch.start_us.iter().zip(&batch.latency_ns) {
-                    stats.push(start_us, latency_ns);
-                }
-            }
-            Event::OpsDeclared(rows) if self.is_first_launch() => self.ops.declare(rows),
-            Event::OpsDeclared(rows) => self.ops.declare_again(rows),
-            Event::OpTimes(sample) => self.ops.push(&sample.values),
-            Event::Metrics(sample) => self.fold_metrics(sample),
-            Event::Memory(sample) => self.fold_memory(t_us, sample),
-            Event::CpuUsed { cpu_us, wall_us } => {
-                self.launch().cpu_used_us = Some((*cpu_us, *wall_us));
-                let (cpu, wall) = self.cpu_used_us.unwrap_or_default();
-                self.cpu_used_us = Some((cpu + cpu_us, wall + wall_us));
-            }
-            Event::OutputsSaved { files } => self.outputs.extend(files.iter().cloned()),
-            Event::Failed(failure) => self.failure = Some((**failure).clone()),
-            Event::RunPlaced(placement) => self.placement = Some((**placement).clone()),
-            Event::CheckFinished(result) => self.checks.push((**result).clone()),
-            // What is found later adds to what was found before the run.
-            Event::ConfoundsFound(confounds) => {
-                for confound in confounds {
-                    self.confounds.retain(|known| known.id != confound.id);
-                    self.confounds.push(confound.clone());
-                }
-            }
-            Event::FilesSent(transfer) => self.transfer = Some(transfer.clone()),
-            Event::RunFinished { status } => {
-                self.state = RunState::Ended(*status);
-                self.ended_us = Some(t_us);
-                self.phase = None;
-            }
-            _ => {}
-        }
-    }
-
-    /// A fresh process goes on with the run. The first one is there from the start.
-    fn begin_launch(&mut self, t_us: u64, index: u32, of: u32, reason: Option<&String>) {
-        self.launches_planned = of;
-        if index == 0 {
-            self.launches[0].started_us = t_us;
-            return;
-        }
-        self.launches.push(LaunchFacts { reason: reason.cloned(), ..LaunchFacts::new(t_us) });
-        self.state = RunState::Between;
-        self.stage_started_us = t_us;
-        self.phase = None;
-        self.stage_rss = None;
-        self.before_launch = PHASES.map(|phase| self.latency(phase).count());
-        self.interrupt();
-    }
-
     /// Inferences of a phase in the launch that goes on.
     pub fn done_in_launch(&self, phase: Phase) -> u64 {
         let before = PHASES.iter().zip(self.before_launch).find(|(known, _)| **known == phase);
         self.latency(phase).count() - before.map_or(0, |(_, count)| count)
-    }
-
-    /// The next inferences are those of another process.
-    fn interrupt(&mut self) {
-        for phase in PHASES {
-            self.latency_mut(phase).interrupt();
-        }
-        if let Some(pace) = &mut self.pace {
-            pace.service.interrupt();
-        }
-    }
-
-    fn is_first_launch(&self) -> bool {
-        self.launches.len() == 1
-    }
-
-    /// The launch that goes on, or the last one.
-    fn launch(&mut self) -> &mut LaunchFacts {
-        let last = self.launches.len() - 1;
-        &mut self.launches[last]
     }
 
     /// The first inference of the first launch, microseconds: the one that may find cold caches.
@@ -476,6 +346,16 @@ impl Run {
         }
     }
 
+    /// The node of the model before its conversion that an op of this name belongs to, where that is known.
+    pub fn source_node(&self, op: &str) -> Option<&str> {
+        self.sources.get(op).map(String::as_str)
+    }
+
+    /// The same of a row of the op table.
+    pub fn source_of_row(&self, row: usize) -> Option<&str> {
+        self.source_node(&self.ops.rows().get(row)?.name)
+    }
+
     /// True if microseconds of ops are derived from cycles.
     pub fn op_time_is_derived(&self) -> bool {
         self.ops.unit() == Some(OpUnit::Cycles)
@@ -500,80 +380,5 @@ impl Run {
     pub fn cpu_utilization_percent(&self) -> Option<f64> {
         let (cpu_us, wall_us) = self.cpu_used_us?;
         (wall_us > 0.0).then(|| 100.0 * cpu_us / wall_us)
-    }
-
-    fn fold_metrics(&mut self, sample: &MetricSample) {
-        for metric in &sample.metrics {
-            self.fold_metric(metric);
-        }
-    }
-
-    fn fold_metric(&mut self, metric: &Metric) {
-        match self.metrics.iter_mut().find(|known| known.name == metric.name && known.unit == metric.unit) {
-            Some(known) => {
-                known.count += 1;
-                known.sum += metric.value;
-                known.min = known.min.min(metric.value);
-                known.max = known.max.max(metric.value);
-            }
-            None => self.metrics.push(MetricStats {
-                name: metric.name.clone(),
-                unit: metric.unit.clone(),
-                count: 1,
-                sum: metric.value,
-                min: metric.value,
-                max: metric.value,
-            }),
-        }
-    }
-
-    fn fold_memory(&mut self, t_us: u64, sample: &MemorySample) {
-        let memory = &mut self.memory;
-        memory.rss_now = Some(sample.rss);
-        let peak = sample.rss_peak.unwrap_or(sample.rss).max(sample.rss);
-        memory.rss_peak = Some(memory.rss_peak.unwrap_or(0).max(peak));
-        let first = self.launches.len() == 1;
-        match sample.mark {
-            MemoryMark::BeforeLoad => {
-                if first {
-                    memory.rss_before = Some(sample.rss);
-                }
-                self.stage_rss = Some(sample.rss);
-            }
-            MemoryMark::After(stage) => {
-                if first && stage == Stage::FirstInference {
-                    memory.rss_after_first = Some(sample.rss);
-                }
-                let delta = self.stage_rss.and_then(|before| difference(sample.rss, before));
-                let times = if first { &mut self.stages } else { &mut self.launch().stages };
-                if let Some(time) = times.iter_mut().rev().find(|time| time.stage == stage) {
-                    time.rss_delta = delta;
-                }
-                self.stage_rss = Some(sample.rss);
-            }
-            MemoryMark::Loaded => {
-                if first {
-                    memory.rss_loaded = Some(sample.rss);
-                    memory.pss_loaded = sample.pss;
-                }
-                self.stage_rss = Some(sample.rss);
-            }
-            MemoryMark::Running => {}
-            MemoryMark::End => {
-                if first {
-                    memory.rss_end = Some(sample.rss);
-                    memory.inferences = sample.inferences;
-                }
-            }
-        }
-        // A point per sample, thinned by halves, so that the series stays bounded and spans the whole run.
-        if self.memory_series.len() >= 4096 {
-            let mut keep = false;
-            self.memory_series.retain(|_| {
-                keep = !keep;
-                keep
-            });
-        }
-        self.memory_series.push((t_us, sample.rss));
     }
 }

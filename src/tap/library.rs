@@ -1,11 +1,16 @@
 //! Finding the tap library that goes with this program.
 
+use crate::facts::{ElfFacts, read_elf};
+use crate::files::open_regular;
+use object::{Object, ObjectSymbol, ReadCache};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// Name of the library's file.
 pub const FILE: &str = "libqnnscope_tap.so";
+/// Name by which the library is known: programs get nothing else loaded into them.
+const MARK: &str = "qnnscope_tap_mark";
 /// Variable that names another.
 pub const VARIABLE: &str = "QNNSCOPE_TAP_LIBRARY";
 
@@ -15,6 +20,9 @@ pub enum LibraryError {
     /// The one that was named is not there.
     #[error("there is no tap library at {0}")]
     NotThere(PathBuf),
+    /// The one that was named is something else.
+    #[error("{0} is not the tap library: {1}")]
+    NotATap(PathBuf, String),
     /// None was named, and none is beside the program.
     #[error("{FILE} is neither beside this program nor in deps/ beside it ({0})")]
     NotFound(PathBuf),
@@ -23,15 +31,42 @@ pub enum LibraryError {
 /// The library: the one that is named (by an option, or the variable), or the one beside this program or where cargo builds it.
 ///
 /// # Errors
-/// It is not there.
+/// It is not there, or is no tap library for this machine.
 pub fn find(named: Option<&Path>) -> Result<PathBuf, LibraryError> {
     let of_variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(named) = named.map(ToOwned::to_owned).or(of_variable) {
-        return named.canonicalize().ok().filter(|path| path.is_file()).ok_or(LibraryError::NotThere(named));
+        let Some(path) = named.canonicalize().ok().filter(|path| path.is_file()) else {
+            return Err(LibraryError::NotThere(named));
+        };
+        return match fault(&path) {
+            Some(reason) => Err(LibraryError::NotATap(named, reason)),
+            None => Ok(path),
+        };
     }
     let folder = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.to_owned())).unwrap_or_default();
     let places = [folder.join(FILE), folder.join("deps").join(FILE)];
     places.into_iter().find(|path| path.is_file()).ok_or(LibraryError::NotFound(folder))
+}
+
+/// Why a file is not the tap for programs of this machine.
+fn fault(path: &Path) -> Option<String> {
+    let facts = match read_elf(path) {
+        Err(error) => return Some(format!("it cannot be read: {error}")),
+        Ok(None) => return Some("it is no shared library".to_owned()),
+        Ok(Some(facts)) => facts,
+    };
+    let same = |own: &ElfFacts| (own.is_64, own.machine) == (facts.is_64, facts.machine);
+    if let Ok(Some(own)) = read_elf(Path::new("/proc/self/exe"))
+        && !same(&own)
+    {
+        return Some(format!("it is for {}, and this machine is {}", facts.label(), own.label()));
+    }
+    let marked = open_regular(path).is_ok_and(|file| {
+        let cache = ReadCache::new(file);
+        let file = object::File::parse(&cache);
+        file.is_ok_and(|file| file.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(MARK)))
+    });
+    (!marked).then(|| format!("it does not export {MARK}, as the {FILE} of qnnscope does"))
 }
 
 /// The value of `LD_PRELOAD` with the library before what is there already. The loader splits at blanks and colons, so a path
@@ -75,5 +110,22 @@ mod tests {
     fn a_library_that_was_named_is_the_only_one() {
         let missing = Path::new("/nowhere/tap.so");
         assert!(matches!(find(Some(missing)), Err(LibraryError::NotThere(path)) if path == missing));
+    }
+
+    #[test]
+    fn only_a_tap_of_this_machine_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let other = dir.path().join("other.so");
+        let mut own = std::fs::read("/proc/self/exe").unwrap();
+        let refused = |bytes: &[u8], words: &str| {
+            std::fs::write(&other, bytes).unwrap();
+            let error = find(Some(&other)).expect_err(words).to_string();
+            assert!(error.contains(words), "{error}");
+        };
+        refused(b"not a library", "no shared library");
+        refused(&own, "does not export qnnscope_tap_mark");
+        own.truncate(1 << 16);
+        own[18..20].copy_from_slice(&if cfg!(target_arch = "x86_64") { 183u16 } else { 62 }.to_le_bytes());
+        refused(&own, "and this machine is 64-bit");
     }
 }

@@ -60,9 +60,10 @@ fn foreign(line: &[u8]) -> Line {
 }
 
 /// Names of the messages of this version.
-const KINDS: [&str; 17] = [
+const KINDS: [&str; 19] = [
     "loaded",
     "hello",
+    "again",
     "provider",
     "began",
     "ended",
@@ -75,6 +76,7 @@ const KINDS: [&str; 17] = [
     "voted",
     "memory_shared",
     "log",
+    "binary",
     "note",
     "lost",
     "bye",
@@ -120,6 +122,13 @@ impl Lines {
     /// Lines that were too long so far.
     pub fn take_too_long(&mut self) -> u64 {
         std::mem::take(&mut self.too_long)
+    }
+
+    /// Drops the line that is not whole, if there is one.
+    pub fn take_cut(&mut self) -> bool {
+        let was_cut = self.is_cut();
+        (self.held, self.skipping) = (Vec::new(), false);
+        was_cut
     }
 
     /// True if the stream ended within a line.

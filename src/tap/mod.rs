@@ -4,6 +4,9 @@
 //! what one process says into events: each of its graphs that executes is a run, as if the runner had made it. [`Program`]
 //! starts the program with the tap in it, and [`reach`] says beforehand where a tap cannot get in.
 
+mod binaries;
+pub mod device;
+mod feed;
 mod fold;
 pub mod library;
 pub mod line;
@@ -11,6 +14,7 @@ mod program;
 pub mod reach;
 mod server;
 
+pub use feed::{Feed, replay};
 pub use fold::{Fold, Out, RunIds};
-pub use program::{Ended, Output, Program, ProgramError, Variables, send};
-pub use server::{Listener, ServeError, Server, Told, replay};
+pub use program::{Ended, Output, Program, ProgramError, Signals, Variables, send};
+pub use server::{Listener, ServeError, Server, Told};

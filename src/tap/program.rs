@@ -33,12 +33,11 @@ pub enum Output {
 pub struct Variables(Vec<(OsString, OsString)>);
 
 impl Variables {
-    /// Where the tap writes.
-    #[must_use]
-    pub fn new(socket: &Path) -> Self {
+    /// The socket that the tap writes to.
+    pub fn sink(&mut self, socket: &Path) {
         let mut sink = OsString::from("unix:");
         sink.push(socket);
-        Self(vec![(SINK_VARIABLE.into(), sink)])
+        self.0.insert(0, (SINK_VARIABLE.into(), sink));
     }
 
     /// One more.
@@ -93,7 +92,7 @@ pub struct Program {
     child: Child,
     pid: Option<u32>,
     output: Output,
-    signals: Vec<(i32, Signal)>,
+    signals: Signals,
 }
 
 /// Signals that are passed on; a terminal sends the first three to everything in its foreground itself.
@@ -106,6 +105,35 @@ const PASSED: [SignalKind; 6] = [
     SignalKind::user_defined2(),
 ];
 const OF_TERMINALS: usize = 3;
+
+/// Signals that reach this process and are meant for the program.
+#[derive(Debug)]
+pub struct Signals(Vec<(i32, Signal)>);
+
+impl Signals {
+    /// From now on none ends this process. What is ignored stays so.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn catch() -> std::io::Result<Self> {
+        let ignored = ignored_signals();
+        let wanted = PASSED.iter().filter(|kind| ignored >> (kind.as_raw_value() - 1) & 1 == 0);
+        Ok(Self(wanted.map(|kind| Ok((kind.as_raw_value(), signal(*kind)?))).collect::<std::io::Result<_>>()?))
+    }
+
+    /// The number of the next one.
+    pub async fn next(&mut self) -> i32 {
+        std::future::poll_fn(|context| {
+            for (number, signal) in &mut self.0 {
+                if signal.poll_recv(context).is_ready() {
+                    return std::task::Poll::Ready(*number);
+                }
+            }
+            std::task::Poll::Pending
+        })
+        .await
+    }
+}
 
 impl Program {
     /// Starts the program.
@@ -123,10 +151,7 @@ impl Program {
         }
         // Before the program is there, so that none goes astray. What is ignored stays so, here and in the program; what has a
         // handler here has none in the program.
-        let ignored = ignored_signals();
-        let wanted = PASSED.iter().filter(|kind| ignored >> (kind.as_raw_value() - 1) & 1 == 0);
-        let listen = |kind: &SignalKind| Ok((kind.as_raw_value(), signal(*kind)?));
-        let signals = wanted.map(listen).collect::<std::io::Result<_>>().map_err(ProgramError::Signals)?;
+        let signals = Signals::catch().map_err(ProgramError::Signals)?;
         let child = call.spawn().map_err(|source| ProgramError::Start { program: PathBuf::from(program), source })?;
         let pid = child.id();
         Ok(Self { child, pid, output, signals })
@@ -145,13 +170,11 @@ impl Program {
     /// Waits for its end; signals that reach us meanwhile go to it.
     pub async fn wait(&mut self) -> std::io::Result<Ended> {
         loop {
-            let mut signals = std::mem::take(&mut self.signals);
             let caught = tokio::select! {
                 biased;
                 status = self.child.wait() => return status.map(Ended::from),
-                caught = first(&mut signals) => caught,
+                caught = self.signals.next() => caught,
             };
-            self.signals = signals;
             let of_terminal = PASSED[..OF_TERMINALS].iter().any(|kind| kind.as_raw_value() == caught);
             if !(of_terminal && self.output == Output::Own && in_foreground()) {
                 send(self.pid, caught);
@@ -167,19 +190,6 @@ pub fn send(pid: Option<u32>, number: i32) {
     if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(number)) {
         let _ = kill_process(pid, signal);
     }
-}
-
-/// The number of the next signal.
-async fn first(signals: &mut [(i32, Signal)]) -> i32 {
-    std::future::poll_fn(|context| {
-        for (number, signal) in signals.iter_mut() {
-            if signal.poll_recv(context).is_ready() {
-                return std::task::Poll::Ready(*number);
-            }
-        }
-        std::task::Poll::Pending
-    })
-    .await
 }
 
 /// Signals that whoever started us had ignored, as a mask.

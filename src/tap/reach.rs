@@ -1,6 +1,7 @@
 //! Whether a preloaded library gets into a program at all, told by the program's file before it is started.
 
 use crate::facts::{loader, parse_header};
+use crate::files::open_regular;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -62,7 +63,7 @@ enum Kind {
 /// What a file is; `None` where it, or what runs it, cannot be told.
 fn kind(file: &Path) -> Option<Kind> {
     let mut head = Vec::new();
-    File::open(file).ok()?.take(LINE).read_to_end(&mut head).ok()?;
+    open_regular(file).ok()?.take(LINE).read_to_end(&mut head).ok()?;
     let Some(line) = head.strip_prefix(b"#!") else { return Some(Kind::Other) };
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -79,7 +80,7 @@ fn kind(file: &Path) -> Option<Kind> {
 fn of_binary(file: &Path) -> Option<Barrier> {
     let found = |reason: String, advice, refuses| Some(Barrier { file: file.to_owned(), reason, advice, refuses });
     let mut head = Vec::new();
-    File::open(file).ok()?.take(LINE).read_to_end(&mut head).ok()?;
+    open_regular(file).ok()?.take(LINE).read_to_end(&mut head).ok()?;
     let elf = parse_header(&head)?;
     let own = File::open("/proc/self/exe").ok().and_then(|exe| {
         let mut head = Vec::new();

@@ -1,30 +1,37 @@
-//! Takes the connections of the tapped processes, one reader each.
+//! Takes the connections of the tapped processes, one reader each, and keeps what all of them share.
 
+use super::binaries::Binaries;
+use super::feed::{Feed, read};
 use super::fold::{Fold, Out, RunIds};
-use super::line::{self, Line, Lines};
-use crate::event::{Event, LogLevel, LogLine, LogSource, TapRecord, TapSeen, now_us};
-use crate::files::{private_folder, read_at_most};
-use crate::probes::process::memory;
+use crate::backends::on_device::clock::WallClock;
+use crate::event::{Event, TapRecord, TapSeen, clean_text, now_us};
+use crate::files::private_folder;
+use crate::probes::process::{ProcessMemory, memory};
 use crate::session::Source;
-use qnnscope_core::tap::{Execution, Process, RING_MAGIC, TAP_PROTOCOL, TapMessage, unread};
+use qnnscope_core::tap::Process;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 use thiserror::Error;
-use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 /// How often the memory of the processes is looked at.
 const MEMORY: Duration = Duration::from_millis(250);
-/// Bytes that are read at once.
-const PIECE: usize = 64 << 10;
-/// Largest ring file that is read.
-const LARGEST_RING: u64 = 64 << 20;
+/// How often a process whose connection was closed is looked at. It opens another one when it has something to say.
+const LOOK: Duration = Duration::from_millis(100);
+/// A process that is still there so long after its connection ended has not ended with it.
+const LIVES_ON: Duration = Duration::from_millis(400);
+/// How long a connection that a process opened shortly before its end may take to be accepted.
+const ARRIVES_WITHIN: Duration = Duration::from_millis(300);
+/// How long the reader of a connection that was closed may take to notice that.
+const NOTICES_WITHIN: Duration = Duration::from_secs(5);
+/// Processes without QNN that are kept in mind.
+const MOST_LOADED: usize = 256;
 /// How long what was sent before the end of the program may take to arrive.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -46,6 +53,13 @@ pub struct Listener {
     socket: UnixListener,
     path: PathBuf,
     folder: Option<TempDir>,
+    /// Device and inode of the path while it is ours.
+    file: Option<(u64, u64)>,
+}
+
+fn file(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).ok().map(|made| (made.dev(), made.ino()))
 }
 
 impl Listener {
@@ -57,7 +71,7 @@ impl Listener {
         let folder = private_folder().map_err(ServeError::Folder)?;
         let path = folder.path().join("tap");
         let socket = UnixListener::bind(&path).map_err(|source| ServeError::Listen { path: path.clone(), source })?;
-        Ok(Self { socket, path, folder: Some(folder) })
+        Ok(Self { socket, file: file(&path), path, folder: Some(folder) })
     }
 
     /// A socket of the user's choice. One that a dead process left there is replaced; nothing else is.
@@ -77,12 +91,17 @@ impl Listener {
         let socket = UnixListener::bind(&path).map_err(listen)?;
         // What programs tell is not for other users.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(listen)?;
-        Ok(Self { socket, path, folder: None })
+        Ok(Self { socket, file: file(&path), path, folder: None })
     }
 
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// True while processes find it under its path.
+    fn is_there(&self) -> bool {
+        self.file.is_some() && self.file == file(&self.path)
     }
 
     /// A place for small files beside it, if it has a folder of its own.
@@ -106,15 +125,45 @@ pub enum Told {
     Process(u32),
 }
 
+/// A connection, and what was read of it already.
+pub(super) type Connected = (UnixStream, Vec<u8>);
+
+/// What became of a process whose connection ended.
+#[derive(Debug)]
+pub(super) enum Rejoined {
+    /// It is back.
+    With(Connected),
+    /// Its number is another program's by now.
+    Another,
+    /// It ended; whether it lived on without a connection.
+    Not { lived_on: bool },
+}
+
+/// True for a process that runs: one that was not waited for yet has ended.
+pub(super) fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
 /// What the readers of all processes share.
 #[derive(Debug)]
-struct Shared {
-    source: Source,
-    told: mpsc::UnboundedSender<Told>,
+pub(super) struct Shared {
+    pub source: Source,
+    /// Where the processes are.
+    device: String,
+    pub told: mpsc::UnboundedSender<Told>,
     next: AtomicU32,
     ids: RunIds,
     /// Processes that are connected, by their ids.
     going: Mutex<HashMap<u32, Arc<Mutex<Fold>>>>,
+    pub binaries: Binaries,
+    /// Processes of this machine in which the tap was loaded, and which have not asked for QNN.
+    loaded: Mutex<Vec<u32>>,
+    /// Readers of processes whose connection was closed, by their ids.
+    absent: Mutex<HashMap<u32, oneshot::Sender<Connected>>>,
+    /// Where processes of this machine leave files.
+    pub folder: OnceLock<PathBuf>,
 }
 
 /// Listens to the processes of a program.
@@ -124,16 +173,45 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server whose events go to `source`, and what it tells beside them to the receiver.
-    pub fn new(source: Source) -> (Self, mpsc::UnboundedReceiver<Told>) {
+    /// A server for processes of `device`, whose events go to `source`, and what it tells beside them to the receiver.
+    ///
+    /// `runtime` has the QNN libraries that read context binaries of programs whose own are not at hand.
+    pub fn new(device: &str, source: Source, runtime: Option<PathBuf>) -> (Self, mpsc::UnboundedReceiver<Told>) {
         let (told, receiver) = mpsc::unbounded_channel();
-        let shared =
-            Shared { source, told, next: AtomicU32::new(0), ids: RunIds::default(), going: Mutex::new(HashMap::new()) };
+        let shared = Shared {
+            source,
+            device: device.to_owned(),
+            told,
+            next: AtomicU32::new(0),
+            ids: RunIds::default(),
+            going: Mutex::new(HashMap::new()),
+            binaries: Binaries::new(runtime),
+            loaded: Mutex::default(),
+            absent: Mutex::default(),
+            folder: OnceLock::new(),
+        };
         (Self { shared: Arc::new(shared) }, receiver)
+    }
+
+    /// Takes the words of a process of a device, whose moments lie on the device's clock.
+    pub fn feed(&self, clock: WallClock) -> Feed {
+        Feed::new(self.shared.clone(), Some(clock))
+    }
+
+    /// The memory of a process of a device.
+    pub async fn remember(&self, pid: u32, memory: ProcessMemory) {
+        let fold = self.shared.lock().get(&pid).cloned();
+        if let Some(fold) = fold {
+            self.shared.remember(&fold, memory).await;
+        }
     }
 
     /// Serves until `over` is set, and then what still arrives for a moment.
     pub async fn serve(&self, listener: &Listener, mut over: watch::Receiver<bool>) {
+        if let Some(folder) = listener.path().parent() {
+            let _ = self.shared.folder.set(folder.to_owned());
+        }
+        let mut is_reachable = true;
         let mut readers = JoinSet::new();
         let mut tick = tokio::time::interval(MEMORY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -153,7 +231,10 @@ impl Server {
                     Err(_) => tokio::time::sleep(MEMORY).await,
                 },
                 Some(_) = readers.join_next() => {}
-                _ = tick.tick() => self.shared.look().await,
+                _ = tick.tick() => {
+                    self.shared.look().await;
+                    self.notice_removal(listener, &mut is_reachable).await;
+                }
                 () = patience => break,
                 _ = over.wait_for(|over| *over), if end.is_none() => {
                     end = Some(tokio::time::Instant::now() + LAST_WORDS);
@@ -169,22 +250,62 @@ impl Server {
             }
         }
         readers.shutdown().await;
-        // Processes that outlive the program: their figures end here.
+        self.notice_removal(listener, &mut is_reachable).await;
+        self.notice_those_who_stay().await;
+        self.end().await;
+    }
+
+    /// Where nobody asked for QNN, a process of the program that lives on may do so yet.
+    async fn notice_those_who_stay(&self) {
+        let loaded = self.shared.loaded().clone();
+        let Some(pid) = loaded.into_iter().find(|pid| is_alive(*pid)) else { return };
+        if self.shared.next.load(Ordering::Relaxed) == 0 {
+            let reason = format!(
+                "process {pid} lives on after the program has ended, and had not asked for QNN until then; a program that \
+                 goes into the background is for --listen"
+            );
+            self.shared.say(TapSeen::NotReached { reason }).await;
+        }
+    }
+
+    /// Says once that nobody can reach the socket any more, because its file was removed.
+    async fn notice_removal(&self, listener: &Listener, is_reachable: &mut bool) {
+        if !*is_reachable || listener.is_there() {
+            return;
+        }
+        *is_reachable = false;
+        let reason = format!(
+            "the tap's socket {} was removed, by the program or by something that clears temporary files: what asks for QNN from \
+             then on is not seen; leave that folder alone, or use --listen with a path that stays",
+            clean_text(&listener.path.to_string_lossy())
+        );
+        self.shared.say(TapSeen::NotReached { reason }).await;
+    }
+
+    /// Reads the context binaries that processes load as they come, beside the program; never ends. Without it they are read once
+    /// the program is over.
+    pub async fn read_binaries(&self) {
+        self.shared.binaries.read_as_they_come(&self.shared).await;
+    }
+
+    /// Processes that outlive the program: their figures end here. Context binaries that are left are read.
+    pub async fn end(&self) {
         let going: Vec<_> = self.shared.lock().drain().map(|(_, fold)| fold).collect();
         for fold in going {
             let mut out = Vec::new();
             fold.lock().unwrap_or_else(PoisonError::into_inner).end(&mut out);
             self.shared.send(out).await;
         }
+        self.shared.binaries.finish(&self.shared).await;
     }
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u32, Arc<Mutex<Fold>>>> {
+    pub fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u32, Arc<Mutex<Fold>>>> {
         self.going.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn send(&self, out: Vec<Out>) {
+    pub async fn send(&self, out: Vec<Out>) {
         for out in out {
             self.source.send_at(out.t_us, out.run, out.event).await;
         }
@@ -194,199 +315,86 @@ impl Shared {
     async fn look(&self) {
         let going: Vec<(u32, Arc<Mutex<Fold>>)> = self.lock().iter().map(|(pid, fold)| (*pid, fold.clone())).collect();
         for (pid, fold) in going {
-            let Some(memory) = memory(Some(pid)) else { continue };
-            let mut out = Vec::new();
-            fold.lock().unwrap_or_else(PoisonError::into_inner).memory(now_us(), memory, &mut out);
-            self.send(out).await;
+            if let Some(memory) = memory(Some(pid)) {
+                self.remember(&fold, memory).await;
+            }
         }
     }
 
-    fn greet(&self, process: &Process) -> Arc<Mutex<Fold>> {
+    async fn remember(&self, fold: &Mutex<Fold>, memory: ProcessMemory) {
+        let mut out = Vec::new();
+        fold.lock().unwrap_or_else(PoisonError::into_inner).memory(now_us(), memory, &mut out);
+        self.send(out).await;
+    }
+
+    fn loaded(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tap was loaded into a process.
+    pub fn note_loaded(&self, pid: u32) {
+        let mut loaded = self.loaded();
+        if loaded.len() >= MOST_LOADED {
+            loaded.remove(0);
+        }
+        loaded.push(pid);
+        let _ = self.told.send(Told::Loaded(pid));
+    }
+
+    fn absent(&self) -> std::sync::MutexGuard<'_, HashMap<u32, oneshot::Sender<Connected>>> {
+        self.absent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the connection that a process opens after its program closed the one before, until it ends.
+    pub async fn wait_for(&self, pid: u32) -> Rejoined {
+        let (here, mut next) = oneshot::channel();
+        self.absent().insert(pid, here);
+        let begun = tokio::time::Instant::now();
+        let mut ended = None;
+        loop {
+            match tokio::time::timeout(LOOK, &mut next).await {
+                Ok(Ok(connected)) => return Rejoined::With(connected),
+                Ok(Err(_)) => return Rejoined::Another,
+                Err(_) if is_alive(pid) => {}
+                Err(_) => {
+                    let ended = *ended.get_or_insert_with(tokio::time::Instant::now);
+                    if ended.elapsed() > ARRIVES_WITHIN {
+                        self.absent().remove(&pid);
+                        return Rejoined::Not { lived_on: ended - begun > LIVES_ON };
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives a connection to the reader of the process's one before, who may not have noticed yet that that one ended.
+    pub async fn hand_over(&self, pid: u32, connected: Connected) -> Result<(), Connected> {
+        let begun = tokio::time::Instant::now();
+        loop {
+            let reader = self.absent().remove(&pid);
+            if let Some(reader) = reader {
+                return reader.send(connected);
+            }
+            if begun.elapsed() > NOTICES_WITHIN {
+                return Err(connected);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    pub fn greet(&self, process: &Process) -> Arc<Mutex<Fold>> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
+        // Another program under the number: the one before does not come back.
+        self.absent().remove(&process.pid);
         let parent = self.lock().get(&process.parent_pid).filter(|_| process.forked).cloned();
-        let fold = Arc::new(Mutex::new(Fold::new(number, "local", self.ids.clone(), parent)));
+        let fold = Arc::new(Mutex::new(Fold::new(number, &self.device, self.ids.clone(), parent)));
         self.lock().insert(process.pid, fold.clone());
         let _ = self.told.send(Told::Process(process.pid));
         fold
     }
 
     /// Something of the program as a whole.
-    async fn say(&self, seen: TapSeen) {
+    pub async fn say(&self, seen: TapSeen) {
         self.source.send(None, Event::Tap(Box::new(TapRecord { process: None, seen }))).await;
     }
-}
-
-/// Reads what one process says to its end.
-async fn read(mut stream: UnixStream, shared: Arc<Shared>) {
-    let mut feed = Feed::new(shared.clone());
-    let mut bytes = vec![0; PIECE];
-    while let Ok(count @ 1..) = stream.read(&mut bytes).await {
-        if !feed.take(&bytes[..count]).await {
-            break;
-        }
-    }
-    feed.end().await;
-}
-
-/// The words of one process, from wherever they come.
-struct Feed {
-    shared: Arc<Shared>,
-    lines: Lines,
-    fold: Option<(u32, Arc<Mutex<Fold>>)>,
-    /// Where executions are that did not get out of a process that was killed.
-    ring: Option<PathBuf>,
-    /// The executions that came last.
-    last: Vec<Execution>,
-    damaged: u64,
-    unknown: u64,
-    early: u64,
-}
-
-impl Feed {
-    fn new(shared: Arc<Shared>) -> Self {
-        Self {
-            shared,
-            lines: Lines::default(),
-            fold: None,
-            ring: None,
-            last: Vec::new(),
-            damaged: 0,
-            unknown: 0,
-            early: 0,
-        }
-    }
-
-    /// Takes bytes in; false if nothing after them can be understood.
-    async fn take(&mut self, bytes: &[u8]) -> bool {
-        let mut lines = Vec::new();
-        self.lines.push(bytes, |line| {
-            if !line.trim_ascii().is_empty() {
-                lines.push(line::read(line));
-            }
-        });
-        for line in lines {
-            match line {
-                Line::Message(message) => self.message(*message).await,
-                Line::Newer { protocol, version } => {
-                    let reason = format!(
-                        "the tap library speaks protocol {protocol} (version {version}), this qnnscope {TAP_PROTOCOL}: use the \
-                         library that came with it"
-                    );
-                    let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &reason);
-                    self.shared.source.send(None, Event::Log(line)).await;
-                    self.shared.say(TapSeen::NotReached { reason }).await;
-                    return false;
-                }
-                Line::Unknown => self.unknown += 1,
-                Line::Damaged => self.damaged += 1,
-            }
-        }
-        true
-    }
-
-    async fn message(&mut self, message: TapMessage) {
-        let mut out = Vec::new();
-        match (&message, &self.fold) {
-            (TapMessage::Loaded(process), _) => {
-                let _ = self.shared.told.send(Told::Loaded(process.pid));
-                let seen = TapSeen::Loaded { pid: process.pid, executable: process.executable.clone() };
-                return self.shared.say(seen).await;
-            }
-            (TapMessage::Hello(process), None) => {
-                self.ring = process.ring.as_ref().map(PathBuf::from);
-                let fold = self.shared.greet(process);
-                fold.lock().unwrap_or_else(PoisonError::into_inner).take(message.clone(), &mut out);
-                self.fold = Some((process.pid, fold));
-            }
-            (_, Some((_, fold))) => {
-                if let TapMessage::Executions(some) = &message {
-                    self.last.clone_from(some);
-                }
-                fold.lock().unwrap_or_else(PoisonError::into_inner).take(message, &mut out);
-            }
-            (_, None) => self.early += 1,
-        }
-        self.shared.send(out).await;
-    }
-
-    async fn end(mut self) {
-        let mut out = Vec::new();
-        let too_long = self.lines.take_too_long();
-        let cut = u64::from(self.lines.is_cut());
-        match self.fold.take() {
-            Some((pid, fold)) => {
-                let mut locked = fold.lock().unwrap_or_else(PoisonError::into_inner);
-                if !locked.is_orderly() {
-                    let mut left = self.ring.as_deref().map(left).unwrap_or_default();
-                    // A process may be killed after it sent some and before it took them out.
-                    left.retain(|execution| !self.last.contains(execution));
-                    if !left.is_empty() {
-                        locked.take(TapMessage::Executions(left), &mut out);
-                    }
-                }
-                for (count, reason) in [
-                    (self.damaged, "they could not be read"),
-                    (self.early, "they came before the process said who it is"),
-                    (self.unknown, "a newer tap sent them"),
-                    (too_long, "they were too long"),
-                    (cut, "the process ended within one"),
-                ] {
-                    if count > 0 {
-                        locked.lost("messages", reason, count, &mut out);
-                    }
-                }
-                locked.end(&mut out);
-                drop(locked);
-                let mut going = self.shared.lock();
-                // The number of a process is used again; an exec goes on with it.
-                if going.get(&pid).is_some_and(|known| Arc::ptr_eq(known, &fold)) {
-                    going.remove(&pid);
-                }
-            }
-            None => {
-                let count = self.damaged + self.unknown + too_long + self.early;
-                if count > 0 {
-                    let (source, reason) = ("tap: messages".to_owned(), "nobody said whose they are".to_owned());
-                    out.push(Out { t_us: now_us(), run: None, event: Event::Lost { source, reason, count } });
-                }
-            }
-        }
-        self.shared.send(out).await;
-    }
-}
-
-/// The executions in the ring file of a process that ended without a word; the file goes. A process may name any file: what is
-/// no ring of ours stays as it is.
-fn left(path: &Path) -> Vec<Execution> {
-    let is_plain = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
-    if !is_plain || path.extension().is_none_or(|ending| ending != "ring") {
-        return Vec::new();
-    }
-    let Ok(bytes) = read_at_most(path, LARGEST_RING) else { return Vec::new() };
-    if !bytes.starts_with(&RING_MAGIC.to_ne_bytes()) {
-        return Vec::new();
-    }
-    let _ = std::fs::remove_file(path);
-    unread(&bytes)
-}
-
-/// Everything that is made of the words of one process, without a socket: for fuzzing.
-pub fn replay(bytes: &[u8]) -> crate::store::Store {
-    let mut fold = Fold::new(0, "local", RunIds::default(), None);
-    let (mut lines, mut out, mut damaged) = (Lines::default(), Vec::new(), 0);
-    for piece in bytes.chunks(1 + bytes.len() / 3) {
-        lines.push(piece, |line| match line::read(line) {
-            Line::Message(message) => fold.take(*message, &mut out),
-            Line::Newer { .. } | Line::Unknown | Line::Damaged => damaged += 1,
-        });
-    }
-    if damaged > 0 {
-        fold.lost("messages", "they could not be read", damaged, &mut out);
-    }
-    fold.end(&mut out);
-    let mut store = crate::store::Store::new();
-    for (seq, Out { t_us, run, event }) in (0..).zip(out) {
-        store.apply(&crate::event::Record { seq, t_us, run, event });
-    }
-    store
 }

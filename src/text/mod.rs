@@ -12,8 +12,8 @@ mod wrap;
 
 pub use json::{Printable, clean_json};
 pub use numbers::{
-    apart_text, bytes as bytes_text, count as count_text, duration as duration_text, duration_with_micro, known_text,
-    rate as rate_text, three_digits,
+    apart_text, bytes as bytes_text, count as count_text, counted, duration as duration_text, duration_with_micro,
+    known_text, noun, rate as rate_text, share as share_text, three_digits,
 };
 pub use redact::Redactor;
 pub use wrap::{paragraph, titled, wrap, wrapped};

@@ -48,6 +48,22 @@ pub fn count(value: f64) -> String {
     scaled(value, 1000.0, "", &[" k", " M", " G", " T", " P"])
 }
 
+/// A part of 1 in per cent: `42 %`, and `0.4 %` where it would round to nothing.
+pub fn share(part: f64) -> String {
+    let percent = 100.0 * part;
+    if percent > 0.0 && percent < 9.5 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+/// So many of something: `1 item`, `2 items`.
+pub fn counted(count: u64, one: &str) -> String {
+    format!("{count} {}", noun(count, one))
+}
+
+/// A noun after its number: `item` after 1, else `items`.
+pub fn noun(count: u64, one: &str) -> String {
+    if count == 1 { one.to_owned() } else { format!("{one}s") }
+}
+
 /// Something a second, in few digits and without a unit: `43.3`, `750`.
 pub fn rate(per_second: f64) -> String {
     if per_second >= 100.0 { format!("{per_second:.0}") } else { format!("{per_second:.1}") }
@@ -93,6 +109,13 @@ pub fn known_text(percent: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        for (count, expected) in [(0, "0 items"), (1, "1 item"), (2, "2 items"), (21, "21 items")] {
+            assert_eq!(counted(count, "item"), expected);
+        }
+    }
 
     #[test]
     fn durations() {

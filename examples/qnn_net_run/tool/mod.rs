@@ -22,6 +22,8 @@ pub fn main() -> ExitCode {
     if arguments.first().is_some_and(|first| first == qnnscope::RUNNER_SUBCOMMAND) {
         return qnnscope::backends::qnn::runner::main();
     }
+    // The vendor's tool is a program like any other: what is preloaded into it is there.
+    qnnscope::backends::local::run_unconfined();
     let options = match Options::parse(&arguments) {
         Ok(Parsed::Run(options)) => options,
         Ok(Parsed::Help) => {

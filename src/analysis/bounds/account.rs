@@ -82,7 +82,7 @@ pub(super) fn account(run: &Run, layers: &[Option<Bound>]) -> (Vec<Share>, Vec<S
         add(Bound::Unknown, inner_us / wall_us);
     }
     if parts.iter().any(|part| part.bound == Bound::SlowOps && part.share >= MAIN) {
-        let why = "ops far below the best seen suit this backend or their data type badly";
+        let why = "ops far below the best seen fit this backend or their data type poorly";
         would_tell.push(format!("run it on another backend or in another data type and compare: {why}"));
     }
     let asked = |key: &str| run.settings.iter().any(|setting| setting.key.ends_with(key));

@@ -212,7 +212,7 @@ pub(super) fn fallback(store: &Store, run: &Run) -> Option<Finding> {
     let title = if pieces > 1 {
         format!("the model is split into {pieces} graphs: this run measured one of them")
     } else if !lines.is_empty() {
-        format!("the log tells of ops that fall back to another backend ({} warnings)", lines.len())
+        format!("the log reports ops that fall back to another backend ({} warnings)", lines.len())
     } else {
         return None;
     };

@@ -89,7 +89,7 @@ fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl
         add("rate", text);
     }
     // Other tools' files do not say how they warmed up, and a program warms up as it does.
-    let is_known = |side: &Side| !matches!(side.driver, Driver::Tap | Driver::Imported);
+    let is_known = |side: &Side| side.driver.traits().knows_warmup;
     if side.warmup != base.warmup && is_known(side) && is_known(base) {
         add(
             "warmup",

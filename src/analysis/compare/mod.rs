@@ -3,6 +3,7 @@
 
 mod accuracy;
 mod align;
+mod around;
 mod bootstrap;
 mod latency;
 mod layers;
@@ -17,6 +18,7 @@ mod told;
 
 pub use accuracy::{Accuracy, OutputAccuracy, OutputValues, accuracy, same_inputs};
 pub use align::{Key, Matched, align, without_numbers};
+pub use around::Around;
 pub use bootstrap::{MIN_VALUES, RESAMPLES, Resampled, Statistic, relative_interval};
 pub use latency::{SERIES_POINTS, Series, SideLatency, SideLaunch};
 pub use layers::{LayerCell, LayerRow, LayerSort, TypeCell, TypeRow, layers, sort_layers, type_totals};

@@ -139,6 +139,8 @@ pub fn together(sides: &[Side], family: &[usize], what: &str) -> Option<Side> {
         memory_peak: most(|side| side.memory_peak),
         energy_mj: mean(|side| side.energy_mj),
         power_w: mean(|side| side.power_w),
+        // What is around each is its own.
+        around: None,
         crowded: runs.iter().find_map(|run| run.crowded.clone()),
         together: Some(format!("{} {what} together", runs.len())),
         ..sides[*first].clone()

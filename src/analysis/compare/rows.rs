@@ -4,7 +4,7 @@ use super::accuracy::Accuracy;
 use super::bootstrap::{Resampled, Statistic};
 use super::told::Between;
 use super::{Side, resampled, schedules_differ};
-use crate::event::Stage;
+use crate::event::{Stage, TruthMetric};
 use serde::Serialize;
 
 /// Values without a test that differ by no more than this are not ranked.
@@ -195,6 +195,7 @@ impl Rows<'_> {
             let values: Vec<Option<f64>> = self.sides.iter().map(figure).collect();
             rows.extend(self.row((id, label, unit), better, test, &values));
         }
+        rows.extend(self.truth());
         rows.extend(self.counters());
         for (id, label, unit, better, figure) in ACCURACY {
             let values: Vec<Option<f64>> =
@@ -206,6 +207,27 @@ impl Rows<'_> {
             }));
         }
         rows
+    }
+
+    /// Outputs against what is known to be right, the worst output of each run.
+    fn truth(&self) -> Vec<Row> {
+        let row = |metric: TruthMetric| {
+            let factor = if metric.is_share() { 100.0 } else { 1.0 };
+            let value = |side: &Side| Some(factor * side.judged.as_ref()?.worst(metric)?);
+            let values: Vec<Option<f64>> = self.sides.iter().map(value).collect();
+            let unit = match metric {
+                TruthMetric::SqnrDb | TruthMetric::PsnrDb => "dB",
+                _ if metric.is_share() => "%",
+                _ => "",
+            };
+            let better = if metric.is_error() { Better::Lower } else { Better::Higher };
+            let (id, label) = (format!("truth.{metric}"), format!("{} to truth", metric.label()));
+            let mut row = self.row((&id, &label, unit), better, Test::Exact, &values)?;
+            // No launches vary them, so there is nothing to test: the values stand as they are.
+            row.cells.iter_mut().for_each(|cell| cell.difference = None);
+            Some(row)
+        };
+        TruthMetric::ALL.into_iter().filter_map(row).collect()
     }
 
     fn counters(&self) -> Vec<Row> {

@@ -1,10 +1,11 @@
 //! What a comparison needs of a run, whether it comes from the store or from a file.
 
+use super::around::Around;
 use super::latency::SideLatency;
 use super::precision::GraphFacts;
 use crate::analysis::{crowded, energy};
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{DeviceKind, Driver, Mode, OpUnit, RunStatus, SettingOutcome, Stage, TensorData};
+use crate::event::{DeviceKind, Driver, Mode, OpUnit, OutputsJudged, RunStatus, SettingOutcome, Stage, TensorData};
 use crate::models::{Graph, Op, TensorKind};
 use crate::store::{CounterSeries, Run, Store};
 use serde::{Deserialize, Serialize};
@@ -76,8 +77,12 @@ pub struct Side {
     pub op_time_derived: bool,
     /// Files of saved outputs.
     pub outputs: Vec<String>,
+    /// How far its outputs are from what is known to be right.
+    pub judged: Option<OutputsJudged>,
     /// What the graph is made of, where it is known.
     pub facts: Option<GraphFacts>,
+    /// What is around its inferences, where a program of the user's makes them.
+    pub around: Option<Around>,
     /// What other processes took of the processor that the run needed, where that was much.
     pub crowded: Option<String>,
     /// How several runs became this one, where they did.
@@ -188,7 +193,9 @@ impl Side {
             ops: ops(run),
             op_time_derived: run.ops.unit() == Some(OpUnit::Cycles),
             outputs: run.outputs.clone(),
+            judged: run.judged.clone(),
             facts: GraphFacts::of_run(run),
+            around: Around::of(store, run),
             crowded: crowded(store, run),
             together: None,
             notes: Vec::new(),

@@ -122,7 +122,9 @@ pub fn side(backend: Backend, latencies_us: &[f64]) -> Side {
         ops: Vec::new(),
         op_time_derived: false,
         outputs: Vec::new(),
+        judged: None,
         facts: None,
+        around: None,
         crowded: None,
         together: None,
         notes: Vec::new(),
@@ -288,7 +290,7 @@ fn what_launches_vary_is_no_difference_and_how_many_would_decide_is_told() {
 fn launches_that_others_hold_up_tell_nothing_of_a_difference() {
     let crowded = "other processes kept 1.6 of 2 cores busy meanwhile (80 %)";
     let seen = |levels: &[f64], crowded: Option<&str>| {
-        let sides = [(1, 1.0), (20, 1.5)].map(|(seed, factor)| {
+        let sides = [(1, 1.0), (20, 2.0)].map(|(seed, factor)| {
             let levels: Vec<f64> = levels.iter().map(|us| us * factor).collect();
             let all = on_levels(seed, &levels);
             let mut side = side(Backend::Cpu, &all);

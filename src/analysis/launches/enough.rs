@@ -1,6 +1,6 @@
 //! How many launches it takes.
 
-use super::difference::{BETWEEN_RUNS, InTime};
+use super::difference::{InTime, between_runs, is_restless};
 use super::spread::{RESOLUTION, Spread};
 use super::student::{t_90, t_975};
 use crate::text::{apart_text, known_text};
@@ -23,9 +23,9 @@ pub const QUICK_TIME: Duration = Duration::from_secs(8);
 pub const MOST_LAUNCHES: usize = 10;
 /// Time that launches may take in all.
 pub const MORE_TIME: Duration = Duration::from_mins(1);
-/// Launches at most. Where half of the launches are twice as slow, so many on each side show a difference of 10 % nine times
-/// in ten.
-pub const MANY_LAUNCHES: usize = 40;
+/// Launches at most. Where half of the launches are twice as slow, two thirds of it on each side show a difference of 10 % nine times
+/// in ten. Those after the [`MOST_LAUNCHES`]th leave layers out.
+pub const MANY_LAUNCHES: usize = 60;
 /// Time that more than [`MOST_LAUNCHES`] may take in all: two sides are done in less than a minute.
 pub const MANY_TIME: Duration = Duration::from_secs(25);
 /// Half of the median's interval, as a part of it, from which launches disagree. Where they agree so far, two sides that differ
@@ -102,7 +102,7 @@ pub fn needs_more(medians_us: &[f64], spent: Duration) -> Option<MoreLaunches> {
 /// vary as these do; `None` where these are fewer than two, for fewer than two launches, and where it would take a
 /// factor of ten or more: such launches tell nothing.
 pub fn minimal_difference(medians_us: &[f64], launches: usize, in_time: InTime) -> Option<f64> {
-    let found = (Detectable::of(&[medians_us])?.with(launches)? + hidden(in_time)).exp_m1();
+    let found = (Detectable::of(&[medians_us])?.with(launches)? + hidden(&[medians_us], in_time)).exp_m1();
     (found < NOTHING).then_some(found)
 }
 
@@ -110,14 +110,15 @@ pub fn minimal_difference(medians_us: &[f64], launches: usize, in_time: InTime) 
 /// of both sides do; `None` where it would take more than a hundred, or no number of them tells it.
 pub fn launches_to_tell(base: &[f64], other: &[f64], relative: f64, in_time: InTime) -> Option<usize> {
     let detectable = Detectable::of(&[base, other])?;
-    let wanted = relative.max(-1.0 + f64::EPSILON).ln_1p().abs() - hidden(in_time);
+    let wanted = relative.max(-1.0 + f64::EPSILON).ln_1p().abs() - hidden(&[base, other], in_time);
     (2..=TOO_MANY).find(|launches| detectable.with(*launches).is_some_and(|found| found <= wanted))
 }
 
 /// What no number of launches tells, on the scale of logarithms.
-fn hidden(in_time: InTime) -> f64 {
+fn hidden(sides: &[&[f64]], in_time: InTime) -> f64 {
     match in_time {
-        InTime::Apart => BETWEEN_RUNS,
+        InTime::Apart if is_restless(sides) => f64::INFINITY,
+        InTime::Apart => between_runs(sides),
         InTime::InTurns => 0.0,
     }
 }
@@ -192,8 +193,8 @@ mod tests {
             assert!(why.to_string().contains("apart by a factor of 2.0"), "{why}");
         }
         assert_eq!(needs_more(&apart, Duration::from_secs(23)), None, "beyond ten they have to be quick");
-        let many: Vec<f64> = apart.iter().cycle().take(40).copied().collect();
-        assert!(needs_more(&many[..39], Duration::from_secs(20)).is_some());
+        let many: Vec<f64> = apart.iter().cycle().take(60).copied().collect();
+        assert!(needs_more(&many[..59], Duration::from_secs(20)).is_some());
         assert_eq!(needs_more(&many, QUICK), None);
         assert!(needs_more(&apart[..3], Duration::from_secs(44)).is_some());
         assert_eq!(needs_more(&apart[..3], Duration::from_secs(46)), None, "the fourth would end after 61 s");

@@ -19,7 +19,7 @@ mod spread;
 mod student;
 
 pub use between::{BetweenLaunches, between_launches, percentile};
-pub use difference::{BETWEEN_RUNS, Difference, InTime, difference};
+pub use difference::{Difference, InTime, between_runs, difference};
 pub use enough::{
     CHEAP_LAUNCHES, CHEAP_TIME, FIRST_LAUNCHES, MANY_LAUNCHES, MANY_TIME, MORE_TIME, MOST_LAUNCHES, MoreLaunches,
     QUICK_LAUNCHES, QUICK_TIME, launches_to_tell, minimal_difference, needs_more,

@@ -1,18 +1,27 @@
 //! Two sides whose launches took turns, by the ratio of each pair of neighbours.
 //!
 //! What a machine does for seconds (a neighbour's burst, a clock that steps down) falls on both launches of a turn, and their ratio is
-//! free of it. Wilcoxon's signed ranks need no more of the ratios than that they lie evenly around the difference of the sides.
+//! free of it. Two tests look at the ratios, and neither needs more of them than that equal sides give ratios evenly around 1. Wilcoxon's
+//! signed ranks see the most where ratios scatter like noise. Where launches fall on levels, half of the ratios may be off by a
+//! factor in either direction; these have the highest ranks and drown the others, while signs count each ratio once.
 
-use super::ranks::{ALPHA, INTERVAL, overlap};
+use super::ranks::overlap;
+
+/// How often equal sides may be told apart by chance, by each of the two tests: one in forty by either.
+const ALPHA: f64 = 0.0125;
+/// How often the interval of each may miss the difference. What both allow misses it in 2 to 4 of a hundred simulated cases, since
+/// they look at the same ratios.
+const INTERVAL: f64 = 0.03;
 
 /// What the turns of two sides say, on the scale of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Paired {
-    /// Equal sides would lie so far apart in at most one of a hundred cases.
+    /// Equal sides would lie so far apart in at most one of forty cases.
     pub apart: bool,
-    /// The middle of the means of all pairs of ratios (Hodges and Lehmann).
+    /// The difference by the test that knows it better: the middle of the means of all pairs of ratios (Hodges and Lehmann), or the
+    /// median ratio.
     pub middle: f64,
-    /// Its 95 % interval.
+    /// What the 97 % intervals of both allow: a 95 % interval.
     pub interval: [f64; 2],
 }
 
@@ -20,23 +29,52 @@ impl Paired {
     /// Of the logarithms of both sides' values in the order of their turns; what one side has more of stays out. `None` for fewer
     /// than eight turns, which could not set sides apart.
     pub fn of(base: &[f64], other: &[f64]) -> Option<Self> {
-        let ratios: Vec<f64> = base.iter().zip(other).map(|(mine, theirs)| theirs - mine).collect();
-        let Critical { told, interval } = Critical::of(ratios.len())?;
+        let mut ratios: Vec<f64> = base.iter().zip(other).map(|(mine, theirs)| theirs - mine).collect();
         let mut means: Vec<f64> = Vec::with_capacity(ratios.len() * (ratios.len() + 1) / 2);
         for (at, one) in ratios.iter().enumerate() {
             means.extend(ratios[at..].iter().map(|two| f64::midpoint(*one, *two)));
         }
         means.sort_by(f64::total_cmp);
-        let last = means.len() - 1;
+        ratios.sort_by(f64::total_cmp);
+        let turns = ratios.len();
+        let ranks = Looked::at(&means, Critical::of(turns, &ways(turns))?);
+        let signs = Looked::at(&ratios, Critical::of(turns, &choices(turns))?);
+        let (better, other) = if signs.width() < ranks.width() { (signs, ranks) } else { (ranks, signs) };
+        let both = [better.interval[0].max(other.interval[0]), better.interval[1].min(other.interval[1])];
+        // The two may contradict each other where ratios lie very unevenly.
+        let interval = if both[0] <= both[1] { both } else { better.interval };
         Some(Self {
-            apart: overlap(&means) <= told,
-            middle: f64::midpoint(means[last / 2], means[last.div_ceil(2)]),
-            interval: [means[interval], means[last - interval]],
+            apart: ranks.apart || signs.apart,
+            middle: better.middle.clamp(interval[0], interval[1]),
+            interval,
         })
     }
 }
 
-/// The largest sums of ranks that chance gives rarely enough.
+/// What one test says.
+#[derive(Debug, Clone, Copy)]
+struct Looked {
+    apart: bool,
+    middle: f64,
+    interval: [f64; 2],
+}
+
+impl Looked {
+    fn at(sorted: &[f64], critical: Critical) -> Self {
+        let last = sorted.len() - 1;
+        Self {
+            apart: overlap(sorted) <= critical.told,
+            middle: f64::midpoint(sorted[last / 2], sorted[last.div_ceil(2)]),
+            interval: [sorted[critical.interval], sorted[last - critical.interval]],
+        }
+    }
+
+    fn width(&self) -> f64 {
+        self.interval[1] - self.interval[0]
+    }
+}
+
+/// The largest values of a test that chance gives rarely enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Critical {
     told: usize,
@@ -44,12 +82,12 @@ struct Critical {
 }
 
 impl Critical {
-    /// For so many turns; `None` where even ratios of one sign are not rare enough.
-    fn of(turns: usize) -> Option<Self> {
+    /// For so many turns and the ways in which signs give each value; `None` where even ratios of one sign are not rare enough.
+    fn of(turns: usize, ways: &[f64]) -> Option<Self> {
         let mut sum = 0.0;
         let total = 2f64.powi(i32::try_from(turns).ok()?);
-        let chances: Vec<f64> = ways(turns)
-            .into_iter()
+        let chances: Vec<f64> = ways
+            .iter()
             .map(|ways| {
                 sum += 2.0 * ways / total;
                 sum
@@ -58,6 +96,18 @@ impl Critical {
         let at = |alpha: f64| chances.partition_point(|chance| *chance <= alpha).checked_sub(1);
         Some(Self { told: at(ALPHA)?, interval: at(INTERVAL)? })
     }
+}
+
+/// In how many choices of signs each number of positive ones comes out.
+fn choices(turns: usize) -> Vec<f64> {
+    let mut ways = vec![0.0; turns + 1];
+    ways[0] = 1.0;
+    for _ in 0..turns {
+        for count in (1..ways.len()).rev() {
+            ways[count] += ways[count - 1];
+        }
+    }
+    ways
 }
 
 /// In how many choices of signs each sum of positive ranks comes out.
@@ -77,14 +127,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signed_ranks_are_counted_as_wilcoxon_did() {
+    fn signs_and_signed_ranks_are_counted_as_published() {
         assert_eq!(ways(3), [1.0, 1.0, 1.0, 2.0, 1.0, 1.0, 1.0]);
-        // Published critical values, two-sided, at 1 % and at 5 %.
-        for (turns, told, interval) in [(8, 0, 3), (10, 3, 8), (15, 15, 25), (20, 37, 52), (25, 68, 89)] {
-            assert_eq!(Critical::of(turns), Some(Critical { told, interval }), "{turns}");
+        assert_eq!(choices(4), [1.0, 4.0, 6.0, 4.0, 1.0]);
+        // At 1.25 and 3 %, two-sided, by complete enumeration.
+        for (turns, ranks, signs) in [
+            (8, (0, 2), (0, 0)),
+            (10, (3, 6), (0, 1)),
+            (15, (17, 21), (2, 2)),
+            (20, (39, 47), (4, 4)),
+            (25, (71, 82), (5, 6)),
+        ] {
+            let critical = |(told, interval)| Some(Critical { told, interval });
+            assert_eq!(Critical::of(turns, &ways(turns)), critical(ranks), "{turns} ranks");
+            assert_eq!(Critical::of(turns, &choices(turns)), critical(signs), "{turns} signs");
         }
-        assert_eq!(Critical::of(7), None, "one case in 64 has all ratios of one sign");
-        assert_eq!(Critical::of(0), None);
+        assert_eq!(Critical::of(7, &ways(7)), None, "one case in 64 has all ratios of one sign");
+        assert_eq!(Critical::of(0, &ways(0)), None);
+    }
+
+    #[test]
+    fn levels_that_are_met_by_chance_do_not_drown_a_difference() {
+        // Every fourth turn the one launch meets a level 1.6 times as slow, every fourth the other one; the rest differ by 10 %.
+        let level = |at: usize, of: usize| if at % 4 == of { 1.6_f64.ln() } else { 0.0 };
+        let base: Vec<f64> = (0..40).map(|at| level(at, 0) + 0.004 * (at * 7 % 5) as f64).collect();
+        let other: Vec<f64> = (0..40).map(|at| level(at, 1) + 1.1_f64.ln() + 0.004 * (at * 3 % 5) as f64).collect();
+        let seen = Paired::of(&base, &other).unwrap();
+        assert!(seen.apart && (seen.middle - 1.1_f64.ln()).abs() < 0.02, "{seen:?}");
+        assert!(seen.interval[0] > 0.07 && seen.interval[1] < 0.2, "{seen:?}");
     }
 
     #[test]

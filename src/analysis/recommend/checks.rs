@@ -9,11 +9,51 @@ use crate::text::{bytes_text, duration_text};
 /// Bytes of a MB, as limits count it.
 pub const MB: f64 = 1_048_576.0;
 
-/// Whether a run keeps within its limits. A simulator's times do not predict a device, so they are not judged.
-pub fn checks(side: &Side, constraints: &Constraints) -> Vec<ConstraintCheck> {
+/// What is known of a run's outputs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Quality {
+    /// Signal to noise, dB: infinite where outputs are the same.
+    pub sqnr_db: Option<f64>,
+    /// Top-1 accuracy below the best run's, percentage points.
+    pub top1_loss: Option<f64>,
+}
+
+/// Whether a check is about outputs, which a simulator computes as a device does.
+pub fn is_of_outputs(check: &ConstraintCheck) -> bool {
+    matches!(check.constraint, "min_sqnr_db" | "max_top1_loss")
+}
+
+/// Whether a run keeps within its limits. A simulator's times do not predict a device, so they are not judged; its outputs are.
+pub fn checks(side: &Side, quality: Quality, constraints: &Constraints) -> Vec<ConstraintCheck> {
     let latency = constraints.latency_budget_ms.map(|limit_ms| latency(side, limit_ms, constraints.latency_percent));
     let memory = constraints.max_memory_mb.map(|limit_mb| memory(side, limit_mb));
-    latency.into_iter().chain(memory).collect()
+    let sqnr = constraints.min_sqnr_db.map(|limit_db| sqnr(quality, limit_db));
+    let top1 = constraints.max_top1_loss.map(|limit| top1_loss(quality, limit));
+    latency.into_iter().chain(memory).chain(sqnr).chain(top1).collect()
+}
+
+fn sqnr(quality: Quality, limit_db: f64) -> ConstraintCheck {
+    const ID: &str = "min_sqnr_db";
+    let Some(sqnr_db) = quality.sqnr_db else {
+        let why = "its outputs were not compared: run with --expected DIR, or give all runs --save-outputs DIR and the same inputs";
+        return unknown(ID, limit_db, &format!("{ID}: {why}"));
+    };
+    let shown = if sqnr_db.is_infinite() { "outputs as expected".to_owned() } else { format!("SQNR {sqnr_db:.1} dB") };
+    ConstraintCheck {
+        constraint: ID,
+        limit: limit_db,
+        value: sqnr_db.is_finite().then_some(sqnr_db),
+        met: Some(sqnr_db >= limit_db),
+        text: format!("{shown} against at least {limit_db} dB"),
+    }
+}
+
+fn top1_loss(quality: Quality, limit: f64) -> ConstraintCheck {
+    const ID: &str = "max_top1_loss";
+    match quality.top1_loss {
+        Some(loss) => known(ID, limit, loss, format!("top-1 {loss:.2} points below the best, at most {limit} allowed")),
+        None => unknown(ID, limit, &format!("{ID}: its classes were not judged: run with --labels FILE")),
+    }
 }
 
 fn latency(side: &Side, limit_ms: f64, asked: Option<f64>) -> ConstraintCheck {
@@ -42,7 +82,7 @@ fn memory(side: &Side, limit_mb: f64) -> ConstraintCheck {
 }
 
 fn not_measured(side: &Side) -> &'static str {
-    if side.simulated { "a simulated run does not tell it" } else { "it was not measured" }
+    if side.simulated { "a simulated run does not show it" } else { "it was not measured" }
 }
 
 fn known(constraint: &'static str, limit: f64, value: f64, text: String) -> ConstraintCheck {

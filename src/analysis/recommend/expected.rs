@@ -150,6 +150,11 @@ fn checks(facts: &GraphFacts, constraints: &Constraints) -> Vec<ConstraintCheck>
             ),
         });
     }
+    let outputs = [("min_sqnr_db", constraints.min_sqnr_db), ("max_top1_loss", constraints.max_top1_loss)];
+    for (constraint, limit) in outputs {
+        let text = "only a run shows how far its outputs are from what is right".to_owned();
+        checks.extend(limit.map(|limit| ConstraintCheck { constraint, limit, value: None, met: None, text }));
+    }
     checks
 }
 

@@ -1,12 +1,13 @@
 //! The backend that did best, of those that were measured on real hardware.
 
-use super::checks::checks;
+use super::checks::{Quality, checks, is_of_outputs};
 use super::plans::{Plan, is_choice, plans};
 use super::{Basis, Candidate, Constraints, Recommendation, Support, Target, expected, rank};
 use crate::analysis::compare::{
     Accuracy, Side, Statistic, Verdict, differences, figure, on_common_ground, schedules_differ,
 };
 use crate::backends::Backend;
+use crate::event::TruthMetric;
 use crate::text::duration_text;
 use std::path::Path;
 
@@ -212,8 +213,10 @@ impl Runs<'_> {
                 candidate.simulated = own.simulated;
                 candidate.reasons.extend(own.reasons.iter().cloned());
                 // A run that failed counts, wherever it was made; what a simulator needs does not.
-                candidate.eligible &=
-                    own.eligible || own.simulated && own.column.is_some_and(|at| self.sides[at].failure.is_none());
+                let misses_outputs =
+                    own.constraints.iter().any(|check| is_of_outputs(check) && check.met == Some(false));
+                let runs = own.simulated && own.column.is_some_and(|at| self.sides[at].failure.is_none());
+                candidate.eligible &= own.eligible || (runs && !misses_outputs);
             }
         }
         rank(&mut outlook.candidates);
@@ -227,11 +230,30 @@ impl Runs<'_> {
         Some(outlook)
     }
 
+    /// What is known of a plan's outputs: against what is right, else against those of the reference run.
+    fn quality(&self, plan: usize) -> Quality {
+        let judged = |plan: usize| self.sides[plan].judged.as_ref();
+        let top1 = |plan: usize| judged(plan)?.worst(TruthMetric::Top1);
+        let best = (0..self.sides.len()).filter_map(top1).reduce(f64::max);
+        let like: Vec<&Accuracy> =
+            self.plans[plan].columns.iter().filter_map(|column| self.accuracy.get(*column)?.as_ref()).collect();
+        let likeness = || {
+            let sqnr = |known: &&Accuracy| if known.identical { Some(f64::INFINITY) } else { known.sqnr_db };
+            like.iter().filter_map(sqnr).reduce(f64::min)
+        };
+        let to_truth = judged(plan).and_then(|known| {
+            if known.is_identical() { Some(f64::INFINITY) } else { known.worst(TruthMetric::SqnrDb) }
+        });
+        let agreement = || like.iter().filter_map(|known| known.top1).reduce(f64::min).map(|part| 1.0 - part);
+        let loss = best.zip(top1(plan)).map(|(best, own)| best - own).or_else(agreement);
+        Quality { sqnr_db: to_truth.or_else(likeness), top1_loss: loss.map(|part| 100.0 * part) }
+    }
+
     fn candidate(&self, plan: usize, best_goal: Option<f64>) -> Candidate {
         let side = &self.sides[plan];
         let mut reasons = Vec::new();
         let mut eligible = true;
-        let checks = checks(side, self.constraints);
+        let checks = checks(side, self.quality(plan), self.constraints);
         if let Some(failure) = &side.failure {
             eligible = false;
             reasons.push(format!("its run failed in stage {}: {}", failure.stage, failure.message));
@@ -242,7 +264,7 @@ impl Runs<'_> {
             );
         }
         for check in checks.iter().filter(|check| check.met == Some(false)) {
-            eligible &= side.simulated;
+            eligible &= side.simulated && !is_of_outputs(check);
             reasons.push(check.text.clone());
         }
         let goal = self.goal.value(&self.ground[plan]).filter(|_| is_real(side));
@@ -315,11 +337,7 @@ impl Runs<'_> {
             let (tied, label) = (self.columns(&others.ties), self.goal.label);
             return format!("{name}, though not clearly: by {label} {tied} {verb} not told apart from it{untested}");
         }
-        let met = if self.constraints.latency_budget_ms.is_some() || self.constraints.max_memory_mb.is_some() {
-            " of those that meet the constraints"
-        } else {
-            ""
-        };
+        let met = if self.constraints.has_limits() { " of those that meet the constraints" } else { "" };
         format!("{name}: {}{met}{untested}", self.goal.best)
     }
 

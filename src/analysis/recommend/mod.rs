@@ -31,6 +31,18 @@ pub struct Constraints {
     pub power_critical: bool,
     /// The slowest inferences matter, not the usual one.
     pub latency_critical: bool,
+    /// Smallest signal to noise of the outputs, dB.
+    pub min_sqnr_db: Option<f64>,
+    /// Largest loss of top-1 accuracy against the best run, percentage points.
+    pub max_top1_loss: Option<f64>,
+}
+
+impl Constraints {
+    /// True if there is something that a run has to keep within.
+    pub fn has_limits(&self) -> bool {
+        let limits = [self.latency_budget_ms, self.max_memory_mb, self.min_sqnr_db, self.max_top1_loss];
+        limits.iter().any(Option::is_some)
+    }
 }
 
 impl From<&crate::event::Constraints> for Constraints {
@@ -41,6 +53,8 @@ impl From<&crate::event::Constraints> for Constraints {
             max_memory_mb: of_run.max_memory_bytes.map(|bytes| bytes as f64 / checks::MB),
             power_critical: of_run.power_critical,
             latency_critical: of_run.latency_critical,
+            min_sqnr_db: of_run.min_sqnr_db,
+            max_top1_loss: of_run.max_top1_loss,
         }
     }
 }
@@ -58,7 +72,7 @@ pub enum Basis {
 /// Whether a constraint is met.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConstraintCheck {
-    /// `latency_budget_ms` or `max_memory_mb`.
+    /// `latency_budget_ms`, `max_memory_mb`, `min_sqnr_db` or `max_top1_loss`.
     pub constraint: &'static str,
     /// The limit, in the unit of the name.
     pub limit: f64,

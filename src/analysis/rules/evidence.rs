@@ -6,6 +6,7 @@ use super::rule::{OpTest, Others, Rule};
 use crate::analysis::{Evidence, Place};
 use crate::event::OpUnit;
 use crate::models::Tensor;
+use crate::text::share_text;
 
 /// Layers that are described; the rest is counted.
 const DESCRIBED: usize = 3;
@@ -28,11 +29,7 @@ fn share(facts: &Facts<'_>, share: f64) -> String {
         Some(OpUnit::Cycles) => "the accelerator's cycles",
         _ => "the op time",
     };
-    format!("{} of {of}", percent(share))
-}
-
-fn percent(part: f64) -> String {
-    if part > 0.0 && part < 0.095 { format!("{:.1} %", part * 100.0) } else { format!("{:.0} %", part * 100.0) }
+    format!("{} of {of}", share_text(share))
 }
 
 /// The worst layers one by one, and all of them together.

@@ -4,7 +4,7 @@ use super::figure::{self, Figure};
 use super::graph::Nodes;
 use crate::backends::settings;
 use crate::devices::{Soc, soc_by_part, socs_by_model};
-use crate::event::{DeviceFacts, DeviceKind, Driver, SettingOutcome};
+use crate::event::{DeviceFacts, DeviceKind, SettingOutcome};
 use crate::models::{ContextBinaryInfo, ContextGraphInfo, DataType, ModelFormat};
 use crate::store::{Run, Store};
 use std::collections::BTreeMap;
@@ -73,8 +73,7 @@ impl<'a> Facts<'a> {
     /// True on a phone or board behind adb.
     pub fn is_on_a_device(&self) -> bool {
         let kind = self.store.device(&self.run.plan.device).map(|device| device.kind);
-        kind == Some(DeviceKind::Adb)
-            || !matches!(self.run.plan.driver, Driver::Runner | Driver::OnnxRuntime | Driver::Tap)
+        kind == Some(DeviceKind::Adb) || !self.run.plan.is_here()
     }
 
     /// What the context binary says of itself.

@@ -3,7 +3,7 @@
 use super::super::window::is_in;
 use super::facts::Facts;
 use crate::backends::Backend;
-use crate::event::{Driver, Stage};
+use crate::event::Stage;
 use crate::models::{Tensor, TensorKind};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
@@ -39,6 +39,8 @@ pub enum Figure {
     EffectiveMhz,
     /// Wait for the VTCM at the start of an inference over the accelerator's time, 0 to 1.
     VtcmWaitShare,
+    /// Powering the accelerator up at the start of an inference over the accelerator's time, 0 to 1.
+    PowerUpShare,
     /// Times an inference gave way to other work.
     Yields,
     /// Spilled and filled bytes over all bytes moved to and from DDR, 0 to 1.
@@ -69,7 +71,7 @@ pub enum Figure {
     GpuClockShare,
 }
 
-const ALL: [Figure; 25] = [
+const ALL: [Figure; 26] = [
     Figure::LatencyUs,
     Figure::Inferences,
     Figure::SpanS,
@@ -81,6 +83,7 @@ const ALL: [Figure; 25] = [
     Figure::HostShare,
     Figure::EffectiveMhz,
     Figure::VtcmWaitShare,
+    Figure::PowerUpShare,
     Figure::Yields,
     Figure::SpillShare,
     Figure::SpillBytes,
@@ -122,14 +125,15 @@ impl Figure {
             Self::TransportShare => Some((1.0 - accelerator()? / rpc()?).max(0.0)),
             Self::TransportUs => Some((rpc()? - accelerator()?).max(0.0)),
             Self::HostShare => {
-                // qnn-net-run's own copies are outside of the backend's call, and part of the latency it tells.
-                let call = metric("QNN (execute) time").filter(|_| run.plan.driver != Driver::NetRun);
+                // Copies of the driver's own are outside of the backend's call, and part of the latency it reports.
+                let call = metric("QNN (execute) time").filter(|_| !run.plan.driver.traits().latency_has_copies);
                 Some((1.0 - rpc()? / call.or(run.clean.mean_us())?).max(0.0))
             }
             Self::EffectiveMhz => {
                 Some(metric("Accelerator (execute) time (cycles)").filter(|c| *c > 0.0)? / accelerator()?)
             }
             Self::VtcmWaitShare => Some(metric("Time for initial VTCM acquire")? / accelerator()?),
+            Self::PowerUpShare => Some(metric("Time for HVX + HMX power on and acquire")? / accelerator()?),
             Self::Yields => metric("Num times yield occured").or_else(|| metric("Num times yield occurred")),
             Self::SpillBytes => Some(metric("DDR spill")? + metric("DDR fill")?),
             Self::SpillShare => {
@@ -184,6 +188,9 @@ impl Figure {
             Self::EffectiveMhz => format!("the accelerator ran at an effective {value:.0} MHz"),
             Self::VtcmWaitShare => {
                 format!("an inference waits for the VTCM for {} of the accelerator's time", percent(value))
+            }
+            Self::PowerUpShare => {
+                format!("an inference waits {} of the accelerator's time for it to be powered up", percent(value))
             }
             Self::Yields => format!("an inference gave way to other work {value:.1} times on average"),
             Self::SpillShare => format!("{} of the bytes moved to and from DDR are spills and fills", percent(value)),

@@ -1,10 +1,9 @@
 //! How a program executes one graph.
 
 use super::super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
-use super::{counted, percent};
 use crate::backends::{Backend, errors};
 use crate::store::{Run, TappedGraph};
-use crate::text::bytes_text;
+use crate::text::{bytes_text, counted, share_text};
 
 /// Input bytes from which a copy is worth a warning.
 const LARGE_BYTES: u64 = 64 << 10;
@@ -27,7 +26,7 @@ fn profiled(run: &Run, graph: &TappedGraph) -> Option<Finding> {
         return None;
     }
     let part = graph.host_profiled as f64 / graph.executions.max(1) as f64;
-    let text = format!("{} of its executions have the program's own profile handle", percent(part));
+    let text = format!("{} of its executions have the program's own profile handle", share_text(part));
     let always = run.plan.profiling != crate::backends::ProfilingLevel::Detailed;
     let (title, severity) = if always {
         ("the program profiles its executions itself: the latencies are those under its profiling", Severity::Warning)

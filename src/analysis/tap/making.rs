@@ -1,10 +1,9 @@
 //! How a process makes backends, contexts and graphs, and what failed on the way.
 
 use super::super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
-use super::counted;
 use crate::backends::errors;
 use crate::store::{Store, TappedProcess};
-use crate::text::duration_text;
+use crate::text::{counted, duration_text};
 use qnnscope_core::tap::Call;
 use std::collections::BTreeMap;
 
@@ -177,9 +176,14 @@ fn died(process: &TappedProcess) -> Option<Finding> {
     Some(Finding::new("tap.cut-off", FindingKind::Trust, severity, title, vec![Evidence::new(text)]))
 }
 
+/// How many, where that can be counted.
+fn lost_text(what: &str, count: u64) -> String {
+    if what.starts_with("all ") { what.to_owned() } else { format!("{count} {what}") }
+}
+
 fn lost(store: &Store, process: &TappedProcess) -> Option<Finding> {
     let evidence: Vec<Evidence> =
-        process.lost.iter().map(|(what, count)| Evidence::new(format!("{count} {what}"))).take(LISTED).collect();
+        process.lost.iter().map(|(what, count)| Evidence::new(lost_text(what, *count))).take(LISTED).collect();
     if evidence.is_empty() {
         return None;
     }

@@ -29,17 +29,6 @@ pub(super) fn graph_findings(store: &Store, run: &Run) -> Vec<Finding> {
         .map_or_else(Vec::new, |(_, graph)| graph::findings(run, graph))
 }
 
-/// A part of 1 in words.
-fn percent(part: f64) -> String {
-    let percent = 100.0 * part;
-    if percent > 0.0 && percent < 0.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
-}
-
-/// `1 execution`, `3 executions`.
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 #[cfg(test)]
 #[cfg(unix)]
 mod tests;

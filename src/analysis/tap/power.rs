@@ -1,9 +1,9 @@
 //! Power votes of a process that uses HTP. Without a vote the NPU runs at the clocks that the system chooses.
 
 use super::super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
-use super::counted;
 use crate::backends::Backend;
 use crate::store::{Store, TappedProcess};
+use crate::text::counted;
 use serde_json::Value;
 
 /// The highest voltage corner.
@@ -119,7 +119,7 @@ impl Seen<'_> {
         };
         Some(self.finding(
             "tap.polling-off",
-            "RPC polling is off: the end of each execution is told by an interrupt",
+            "RPC polling is off: the end of each execution is signalled by an interrupt",
             vec![text],
             "turn polling on with the vote (burst does in ONNX Runtime; rpc_polling_time elsewhere)",
             "polling saves the wake-up of the waiting thread, some tens of microseconds an execution",

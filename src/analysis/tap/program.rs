@@ -14,7 +14,9 @@ pub fn program_findings(tapped: &Tapped) -> Vec<Finding> {
         let title = "the tap did not get into the program, or into a part of it".to_owned();
         findings.push(Finding::new("tap.not-reached", FindingKind::Trust, Severity::Problem, title, evidence));
     }
-    if tapped.ended.is_some() && tapped.processes.is_empty() && tapped.loaded_count > 0 {
+    // Where the tap could not see, nobody can say that there was nothing.
+    let saw_all = tapped.not_reached.is_empty();
+    if tapped.ended.is_some() && tapped.processes.is_empty() && tapped.loaded_count > 0 && saw_all {
         let title = "no process of the program asked for QNN: nothing ran on it".to_owned();
         let processes = if tapped.loaded_count == 1 { "process" } else { "processes" };
         let text = format!("the tap was in {} {processes}", tapped.loaded_count);
@@ -24,7 +26,8 @@ pub fn program_findings(tapped: &Tapped) -> Vec<Finding> {
             action: "see which backend library the framework was told to open, and whether it is there".to_owned(),
             why:
                 "a framework that cannot open it runs on the processor without a word; one that opens it in a way that \
-                  hides it from the tap needs --swap DIR"
+                  hides it from the tap needs --swap DIR; one that is started without the tap's variables (env -i, sudo, a \
+                  service) needs --listen, and those variables"
                     .to_owned(),
             effort: Effort::Setting,
             snippets: Vec::new(),

@@ -1,9 +1,8 @@
 //! Where the time of a process goes.
 
 use super::super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
-use super::{counted, percent};
 use crate::store::{Alone, TappedProcess};
-use crate::text::duration_text;
+use crate::text::{counted, duration_text, share_text};
 
 /// Part of the time outside of QNN from which it is worth a warning.
 const MUCH: f64 = 0.5;
@@ -23,14 +22,14 @@ fn share(process: &TappedProcess) -> Option<Finding> {
     let share = timeline.share().filter(|_| timeline.executions >= FEWEST)?;
     let severity = if share.program >= MUCH { Severity::Warning } else { Severity::Info };
     let between = if share.between_graphs >= 0.005 {
-        format!(", {} between the graphs of an inference", percent(share.between_graphs))
+        format!(", {} between the graphs of an inference", share_text(share.between_graphs))
     } else {
         String::new()
     };
     let title = format!(
         "of the time from the first execution to the last, {} is inside QNN{between}, {} in the program",
-        percent(share.qnn),
-        percent(share.program)
+        share_text(share.qnn),
+        share_text(share.program)
     );
     let span_us = timeline.span_ns() as f64 / 1000.0;
     let text = format!(
@@ -151,7 +150,7 @@ fn waiting(process: &TappedProcess) -> Vec<Finding> {
             ),
             None => format!(
                 "{} of its executions go on beside another thread's, {} in the mean; too few by themselves to compare",
-                percent(part),
+                share_text(part),
                 duration_text(beside_us)
             ),
         };

@@ -128,8 +128,10 @@ impl Made {
 
     /// Ten detailed inferences with these values, a row per op of the graph, in the graph's order.
     pub fn op_times(self, unit: OpUnit, values: &[u64]) -> Self {
-        let rows: Vec<OpRow> =
-            (0..).zip(values).map(|(op, _)| OpRow { name: format!("op{op}"), op: Some(op), unit }).collect();
+        let rows: Vec<OpRow> = (0..)
+            .zip(values)
+            .map(|(op, _)| OpRow { name: format!("op{op}"), op: Some(op), unit, htp_op: None })
+            .collect();
         let mut made = self.event(Event::OpsDeclared(rows));
         for inference in 0..10 {
             made = made.event(Event::OpTimes(OpSample { inference, values: values.to_vec() }));

@@ -6,9 +6,9 @@ use super::super::load::TOO_MUCH;
 use super::{Reason, Seen, Verdict};
 use crate::backends::Backend;
 use crate::backends::ProfilingLevel;
-use crate::event::{Driver, OpUnit, RunStatus};
+use crate::event::{OpUnit, RunStatus};
 use crate::store::Run;
-use crate::text::{duration_text, rate_text};
+use crate::text::{counted, duration_text, rate_text};
 
 /// Part of the machine taken by others that matters.
 const LOAD_MATTERS: f64 = 0.1;
@@ -55,14 +55,18 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut
 pub(super) fn whole(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
     let run = seen.run;
     reasons.extend(throttled(seen));
+    reasons.extend(elsewhere(run));
     if let Some(failure) = run.failure.as_ref().filter(|_| run.status() == Some(RunStatus::Failed)) {
         let text = format!("failed in stage {}: {}", failure.stage, failure.message);
-        let title = format!("the run failed after {} inferences: the figures are of a part of it", run.clean.count());
+        let title = format!(
+            "the run failed after {}: the figures are of a part of it",
+            counted(run.clean.count(), "inference")
+        );
         reasons.push(Reason::new(Verdict::WithCare, "trust.failed", title, vec![Evidence::new(text)]));
     }
     let lost = seen.store.lost();
     if lost > 0 {
-        let text = format!("{lost} items were lost on their way, see the log");
+        let text = format!("{} lost on the way, see the log", counted(lost, "item"));
         let title = "data of this session was lost: counters or figures have gaps".to_owned();
         reasons.push(Reason::new(Verdict::WithCare, "trust.lost-data", title, vec![Evidence::new(text)]));
     }
@@ -75,11 +79,23 @@ pub(super) fn whole(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
     }
 }
 
+/// An ONNX model of which QNN ran nothing: the figures are right, and of something else than what was asked for.
+fn elsewhere(run: &Run) -> Option<Reason> {
+    let placed = run.nodes.as_ref().filter(|placed| placed.is_all_cpu() && !placed.nodes.is_empty())?;
+    let title = format!("nothing ran on {}: the figures are the processor's", run.plan.backend);
+    let text = format!("ONNX Runtime ran {} of its own", counted(placed.nodes.len() as u64, "node"));
+    Some(Reason::new(Verdict::Not, "trust.not-on-qnn", title, vec![Evidence::new(text)]))
+}
+
 /// Layers of which none took any time. Counted in cycles, that is no time but the lack of one.
 fn zero_times(run: &Run) -> Option<Reason> {
     let inferences = run.ops.inferences();
     run.ops.mean_total().filter(|total| *total == 0.0 && !run.ops.rows().is_empty())?;
-    let evidence = vec![Evidence::new(format!("{} layers in {inferences} detailed inferences", run.ops.rows().len()))];
+    let evidence = vec![Evidence::new(format!(
+        "{} in {}",
+        counted(run.ops.rows().len() as u64, "layer"),
+        counted(inferences, "detailed inference")
+    ))];
     let (weight, title) = match run.ops.unit()? {
         OpUnit::Cycles => (
             Verdict::Not,
@@ -178,7 +194,7 @@ fn imported(run: &Run) -> Option<Reason> {
     let text = if origin.is_summary {
         "the file has one figure for all inferences, so nothing is known of how they vary".to_owned()
     } else {
-        format!("{} inferences, profiling {level}", run.clean.count())
+        format!("{}, profiling {level}", counted(run.clean.count(), "inference"))
     };
     let title =
         format!("measured by another tool ({}): load, clocks and heat during the run are not known", origin.label);
@@ -187,7 +203,7 @@ fn imported(run: &Run) -> Option<Reason> {
 
 fn shell(run: &Run) -> Option<Reason> {
     let driver = run.plan.driver;
-    if matches!(driver, Driver::Runner | Driver::OnnxRuntime | Driver::Tap | Driver::Imported) {
+    if !driver.traits().is_from_shell {
         return None;
     }
     let profiled = if run.plan.clean_profiling() == ProfilingLevel::Basic { ", with basic profiling" } else { "" };

@@ -4,9 +4,8 @@ use super::super::launches::{InTime, MOST_LAUNCHES, Spread, minimal_difference};
 use super::super::{Advice, Effort, Evidence};
 use super::cause::{Cause, cause};
 use super::{Reason, Seen, Verdict};
-use crate::event::Driver;
 use crate::store::LaunchFigures;
-use crate::text::duration_text;
+use crate::text::{counted, duration_text, known_text};
 
 /// Largest median against the smallest, from which launches disagree: by this part ...
 const MATTERS: f64 = 0.05;
@@ -29,10 +28,11 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
 
 fn one_launch(seen: &Seen<'_>) -> Reason {
     let count = seen.run.service().count();
-    let text = format!("all {count} inferences were made by one process");
-    let advice = match seen.run.plan.driver {
-        Driver::Tap => "start the program several times, and compare",
-        _ => "measure with --launches 3 or more",
+    let text = format!("{} of one process", counted(count, "inference"));
+    let advice = if seen.run.plan.driver.traits().takes_counts {
+        "measure with --launches 3 or more"
+    } else {
+        "start the program several times, and compare"
     };
     let title =
         format!("one launch: the next one may settle at another speed, which these figures cannot show ({advice})");
@@ -100,7 +100,10 @@ fn few(medians: &[f64], spread: &Spread) -> Option<Reason> {
         || "more inferences in each would narrow it (-n)".to_owned(),
         |needed| format!("--launches {needed} would make it about ±{:.0} %", SHARP * 100.0),
     );
-    let title = format!("{count} launches know the median only to ±{:.0} %: {more}", known_to * 100.0);
+    let title = format!(
+        "{count} launches know the median only {}: {more}",
+        known_text(known_to * 100.0).trim_start_matches("only ")
+    );
     let all: Vec<String> = medians.iter().map(|us| duration_text(*us)).collect();
     let text = format!("their medians are {}", all.join(", "));
     Some(Reason::new(Verdict::WithCare, "trust.few-launches", title, vec![Evidence::new(text)]))

@@ -2,12 +2,13 @@
 
 use super::super::Evidence;
 use super::{Reason, Seen, Verdict};
-use crate::event::Driver;
 use crate::store::PERCENTILES;
-use crate::text::duration_text;
+use crate::text::{counted, duration_text};
 
 /// Half of the median's interval as a part of it, from which it is not sharp.
 const SHARP: f64 = 0.05;
+/// The same, from which the median says nothing: its interval is wider than itself, or begins at nothing.
+const UNKNOWN: f64 = 1.0;
 /// Inferences that count as one, from which neighbours are called alike.
 const ALIKE: f64 = 4.0;
 /// Independent inferences below which a median is not sure.
@@ -20,7 +21,8 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
     let count = clean.count();
     if count < NO_INTERVAL {
         let text = format!("{count} measured after {} for warm-up", seen.run.warmup.count());
-        let title = format!("{count} inferences give no interval for any figure: measure at least 30");
+        let title =
+            format!("too few for an interval of any figure: {}; measure at least 30", counted(count, "inference"));
         reasons.push(Reason::new(Verdict::Not, "trust.few-samples", title, vec![Evidence::new(text)]));
         return;
     }
@@ -58,8 +60,17 @@ fn median(seen: &Seen<'_>, dependence: f64) -> Option<Reason> {
         duration_text(low),
         duration_text(high)
     );
+    if off >= UNKNOWN {
+        let title = format!(
+            "the median is not known: by {} it may be anything from {} to {}; measure longer, with nothing else running",
+            counted(count, "inference"),
+            duration_text(low),
+            duration_text(high)
+        );
+        return Some(Reason::new(Verdict::Not, "trust.few-samples", title, vec![Evidence::new(text)]));
+    }
     // How many a program of the user's makes is no option of ours.
-    let option = if seen.run.plan.driver == Driver::Tap { String::new() } else { format!(" (-n {needed})") };
+    let option = if seen.run.plan.driver.traits().takes_counts { format!(" (-n {needed})") } else { String::new() };
     let title = format!(
         "the median is only known to ±{:.1} %: about {} more inferences would make it ±{:.0} %{option}",
         off * 100.0,

@@ -17,7 +17,7 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut
     if long.is_empty() {
         let each = if seen.parts.len() > 1 { " in each launch" } else { "" };
         not_judged.push(format!(
-            "steady state and drift: {} inferences are too few, at least {MIN_SAMPLES} are needed{each}",
+            "steady state and drift need at least {MIN_SAMPLES} inferences{each}; there are {}",
             seen.run.service().count()
         ));
         return;

@@ -2,7 +2,7 @@
 
 use super::{Content, Entry, FIX, Item, Sign, Target};
 use crate::app::theme::Meaning;
-use crate::diagnosis::{Answer, Check, Diagnosis, Finding, Place, confidence_text, explain};
+use crate::diagnosis::{Answer, Check, Diagnosis, Finding, Place, Platform, confidence_text, explain};
 use crate::event::{CheckOutcome, Failure, clean_text};
 use crate::store::Run;
 
@@ -12,7 +12,9 @@ pub fn content(run: Option<&Run>, diagnosis: Option<&Diagnosis>) -> Content {
         let empty = if run.is_some() { "this run has not failed" } else { "no run yet" };
         return Content { empty: empty.to_owned(), ..Content::default() };
     };
-    let mut entries: Vec<Entry> = diagnosis.iter().flat_map(|diagnosis| &diagnosis.causes).map(entry).collect();
+    let platform = diagnosis.and_then(|diagnosis| diagnosis.platform);
+    let causes = diagnosis.iter().flat_map(|diagnosis| &diagnosis.causes);
+    let mut entries: Vec<Entry> = causes.map(|finding| entry(finding, platform)).collect();
     entries.push(own_words(failure, entries.is_empty()));
     Content { head: head(failure), entries, empty: String::new(), log: true }
 }
@@ -36,7 +38,7 @@ fn head(failure: &Failure) -> Vec<(String, Meaning)> {
     ]
 }
 
-fn entry(finding: &Finding) -> Entry {
+fn entry(finding: &Finding, platform: Option<Platform>) -> Entry {
     let cause = finding.cause();
     let (sign, note) = match finding.confirmed {
         Some(true) => (Sign::Problem, ("confirmed", Meaning::Alert)),
@@ -54,6 +56,10 @@ fn entry(finding: &Finding) -> Entry {
         Item::new("why", &cause.why),
         Item::new(FIX, finding.fix()).meaning(Meaning::Accent),
     ];
+    if let Some(platform) = platform.filter(|_| !finding.steps.is_empty()) {
+        items.push(Item::new("steps", format!("on {}, in order:", platform.title())));
+        items.extend(finding.steps.iter().enumerate().map(|(index, step)| step_item(index + 1, step)));
+    }
     for (index, evidence) in finding.evidence.iter().enumerate() {
         let label = if index == 0 { "seen" } else { "" };
         let target = (evidence.line > 0).then_some(Target::LogLine(evidence.line));
@@ -76,6 +82,18 @@ fn entry(finding: &Finding) -> Entry {
         title: cause.title.clone(),
         note: (note.0.to_owned(), note.1),
         items,
+    }
+}
+
+/// A step; a command that ends it stands below by itself, so that it can be copied.
+fn step_item(number: usize, step: &str) -> Item {
+    let command = step.strip_suffix('`').and_then(|step| step.split_once('`')).filter(|(_, rest)| !rest.contains('`'));
+    match command {
+        Some((words, command)) => Item {
+            literal: Some(clean_text(command)),
+            ..Item::new("", clean_text(&format!("{number}. {}", words.trim_end())))
+        },
+        None => Item::new("", clean_text(&format!("{number}. {step}"))),
     }
 }
 

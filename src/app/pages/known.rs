@@ -2,7 +2,7 @@
 
 use super::Modes;
 use crate::analysis::{Finding, Outliers, findings, outliers, summary, verdicts};
-use crate::diagnosis::{Diagnosis, diagnose_failure};
+use crate::diagnosis::{Diagnosis, diagnose_failure, place};
 use crate::event::RunId;
 use crate::store::{Run, Store};
 use std::time::Instant;
@@ -98,6 +98,7 @@ impl Known {
             let lines = log_of(store, run.id).map(|(number, line)| (number, line.line.text.as_str()));
             let mut diagnosis = diagnose_failure(failure, lines);
             diagnosis.take_checks(&run.checks);
+            place(&mut diagnosis, store, run);
             self.diagnosis = Some(diagnosis);
             self.diagnosed = Some((run.id, last, checks));
         }

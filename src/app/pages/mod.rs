@@ -1,6 +1,7 @@
 //! The pages beside the live view: a list of what was found out, and the detail of the selected entry. What they say is
 //! made by pure functions of the store; what is selected and scrolled is here.
 
+mod accuracy;
 mod browser;
 mod compare;
 mod diagnosis;
@@ -9,8 +10,10 @@ mod known;
 mod layout;
 mod modes;
 mod outliers;
+mod placement;
 mod program;
 mod sessions;
+mod table;
 
 pub use browser::{Browser, LABEL, Section, detail_rows, paragraph_rows};
 pub use compare::{CompareLayout, Comparing, Part, Total};
@@ -20,11 +23,12 @@ pub use known::{Known, log_of};
 pub use layout::{PageLayout, PageWishes, layout};
 pub use modes::Modes;
 pub use program::printed;
+pub use table::{ListPage, PAGES, opened_by};
 
-use super::parts::Page;
 use super::symbols::Symbols;
 use super::theme::Meaning;
 use super::view::View;
+use crate::accuracy::AccuracyDocument;
 use crate::analysis::Place;
 use crate::store::Store;
 
@@ -130,17 +134,8 @@ const SNIPPET: &str = "copy";
 
 /// What the page that is open shows; `None` on pages without a list.
 pub fn content(view: &View, store: &Store, symbols: &Symbols) -> Option<Content> {
-    let run = view.run_of(store);
-    let content = match view.page {
-        Page::Diagnosis => diagnosis::content(run, view.known.diagnosis.as_ref()),
-        Page::Findings => findings::content(run, &view.known, symbols),
-        Page::Outliers => outliers::content(run, view.known.outliers.as_ref(), symbols),
-        Page::Modes => modes::content(run, &view.known.modes, symbols),
-        Page::Program => program::content(store, symbols),
-        Page::Sessions => sessions::content(view.library.as_deref(), symbols),
-        Page::Start | Page::Live | Page::Compare => return None,
-    };
-    Some(content.in_symbols(symbols))
+    let list = view.page.list()?;
+    Some((list.content)(view, store, symbols).in_symbols(symbols))
 }
 
 impl Content {
@@ -156,4 +151,9 @@ impl Content {
         }
         self
     }
+}
+
+/// Entries of the page of a comparison of two models, each made in full.
+pub fn accuracy_entries(document: &AccuracyDocument) -> usize {
+    accuracy::content(Some(document), &super::symbols::UNICODE).entries.len()
 }

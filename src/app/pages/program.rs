@@ -8,7 +8,12 @@ use crate::app::symbols::Symbols;
 use crate::app::theme::Meaning;
 use crate::backends::local::signal_name;
 use crate::event::{LogSource, clean_text};
+use crate::report::binary_lines;
 use crate::store::{Store, StoredLine, Tapped, TappedProcess};
+use crate::text::{bytes_text, counted};
+
+/// Context binaries whose content is shown.
+const MOST_BINARIES: usize = 16;
 
 /// What the page shows.
 pub fn content(store: &Store, symbols: &Symbols) -> Content {
@@ -72,10 +77,10 @@ fn entry(process: &TappedProcess, symbols: &Symbols) -> Entry {
     items.push(Item::new(
         "done",
         format!(
-            "{} executions in {} inferences of {}",
-            timeline.executions,
-            timeline.inferences,
-            if process.graphs.len() == 1 { "1 graph".to_owned() } else { format!("{} graphs", process.graphs.len()) }
+            "{} in {} of {}",
+            counted(timeline.executions, "execution"),
+            counted(timeline.inferences, "inference"),
+            counted(process.graphs.len() as u64, "graph")
         ),
     ));
     for (index, (name, stats)) in process.calls.iter().enumerate() {
@@ -83,6 +88,7 @@ fn entry(process: &TappedProcess, symbols: &Symbols) -> Entry {
         let failed = if stats.failed > 0 { format!(", {} failed", stats.failed) } else { String::new() };
         items.push(Item::new(label, format!("{name}: {} in {}{failed}", stats.count, time(stats.total_ns as f64))));
     }
+    items.extend(binaries(process, symbols));
     if process.vote_count > 0 {
         let voted: Vec<String> = process.voted.iter().map(|(name, value)| format!("{name} {value}")).collect();
         items.push(Item::new("power", format!("{} votes; {}", process.vote_count, voted.join(", "))));
@@ -100,4 +106,22 @@ fn entry(process: &TappedProcess, symbols: &Symbols) -> Entry {
         note: state,
         items,
     }
+}
+
+/// Context binaries that were loaded, each once: one that is loaded again and again is among the calls.
+fn binaries(process: &TappedProcess, symbols: &Symbols) -> Vec<Item> {
+    let (mut items, mut told) = (Vec::new(), Vec::new());
+    for context in &process.contexts {
+        let Some(bytes) = context.call.binary_bytes else { continue };
+        let key = (context.call.binary, bytes);
+        if told.len() >= MOST_BINARIES || told.contains(&key) {
+            continue;
+        }
+        told.push(key);
+        let took = format::duration(context.call.duration_ns as f64 / 1000.0, symbols);
+        items.push(Item::new("binary", format!("{} loaded in {took}", bytes_text(bytes as f64))));
+        let lines = process.binary(context).map(binary_lines).unwrap_or_default();
+        items.extend(lines.into_iter().map(|line| Item::new("", line)));
+    }
+    items
 }

@@ -6,6 +6,7 @@ use crate::app::symbols::Symbols;
 use crate::app::theme::Meaning;
 use crate::event::clean_text;
 use crate::history::{self, RunEntry, State};
+use crate::text::noun;
 use std::path::Path;
 
 /// What the page shows.
@@ -68,10 +69,11 @@ fn run_text(run: &RunEntry, symbols: &Symbols) -> String {
     let figures: String = [time("p50", run.p50_us), time("p99", run.p99_us)].into_iter().flatten().collect();
     let device = clean_text(&run.device);
     format!(
-        "{} on {device}{simulated}: {}{figures}, {} inferences",
+        "{} on {device}{simulated}: {}{figures}, {} {}",
         run.backend,
         run.status,
-        format::count(run.inferences)
+        format::count(run.inferences),
+        noun(run.inferences, "inference")
     )
 }
 
@@ -109,6 +111,7 @@ mod tests {
             host: "a host".to_owned(),
             tool_version: "0.1.0".to_owned(),
             marks: Marks { name: Some("reference".to_owned()), ..Marks::default() },
+            marks_error: None,
             runs: vec![run],
         };
         let content = content(Some(&[session]), &UNICODE);

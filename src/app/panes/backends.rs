@@ -1,10 +1,9 @@
 //! Choosing another backend for the same model.
 
 use super::Context;
-use crate::app::start::LOCAL;
 use crate::app::theme::Meaning;
 use crate::app::widgets::{popup, put, wrap};
-use crate::event::clean_text;
+use crate::event::{LOCAL_DEVICE, clean_text};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -48,7 +47,7 @@ struct Row {
 
 fn rows(context: &Context<'_>, room: u16) -> Vec<Row> {
     let current = context.run.map(|run| run.plan.backend);
-    let local = context.run.is_none_or(|run| run.plan.device == LOCAL);
+    let local = context.run.is_none_or(|run| run.plan.device == LOCAL_DEVICE);
     let row = |row: &crate::app::BackendAvailability| {
         let (text, meaning) = match &row.available {
             Err(reason) => (format!("not available: {}", clean_text(reason)), Meaning::Muted),

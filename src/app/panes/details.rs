@@ -93,6 +93,12 @@ fn times(lines: &mut Lines, layers: &LayerRows, symbols: &Symbols, run: &Run, ro
     if let Some(op) = run.op(row) {
         lines.add("type", &format!("{}  {}", clean_text(&op.op_type), clean_text(&op.package)));
     }
+    if let Some(node) = run.source_of_row(row) {
+        lines.add("node", &clean_text(node));
+    }
+    if let Some(id) = op_row.htp_op {
+        lines.add("HTP op", &id.to_string());
+    }
     let approx = if layers.derived { symbols.approx } else { "" };
     let time = |us: Option<f64>| us.map_or_else(missing, |us| format!("{approx}{}", format::duration(us, symbols)));
     if layers.basis == TimeBasis::Scaled {

@@ -5,11 +5,12 @@ use super::status::plural;
 use crate::app::action::KeyAction;
 use crate::app::format;
 use crate::app::keymap::KeyContext;
-use crate::app::pages::Counts;
+use crate::app::pages::{Counts, PAGES, opened_by};
 use crate::app::parts::Page;
 use crate::app::replay::Replay;
 use crate::app::theme::Meaning;
 use crate::app::widgets::{fit, put, put_right, width};
+use crate::text::noun;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -48,7 +49,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     }
     if let Some(paused) = view.paused {
         let waiting = context.store.records().saturating_sub(paused.records);
-        let text = format!(" PAUSED +{} events ", format::count(waiting));
+        let text = format!(" PAUSED +{} {} ", format::count(waiting), noun(waiting, "event"));
         right.push((text, context.style(Meaning::Selection)));
     } else if let Some(replay) = &view.replay {
         right.push((replay_text(context, replay), context.style(Meaning::Selection)));
@@ -76,15 +77,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         let said = (!UNSAID.contains(&action) || (action == KeyAction::Toggle && key_context.screen == "compare"))
             && (action != KeyAction::NextRun || view.shown.runs.len() > 1)
             && (action != KeyAction::FocusNext || matches!(key_context.screen, "live" | "start") || on_a_list)
-            && (action != KeyAction::Diagnosis || (view.page != Page::Diagnosis && any_failed(context)))
-            && (action != KeyAction::Outliers
-                || (view.page != Page::Outliers && view.known.outliers.as_ref().is_some_and(|found| found.count > 0)))
+            && opened_by(action).is_none_or(|row| view.page != row.page && (row.offered)(view, context.store))
+            && (action != KeyAction::Findings || !counted)
             && (action != KeyAction::Open || key_context.screen != "compare" || !view.comparing.totals)
-            && (action != KeyAction::Modes || (view.page != Page::Modes && tells_of_its_mode(context)))
-            && (action != KeyAction::Program || (view.page != Page::Program && context.store.tapped().is_some()))
-            && (action != KeyAction::Compare || (view.page != Page::Compare && context.store.runs().len() > 1))
-            && (action != KeyAction::Findings
-                || (view.page != Page::Findings && !view.known.findings.is_empty() && !counted))
             && (action != KeyAction::Back || key_context.screen != "start" || !context.store.runs().is_empty());
         let Some(key) = keys.first().filter(|_| said) else { continue };
         let key = key.to_string();
@@ -107,14 +102,6 @@ fn replay_text(context: &Context<'_>, replay: &Replay) -> String {
     };
     let (at, of) = (replay.at_us.saturating_sub(replay.start_us), replay.end_us.saturating_sub(replay.start_us));
     format!(" {doing} {} of {} at {}x ", time(at), time(of), replay.speed)
-}
-
-fn tells_of_its_mode(context: &Context<'_>) -> bool {
-    context.run.is_some_and(|run| context.view.known.modes.tell(run))
-}
-
-fn any_failed(context: &Context<'_>) -> bool {
-    context.store.runs().iter().any(|run| run.failure.is_some())
 }
 
 /// How many findings need attention; shown on the live view, where they are not.
@@ -143,9 +130,12 @@ fn word(action: KeyAction, screen: &str, paused: bool, totals: bool) -> &'static
         (KeyAction::Open, "compare") => "look at layer",
         (KeyAction::NextEntry, "compare") => "next run",
         (KeyAction::Toggle, "compare") => "in or out",
-        (KeyAction::Open, "diagnosis" | "findings" | "outliers" | "modes" | "program") => "look there",
         (KeyAction::FocusNext, "start") => "next section",
         (KeyAction::Pause, _) if paused => "go on",
+        (KeyAction::Open, screen) => {
+            let list = PAGES.iter().find(|row| row.name == screen).and_then(|row| row.list.as_ref());
+            list.map(|list| list.open).filter(|word| !word.is_empty()).unwrap_or_else(|| action.short())
+        }
         _ => action.short(),
     }
 }

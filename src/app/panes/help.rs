@@ -3,6 +3,7 @@
 use super::Context;
 use crate::app::action::KeyAction;
 use crate::app::keymap::KeyContext;
+use crate::app::pages::PAGES;
 use crate::app::parts::Overlay;
 use crate::app::theme::Meaning;
 use crate::app::view::View;
@@ -55,23 +56,16 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
     };
     let mut screens = vec![here];
     // The pages with a list have most keys in common; one of them stands for all.
-    let page = view.page.browser().map_or("findings", |_| here);
+    let page = view.page.list().map_or("findings", |_| here);
     screens.extend(["live", page, "compare", "start", "picker", "filter"].into_iter().filter(|screen| *screen != here));
     let mut said: Vec<(KeyAction, String)> = Vec::new();
     let mut lines = Vec::new();
     for screen in screens {
         let (heading, text_input) = match screen {
-            "live" => ("Live view", false),
-            "diagnosis" => ("Diagnosis of a failed run", false),
-            "findings" if here == screen => ("Findings", false),
-            "outliers" => ("Outliers", false),
-            "modes" => ("Modes", false),
-            "program" => ("Program", false),
-            "compare" => ("Compare", false),
-            "findings" => ("Diagnosis, findings, outliers, modes, program", false),
-            "start" => ("Start screen", false),
+            "findings" if here != screen => ("Diagnosis, findings, outliers, modes, placement, program", false),
             "picker" => ("Choosing a file (type to filter, or a path)", true),
-            _ => ("Typing a filter", true),
+            "filter" => ("Typing a filter", true),
+            page => (PAGES.iter().find(|row| row.name == page).map_or(page, |row| row.heading), false),
         };
         if !lines.is_empty() {
             lines.push((String::new(), String::new()));
@@ -79,7 +73,10 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
         lines.push((String::new(), heading.to_owned()));
         for (action, keys) in all(view, KeyContext { screen, text_input, ..base }) {
             // What is the same in the live view and on its pages is said once.
-            if matches!(screen, "live" | "diagnosis" | "findings" | "outliers" | "modes" | "program" | "compare") {
+            if matches!(
+                screen,
+                "live" | "diagnosis" | "findings" | "outliers" | "modes" | "placement" | "program" | "compare"
+            ) {
                 if said.contains(&(action, keys.clone())) {
                     continue;
                 }

@@ -7,9 +7,11 @@ use crate::app::rows::{Column, TimeBasis};
 use crate::app::theme::Meaning;
 use crate::app::widgets::{bar, fit, fit_end, put, put_right, scroll_marks};
 use crate::event::clean_text;
+use crate::text::noun;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use std::fmt::Write;
 
 /// Rows of the table in a pane of this inside.
 pub fn visible_rows(inside: Rect) -> usize {
@@ -30,9 +32,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let (total, shown) = (layers.figures.len() as u64, layers.order.len() as u64);
     if total > 0 {
         let counted = if shown == total {
-            format!("{} ops", format::count(total))
+            format!("{} {}", format::count(total), noun(total, "op"))
         } else {
-            format!("{} of {} ops", format::count(shown), format::count(total))
+            format!("{} of {} {}", format::count(shown), format::count(total), noun(total, "op"))
         };
         title.push((counted, muted));
         match layers.basis {
@@ -212,7 +214,10 @@ fn line(
     let mut x = 1 + columns.order;
     let order = op.map_or_else(|| symbols.missing.to_owned(), |op| op.index.to_string());
     put_right(buf, inner, x - 1, columns.order - 1, y, &order, muted, "");
-    let name = clean_text(&op_row.name);
+    let mut name = clean_text(&op_row.name);
+    if let Some(node) = run.source_of_row(row).filter(|node| *node != op_row.name) {
+        let _ = write!(name, " {} {}", symbols.dot, clean_text(node));
+    }
     put(buf, inner, x, y, &fit(&name, columns.name.saturating_sub(1), symbols.ellipsis), text);
     x += columns.name;
     if columns.op_type > 0 {

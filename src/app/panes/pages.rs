@@ -1,7 +1,7 @@
 //! The pages with a list: head, list, detail, and the log of the run where it belongs to the page.
 
 use super::{Context, log};
-use crate::app::pages::{self, Browser, Content, Entry, LABEL, PageLayout, Section, Sign, Target};
+use crate::app::pages::{self, Browser, Content, Entry, LABEL, ListPage, PageLayout, Section, Sign, Target};
 use crate::app::parts::Page;
 use crate::app::theme::Meaning;
 use crate::app::widgets::{self, fit_end, put, put_right, scroll_marks, width};
@@ -14,8 +14,8 @@ const NOTE: u16 = 20;
 
 /// Draws the page that is open.
 pub fn draw(buf: &mut Buffer, layout: &PageLayout, said: &Content, context: &Context<'_>) {
-    let Some(browser) = context.view.page.browser().map(|index| &context.view.browsers[index]) else { return };
-    let page = Drawn { layout, said, context, browser };
+    let Some((browser, list)) = context.view.browser().zip(context.view.page.list()) else { return };
+    let page = Drawn { layout, said, context, browser, list };
     page.head(buf);
     page.list(buf);
     let entry = said.entries.get(browser.position(&said.entries));
@@ -28,6 +28,7 @@ struct Drawn<'a> {
     said: &'a Content,
     context: &'a Context<'a>,
     browser: &'a Browser,
+    list: &'static ListPage,
 }
 
 impl Drawn<'_> {
@@ -58,12 +59,10 @@ impl Drawn<'_> {
     }
 
     fn name(&self, section: Section) -> &'static str {
-        match (section, self.context.view.page) {
-            (Section::List, Page::Diagnosis) => "causes",
-            (Section::List, _) => "list",
-            (Section::Detail, _) => "detail",
-            (Section::Log, Page::Program) => "printed",
-            (Section::Log, _) => "log",
+        match section {
+            Section::List => self.list.title,
+            Section::Detail => "detail",
+            Section::Log => self.list.log_title,
         }
     }
 

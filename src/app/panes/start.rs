@@ -1,10 +1,10 @@
 //! The start screen: device, model, backends, run.
 
 use super::Context;
-use crate::app::start::{Item, LOCAL, devices};
+use crate::app::start::{Item, devices};
 use crate::app::theme::Meaning;
 use crate::app::widgets::{fit, fit_end, pane, put, width};
-use crate::event::clean_text;
+use crate::event::{LOCAL_DEVICE, clean_text};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -96,7 +96,7 @@ fn rows(context: &Context<'_>) -> Vec<Row> {
     rows.push(Row::Heading("Backends (one run each, in this order)"));
     for (i, (backend, ticked)) in form.backends.iter().zip(&form.ticked).enumerate() {
         let name = backend.backend.name();
-        let elsewhere = form.device != LOCAL;
+        let elsewhere = form.device != LOCAL_DEVICE;
         let (sign, text, meaning) = match &backend.available {
             Err(reason) if !elsewhere => {
                 let sign = format!(" {} ", symbols.missing);

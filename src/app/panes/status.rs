@@ -5,16 +5,19 @@ use crate::app::format;
 use crate::app::parts::{Asked, Pane};
 use crate::app::shown::{RunTab, Standing};
 use crate::app::theme::Meaning;
-use crate::app::widgets::{fit_end, progress, put, put_right, width};
+use crate::app::widgets::{fit, fit_end, progress, put, put_right, width};
 use crate::devices::DeviceState;
 use crate::event::{Budget, Phase, RunStatus, Stage, clean_text};
 use crate::store::{Run, RunState};
+use crate::text::noun;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// Columns of the labels.
 const LABEL: u16 = 9;
+/// Columns of a model's name in the list of runs.
+const TAB_MODEL: u16 = 18;
 
 /// Draws the pane.
 pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
@@ -97,7 +100,7 @@ fn tabs(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
         };
         let base = if selected { context.style(Meaning::Title) } else { muted };
         x = put(buf, area, x, 0, if selected { context.symbols().marker } else { " " }, context.style(Meaning::Accent));
-        x = put(buf, area, x, 0, &format!("{} {} ", tab.number, tab.backend), base);
+        x = put(buf, area, x, 0, &format!("{} ", tab_name(context, tab)), base);
         x = put(buf, area, x, 0, &format!("{sign} {word}"), style);
         if tab.simulated {
             x = put(buf, area, x, 0, " simulated", context.style(Meaning::Simulated));
@@ -121,8 +124,17 @@ fn away<'a>(context: &Context<'a>, run: &Run) -> Option<&'a DeviceState> {
 
 fn tab_width(context: &Context<'_>, tab: &RunTab) -> u16 {
     let (sign, word, _) = sign(context, tab.status);
-    let number = format!("{} {} {sign} {word}", tab.number, tab.backend);
-    width(&number) + 3 + if tab.simulated { 10 } else { 0 }
+    let text = format!("{} {sign} {word}", tab_name(context, tab));
+    width(&text) + 3 + if tab.simulated { 10 } else { 0 }
+}
+
+/// `2 htp`, or `2 htp face.dlc` where the session has several models.
+fn tab_name(context: &Context<'_>, tab: &RunTab) -> String {
+    let model = tab
+        .model
+        .as_ref()
+        .map_or_else(String::new, |model| format!(" {}", fit(model, TAB_MODEL, context.symbols().ellipsis)));
+    format!("{} {}{model}", tab.number, tab.backend)
 }
 
 /// Two rows for small screens: what runs, and where it is.
@@ -192,7 +204,7 @@ fn graph_text(run: &Run) -> String {
     let Some(graph) = run.graph() else { return String::new() };
     let mut parts = Vec::new();
     if !graph.ops.is_empty() {
-        parts.push(format!("{} ops", format::count(graph.ops.len() as u64)));
+        parts.push(format!("{} {}", format::count(graph.ops.len() as u64), noun(graph.ops.len() as u64, "op")));
         if graph.macs() > 0 {
             parts.push(format!("{} MACs", format::si(graph.macs() as f64)));
         }

@@ -1,7 +1,7 @@
 //! Why a runner cannot be used on a device.
 
 use crate::backends::local::RunnerError;
-use crate::backends::net_run::NetRunError;
+use crate::backends::on_device::OnDeviceError;
 use crate::devices::DeviceError;
 use crate::models::FormatError;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub enum DeviceRunnerError {
     #[error(transparent)]
     Request(#[from] RunnerError),
     #[error(transparent)]
-    NetRun(#[from] NetRunError),
+    NetRun(#[from] OnDeviceError),
     #[error("cannot {action}: {source}")]
     Io { action: String, source: std::io::Error },
 }
@@ -77,8 +77,8 @@ impl DeviceRunnerError {
     /// The step that failed, as failures name it.
     pub fn call(&self) -> &'static str {
         match self {
-            Self::Device(_) | Self::NetRun(NetRunError::Device(_)) => "adb",
-            Self::Input(_) | Self::NetRun(NetRunError::Input(_)) => "inputs",
+            Self::Device(_) | Self::NetRun(OnDeviceError::Device(_)) => "adb",
+            Self::Input(_) | Self::NetRun(OnDeviceError::Input(_)) => "inputs",
             Self::Format(_) => "identify",
             _ => "prepare",
         }

@@ -2,7 +2,7 @@
 
 use super::DeviceRunnerError;
 use super::shipment::{CONTEXT, OUTPUTS, PROFILE_LOG};
-use crate::backends::net_run::outputs;
+use crate::backends::on_device::outputs;
 use crate::backends::qnn::runner::RunTask;
 use crate::devices::{Device, quote};
 use crate::event::clean_text;

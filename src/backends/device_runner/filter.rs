@@ -1,6 +1,6 @@
 //! Telling a runner's frames from what the shell around it prints on the same stream.
 
-use crate::backends::net_run::command::PID_MARK;
+use crate::backends::on_device::names::PID_MARK;
 use crate::devices::EndMarker;
 
 /// Lets frames through at once, byte by byte, and keeps the shell's lines: the process id and the end marker.

@@ -4,11 +4,11 @@ use super::script::{RUNNER, Start};
 use super::translate::Names;
 use super::{DeviceRunnerError, DeviceRunnerOptions, process};
 use crate::backends::local::{Ended, Limits, Supervisor, request};
-use crate::backends::net_run::command::model_name;
-use crate::backends::net_run::deploy::{self, deploy};
-use crate::backends::net_run::kit::inspection_libraries;
-use crate::backends::net_run::prepare::machine;
-use crate::backends::net_run::tenants::Claim;
+use crate::backends::on_device::deploy::{self, deploy};
+use crate::backends::on_device::kit::inspection_libraries;
+use crate::backends::on_device::names::machine;
+use crate::backends::on_device::names::model_name;
+use crate::backends::on_device::tenants::Claim;
 use crate::backends::qnn::runner::{Frame, InspectTask, TABLE_LENDERS, Task};
 use crate::devices::{Device, Root};
 use crate::event::DeviceFacts;
@@ -45,10 +45,7 @@ pub async fn inspect(
     let mut ended = supervisor.finish(exit).await;
     match &mut ended {
         Ended::Done(Some(Frame::Inspected { model, .. })) => names.translate(&mut model.path),
-        Ended::Failed(failure) => {
-            names.translate(&mut failure.message);
-            failure.log_tail.iter_mut().for_each(|line| names.translate(line));
-        }
+        Ended::Failed(failure) => names.translate_failure(failure),
         Ended::Done(_) => {}
     }
     // What is left there is removed by the next run, or by `clean`; a lost device cannot be told now.

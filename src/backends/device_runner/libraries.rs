@@ -1,8 +1,8 @@
 //! Finding QNN libraries for a device.
 
 use super::DeviceRunnerError;
-use crate::backends::net_run::Target;
-use crate::backends::net_run::prepare::machine;
+use crate::backends::on_device::Target;
+use crate::backends::on_device::names::machine;
 use crate::backends::runtime::Env;
 use crate::event::{DeviceFacts, clean_text};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Finding a runner for a device, and checking that it can be one.
 
 use super::DeviceRunnerError;
-use crate::backends::net_run::prepare::machine;
+use crate::backends::on_device::names::machine;
 use crate::backends::runtime::{elf_machine, machine_name};
 use crate::devices::{Device, quote};
 use crate::event::{DeviceFacts, clean_text};

@@ -8,14 +8,14 @@ use super::script::{RUNNER, Start};
 use super::shipment::{CONTEXT, PROFILE_LOG, Shipment};
 use super::translate::Translation;
 use crate::backends::local::{Exit, Limits, Supervisor, request};
-use crate::backends::net_run::clock::WallClock;
-use crate::backends::net_run::environment::priority_outcome;
-use crate::backends::net_run::kit::{Needs, hexagon_arch, runner_libraries};
-use crate::backends::net_run::link::{Link, persist};
-use crate::backends::net_run::prepare::machine;
-use crate::backends::net_run::tenants::Claim;
-use crate::backends::net_run::versions::doubts;
-use crate::backends::net_run::{Target, around, logcat};
+use crate::backends::on_device::clock::WallClock;
+use crate::backends::on_device::environment::priority_outcome;
+use crate::backends::on_device::kit::{Needs, hexagon_arch, runner_libraries};
+use crate::backends::on_device::link::{Link, persist};
+use crate::backends::on_device::names::machine;
+use crate::backends::on_device::tenants::Claim;
+use crate::backends::on_device::versions::doubts;
+use crate::backends::on_device::{Target, around, logcat};
 use crate::backends::qnn::runner::{RunTask, Task};
 use crate::backends::{AfterFailure, asked_to_stop, settings};
 use crate::devices::{Device, DeviceError, Root, quote};
@@ -104,7 +104,8 @@ impl DeviceRun<'_> {
             self.send(Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &doubt))).await;
         }
         files.extend(shipment.files.clone());
-        let link = Link { device: self.device, model: facts.model.as_deref(), source: self.source, run: self.run };
+        let link =
+            Link { device: self.device, model: facts.model.as_deref(), source: self.source, run: Some(self.run) };
         let claim = around::send_files(link, &files, self.options.vendor_libraries).await?;
         self.send(Event::SettingApplied(priority_outcome(facts.root))).await;
         let clock = around::sample(link, facts.root, &self.options.counters, probe).await?;
@@ -128,7 +129,7 @@ impl DeviceRun<'_> {
             if !error.is_link() || !course.can_resume(self.task) {
                 break exit;
             }
-            let link = Link { device: self.device, model: model.as_deref(), source: self.source, run: self.run };
+            let link = Link { device: self.device, model: model.as_deref(), source: self.source, run: Some(self.run) };
             if !link.wait_for_return(error, Some(&stopping)).await {
                 break exit;
             }

@@ -1,7 +1,7 @@
 //! The shell text that starts a runner on a device, and that which follows what it prints.
 
-use crate::backends::net_run::command::PID_MARK;
-use crate::backends::net_run::environment::{library_paths, priority};
+use crate::backends::on_device::environment::{library_paths, priority};
+use crate::backends::on_device::names::PID_MARK;
 use crate::devices::{Root, quote};
 
 /// Name of the runner in the folder of a run.
@@ -40,11 +40,12 @@ impl Start {
     }
 
     /// Gives what is printed as it comes. It ends when the stream does: a shell that waits for input ends `tail`, which
-    /// itself would notice only with the next line that it cannot write.
+    /// itself would notice only with the next line that it cannot write. A shell's child that has not become `tail` yet may lose
+    /// any other signal.
     pub fn follow(&self) -> String {
         let console = self.console();
         let inner = format!(
-            "trap '' HUP\n: >>{console}\ntail -c +1 -f {console} 2>/dev/null &\np=$!\nread -r x\nkill $p 2>/dev/null"
+            "trap '' HUP\n: >>{console}\ntail -c +1 -f {console} 2>/dev/null &\np=$!\nread -r x\nkill -KILL $p 2>/dev/null"
         );
         format!("sh -c {}", quote(&inner))
     }

@@ -3,8 +3,8 @@
 use super::DeviceRunnerError;
 use super::script::RUNNER;
 use super::translate::Names;
-use crate::backends::net_run::command::{INPUT_LIST, model_name};
-use crate::backends::net_run::kit::Kit;
+use crate::backends::on_device::kit::Kit;
+use crate::backends::on_device::names::{INPUT_LIST, model_name};
 use crate::backends::qnn::runner::RunTask;
 use crate::event::clean_text;
 use crate::files::read_text_at_most;

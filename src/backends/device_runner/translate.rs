@@ -2,7 +2,7 @@
 
 use super::resume::Course;
 use crate::backends::local::Translate;
-use crate::backends::net_run::clock::WallClock;
+use crate::backends::on_device::clock::WallClock;
 use crate::backends::qnn::runner::Hello;
 use crate::event::{Event, Failure, LogLine, clean_text, now_us};
 use std::path::Path;
@@ -34,7 +34,8 @@ impl Names {
         }
     }
 
-    fn translate_failure(&self, failure: &mut Failure) {
+    /// The same in all texts of a failure.
+    pub fn translate_failure(&self, failure: &mut Failure) {
         self.translate(&mut failure.message);
         failure.log_tail.iter_mut().for_each(|line| self.translate(line));
         let said = failure.refusal.iter_mut().flat_map(|refusal| &mut refusal.log);

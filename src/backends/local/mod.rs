@@ -3,6 +3,7 @@
 mod console;
 mod environment;
 mod frames;
+mod leftovers;
 mod link;
 mod probe;
 mod process;

@@ -1,10 +1,10 @@
 //! Starting the runner process, ending it with all it started, and reading how it ended.
 
 use super::environment;
+use super::leftovers;
 use super::link::{Exit, Process, Running};
 use super::scratch::Scratch;
 use super::supervise::GRACE;
-#[cfg(unix)]
 use crate::backends::qnn::runner::SCRATCH_VARIABLE;
 use crate::backends::qnn::runner::Task;
 use crate::devices::Group;
@@ -68,7 +68,8 @@ pub struct LocalProcess {
     pid: Option<u32>,
     group: Group,
     /// The folder it may write to; goes when it is gone.
-    _scratch: Option<Scratch>,
+    scratch: Option<Scratch>,
+    is_swept: bool,
 }
 
 impl Process for LocalProcess {
@@ -84,7 +85,7 @@ impl Process for LocalProcess {
     fn has_ended(&mut self) -> bool {
         let ended = matches!(self.child.try_wait(), Ok(Some(_)));
         if ended {
-            self.group.kill();
+            self.end_what_it_started();
         }
         ended
     }
@@ -102,6 +103,26 @@ impl Process for LocalProcess {
 
     fn memory(&self) -> Option<ProcessMemory> {
         self.pid.and_then(|pid| memory(Some(pid)))
+    }
+}
+
+impl LocalProcess {
+    /// Ends what the runner started, wherever that went; once, since nothing can be started after the runner has ended and all
+    /// that it started, too.
+    fn end_what_it_started(&mut self) {
+        if std::mem::replace(&mut self.is_swept, true) {
+            return;
+        }
+        self.group.kill();
+        if let Some(scratch) = &self.scratch {
+            leftovers::end(SCRATCH_VARIABLE, scratch.path());
+        }
+    }
+}
+
+impl Drop for LocalProcess {
+    fn drop(&mut self) {
+        self.end_what_it_started();
     }
 }
 
@@ -168,7 +189,7 @@ pub fn spawn(task: &Task) -> Result<Spawned, RunnerError> {
         (Some(stdin), Some(stdout), Some(stderr)) => {
             let pid = child.id();
             Ok(Running {
-                process: LocalProcess { child, stdin, pid, group: Group(pid), _scratch: scratch },
+                process: LocalProcess { child, stdin, pid, group: Group(pid), scratch, is_swept: false },
                 frames: BufReader::with_capacity(1 << 16, stdout),
                 console: BufReader::new(stderr),
             })

@@ -165,6 +165,8 @@ impl Supervisor {
         let mut exited: Option<Instant> = None;
         self.last_sign = Instant::now();
         while frames_open || console_open {
+            // A runner that shouts has always a line ready, and the buffers hold many: others wait for their turn, too.
+            tokio::task::coop::consume_budget().await;
             tokio::select! {
                 biased;
                 changed = stop.changed(), if stop_open && stop_deadline.is_none() => {
@@ -220,11 +222,14 @@ impl Supervisor {
     }
 
     async fn take_frame_line(&mut self, line: Line) -> bool {
-        self.last_sign = Instant::now();
         match line {
             Line::End => return false,
             Line::Whole(bytes) => match serde_json::from_slice::<Frame>(&bytes) {
-                Ok(frame) => self.take_frame(frame).await,
+                Ok(frame) => {
+                    // Only a frame: whatever a model's code shouts into the channel is no progress.
+                    self.last_sign = Instant::now();
+                    self.take_frame(frame).await;
+                }
                 Err(_) => self.take_garbage(&bytes).await,
             },
             Line::Cut(bytes) => {
@@ -276,7 +281,7 @@ impl Supervisor {
                         self.stage = *stage;
                         self.tail.next_stage();
                     }
-                    Event::Log(line) => self.tail.take(line.level, &line.text),
+                    Event::Log(line) => self.tail.take(line),
                     Event::SettingApplied(Setting { key, outcome: SettingOutcome::NoEffect(_), .. })
                         if key == SAVE_PROFILE_LOG =>
                     {
@@ -328,8 +333,11 @@ impl Supervisor {
         }
         let text = String::from_utf8_lossy(&bytes).into_owned();
         for event in console::events(&text) {
-            if let Event::Log(line) = &event {
-                self.tail.take(line.level, &line.text);
+            match &event {
+                Event::Log(line) => self.tail.take(line),
+                // A session that is made again for the times of its layers compiles the same graphs again.
+                Event::SubStageFinished(_) if self.stage >= Stage::Execute => continue,
+                _ => {}
             }
             self.send(crate::event::now_us(), event).await;
         }
@@ -352,7 +360,7 @@ impl Supervisor {
 
     async fn note(&mut self, level: LogLevel, text: &str) {
         let line = LogLine::new(level, LogSource::Qnnscope, text);
-        self.tail.take(level, &line.text);
+        self.tail.take(&line);
         self.send(crate::event::now_us(), Event::Log(line)).await;
     }
 

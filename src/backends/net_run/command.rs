@@ -1,21 +1,16 @@
 //! The shell text of one round.
 
-use super::environment::{library_paths, priority};
-use super::kit::DLC_LIBRARY;
-use super::sdk::TOOL;
 use crate::backends::Backend;
+use crate::backends::on_device::TOOL;
+use crate::backends::on_device::environment::{library_paths, priority};
+use crate::backends::on_device::kit::DLC_LIBRARY;
+use crate::backends::on_device::names::{INPUT_LIST, PID_MARK, model_name};
 use crate::devices::{Root, quote};
 use crate::event::LogLevel;
 use crate::models::ModelFormat;
 
 /// Names in the folder of a run.
 pub const OUTPUT: &str = "out";
-/// The input list.
-pub const INPUT_LIST: &str = "inputs.txt";
-
-/// Word before the process id, on the first line of a round's output.
-pub const PID_MARK: &str = "__qnnscope_pid:";
-
 /// How much qnn-net-run is to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
@@ -52,16 +47,6 @@ pub struct Round<'a> {
     pub root: Root,
     /// Whether the system's own library folders are searched too; some firmware breaks with them.
     pub vendor_libraries: bool,
-}
-
-/// Name of the model in the folder of a run.
-pub fn model_name(format: ModelFormat) -> &'static str {
-    match format {
-        ModelFormat::Dlc => "model.dlc",
-        ModelFormat::ModelLibrary => "libmodel.so",
-        ModelFormat::ContextBinary => "model.bin",
-        ModelFormat::Onnx => "model.onnx",
-    }
 }
 
 impl Round<'_> {

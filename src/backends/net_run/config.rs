@@ -1,6 +1,6 @@
 //! The configuration that qnn-net-run's HTP extension reads.
 
-use super::kit::HTP_EXTENSIONS;
+use crate::backends::on_device::kit::HTP_EXTENSIONS;
 use crate::backends::settings::Resolved;
 use crate::event::{DeviceFacts, Setting, SettingOutcome};
 use serde_json::{Map, Value, json};

@@ -79,7 +79,7 @@ impl Heard {
         if line.text.trim().is_empty() {
             return;
         }
-        self.tail.take(line.level, &line.text);
+        self.tail.take(line);
         self.last = Some(line.text.clone());
         if (line.level == LogLevel::Error || !self.chain.is_empty()) && self.chain.len() < MOST_ERRORS {
             self.chain.push(without_level(&line.text).to_owned());

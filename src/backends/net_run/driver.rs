@@ -1,17 +1,17 @@
 //! A run on a device, from the user's files to its last round.
 
-use super::command::model_name;
-use super::environment::priority_outcome;
 use super::kept_log::KeptLog;
-use super::kit::{Needs, hexagon_arch, kit};
-use super::link::{Link, persist};
 use super::pace::Pace;
 use super::prepare::{Prepared, prepare};
 use super::rounds::Rounds;
-use super::sdk::TOOL;
-use super::tenants::Claim;
-use super::{NetRunError, Sdk, around, config, fits, versions};
+use super::{config, fits};
 use crate::backends::local::Limits;
+use crate::backends::on_device::environment::priority_outcome;
+use crate::backends::on_device::kit::{Needs, hexagon_arch, kit};
+use crate::backends::on_device::link::{Link, persist};
+use crate::backends::on_device::names::model_name;
+use crate::backends::on_device::tenants::Claim;
+use crate::backends::on_device::{OnDeviceError, Sdk, TOOL, around, versions};
 use crate::backends::qnn::runner::{Pin, RunTask};
 use crate::backends::settings::{self, Resolved};
 use crate::backends::{AfterFailure, Backend, asked_to_stop};
@@ -65,7 +65,7 @@ pub struct NetRun<'a> {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Broken {
     #[error(transparent)]
-    Setup(#[from] NetRunError),
+    Setup(#[from] OnDeviceError),
     #[error("{}", .0.message)]
     Failed(Box<Failure>),
 }
@@ -130,13 +130,13 @@ impl NetRun<'_> {
         let clock = around::sample(link, setup.facts.root, &self.options.counters, probe).await?;
         let duration_us = began.elapsed().as_secs_f64() * 1e6;
         self.send(Event::StageFinished { stage: Stage::Prepare, duration_us }).await;
-        let _logcat = super::logcat::follow(self.device, self.source.clone(), self.run);
+        let _logcat = crate::backends::on_device::logcat::follow(self.device, self.source.clone(), self.run);
         let text =
             format!("the device's wall clock is known to ±{} µs on this machine's time axis", clock.uncertainty_us);
         self.note(LogLevel::Info, &text).await;
         let kept_log = setup.kept_log.take();
         let mut claim =
-            setup.claim.take().ok_or(NetRunError::Input("the folder of the run is not there".to_owned()))?;
+            setup.claim.take().ok_or(OnDeviceError::Input("the folder of the run is not there".to_owned()))?;
         let mut rounds = Rounds::new(self, setup, &mut claim, clock, *pace, probe).keeping(kept_log);
         let ended = rounds.all(stop).await;
         *pace = rounds.pace();
@@ -166,7 +166,7 @@ impl NetRun<'_> {
         let inputs = prepared.inputs.origin.clone();
         self.send(Event::InputsPrepared { seed: self.task.seed, inputs }).await;
         let resolved = settings::resolve(&self.task.settings, self.task.backend)
-            .map_err(|error| NetRunError::Input(error.to_string()))?;
+            .map_err(|error| OnDeviceError::Input(error.to_string()))?;
         let target = self.options.sdk.target(&facts)?;
         let arch = hexagon_arch(self.task.backend, &resolved, &facts)?;
         let graph = prepared.graph.as_ref().map(|graph| graph.name.as_str()).or(self.task.graph.as_deref());
@@ -243,9 +243,9 @@ impl NetRun<'_> {
             Broken::Failed(failure) => (**failure).clone(),
             Broken::Setup(error) => {
                 let call = match error {
-                    NetRunError::Device(_) | NetRunError::Gone { .. } => "adb",
-                    NetRunError::Input(_) | NetRunError::NoInputs { .. } => "inputs",
-                    NetRunError::Format(_) => "identify",
+                    OnDeviceError::Device(_) | OnDeviceError::Gone { .. } => "adb",
+                    OnDeviceError::Input(_) | OnDeviceError::NoInputs { .. } => "inputs",
+                    OnDeviceError::Format(_) => "identify",
                     _ => "prepare",
                 };
                 Failure {
@@ -260,7 +260,7 @@ impl NetRun<'_> {
 
     /// The link to the device.
     pub(super) fn link<'a>(&'a self, facts: &'a DeviceFacts) -> Link<'a> {
-        Link { device: self.device, model: facts.model.as_deref(), source: self.source, run: self.run }
+        Link { device: self.device, model: facts.model.as_deref(), source: self.source, run: Some(self.run) }
     }
 
     pub(super) async fn send(&self, event: Event) {

@@ -1,7 +1,7 @@
 //! Whether a device can start what is to be sent: machine, loader and needed libraries, looked at before anything is sent.
 
-use super::NetRunError;
-use super::kit::Kit;
+use crate::backends::on_device::OnDeviceError;
+use crate::backends::on_device::kit::Kit;
 use crate::devices::{Device, quote};
 use crate::event::clean_text;
 use crate::facts::{ElfFacts, Wanted, absent, is_glibc, loader, own_folders, parse_header, read_elf};
@@ -22,7 +22,7 @@ pub async fn check(
     program: &str,
     libraries: &[&str],
     searched: &[String],
-) -> Result<(), NetRunError> {
+) -> Result<(), OnDeviceError> {
     let Some(path) = kit.get(program) else { return Ok(()) };
     let own = own_program(device).await?;
     let files = std::iter::once(path).chain(libraries.iter().filter_map(|name| kit.get(*name)));
@@ -30,7 +30,7 @@ pub async fn check(
         if let (Some(own), Some(found)) = (&own, facts_of(file).await)
             && !runs(own, &found)
         {
-            return Err(NetRunError::WrongMachine {
+            return Err(OnDeviceError::WrongMachine {
                 file: file.clone(),
                 device: device.id().to_owned(),
                 found: found.label(),
@@ -39,12 +39,12 @@ pub async fn check(
         }
     }
     let Some(program) = facts_of(path).await else { return Ok(()) };
-    let unreadable = |source| NetRunError::Io { action: format!("read {}", path.display()), source };
+    let unreadable = |source| OnDeviceError::Io { action: format!("read {}", path.display()), source };
     if let Some(loader) = loader(path).map_err(unreadable)?
         && device.run(&format!("[ -e {} ]", quote(&loader)), "looking for the loader of programs").await?.status != 0
     {
         let (device, loader) = (device.id().to_owned(), clean_text(&loader));
-        return Err(NetRunError::NoLoader { file: path.clone(), device, loader });
+        return Err(OnDeviceError::NoLoader { file: path.clone(), device, loader });
     }
     let needed = program.needed.clone().unwrap_or_default();
     let glibc = is_glibc(&needed);
@@ -64,11 +64,11 @@ pub async fn check(
         return Ok(());
     }
     let names = gone.into_iter().map(|(name, _)| clean_text(&name)).collect();
-    Err(NetRunError::NoNeeded { file: path.clone(), device: device.id().to_owned(), names })
+    Err(OnDeviceError::NoNeeded { file: path.clone(), device: device.id().to_owned(), names })
 }
 
 /// Header of a program of the device itself; `None` where it does not show it.
-async fn own_program(device: &Device) -> Result<Option<ElfFacts>, NetRunError> {
+async fn own_program(device: &Device) -> Result<Option<ElfFacts>, OnDeviceError> {
     let output = device.run(OWN_PROGRAM, "looking at its programs").await?;
     let bytes: Vec<u8> =
         output.text().split_whitespace().filter_map(|word| u8::from_str_radix(word, 16).ok()).collect();
@@ -107,7 +107,7 @@ mod tests {
         let other = folder.path().join("other");
         std::fs::write(&other, bytes).unwrap();
         let refused = check(&device, &kit("tool", &other), "tool", &[], &[]).await.unwrap_err();
-        assert!(matches!(refused, NetRunError::WrongMachine { .. }), "{refused}");
+        assert!(matches!(refused, OnDeviceError::WrongMachine { .. }), "{refused}");
         let script = folder.path().join("script");
         std::fs::write(&script, "#!/bin/sh\n").unwrap();
         check(&device, &kit("tool", &script), "tool", &[], &[]).await.unwrap();

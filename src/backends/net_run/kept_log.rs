@@ -1,6 +1,6 @@
 //! The profile logs of all rounds in one file of this machine, as the tool wrote them: each begins with its own header.
 
-use super::NetRunError;
+use crate::backends::on_device::OnDeviceError;
 use crate::backends::qnn::runner::RunTask;
 use crate::event::clean_text;
 use crate::files::{Kind, OutputFile};
@@ -19,9 +19,9 @@ impl KeptLog {
     ///
     /// # Errors
     /// One that must not or cannot be written: better told before the run than after it.
-    pub fn open(task: &RunTask) -> Result<Option<Self>, NetRunError> {
+    pub fn open(task: &RunTask) -> Result<Option<Self>, OnDeviceError> {
         let Some(path) = &task.profile_log else { return Ok(None) };
-        let refused = |text: String| NetRunError::Input(clean_text(&text));
+        let refused = |text: String| OnDeviceError::Input(clean_text(&text));
         let mut file = task
             .guard()
             .open("--save-profile-log", path, Kind::ProfileLog)

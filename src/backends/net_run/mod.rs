@@ -4,34 +4,19 @@
 //! leaves it empty when it is killed. So a run is a row of short rounds; each round's log is read as it grows and becomes
 //! the same events that the runner on this machine sends.
 
-pub(super) mod around;
-pub(super) mod clock;
 pub(super) mod command;
 mod config;
 mod console;
-pub(super) mod deploy;
 mod driver;
-pub(super) mod environment;
-mod error;
 mod fits;
 mod fold;
 mod kept_log;
-pub(super) mod kit;
-pub(super) mod link;
-pub(super) mod logcat;
 mod memory;
 mod messages;
-pub(super) mod outputs;
 mod pace;
-pub(super) mod prepare;
+pub(crate) mod prepare;
 mod round;
 mod rounds;
-mod sdk;
-pub(super) mod tenants;
-pub(super) mod versions;
 
-pub use deploy::{clean, remote_root};
 pub use driver::{NetRun, NetRunOptions};
-pub use error::NetRunError;
 pub use pace::Pace;
-pub use sdk::{Sdk, Target};

@@ -1,9 +1,9 @@
 //! What is done on this machine before anything is sent: the model is identified, read where that is possible, and its
 //! inputs are made.
 
-use super::NetRunError;
-use super::command::INPUT_LIST;
 use crate::backends::local::{Ended, Limits, ask};
+use crate::backends::on_device::OnDeviceError;
+use crate::backends::on_device::names::{INPUT_LIST, machine};
 use crate::backends::qnn::runner::{Frame, InspectTask, RunTask, Task, input_sets};
 use crate::event::{DeviceFacts, ModelInfo, TensorData, clean_text};
 use crate::models::{Graph, ModelFormat, identify_for};
@@ -45,9 +45,9 @@ pub async fn prepare(
     task: &RunTask,
     host_runtime: Option<&Path>,
     facts: &DeviceFacts,
-) -> Result<Prepared, NetRunError> {
+) -> Result<Prepared, OnDeviceError> {
     let format = identify_for(&task.model, machine(&facts.abi))?;
-    let hashed = super::deploy::hash(&task.model).await?;
+    let hashed = crate::backends::on_device::deploy::hash(&task.model).await?;
     let mut model = ModelInfo {
         path: clean_text(&task.model.to_string_lossy()),
         format,
@@ -71,22 +71,13 @@ pub async fn prepare(
     if let (Some(name), None, false) = (&task.graph, &graph, graphs.is_empty()) {
         let names: Vec<&str> = graphs.iter().map(|graph| graph.name.as_str()).collect();
         let text = format!("the model has no graph `{}`; its graphs are {}", clean_text(name), names.join(", "));
-        return Err(NetRunError::Input(text));
+        return Err(OnDeviceError::Input(text));
     }
     let inputs = match &graph {
         Some(graph) => made(task, graph)?,
         None => as_given(task, notes.last())?,
     };
     Ok(Prepared { model, graphs, graph, inputs, notes })
-}
-
-/// The device's instruction set as Rust names it.
-pub fn machine(abi: &str) -> &str {
-    match abi {
-        "arm64-v8a" | "arm64" => "aarch64",
-        "armeabi-v7a" | "armv7l" => "arm",
-        other => other,
-    }
 }
 
 /// The graphs, read by a runner on this machine; a model library for the device cannot be opened here.
@@ -114,8 +105,8 @@ async fn read(
 }
 
 /// Inputs in the tensors' own types, as a run on this machine gets them: the same seed means the same data.
-fn made(task: &RunTask, graph: &Graph) -> Result<Inputs, NetRunError> {
-    let (sets, origin) = input_sets(task, &graph.inputs).map_err(|error| NetRunError::Input(error.to_string()))?;
+fn made(task: &RunTask, graph: &Graph) -> Result<Inputs, OnDeviceError> {
+    let (sets, origin) = input_sets(task, &graph.inputs).map_err(|error| OnDeviceError::Input(error.to_string()))?;
     let folder = temporary()?;
     let mut files = Vec::new();
     let mut list = String::new();
@@ -125,7 +116,7 @@ fn made(task: &RunTask, graph: &Graph) -> Result<Inputs, NetRunError> {
             let name = format!("in-{inference}-{index}.raw");
             let path = folder.path().join(&name);
             std::fs::write(&path, data)
-                .map_err(|source| NetRunError::Io { action: format!("write {}", path.display()), source })?;
+                .map_err(|source| OnDeviceError::Io { action: format!("write {}", path.display()), source })?;
             cells.push(name.clone());
             files.push((name, path));
         }
@@ -136,8 +127,8 @@ fn made(task: &RunTask, graph: &Graph) -> Result<Inputs, NetRunError> {
 }
 
 /// Inputs of a model that could not be read: raw files as they are, which must hold the tensors' own types.
-fn as_given(task: &RunTask, why: Option<&String>) -> Result<Inputs, NetRunError> {
-    let unknown = |reason: &str| NetRunError::NoInputs { model: task.model.clone(), reason: reason.to_owned() };
+fn as_given(task: &RunTask, why: Option<&String>) -> Result<Inputs, OnDeviceError> {
+    let unknown = |reason: &str| OnDeviceError::NoInputs { model: task.model.clone(), reason: reason.to_owned() };
     let why = why.map_or("its graph could not be read", String::as_str);
     if !task.native_input {
         return Err(unknown(&format!("{why}; raw files in the tensors' own types can be given with --native-input")));
@@ -154,7 +145,7 @@ fn as_given(task: &RunTask, why: Option<&String>) -> Result<Inputs, NetRunError>
         let mut cells = Vec::new();
         for (index, (tensor, path)) in line.iter().enumerate() {
             let bytes = std::fs::metadata(path)
-                .map_err(|source| NetRunError::Io {
+                .map_err(|source| OnDeviceError::Io {
                     action: format!("read {}", clean_text(&path.to_string_lossy())),
                     source,
                 })?
@@ -179,9 +170,9 @@ fn as_given(task: &RunTask, why: Option<&String>) -> Result<Inputs, NetRunError>
     Ok(Inputs { origin, files, _folder: folder })
 }
 
-fn list_lines(path: &Path) -> Result<Vec<Vec<GivenInput>>, NetRunError> {
+fn list_lines(path: &Path) -> Result<Vec<Vec<GivenInput>>, OnDeviceError> {
     const MAX_LIST_BYTES: u64 = 64 << 20;
-    let text = crate::files::read_text_at_most(path, MAX_LIST_BYTES).map_err(|source| NetRunError::Io {
+    let text = crate::files::read_text_at_most(path, MAX_LIST_BYTES).map_err(|source| OnDeviceError::Io {
         action: format!("read {}", clean_text(&path.to_string_lossy())),
         source,
     })?;
@@ -194,15 +185,15 @@ fn list_lines(path: &Path) -> Result<Vec<Vec<GivenInput>>, NetRunError> {
 }
 
 /// The list as a file, however long it is.
-fn add_list(files: &mut Vec<(String, PathBuf)>, list: &str, folder: &TempDir) -> Result<(), NetRunError> {
+fn add_list(files: &mut Vec<(String, PathBuf)>, list: &str, folder: &TempDir) -> Result<(), OnDeviceError> {
     let path = folder.path().join(INPUT_LIST);
     std::fs::write(&path, list)
-        .map_err(|source| NetRunError::Io { action: format!("write {}", path.display()), source })?;
+        .map_err(|source| OnDeviceError::Io { action: format!("write {}", path.display()), source })?;
     files.push((INPUT_LIST.to_owned(), path));
     Ok(())
 }
 
-fn temporary() -> Result<TempDir, NetRunError> {
+fn temporary() -> Result<TempDir, OnDeviceError> {
     crate::files::private_folder()
-        .map_err(|source| NetRunError::Io { action: "make a temporary folder".to_owned(), source })
+        .map_err(|source| OnDeviceError::Io { action: "make a temporary folder".to_owned(), source })
 }

@@ -1,10 +1,11 @@
 //! One round: the tool runs, its output becomes log lines, its growing log is read, its memory is looked at.
 
-use super::command::{PID_MARK, Round};
+use super::command::Round;
 use super::console::{Heard, log_line};
 use super::kept_log::KeptLog;
 use super::memory::{MemoryLook, memory_look, watch_memory};
 use super::messages::{Told, told};
+use crate::backends::on_device::names::PID_MARK;
 use crate::backends::profile_log::{Decoder, ProfileLogError};
 use crate::devices::{Device, DeviceError, EndMarker, ShellStream, quote};
 use crate::event::{LogLine, now_us};

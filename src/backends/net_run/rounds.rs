@@ -1,19 +1,20 @@
 //! The rounds of a run: how many, how long, what each tells, and what becomes of one that breaks.
 
-use super::clock::WallClock;
-use super::command::{INPUT_LIST, Level, Round};
+use super::command::{Level, Round};
 use super::console::{Asked, Heard};
 use super::driver::{Broken, NetRun, Setup};
 use super::fold::{RoundPlan, RunFold};
 use super::kept_log::KeptLog;
-use super::link::gone_advice;
 use super::memory::MemoryLook;
 use super::messages::Told;
 use super::pace::Pace;
 use super::round::{self, Progress, RoundEnd, RoundError};
-use super::tenants::Claim;
 use crate::backends::ProfilingLevel;
 use crate::backends::local::console_events;
+use crate::backends::on_device::clock::WallClock;
+use crate::backends::on_device::link::gone_advice;
+use crate::backends::on_device::names::INPUT_LIST;
+use crate::backends::on_device::tenants::Claim;
 use crate::devices::DeviceError;
 use crate::event::{
     Budget, Event, Failure, LogLevel, MemoryMark, MemorySample, Phase, RunStatus, RuntimeInfo, Stage, now_us,
@@ -387,7 +388,7 @@ impl Rounds<'_> {
                 self.net.device.run(&format!("df -k {}", self.setup.folder), "asking for its free space").await?;
             let free_bytes = crate::devices::free_bytes(&free.text());
             let message = format!(
-                "qnn-net-run ended with status 0 and told of no inference: its profile log has {} bytes",
+                "qnn-net-run ended with status 0 and reported no inference: its profile log has {} bytes",
                 end.log_bytes
             );
             return Err(match free_bytes {
@@ -456,7 +457,9 @@ impl Rounds<'_> {
     async fn save_outputs(&self) -> Result<(), Broken> {
         let Some(folder) = &self.net.task.save_outputs else { return Ok(()) };
         let remote = format!("{}/{}-0", self.setup.folder, super::command::OUTPUT);
-        let files = super::outputs::fetch(self.net.device, &remote, folder, &self.net.task.guard()).await?;
+        let files =
+            crate::backends::on_device::outputs::fetch(self.net.device, &remote, folder, &self.net.task.guard())
+                .await?;
         self.net.send(Event::OutputsSaved { files }).await;
         Ok(())
     }

@@ -165,7 +165,7 @@ pub fn node_of<'a>(
         let (name, number) = op.rsplit_once('_')?;
         (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
     };
-    let told = [Some(op), Some(base_name(op)), numbered(), said, said.map(base_name)];
+    let told = [Some(op), Some(base_name(op)), fused(base_name(op)), numbered(), said, said.map(base_name)];
     told.into_iter().flatten().find(|name| known.contains_key(name))
 }
 
@@ -195,10 +195,13 @@ impl<'a> Names<'a> {
             return self.nameless.get_mut(op_type)?.pop_front();
         }
         let base = base_name(name);
-        // A fusion is called after its first node.
-        let fused = base.rsplit_once('/').map(|(first, _)| first).filter(|_| base.ends_with("Fusion"));
-        [Some(name), Some(base), fused].into_iter().flatten().find_map(|name| self.by_name.get(name).copied())
+        [Some(name), Some(base), fused(base)].into_iter().flatten().find_map(|name| self.by_name.get(name).copied())
     }
+}
+
+/// A fusion is called after its first node: `mm/MatMulAddFusion`.
+fn fused(name: &str) -> Option<&str> {
+    name.rsplit_once('/').map(|(first, _)| first).filter(|_| name.ends_with("Fusion"))
 }
 
 /// The name without what a change of the layout adds: `conv1_token_1` was `conv1`.

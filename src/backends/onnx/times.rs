@@ -24,6 +24,8 @@ pub struct OpTime {
     pub value: u64,
     /// Whether it counts cycles.
     pub is_cycles: bool,
+    /// HTP's number of it.
+    pub htp_op: Option<u64>,
 }
 
 /// A figure of the backend.
@@ -197,8 +199,9 @@ fn walk(event: &LogEvent<'_>, cpu: bool, depth: usize, into: &mut Execution) {
         let unit = event.unit();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates; a time is no larger")]
         let value = value.unwrap_or(0.0).max(0.0) as u64;
-        let name = clean_text(op_identifier(&name, cpu).name);
-        into.ops.push(OpTime { name, value, is_cycles: unit == Unit::Cycles });
+        let identifier = op_identifier(&name, cpu);
+        let (name, htp_op) = (clean_text(identifier.name), identifier.op_id);
+        into.ops.push(OpTime { name, value, is_cycles: unit == Unit::Cycles, htp_op });
     } else if let Some(value) = value.filter(|_| depth == 0) {
         into.figures.push(Figure { name: clean_text(&name), unit: event.unit(), value });
     }

@@ -13,6 +13,7 @@ use super::platform::is_version;
 use super::verify::modified_ns;
 use super::{ManifestFile, Package, RuntimeError};
 use crate::event::clean_text;
+use crate::files::hex;
 
 /// More entries than any wheel of this package has (35), by far.
 const MAX_ENTRIES: usize = 10_000;
@@ -267,15 +268,6 @@ pub fn sha256(
             Err(error) => return Err(RuntimeError::file("read", path, error)),
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn zip_error(path: &Path, error: ZipError) -> RuntimeError {

@@ -1,13 +1,14 @@
 //! A tapped program that keeps its terminal; the report comes at its end.
 
-use super::super::{CliError, FAILED, OK, headless as runs, say, setup};
+use super::super::{CliError, FAILED, Global, OK, headless as runs, say, setup};
 use super::TapArgs;
-use super::site::{Site, tell};
-use crate::event::TapSeen;
+use super::site::{Site, runtime, tell};
+use super::there;
+use crate::event::{LOCAL_DEVICE, TapSeen};
 use crate::files::write_whole;
 use crate::probes::HostProbe;
 use crate::report::{TapDocument, tap_text};
-use crate::session::{RecordError, Source};
+use crate::session::{Hub, RecordError, Source};
 use crate::store::Store;
 use crate::tap::{Ended, Output, Server};
 use tokio::sync::watch;
@@ -18,25 +19,32 @@ pub struct Outcome {
     /// How the program ended; `None` where there is none of ours.
     pub ended: Option<Ended>,
     pub record_error: Option<RecordError>,
+    /// Why it is not known how the program ended.
+    pub failure: Option<CliError>,
 }
 
 /// Runs the program to its end and reports.
-pub fn headless(args: &TapArgs) -> Result<u8, CliError> {
-    let outcome = setup::block_on(session(args))??;
+pub fn headless(args: &TapArgs, global: &Global) -> Result<u8, CliError> {
+    let is_there = there::is_there(global);
+    let outcome =
+        if is_there { setup::block_on(there::session(args, global)) } else { setup::block_on(session(args, global)) }??;
     let mut status = report(args, &outcome)?;
     if let Some(error) = outcome.record_error {
         say(CliError::from(error).render().trim_end());
         status = FAILED;
     }
-    Ok(end_as(outcome.ended, status))
+    match outcome.failure {
+        Some(failure) => Err(failure),
+        None if is_there => Ok(status_of(outcome.ended, status)),
+        None => Ok(end_as(outcome.ended, status)),
+    }
 }
 
-async fn session(args: &TapArgs) -> Result<Outcome, CliError> {
+async fn session(args: &TapArgs, global: &Global) -> Result<Outcome, CliError> {
     let (mut hub, source) = setup::open_session(&args.output()).await?;
     let site = Site::new(args)?;
-    let mut store = Store::new();
     let probe = HostProbe::start(source.clone());
-    let (server, mut told) = Server::new(source.clone());
+    let (server, mut told) = Server::new(LOCAL_DEVICE, source.clone(), runtime(global));
     let (over, is_over) = watch::channel(false);
     let work = async {
         let result = {
@@ -59,6 +67,13 @@ async fn session(args: &TapArgs) -> Result<Outcome, CliError> {
         drop((server, probe, source));
         result
     };
+    let (result, store) = folded(&mut hub, work).await;
+    Ok(Outcome { ended: result?, store, record_error: hub.take_record_error(), failure: None })
+}
+
+/// Does `work`, which drops the last source, and closes the session: what came of it, and the store of all that happened.
+pub(super) async fn folded<T>(hub: &mut Hub, work: impl Future<Output = T>) -> (T, Store) {
+    let mut store = Store::new();
     let fold = async {
         while let Some(record) = hub.next().await {
             store.apply(&record);
@@ -68,8 +83,8 @@ async fn session(args: &TapArgs) -> Result<Outcome, CliError> {
     for record in hub.close() {
         store.apply(&record);
     }
-    setup::close_session(&mut hub, Some(&store));
-    Ok(Outcome { ended: result?, store, record_error: hub.take_record_error() })
+    setup::close_session(hub, Some(&store));
+    (result, store)
 }
 
 /// The program from its start to its end; without one, until a signal.
@@ -113,10 +128,17 @@ fn report(args: &TapArgs, outcome: &Outcome) -> Result<u8, CliError> {
 
 /// The program's own end: its exit status, or the signal that ended it. What failed here counts where the program was fine.
 pub fn end_as(ended: Option<Ended>, own: u8) -> u8 {
-    let Some(ended) = ended else { return own };
-    if let Some(signal) = ended.signal {
+    if let Some(signal) = ended.and_then(|ended| ended.signal) {
         // Returns only where the signal has no such end.
         let _ = signal_hook::low_level::emulate_default_handler(signal);
+    }
+    status_of(ended, own)
+}
+
+/// The same as an exit status, as shells have it: 128 and the number of a signal.
+pub fn status_of(ended: Option<Ended>, own: u8) -> u8 {
+    let Some(ended) = ended else { return own };
+    if let Some(signal) = ended.signal {
         return u8::try_from(128 + signal).unwrap_or(FAILED);
     }
     match ended.status.and_then(|status| u8::try_from(status).ok()) {

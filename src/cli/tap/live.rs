@@ -1,15 +1,17 @@
 //! A tapped program in the live view: every graph that it executes, per layer; what it prints is in the log.
 
-use super::super::{CliError, FAILED, Global, OK, headless as runs, say, setup};
+use super::super::{CliError, FAILED, Global, OK, headless as runs, say, setup, target};
 use super::TapArgs;
-use super::headless::end_as;
-use super::site::{Site, tell};
+use super::headless::{end_as, status_of};
+use super::site::{Site, runtime, tell};
+use super::there;
 use crate::app::{self, AppOptions, Request, StartChoice};
-use crate::event::{Event, LogLevel, LogLine, LogSource, Record, TapSeen};
+use crate::event::{Event, LOCAL_DEVICE, LogLevel, LogLine, LogSource, Record, TapSeen};
 use crate::probes::HostProbe;
 use crate::report::tap_text;
 use crate::session::Source;
 use crate::store::Store;
+use crate::tap::device::{self, DeviceTap};
 use crate::tap::{Ended, Output, Program, Server, send};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +26,8 @@ const LONGEST_LINE: u64 = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long what it printed last may take to arrive.
 const LAST_LINES: Duration = Duration::from_millis(500);
+/// Printed bytes that may wait for the view.
+const PIPE_BYTES: usize = 256 << 10;
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;
 
@@ -33,18 +37,29 @@ type Pipe = Box<dyn AsyncRead + Send + Unpin>;
 /// Opens the live view and runs the program in it.
 pub fn live(args: &TapArgs, global: &Global) -> Result<u8, CliError> {
     let (ended, status) = setup::block_on(session(args, global))??;
-    Ok(end_as(ended, status))
+    Ok(if there::is_there(global) { status_of(ended, status) } else { end_as(ended, status) })
+}
+
+/// A program that is ready to run, or runs.
+enum Ready {
+    Here(Box<(Site, Program)>),
+    There(Box<DeviceTap>),
 }
 
 async fn session(args: &TapArgs, global: &Global) -> Result<(Option<Ended>, u8), CliError> {
     let (mut hub, source) = setup::open_session(&args.output()).await?;
-    let site = Site::new(args)?;
-    let mut program = site.start(args, Output::Piped, &source).await?;
+    let ready = if there::is_there(global) {
+        Ready::There(Box::new(there::prepare(args, global, &source).await?))
+    } else {
+        let site = Site::new(args)?;
+        let program = site.start(args, Output::Piped, &source).await?;
+        Ready::Here(Box::new((site, program)))
+    };
     let name = args.command.first().map(PathBuf::from).unwrap_or_default();
     let app_options = AppOptions {
         theme: global.theme.clone(),
         ascii: global.ascii,
-        start: Some(StartChoice { device: "local".to_owned(), model: name, backends: Vec::new() }),
+        start: Some(StartChoice { device: target::named(global), model: name, backends: Vec::new() }),
         themes_dir: app::default_keymap_path().and_then(|path| Some(path.parent()?.join("themes"))),
         keymap_file: app::default_keymap_path().filter(|path| path.exists()),
         ..AppOptions::default()
@@ -62,25 +77,16 @@ async fn session(args: &TapArgs, global: &Global) -> Result<(Option<Ended>, u8),
         }
         hub
     });
-    let swapped = args.swap.is_some();
     let work = async {
-        let probe = HostProbe::start(source.clone());
-        let (server, mut told) = Server::new(source.clone());
-        let (over, is_over) = watch::channel(false);
-        let ended = {
-            let running = async {
-                let ended = run(&mut program, &source, stopping).await;
-                let _ = over.send(true);
-                ended
-            };
-            let serving = async { tokio::join!(running, server.serve(&site.listener, is_over)).0 };
-            tokio::select! {
-                ended = serving => ended,
-                () = site.watch(&source, Output::Piped, swapped, &mut told) => None,
+        let ended = match ready {
+            Ready::Here(ready) => {
+                let (site, program) = *ready;
+                here((args, global), site, program, &source, stopping).await
             }
+            Ready::There(tap) => away(*tap, (args, global), &source, stopping).await,
         };
-        // With these goes the last source: the hub then ends.
-        drop((server, probe, source));
+        // With this goes the last source: the hub then ends.
+        drop(source);
         ended
     };
     let serve = async {
@@ -118,6 +124,68 @@ async fn session(args: &TapArgs, global: &Global) -> Result<(Option<Ended>, u8),
         return Ok((ended, FAILED));
     }
     Ok((ended, OK))
+}
+
+/// A program of this machine to its end.
+async fn here(
+    (args, global): (&TapArgs, &Global),
+    site: Site,
+    mut program: Program,
+    source: &Source,
+    stopping: watch::Receiver<bool>,
+) -> Option<Ended> {
+    let _probe = HostProbe::start(source.clone());
+    let (server, mut told) = Server::new(LOCAL_DEVICE, source.clone(), runtime(global));
+    let (over, is_over) = watch::channel(false);
+    let running = async {
+        let ended = run(&mut program, source, stopping).await;
+        let _ = over.send(true);
+        ended
+    };
+    let serving = async { tokio::join!(running, server.serve(&site.listener, is_over)).0 };
+    tokio::select! {
+        ended = serving => ended,
+        // Nobody could look at them before the end otherwise.
+        () = server.read_binaries() => None,
+        () = site.watch(source, Output::Piped, args.swap.is_some(), &mut told) => None,
+    }
+}
+
+/// A program of a device to its end.
+async fn away(
+    tap: DeviceTap,
+    (args, global): (&TapArgs, &Global),
+    source: &Source,
+    mut stopping: watch::Receiver<bool>,
+) -> Option<Ended> {
+    let (orders, given) = mpsc::unbounded_channel();
+    let [(stdout, own_stdout), (stderr, own_stderr)] = [(); 2].map(|()| tokio::io::duplex(PIPE_BYTES));
+    let printed = [stdout, stderr].map(|pipe| tokio::spawn(lines(Some(Box::new(pipe) as Pipe), source.clone())));
+    let interrupt = async {
+        if stopping.wait_for(|stop| *stop).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        let _ = orders.send(SIGINT);
+        tokio::time::sleep(PATIENCE).await;
+        let _ = orders.send(SIGKILL);
+        std::future::pending::<()>().await;
+    };
+    let outputs: [device::Pipe; 2] = [Box::new(own_stdout), Box::new(own_stderr)];
+    let ended = tokio::select! {
+        ended = there::carry_out(tap, (args, global), source, outputs, Output::Piped, given) => ended,
+        () = interrupt => Err(CliError::Interrupted),
+    };
+    for task in printed {
+        let _ = task.await;
+    }
+    match ended {
+        Ok(ended) => Some(ended),
+        Err(error) => {
+            let line = LogLine::new(LogLevel::Error, LogSource::Qnnscope, error.render().trim_end());
+            source.send(None, Event::Log(line)).await;
+            None
+        }
+    }
 }
 
 /// The program to its end, with what it prints. Asked to stop, it is interrupted first, as in a terminal.

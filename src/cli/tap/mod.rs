@@ -1,12 +1,15 @@
 //! `qnnscope tap`.
 
 mod headless;
+mod input;
 mod live;
 mod site;
+mod there;
 
 use super::options::OutputOptions;
-use super::{CliError, Global, setup, target};
+use super::{CliError, Global, setup};
 use crate::files::{Guard, Kind};
+use crate::tap::device::is_package;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -24,7 +27,7 @@ pub struct TapArgs {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     #[expect(clippy::option_option, reason = "so clap tells `--json` from `--json=FILE`")]
     json: Option<Option<PathBuf>>,
-    /// Write the session, as it happens, to this file
+    /// Write the session to this file as it happens
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Do not keep the session in the history
@@ -42,7 +45,7 @@ pub struct TapArgs {
     /// Repair what the program does wrong: device-config, an option record that moved between releases of the SDK
     #[arg(long, value_name = "WHAT", value_parser = ["device-config"])]
     repair: Option<String>,
-    /// Stand in the place of the libraries of this folder instead of being preloaded
+    /// Stand in the place of the libraries of this folder instead of being preloaded; with --device, a folder there
     #[arg(long, value_name = "DIR")]
     swap: Option<PathBuf>,
     /// The tap library [default: beside this program] [env: QNNSCOPE_TAP_LIBRARY]
@@ -54,6 +57,8 @@ pub struct TapArgs {
     /// Write this process's id to a file, once it listens; it goes at the end
     #[arg(long, value_name = "FILE")]
     pid_file: Option<PathBuf>,
+    #[command(flatten)]
+    there: there::DeviceArgs,
 }
 
 fn detail(text: &str) -> Result<String, String> {
@@ -83,30 +88,51 @@ impl TapArgs {
 
     fn is_live(&self) -> bool {
         let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-        !self.headless && self.json.is_none() && !self.command.is_empty() && terminal
+        let is_ours = !self.command.is_empty() || self.there.package.is_some();
+        !self.headless && self.json.is_none() && is_ours && terminal
     }
 
     /// Refuses what cannot be, and files that must not be written, before anything is started.
     fn check(&self, global: &Global) -> Result<(), CliError> {
-        let device = target::named(global);
-        if device != target::LOCAL {
-            let text = format!("tap reaches programs on this machine only, not on {device}: leave out --device");
-            return Err(CliError::Usage(text));
+        let is_there = there::is_there(global);
+        if is_there && (self.listen.is_some() || self.pid_file.is_some()) {
+            let text =
+                "--listen and --pid-file are for programs of this machine: with --device, give the program after `--`";
+            return Err(CliError::Usage(text.to_owned()));
         }
-        if self.command.is_empty() && self.listen.is_none() && self.pid_file.is_none() {
-            let text = "which program? Give it after `--`: qnnscope tap -- ./my_app ARGS; or wait for others with --listen SOCKET";
+        if let Some(option) = self.there.any().filter(|_| !is_there) {
+            return Err(CliError::Usage(format!(
+                "{option} is for programs on a device: name one with --device SERIAL"
+            )));
+        }
+        if let Some(package) = &self.there.package {
+            if !is_package(package) {
+                return Err(CliError::Usage(format!("{package} is no name of an app: com.example.app")));
+            }
+            if !self.command.is_empty() {
+                return Err(CliError::Usage("--package starts the app itself: leave out the program".to_owned()));
+            }
+        } else if self.command.is_empty() && self.listen.is_none() && self.pid_file.is_none() {
+            let text = if is_there {
+                "which program? Give it after `--`: qnnscope tap --device SERIAL -- /data/local/tmp/my_app ARGS"
+            } else {
+                "which program? Give it after `--`: qnnscope tap -- ./my_app ARGS; or wait for others with --listen SOCKET"
+            };
             return Err(CliError::Usage(text.to_owned()));
         }
         let mut guard = Guard::new(self.force);
         // Files that the command names are its program, its scripts, its models.
-        for word in &self.command {
+        for word in self.command.iter().filter(|_| !is_there) {
             guard.reads("the command's file", word.as_ref());
+        }
+        if let Some(file) = self.there.file() {
+            guard.reads("--counter-file", file);
         }
         guard.prints();
         if let Some(library) = &self.tap_library {
             guard.reads("the tap library", library);
         }
-        if let Some(folder) = &self.swap {
+        if let Some(folder) = self.swap.as_ref().filter(|_| !is_there) {
             guard.reads_folder("the library", folder);
         }
         if let Some(folder) = &global.runtime {
@@ -129,5 +155,5 @@ impl TapArgs {
 /// Runs a program with the tap in it, or waits for others.
 pub fn tap(args: &TapArgs, global: &Global) -> Result<u8, CliError> {
     args.check(global)?;
-    if args.is_live() { live::live(args, global) } else { headless::headless(args) }
+    if args.is_live() { live::live(args, global) } else { headless::headless(args, global) }
 }

@@ -1,6 +1,6 @@
 //! Everything around a tapped program: socket, library, variables, and what keeps the tap out.
 
-use super::super::{CliError, say};
+use super::super::{CliError, Global, options, say};
 use super::TapArgs;
 use crate::backends::local::Scratch;
 use crate::event::{Event, TapRecord, TapSeen, clean_text};
@@ -28,9 +28,15 @@ pub struct Site {
 impl Site {
     /// Finds the library, and listens.
     pub fn new(args: &TapArgs) -> Result<Self, CliError> {
-        let library = library::find(args.tap_library.as_deref()).map_err(|error| CliError::Missing {
-            message: error.to_string(),
-            hint: format!("build it with `cargo build`, or name it with --tap-library FILE or ${}", library::VARIABLE),
+        let library = library::find(args.tap_library.as_deref()).map_err(|error| match error {
+            library::LibraryError::NotATap(..) => CliError::Usage(error.to_string()),
+            error => CliError::Missing {
+                message: error.to_string(),
+                hint: format!(
+                    "build it with `cargo build`, or name it with --tap-library FILE or ${}",
+                    library::VARIABLE
+                ),
+            },
         })?;
         let io = |action: &str| {
             let action = action.to_owned();
@@ -41,14 +47,8 @@ impl Site {
             Some(path) => Listener::at(path)?,
             None => Listener::private()?,
         };
-        let mut variables = Variables::new(listener.path());
-        variables.detail(&args.detail_every);
-        if let Some(level) = &args.log {
-            variables.log(level);
-        }
-        if let Some(repair) = &args.repair {
-            variables.repair(repair);
-        }
+        let mut variables = start_variables(args);
+        variables.sink(listener.path());
         let barrier = args.command.first().and_then(|program| reach::barrier(program));
         match &args.swap {
             Some(real) => swap(real, &library, folder.path(), &mut variables)?,
@@ -120,6 +120,24 @@ async fn not_reached(source: &Source, reason: String, output: Output) {
     tell(source, TapSeen::NotReached { reason }).await;
 }
 
+/// Folder of the QNN libraries at hand, which read the context binaries of programs whose own are not; it may be that there are none.
+pub fn runtime(global: &Global) -> Option<PathBuf> {
+    options::runtime(global).ok().map(|runtime| runtime.path)
+}
+
+/// What the tap is told wherever it is.
+pub fn start_variables(args: &TapArgs) -> Variables {
+    let mut variables = Variables::default();
+    variables.detail(&args.detail_every);
+    if let Some(level) = &args.log {
+        variables.log(level);
+    }
+    if let Some(repair) = &args.repair {
+        variables.repair(repair);
+    }
+    variables
+}
+
 /// Puts something of the program as a whole on the stream.
 pub async fn tell(source: &Source, seen: TapSeen) {
     source.send(None, Event::Tap(Box::new(TapRecord { process: None, seen }))).await;
@@ -138,8 +156,9 @@ fn swap(real: &Path, library: &Path, folder: &Path, variables: &mut Variables) -
         });
     }
     for name in there {
-        std::os::unix::fs::symlink(library, folder.join(name))
-            .map_err(|source| CliError::Io { action: "link the tap library".to_owned(), source })?;
+        // Copies: the loader takes two links for one library, and the tap for the backend that was opened first.
+        std::fs::copy(library, folder.join(name))
+            .map_err(|source| CliError::Io { action: "copy the tap library".to_owned(), source })?;
     }
     let mut path = folder.as_os_str().to_owned();
     path.push(":");

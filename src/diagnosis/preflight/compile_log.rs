@@ -72,25 +72,41 @@ pub fn why_not_built(op: &Op, log: &[String], hardware: Option<&str>) -> Why {
     let told = errors(log.iter().map(String::as_str));
     let found = |words: &[&str]| told.iter().find(|line| words.iter().any(|word| line.contains(word))).copied();
     if let Some(line) = found(&["bytes of TCM", "to fit in TCM"]) {
-        return Why { text: line.to_owned(), tensor: None, remedy: None, cause: Some("finalize-vtcm-overflow") };
+        return Why {
+            text: line.to_owned(),
+            tensor: None,
+            remedy: None,
+            cause: Some("finalize-vtcm-overflow"),
+            is_guess: false,
+        };
     }
     if let Some(line) = found(&["estimated allocation"]) {
-        return Why { text: line.to_owned(), tensor: None, remedy: None, cause: Some("finalize-memory-limit") };
+        return Why {
+            text: line.to_owned(),
+            tensor: None,
+            remedy: None,
+            cause: Some("finalize-memory-limit"),
+            is_guess: false,
+        };
     }
     // The compiler names what it made of the op; of its own internal ops it has other names.
     let built =
         NOT_BUILT.as_ref().map(|pattern| log.iter().filter_map(|line| pattern.captures(line)).collect::<Vec<_>>());
     let built = built.unwrap_or_default();
     let made = built.iter().find_map(|found| found.get(1)).map(|name| name.as_str());
-    if !built.is_empty() && log.iter().any(|line| line.contains("PlainFloat")) {
+    let tensors = || op.inputs.iter().chain(&op.outputs);
+    // Of an op that only the log names the tensors are not known.
+    let floats = tensors().next().is_none() || tensors().any(|tensor| tensor.dtype.is_float());
+    if !built.is_empty() && floats && log.iter().any(|line| line.contains("PlainFloat")) {
         let op_type = made.or(Some(op.op_type.as_str()).filter(|name| !name.is_empty())).unwrap_or("the op");
         let remedy = "quantise the model, or compile for a part with fp16 (on a PC such as --soc-model 57), or run it on the \
                       GPU or CPU";
         return Why {
             text: format!("{op_type} has no float variant on {on}"),
-            tensor: op.inputs.iter().chain(&op.outputs).position(|tensor| tensor.dtype.is_float()),
+            tensor: tensors().position(|tensor| tensor.dtype.is_float()),
             remedy: Some(remedy.to_owned()),
             cause: Some("float-unsupported-on-arch"),
+            is_guess: false,
         };
     }
     let text = match (made, told.first()) {
@@ -98,7 +114,7 @@ pub fn why_not_built(op: &Op, log: &[String], hardware: Option<&str>) -> Why {
         (None, Some(line)) => format!("HTP's compiler says: {line}"),
         (None, None) => "HTP's compiler does not say why".to_owned(),
     };
-    Why { text, tensor: None, remedy: None, cause: None }
+    Why { text, tensor: None, remedy: None, cause: None, is_guess: false }
 }
 
 /// The op that a failed composition names.

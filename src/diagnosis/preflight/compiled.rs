@@ -4,7 +4,7 @@ use super::compile_log::{self, Traffic};
 use super::{CompileAnswer, Target, binary, cannot_be_asked};
 use crate::backends::errors;
 use crate::backends::qnn::runner::{Compiled, CompiledGraph};
-use crate::diagnosis::{self, diagnose_failure};
+use crate::diagnosis::{self, diagnose_failure, exclude_by_graphs};
 use crate::event::{Failure, LogLevel, Stage};
 use crate::models::{ContextBinaryInfo, Graph};
 use serde::Serialize;
@@ -105,7 +105,7 @@ pub fn rows(answer: &CompileAnswer, graphs: &[Graph], binary: Option<&ContextBin
     let mut rows = match (&answer.answer, binary) {
         (Ok(compiled), None) => compiled_rows(answer, compiled, graphs),
         (Ok(_), Some(_)) => vec![CompileRow { ok: Some(true), code: Some(0), ..CompileRow::new(&answer.target) }],
-        (Err(failure), _) => vec![failed_row(answer, failure)],
+        (Err(failure), _) => vec![failed_row(answer, failure, graphs)],
     };
     for row in &mut rows {
         if let Some(info) = binary {
@@ -189,14 +189,14 @@ fn stopped_row(row: CompileRow, answer: &CompileAnswer, graph: &CompiledGraph, g
         symbol,
         reason: said.or_else(|| Some("the compiler does not say why".to_owned())),
         stopped_at,
-        cause: cause(&failure, answer),
+        cause: cause(&failure, answer, graphs),
         log: kept(&errors),
         ..row
     }
 }
 
 /// It did not come to compiling, or the compiler did not live.
-fn failed_row(answer: &CompileAnswer, failure: &Failure) -> CompileRow {
+fn failed_row(answer: &CompileAnswer, failure: &Failure, graphs: &[Graph]) -> CompileRow {
     let asked = !cannot_be_asked(failure);
     let errors = errors_of(answer);
     let stopped_at = compile_log::refused_op(&failure.message);
@@ -208,15 +208,16 @@ fn failed_row(answer: &CompileAnswer, failure: &Failure) -> CompileRow {
         symbol: failure.symbol.clone(),
         reason: said.or_else(|| Some(failure.message.clone())),
         stopped_at,
-        cause: asked.then(|| cause(failure, answer)).flatten(),
+        cause: asked.then(|| cause(failure, answer, graphs)).flatten(),
         log: kept(&errors),
         ..CompileRow::new(&answer.target)
     }
 }
 
-fn cause(failure: &Failure, answer: &CompileAnswer) -> Option<CauseRow> {
+fn cause(failure: &Failure, answer: &CompileAnswer, graphs: &[Graph]) -> Option<CauseRow> {
     let lines = answer.lines.iter().enumerate().map(|(at, (_, text))| (at as u64 + 1, text.as_str()));
-    let diagnosis = diagnose_failure(failure, lines);
+    let mut diagnosis = diagnose_failure(failure, lines);
+    exclude_by_graphs(&mut diagnosis, graphs);
     let best = diagnosis.causes.first().filter(|finding| finding.confidence >= CONFIDENT)?;
     let cause = best.cause();
     Some(CauseRow { id: best.id, title: cause.title.clone(), fix: cause.fix.clone() })

@@ -6,7 +6,7 @@ use super::ops::{self, OpRow};
 use super::quantization::{self, Note, Severity};
 use super::{Answers, BackendAnswer, Origin, Target, cannot_be_asked};
 use crate::backends::Backend;
-use crate::event::{Failure, ModelInfo, Sandbox, Stage};
+use crate::event::{Failure, ModelInfo, Sandbox, SourceNames, Stage};
 use crate::models::{ContextBinaryInfo, ModelFormat};
 use qnnscope_qnn::ASKING;
 use serde::Serialize;
@@ -135,8 +135,15 @@ impl CheckDocument {
         let quantization: Vec<Note> = graphs.iter().flat_map(quantization::notes).collect();
         for row in &mut compile {
             // What is wrong with the op itself says more than a cause that is guessed from the log.
-            let explained = row.stopped_at.as_ref().is_some_and(|name| explained(name, &ops, &quantization));
-            row.cause = row.cause.take().filter(|_| !explained);
+            let Some(name) = &row.stopped_at else { continue };
+            if explained(name, &ops, &quantization) {
+                row.cause = None;
+            }
+            let refused = ops.iter().filter(|op| op.name == *name).find_map(|op| op.results.get(Backend::Htp.name()));
+            // The compiler only says what it could not make of the op; where the op is not even added, it says why.
+            if let Some(reason) = refused.and_then(|result| result.reason.clone()).filter(|_| row.graph.is_some()) {
+                row.reason = Some(reason);
+            }
         }
         let build = first.and_then(|first| first.runtime.build_id.as_deref());
         let context_binary = info.map(|info| binary_row(info, build));
@@ -154,6 +161,15 @@ impl CheckDocument {
             context_binary,
             sandbox: first.map(|first| first.sandbox.clone()),
         })
+    }
+
+    /// The same with the nodes that the ops were made of.
+    #[must_use]
+    pub fn named(mut self, names: &SourceNames) -> Self {
+        for row in &mut self.ops {
+            row.source_node = names.nodes.get(&row.name).cloned();
+        }
+        self
     }
 
     /// What it comes to.
@@ -190,7 +206,8 @@ fn backend_row(answer: &BackendAnswer) -> BackendRow {
         Ok(asked) => {
             let partly = asked.incomplete.as_ref();
             let wrong = asked.model.context_binary.as_ref().and_then(|i| binary::against_backend(i, answer.backend));
-            let reason = partly.map(|why| format!("only a part of the model was composed: {why}")).or(wrong);
+            let lists = asked.lists.first().map(|problem| format!("it does not execute: {problem}"));
+            let reason = partly.map(|why| format!("only a part of the model was composed: {why}")).or(wrong).or(lists);
             // What is missing of the model may well be refused, too.
             let state = if reason.is_some() { State::Failed } else { State::Asked };
             (state, reason, None, asked.runtime.build_id.clone(), Some(ops::refused(asked)))

@@ -21,6 +21,8 @@ pub struct OpRow {
     /// Op type.
     #[serde(rename = "type")]
     pub op_type: String,
+    /// Node of the model before its conversion that it belongs to, where that is known.
+    pub source_node: Option<String>,
     /// Answers by backend; a backend that could not be asked has none.
     pub results: BTreeMap<&'static str, OpResult>,
 }
@@ -90,6 +92,7 @@ pub fn table(graphs: &[Graph], answers: &[BackendAnswer]) -> Vec<OpRow> {
                 index: op.index,
                 name: op.name.clone(),
                 op_type: op.op_type.clone(),
+                source_node: None,
                 results: BTreeMap::new(),
             })
         })

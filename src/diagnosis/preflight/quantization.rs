@@ -2,7 +2,7 @@
 //! and then compute nonsense.
 
 use super::sensitive;
-use crate::models::{Graph, Op, Quantization, Tensor, TensorKind};
+use crate::models::{Graph, Op, Quantization, Tensor, TensorKind, hands_numbers_on};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,21 +16,6 @@ const BIAS_TOLERANCE: f64 = 0.02;
 const SAME_TOLERANCE: f64 = 1e-4;
 /// Op types between floats and fixed-point tensors, where both are right.
 const BORDERS: [&str; 4] = ["Quantize", "Dequantize", "Convert", "Cast"];
-/// Op types that only move data: input and output have one encoding.
-const MOVERS: [&str; 12] = [
-    "Reshape",
-    "Transpose",
-    "StridedSlice",
-    "Split",
-    "DepthToSpace",
-    "SpaceToDepth",
-    "Tile",
-    "Gather",
-    "PoolMax2d",
-    "ExpandDims",
-    "Squeeze",
-    "ChannelShuffle",
-];
 /// Op types whose second input is weights.
 const WEIGHTED: [&str; 7] =
     ["Conv2d", "Conv3d", "DepthWiseConv2d", "TransposeConv2d", "TransposeConv3d", "FullyConnected", "MatMul"];
@@ -286,7 +271,7 @@ impl Notes<'_> {
                 self.add("bias-scale", Severity::Warning, (bias, &[op]), message);
             }
         }
-        if MOVERS.contains(&op.op_type.as_str())
+        if (hands_numbers_on(&op.op_type) || op.op_type == "ChannelShuffle")
             && let (Some(input), Some(output)) = (op.inputs.first(), op.outputs.first())
             && input.dtype == output.dtype
             && let (Some((scale_in, offset_in)), Some((scale_out, offset_out))) = (one(input), one(output))

@@ -63,6 +63,8 @@ fn line(expression: &str) -> Option<Regex> {
 static RANK: LazyLock<Option<Regex>> = LazyLock::new(|| line(r"^\[(\d+)\] has incorrect Rank (\d+)"));
 static VALUE: LazyLock<Option<Regex>> =
     LazyLock::new(|| line(r"^\[(\d+)\] has incorrect (\w+) (-?[\w.]+), expected (.+?)\.?$"));
+static DATATYPE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| line(r"^(Input|Output)\[(\d+)\] has (?:incorrect )?Datatype (0x[0-9a-fA-F]+)"));
 static COUNT: LazyLock<Option<Regex>> =
     LazyLock::new(|| line(r"(?i)^wrong number of (param|input|output)\w*\D{0,20}(\d+)"));
 static MISMATCH: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -114,6 +116,9 @@ pub fn reason(op: &Op, code: u64, log: &[String], ids: &[u32]) -> Reason {
         let text = format!("it has {} {what}{plural}, which is not what this backend's {} has", &found[2], op.op_type);
         return Reason { text, kind: Kind::Count, tensor: None };
     }
+    if let Some(found) = find(&DATATYPE, &lines) {
+        return one_datatype(op, &found);
+    }
     let tensor = suspect(op);
     if code == 4005 || code == 3003 {
         let text = format!("the backend has no op {}", op.op_type);
@@ -121,7 +126,8 @@ pub fn reason(op: &Op, code: u64, log: &[String], ids: &[u32]) -> Reason {
     }
     let mut quoted: Vec<&str> = Vec::new();
     for line in lines {
-        if quoted.len() < QUOTED && !quoted.contains(&line) {
+        // Of what is said again in fewer words only the first is worth reading.
+        if quoted.len() < QUOTED && !quoted.iter().any(|said| said.contains(line)) {
             quoted.push(line);
         }
     }
@@ -131,6 +137,18 @@ pub fn reason(op: &Op, code: u64, log: &[String], ids: &[u32]) -> Reason {
         return Reason { text, kind: Kind::Silent, tensor };
     }
     Reason { text: quoted.join("; "), kind: Kind::Other, tensor }
+}
+
+/// A tensor whose type is not among those that the op takes there.
+fn one_datatype(op: &Op, found: &Captures<'_>) -> Reason {
+    let slot: usize = found[2].parse().unwrap_or(usize::MAX);
+    let inputs = op.inputs.len();
+    let (side, count, before) =
+        if &found[1] == "Input" { ("in", inputs, 0) } else { ("out", op.outputs.len(), inputs) };
+    let tensor = (slot < count).then_some(before + slot).or_else(|| suspect(op));
+    let dtype = u32::from_str_radix(found[3].trim_start_matches("0x"), 16).map(DataType);
+    let dtype = dtype.map_or_else(|_| found[3].to_owned(), DataType::name);
+    Reason { text: format!("datatypes not taken: {side}[{}] {dtype}", &found[2]), kind: Kind::Datatypes, tensor }
 }
 
 fn mismatch(op: &Op, tensors: &[&Tensor], found: &Captures<'_>, by_id: impl Fn(&str) -> Option<usize>) -> Reason {
@@ -227,6 +245,13 @@ mod tests {
                 Kind::Datatypes,
                 "`a` (ufixed8) and `b` (float32) have different datatypes",
                 Some(1),
+            ),
+            ("Input[1] has Datatype 0x232.", Kind::Datatypes, "datatypes not taken: in[1] float32", Some(1)),
+            (
+                "Output[0] has incorrect Datatype 0x408.",
+                Kind::Datatypes,
+                "datatypes not taken: out[0] ufixed8",
+                Some(2),
             ),
             ("BQ is not supported", Kind::Other, "BQ is not supported", Some(1)),
             ("Wrong number of Parameters 4.", Kind::Count, "it has 4 parameters, which", None),

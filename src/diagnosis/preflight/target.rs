@@ -59,7 +59,7 @@ pub enum TargetError {
     NoHtp { part: String, arch: u32 },
     #[error("QNN's number of {0} is not known here; name it by number, as qnn-net-run takes it in soc_id")]
     NoNumber(String),
-    #[error("the device {0} does not tell which SoC it has; name it with --soc")]
+    #[error("the device {0} does not report its SoC; name it with --soc")]
     UnknownDevice(String),
 }
 

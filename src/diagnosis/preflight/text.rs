@@ -151,13 +151,19 @@ fn names(rows: &[&OpRow], all: bool) -> String {
     for (at, row) in rows.iter().take(shown).enumerate() {
         let comma = if at > 0 { ", " } else { "" };
         let op_type = if row.op_type == last_type { String::new() } else { format!("{} ", row.op_type) };
-        let _ = write!(text, "{comma}{op_type}`{}`", row.name);
+        let _ = write!(text, "{comma}{op_type}`{}`{}", row.name, of_node(row));
         last_type = &row.op_type;
     }
     if rows.len() > shown {
         let _ = write!(text, " and {} more", rows.len() - shown);
     }
     text
+}
+
+/// The node that it was made of, if that is called otherwise.
+fn of_node(row: &OpRow) -> String {
+    let node = row.source_node.as_ref().filter(|node| **node != row.name);
+    node.map_or_else(String::new, |node| format!(" (node `{node}`)"))
 }
 
 fn tensor_text(tensor: &TensorRow) -> String {
@@ -321,7 +327,7 @@ fn every_op(out: &mut String, document: &CheckDocument, width: usize) {
         titled(
             out,
             &format!("  {:>5} ", row.index),
-            &format!("{} ({}): {}", row.name, row.op_type, results.join(", ")),
+            &format!("{}{} ({}): {}", row.name, of_node(row), row.op_type, results.join(", ")),
             width,
         );
     }

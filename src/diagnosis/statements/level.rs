@@ -99,7 +99,18 @@ pub fn level(line: &[u8]) -> Level {
             word = word.or(Some(level));
         }
     }
-    mark.or_else(|| logcat(head)).or(word).unwrap_or_default()
+    // `[info] Error: ...`: an editor's or a launcher's mark before what the program said.
+    match (mark, word) {
+        (Some(Level::Info | Level::Debug), Some(Level::Error)) if said_right_after(head) => Level::Error,
+        _ => mark.or_else(|| logcat(head)).or(word).unwrap_or_default(),
+    }
+}
+
+/// True if the text after the last mark in brackets begins with the word "error".
+fn said_right_after(head: &[u8]) -> bool {
+    const MARKS: [&[u8]; 4] = [b"[info]", b"[INFO]", b"[debug]", b"[DEBUG]"];
+    let after = MARKS.iter().filter_map(|mark| memchr::memmem::rfind(head, mark).map(|at| at + mark.len())).max();
+    after.is_some_and(|at| head[at..].trim_ascii_start().to_ascii_lowercase().starts_with(b"error:"))
 }
 
 /// `08-04 13:56:51.508  4711  4712 E Tag: text`, and `E/Tag( 4711): text`.

@@ -1,6 +1,6 @@
 //! What a line of a log states, whatever its words: who speaks, of what, and what is said of it.
 //!
-//! `X not found`, `cannot find X` and `X does not exist` are one statement. The words are data (`lexicon.toml`); rules of the
+//! `X not found`, `cannot find X` and `X does not exist` are one statement. The words are data (`lexicon/`); rules of the
 //! catalogue ask for statements with `says`. A clause binds a predicate to the objects near it, so that a line with two
 //! sentences makes two statements.
 

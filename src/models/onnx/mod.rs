@@ -7,10 +7,13 @@ mod contexts;
 mod external;
 mod graph;
 mod macs;
+mod naming;
 mod qdq;
 mod shapes;
 mod tensor;
 mod wire;
+
+pub use naming::Named;
 
 use self::tensor::text;
 use self::wire::{Field, Message};

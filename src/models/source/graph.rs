@@ -216,7 +216,12 @@ impl SourceNode {
 
     /// Its name, or what tells it from others if it has none: `Conv #3`.
     pub fn label(&self) -> String {
-        if self.name.is_empty() { format!("{} #{}", self.op_type, self.index) } else { self.name.clone() }
+        Self::label_of(&self.name, &self.op_type, self.index)
+    }
+
+    /// What a node of this name, operator and position is called.
+    pub fn label_of(name: &str, op_type: &str, index: usize) -> String {
+        if name.is_empty() { format!("{op_type} #{index}") } else { name.to_owned() }
     }
 }
 

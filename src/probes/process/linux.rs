@@ -1,14 +1,10 @@
 //! Process memory from /proc.
 
-use super::ProcessMemory;
+use super::{ProcessMemory, field_kib};
 
 /// Memory of a process (`None` is this one), if it lives and may be read.
 pub fn memory(pid: Option<u32>) -> Option<ProcessMemory> {
-    let status = std::fs::read_to_string(file(pid, "status")).ok()?;
-    Some(ProcessMemory {
-        rss: field_kib(&status, "VmRSS:")? * 1024,
-        rss_peak: field_kib(&status, "VmHWM:").map(|k| k * 1024),
-    })
+    ProcessMemory::parse(&std::fs::read_to_string(file(pid, "status")).ok()?)
 }
 
 /// Proportional set of a process, bytes. Walks all its mappings, so it costs milliseconds on large processes.
@@ -19,10 +15,6 @@ pub fn proportional_bytes(pid: Option<u32>) -> Option<u64> {
 
 fn file(pid: Option<u32>, name: &str) -> String {
     pid.map_or_else(|| format!("/proc/self/{name}"), |pid| format!("/proc/{pid}/{name}"))
-}
-
-fn field_kib(text: &str, field: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix(field))?.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]

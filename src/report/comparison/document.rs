@@ -1,7 +1,9 @@
 //! The document `qnnscope.compare/1`. The schema file is `docs/compare.schema.json`.
 
 use super::ComparisonReport;
-use crate::analysis::compare::{Accuracy, LayerRow, Mismatch, RESAMPLES, RefusedOp, Row, Side, SideFailure, TypeRow};
+use crate::analysis::compare::{
+    Accuracy, Around, LayerRow, Mismatch, RESAMPLES, RefusedOp, Row, Side, SideFailure, TypeRow,
+};
 use crate::analysis::recommend::Recommendation;
 use crate::backends::Backend;
 use crate::event::Driver;
@@ -58,6 +60,7 @@ struct Column {
     op_time_derived: bool,
     accuracy: Option<Accuracy>,
     no_accuracy: Option<String>,
+    around: Option<Around>,
     notes: Vec<String>,
 }
 
@@ -125,6 +128,7 @@ fn column(report: &ComparisonReport, at: usize, side: &Side) -> Column {
         op_time_derived: side.op_time_derived,
         accuracy: accuracy.and_then(|known| known.as_ref().ok()).cloned(),
         no_accuracy: accuracy.and_then(|known| known.as_ref().err()).cloned(),
+        around: side.around.clone(),
         notes: side.notes.clone(),
     }
 }

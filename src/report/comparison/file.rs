@@ -1,10 +1,11 @@
 //! Runs of a result document, `qnnscope.result/1`, as columns of a comparison.
 
+use super::program::{Process, Program};
 use crate::analysis::compare::{
     GraphFacts, Series, Side, SideCounter, SideFailure, SideLatency, SideLaunch, SideOp, SideSetting, refused_op,
 };
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{DeviceInfo, Driver, Mode, RuntimeInfo, Stage, TensorData, clean_text};
+use crate::event::{DeviceInfo, Driver, Mode, OutputsJudged, RuntimeInfo, Stage, TensorData, clean_text};
 use crate::report::{RESULT_SCHEMA, TAP_SCHEMA};
 use crate::text::clean_json;
 use serde::Deserialize;
@@ -25,17 +26,6 @@ struct Document {
 struct Model {
     path: String,
     sha256: String,
-}
-
-/// What it needs of a tapped program: its graphs are runs.
-#[derive(Debug, Deserialize)]
-struct Program {
-    processes: Vec<Process>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Process {
-    graphs: Vec<Run>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -74,6 +64,8 @@ struct Run {
     ops: Vec<Op>,
     #[serde(default)]
     outputs: Vec<String>,
+    #[serde(default)]
+    judged: Option<OutputsJudged>,
     #[serde(default)]
     counters: Option<Vec<SideCounter>>,
     #[serde(default)]
@@ -257,9 +249,10 @@ pub fn sides(bytes: &[u8]) -> Result<Vec<Side>, String> {
 
 /// The graphs of a tapped program, as runs.
 fn tapped(bytes: &[u8]) -> Result<Vec<Side>, String> {
-    let program: Program = serde_json::from_slice(&clean_json(bytes))
+    let program: Program<Run> = serde_json::from_slice(&clean_json(bytes))
         .map_err(|error| format!("is no whole `{TAP_SCHEMA}` document: {error}"))?;
-    Ok(program.processes.into_iter().flat_map(|process| process.graphs).map(|run| side(run, None, None)).collect())
+    let graphs = program.processes.into_iter().flat_map(Process::graphs);
+    Ok(graphs.map(|(run, around)| Side { around: Some(around), ..side(run, None, None) }).collect())
 }
 
 fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
@@ -282,7 +275,7 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         })
         .collect();
     if !knows_producers && ops.len() > 1 {
-        notes.push("its file does not tell which op feeds which: fused ops are taken to follow each other".to_owned());
+        notes.push("its file does not say which op feeds which: fused ops are taken to follow each other".to_owned());
     }
     let device = run.device.as_ref();
     let service = run.pace.filter(|pace| pace.figures.samples > 0).map(service);
@@ -351,7 +344,9 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         op_time_derived: run.ops.iter().any(|op| op.time_derived),
         ops,
         outputs: run.outputs,
+        judged: run.judged,
         facts: run.graph_facts,
+        around: None,
         crowded: run
             .trust
             .into_iter()

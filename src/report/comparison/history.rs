@@ -1,11 +1,10 @@
 //! Runs of the history as further launches of the runs that are compared.
 
-use super::{LoadError, load};
+use super::{LoadError, Named, load, read_document};
 use crate::analysis::compare::{Side, same_thing, together};
 use crate::history::{Entry, Filter, History, HistoryError, State};
 use crate::session::SessionReader;
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// Runs of the history that count for one side: what more of them would tell is little, and each is read.
 const MOST: usize = 20;
@@ -15,8 +14,8 @@ const MOST: usize = 20;
 ///
 /// # Errors
 /// The history cannot be read.
-pub fn with_history(sides: Vec<Side>, files: &[&Path], history: &History) -> Result<Vec<Side>, HistoryError> {
-    let given: BTreeSet<u64> = files.iter().filter_map(|file| started_ms(file)).collect();
+pub fn with_history(sides: Vec<Side>, files: &[Named], history: &History) -> Result<Vec<Side>, HistoryError> {
+    let given: BTreeSet<u64> = files.iter().filter_map(started_ms).collect();
     let is_alone =
         |at: usize| sides.iter().enumerate().all(|(other, side)| other == at || same_thing(&sides[at], side).is_err());
     let alone: Vec<bool> = (0..sides.len()).map(is_alone).collect();
@@ -32,7 +31,7 @@ pub fn with_history(sides: Vec<Side>, files: &[&Path], history: &History) -> Res
             continue;
         }
         // One that cannot be read is missing, and counts for nothing.
-        for run in load(&history.file(&entry.id)).unwrap_or_default() {
+        for run in Named::new(&history.file(&entry.id)).and_then(|file| load(&file)).unwrap_or_default() {
             if let Some(at) = wanted.iter().find(|at| same_thing(&sides[**at], &run).is_ok()) {
                 more[*at].push(run);
             }
@@ -66,14 +65,14 @@ fn may_hold(entry: &Entry, side: &Side) -> bool {
 }
 
 /// When the session of a file began, milliseconds since 1970-01-01 UTC: what tells it from others.
-fn started_ms(file: &Path) -> Option<u64> {
+fn started_ms(named: &Named) -> Option<u64> {
     use crate::event::Event;
-    if let Some(Ok(record)) = SessionReader::open(file).ok()?.next()
+    if let Some(Ok(record)) = SessionReader::open(named.path()).ok()?.next()
         && let Event::SessionStarted(started) = record.event
     {
         return Some(started.epoch_us / 1000);
     }
-    let document: Result<_, LoadError> = super::read_document(file);
+    let document: Result<_, LoadError> = read_document(&named.file);
     let started = document.ok()?.value().get("started_at")?.as_str()?.parse::<jiff::Timestamp>().ok()?;
     u64::try_from(started.as_millisecond()).ok()
 }

@@ -1,19 +1,22 @@
 //! Finding the runs that a command names: `FILE`, `FILE#2`, `FILE#htp`.
 
-use super::file;
 use crate::analysis::compare::Side;
 use crate::backends::Backend;
 use crate::event::clean_text;
-use crate::files::read_at_most;
+use crate::files::{Seekable, open_regular, read_at_most};
 use crate::imports::ImportError;
 use crate::report::source::Recorded;
 use crate::session::ReadError;
 use crate::text::clean_json;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Largest result document that is read.
 const MAX_DOCUMENT_BYTES: u64 = 512 << 20;
+/// Bytes that tell whether it can be one.
+const HEAD_BYTES: u64 = 4096;
 
 /// A file or a run of it that cannot be compared.
 #[derive(Debug, Error)]
@@ -27,6 +30,10 @@ pub enum LoadError {
     Session(#[from] ReadError),
     #[error(transparent)]
     Import(#[from] ImportError),
+    #[error(
+        "{path} is a result document: it has the figures of its runs and not what happened, which reports are made of"
+    )]
+    Figures { path: String },
     #[error("{path} is neither a session nor a known file of another tool: {reason}")]
     NoSession { path: String, reason: String },
     #[error("{path} holds no run")]
@@ -35,14 +42,58 @@ pub enum LoadError {
     NoSuchRun { path: String, wanted: String, runs: String },
 }
 
+impl LoadError {
+    /// What to do about it.
+    pub fn advice(&self) -> Option<&'static str> {
+        match self {
+            Self::Figures { .. } => Some(
+                "`qnnscope show` prints it and `qnnscope compare` compares it; for a report, record the run with \
+                 `--record NAME.jsonl`, or name it by its place in the history: `qnnscope sessions` lists them",
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// A file that an argument names, to be read as often as needed, and the runs of it that the argument picks.
+#[derive(Debug)]
+pub struct Named {
+    pub(super) file: Arc<Seekable>,
+    wanted: Option<String>,
+}
+
+impl Named {
+    /// Of an argument.
+    ///
+    /// # Errors
+    /// It is a pipe that cannot be read.
+    pub fn new(argument: &Path) -> Result<Self, LoadError> {
+        let (path, wanted) = split(argument);
+        Ok(Self { file: Arc::new(seekable(&path)?), wanted })
+    }
+
+    /// Where the file is read.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+}
+
+/// A file that can be read more than once, whatever it is.
+pub fn seekable(path: &Path) -> Result<Seekable, LoadError> {
+    Seekable::new(path).map_err(|source| LoadError::Io { path: clean_text(&path.to_string_lossy()), source })
+}
+
 /// The runs that one argument names, with where they come from and notes on what is missing.
 ///
 /// # Errors
 /// The file cannot be read, is in another format, or has no such run.
-pub fn load(argument: &Path) -> Result<Vec<Side>, LoadError> {
-    let (path, wanted) = split(argument);
-    let shown = clean_text(&path.to_string_lossy());
-    let mut sides = read(&path)?;
+pub fn load(named: &Named) -> Result<Vec<Side>, LoadError> {
+    let Named { file, wanted } = named;
+    let shown = clean_text(&file.named().to_string_lossy());
+    let mut sides = match Recorded::open_known(file)? {
+        Some(known) => recorded(&known),
+        None => read_document(file)?.sides,
+    };
     if sides.is_empty() {
         return Err(LoadError::NoRun { path: shown });
     }
@@ -58,14 +109,9 @@ pub fn load(argument: &Path) -> Result<Vec<Side>, LoadError> {
         _ => Vec::new(),
     };
     if picked.is_empty() {
-        return Err(LoadError::NoSuchRun { path: shown, wanted: clean_text(&wanted), runs: runs.join(", ") });
+        return Err(LoadError::NoSuchRun { path: shown, wanted: clean_text(wanted), runs: runs.join(", ") });
     }
     Ok(picked)
-}
-
-/// The file of an argument, without the run that it picks.
-pub fn whole_file(argument: &Path) -> PathBuf {
-    split(argument).0
 }
 
 /// A name with `#` that is a file is that file; else what stands behind the last `#` picks runs.
@@ -75,13 +121,6 @@ fn split(argument: &Path) -> (PathBuf, Option<String>) {
         Some((path, run)) if !path.is_empty() && !argument.exists() => (PathBuf::from(path), Some(run.to_owned())),
         _ => (argument.to_owned(), None),
     }
-}
-
-fn read(path: &Path) -> Result<Vec<Side>, LoadError> {
-    Ok(match Recorded::open_known(path)? {
-        Some(known) => recorded(&known),
-        None => read_document(path)?.sides,
-    })
 }
 
 /// The runs of a session, or of another tool's file.
@@ -115,16 +154,27 @@ impl DocumentFile {
     }
 }
 
+/// The beginning of a file.
+fn head(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    open_regular(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+    Ok(head)
+}
+
 /// Reads a result document.
 ///
 /// # Errors
 /// The file cannot be read or is in another format.
-pub fn read_document(path: &Path) -> Result<DocumentFile, LoadError> {
-    let shown = clean_text(&path.to_string_lossy());
-    let bytes =
-        read_at_most(path, MAX_DOCUMENT_BYTES).map_err(|source| LoadError::Io { path: shown.clone(), source })?;
+pub fn read_document(file: &Seekable) -> Result<DocumentFile, LoadError> {
+    let shown = clean_text(&file.named().to_string_lossy());
+    let io = |source| LoadError::Io { path: shown.clone(), source };
+    // Of a file that is something else, however large, its beginning is enough.
+    let mut bytes = head(file.path()).map_err(io)?;
+    if bytes.trim_ascii_start().first() == Some(&b'{') {
+        bytes = read_at_most(file.path(), MAX_DOCUMENT_BYTES).map_err(io)?;
+    }
     let wrong = |reason| LoadError::Document { path: shown.clone(), reason };
-    let sides = file::sides(&bytes).map_err(wrong)?;
+    let sides = super::file::sides(&bytes).map_err(wrong)?;
     let value = serde_json::from_slice(&clean_json(&bytes)).map_err(|error| wrong(format!("is no JSON: {error}")))?;
     Ok(DocumentFile { value, sides })
 }

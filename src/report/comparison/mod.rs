@@ -5,14 +5,15 @@ mod file;
 mod history;
 mod load;
 mod outputs;
+mod program;
 mod tables;
 mod text;
 
 pub use document::{COMPARE_SCHEMA, CompareDocument};
 pub use history::with_history;
-pub use load::{DocumentFile, LoadError, load, read_document, whole_file};
+pub use load::{DocumentFile, LoadError, Named, load, read_document, seekable};
 pub use outputs::accuracies;
-pub(super) use tables::value_text;
+pub use tables::value_text;
 pub use text::comparison_text;
 pub(super) use text::short;
 

@@ -5,7 +5,7 @@ use super::tables::{self, Block};
 use crate::analysis::compare::{Cell, Difference, Side, Verdict};
 use crate::event::clean_text;
 use crate::report::recommendation_text;
-use crate::text::wrapped;
+use crate::text::{counted, wrapped};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -20,6 +20,7 @@ pub fn comparison_text(report: &ComparisonReport) -> String {
         tables::figures(&mut out, report, &block);
     }
     let _ = writeln!(out, "  * best   ≈ not told apart   ? not tested: one launch (below), or measured once");
+    around(&mut out, report);
     intervals(&mut out, report);
     accuracy(&mut out, report);
     tables::layers(&mut out, report, &blocks(report));
@@ -69,13 +70,29 @@ fn head(out: &mut String, report: &ComparisonReport) {
     }
 }
 
+/// What a bench has not: what is around the inferences of a program.
+fn around(out: &mut String, report: &ComparisonReport) {
+    let programs = (1..).zip(&report.sides).filter_map(|(number, side)| Some((number, side, side.around.as_ref()?)));
+    for (number, side, around) in programs {
+        let latency = side.service.as_ref().or(side.latency.as_ref());
+        let lines = around.lines(latency.and_then(|latency| latency.p50));
+        if lines.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "\naround {number}, in its program");
+        for line in lines {
+            out.push_str(&wrapped("  ", "    ", &line, WIDTH));
+        }
+    }
+}
+
 fn about(side: &Side) -> String {
     let model = side.model.as_deref().map(Path::new).and_then(Path::file_name).map(|name| name.to_string_lossy());
     let build = side.build_id.as_deref().unwrap_or("unknown build");
     let is_summary = side.mode.origin.as_ref().is_some_and(|origin| origin.is_summary);
     let count = match &side.latency {
         Some(_) if is_summary => "one figure for all inferences".to_owned(),
-        latency => format!("{} inferences", latency.as_ref().map_or(0, |latency| latency.count)),
+        latency => counted(latency.as_ref().map_or(0, |latency| latency.count), "inference"),
     };
     let kept = match side.latency.as_ref().and_then(|latency| latency.series.as_ref()) {
         Some(series) if series.stride > 1 => format!(" (1 in {} kept)", series.stride),

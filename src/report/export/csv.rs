@@ -1,7 +1,7 @@
 //! Every figure in a row of its own, for spreadsheets and scripts.
 
 use super::ExportError;
-use crate::event::clean_whole;
+use crate::event::{LOCAL_DEVICE, clean_whole};
 use crate::report::page::Material;
 use crate::store::{CounterSeries, PERCENTILES, Run, Store};
 use std::fmt::Write;
@@ -109,7 +109,7 @@ fn ops(rows: &mut Rows<'_>, run: &Run, name: &dyn Fn(&str) -> String) {
 
 fn counters(rows: &mut Rows<'_>, store: &Store, run: &Run) {
     let of_device = store.device_counters().series().iter().filter(|series| series.device == run.plan.device);
-    let own: Vec<&CounterSeries> = if run.plan.device == "local" {
+    let own: Vec<&CounterSeries> = if run.plan.device == LOCAL_DEVICE {
         store.counters().iter().collect()
     } else {
         of_device.map(|series| &series.series).collect()

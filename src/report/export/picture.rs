@@ -36,7 +36,21 @@ pub fn png(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     let mut pixmap = Pixmap::new(pixels(size.width()), pixels(size.height()))
         .ok_or_else(|| failed("there is not enough memory for its pixels".to_owned()))?;
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixmap.as_mut());
-    pixmap.encode_png().map_err(|error| failed(error.to_string()))
+    let (width, height) = (pixmap.width(), pixmap.height());
+    encoded(&pixmap.take_demultiplied(), width, height).map_err(|error| failed(error.to_string()))
+}
+
+/// Pixels as a PNG file that says who made it, so that a later report may take its place.
+fn encoded(pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, png::EncodingError> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgba);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.add_text_chunk("Software".to_owned(), MARK.to_owned())?;
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(pixels)?;
+    writer.finish()?;
+    Ok(bytes)
 }
 
 fn family(fonts: &fontdb::Database) -> Option<String> {

@@ -69,6 +69,7 @@ struct GraphDocument {
 struct NodeDocument {
     index: usize,
     name: String,
+    label: String,
     #[serde(rename = "type")]
     op_type: String,
     domain: String,
@@ -184,6 +185,7 @@ impl NodeDocument {
         Self {
             index: node.index,
             name: node.name.clone(),
+            label: node.label(),
             op_type: node.op_type.clone(),
             domain: node.domain.clone(),
             inputs: node.inputs.clone(),
@@ -192,11 +194,6 @@ impl NodeDocument {
             macs: node.macs,
             output: output.map(|value| (value.dtype, value.shape.clone())),
         }
-    }
-
-    /// Its name, or what tells it from others.
-    fn label(&self) -> String {
-        if self.name.is_empty() { format!("#{}", self.index) } else { self.name.clone() }
     }
 }
 

@@ -243,7 +243,7 @@ fn constants(out: &mut String, graph: &GraphDocument) {
 }
 
 fn nodes(out: &mut String, nodes: &[NodeDocument]) {
-    let name_width = nodes.iter().map(|node| node.label().chars().count()).max().unwrap_or(0).clamp(4, 40);
+    let name_width = nodes.iter().map(|node| node.label.chars().count()).max().unwrap_or(0).clamp(4, 40);
     let type_width = nodes.iter().map(|node| node.op_type.chars().count()).max().unwrap_or(0).clamp(4, 24);
     let _ = writeln!(out, "\n  {:>5}  {:<name_width$}  {:<type_width$}  {:>10}  output", "#", "node", "type", "MACs");
     for node in nodes {
@@ -254,7 +254,7 @@ fn nodes(out: &mut String, nodes: &[NodeDocument]) {
         let line = format!(
             "  {:>5}  {:<name_width$}  {:<type_width$}  {:>10}  {output}",
             node.index,
-            shortened(&node.label(), name_width),
+            shortened(&node.label, name_width),
             shortened(&node.op_type, type_width),
             macs_text(node.macs),
         );

@@ -1,15 +1,19 @@
 //! What a report says, before it becomes HTML or Markdown: sections of texts, tables and charts. A pure function of what was
 //! recorded.
 
+mod accuracy;
 mod compared;
 mod findings;
+mod judged;
 mod overview;
+mod placement;
 mod run;
 
 use super::charts::Chart;
 use super::comparison::{Asked, ComparisonReport};
 use super::mask::Mask;
 use super::source::Recorded;
+use crate::accuracy::AccuracyDocument;
 use crate::analysis::Severity;
 use crate::analysis::compare::{Side, pool_rounds};
 use crate::store::Store;
@@ -34,6 +38,8 @@ pub struct Material<'a> {
     pub files: &'a [Recorded],
     /// The comparison of their runs, if there are several.
     pub comparison: Option<ComparisonReport>,
+    /// Comparisons of models layer by layer, with their files.
+    pub accuracy: &'a [(String, AccuracyDocument)],
     /// What is taken out.
     pub mask: Mask,
 }
@@ -54,7 +60,19 @@ impl<'a> Material<'a> {
         let mask = if redact { Mask::of(parts.iter().map(|part| part.store)) } else { Mask::none() };
         let sides = pool_rounds(&sides(&parts));
         let comparison = (sides.len() > 1).then(|| ComparisonReport::new(sides, &Asked::default()));
-        Self { parts, files, comparison, mask }
+        Self { parts, files, comparison, accuracy: &[], mask }
+    }
+
+    /// The same with comparisons of models layer by layer.
+    #[must_use]
+    pub fn with_accuracy(mut self, documents: &'a [(String, AccuracyDocument)]) -> Self {
+        self.accuracy = documents;
+        if self.mask.is_active() {
+            for (_, document) in documents {
+                self.mask.learn_accuracy(document);
+            }
+        }
+        self
     }
 
     /// Runs of all sessions, each with its session, numbered from 1.
@@ -162,11 +180,16 @@ impl Table {
 impl Page {
     /// The page of everything.
     pub fn of(material: &Material<'_>) -> Self {
-        let mut sections = overview::sections(material);
+        // Comparisons of models alone have no runs to sum up.
+        let mut sections = if material.parts.is_empty() { Vec::new() } else { overview::sections(material) };
         sections.extend(compared::sections(material));
         let several = material.runs().count() > 1;
         for (number, store, run) in material.runs() {
             sections.extend(run::sections(number, several, store, run, &material.mask));
+        }
+        for (file, document) in material.accuracy {
+            let shown = (material.accuracy.len() > 1).then_some(file.as_str());
+            sections.extend(accuracy::sections(document, shown, &material.mask));
         }
         let mut page = Self { title: overview::title(material), subtitle: overview::subtitle(material), sections };
         if material.mask.is_active() {

@@ -20,6 +20,12 @@ pub fn title(material: &Material<'_>) -> String {
             names.push(model_name(run));
         }
     }
+    // Without runs, the models that were compared layer by layer.
+    let compared = if names.is_empty() { material.accuracy } else { &[] };
+    for (_, document) in compared {
+        let model = document.test.model.as_str();
+        names.push(model.rsplit(['/', '\\']).next().unwrap_or(model));
+    }
     let more = if names.len() > NAMED { format!(" and {} more", names.len() - NAMED) } else { String::new() };
     let first: Vec<String> = names.iter().take(NAMED).map(|name| material.mask.name(name).into_owned()).collect();
     if first.is_empty() { "No run".to_owned() } else { format!("{}{more}", first.join(", ")) }
@@ -28,6 +34,9 @@ pub fn title(material: &Material<'_>) -> String {
 pub fn subtitle(material: &Material<'_>) -> String {
     let started = material.parts.iter().filter_map(|part| started(part.store)).min();
     let runs = material.runs().count();
+    if runs == 0 && !material.accuracy.is_empty() {
+        return format!("accuracy layer by layer, qnnscope {}", env!("CARGO_PKG_VERSION"));
+    }
     let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
     let date = started.map_or_else(String::new, |started| format!("{started}, "));
     format!("{date}{runs}, qnnscope {}", env!("CARGO_PKG_VERSION"))

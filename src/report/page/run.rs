@@ -1,14 +1,14 @@
 //! One run: latency, layers, counters, what they mean.
 
 use super::overview::{dash, run_name};
-use super::{Block, Section, Table, findings};
+use super::{Block, Section, Table, findings, judged, placement};
 use crate::analysis::throttling_marks;
-use crate::event::SettingOutcome;
+use crate::event::{LOCAL_DEVICE, SettingOutcome};
 use crate::report::charts::{Chart, Mark, Plot};
 use crate::report::launches::intervals;
 use crate::report::mask::Mask;
 use crate::store::{CounterSeries, PERCENTILES, Run, Store, by_importance};
-use crate::text::{bytes_text, count_text, duration_text};
+use crate::text::{bytes_text, count_text, counted, duration_text};
 use std::collections::BTreeMap;
 
 /// Layers of a short report, and of a chart.
@@ -32,8 +32,10 @@ pub fn sections(number: usize, several: bool, store: &Store, run: &Run, mask: &M
     let told = findings::told(store, run);
     add("Findings", if told.is_empty() { Vec::new() } else { vec![Block::Findings(told)] });
     add("Latency", latency(store, run));
+    add("Outputs against truth", judged::blocks(run, mask));
     add("Layers", layers(run, mask));
     add("Op types", op_types(run));
+    add("Placement", placement::blocks(run, mask));
     add("Stages", stages(run));
     add("Counters", counters(store, run));
     add("Backend's figures", metrics(run));
@@ -52,7 +54,7 @@ fn about(run: &Run) -> Vec<Block> {
     if let Some(graph) = run.graph().filter(|graph| !graph.ops.is_empty()) {
         let macs = Some(graph.macs()).filter(|macs| *macs > 0);
         let macs = macs.map_or_else(String::new, |macs| format!(", {} MACs", count_text(macs as f64)));
-        fact("graph", Some(format!("{} ({} ops{macs})", graph.name, graph.ops.len())));
+        fact("graph", Some(format!("{} ({}{macs})", graph.name, counted(graph.ops.len() as u64, "op"))));
     }
     fact("driver", Some(run.plan.driver.label().to_owned()));
     fact("QNN", run.runtime.as_ref().and_then(|runtime| runtime.build_id.clone()));
@@ -90,8 +92,8 @@ fn latency(store: &Store, run: &Run) -> Vec<Block> {
     }
     let launches = clean.launch_count();
     let mut text = format!(
-        "{} inferences{}, profiling {}. Mean {}, smallest {}, largest {}",
-        clean.count(),
+        "{}{}, profiling {}. Mean {}, smallest {}, largest {}",
+        counted(clean.count(), "inference"),
         if launches > 1 { format!(" in {launches} launches") } else { String::new() },
         run.plan.clean_profiling().name(),
         duration_text(mean),
@@ -153,6 +155,11 @@ fn layers(run: &Run, mask: &Mask) -> Vec<Block> {
     if where_told {
         heads.push("runs on");
     }
+    let node = |row: usize| run.source_of_row(row).filter(|node| *node != run.ops.rows()[row].name);
+    let is_named = order.iter().any(|row| node(*row).is_some());
+    if is_named {
+        heads.push("node of the source");
+    }
     let mut table = Table::new(&heads, BRIEF_LAYERS);
     table.is_long = order.len() > 30;
     let factor = run.us_per_op_unit();
@@ -170,6 +177,9 @@ fn layers(run: &Run, mask: &Mask) -> Vec<Block> {
         if where_told {
             cells.push(op.map_or_else(String::new, |op| op.package.clone()));
         }
+        if is_named {
+            cells.push(run.source_of_row(row).map_or_else(String::new, |node| mask.name(node).into_owned()));
+        }
         table.rows.push(cells);
     }
     let derived = if run.op_time_is_derived() { " Times are derived from cycles." } else { "" };
@@ -177,9 +187,9 @@ fn layers(run: &Run, mask: &Mask) -> Vec<Block> {
         .overhead_factor()
         .map_or_else(String::new, |factor| format!(" Timing layers makes an inference {factor:.2} times as long."));
     let text = format!(
-        "{} layers, of {} detailed inferences; time is the layer's share of the clean mean latency.{derived}{overhead}",
-        order.len(),
-        run.ops.inferences()
+        "{}, of {}; time is the layer's share of the clean mean latency.{derived}{overhead}",
+        counted(order.len() as u64, "layer"),
+        counted(run.ops.inferences(), "detailed inference")
     );
     let bars = order
         .iter()
@@ -210,7 +220,10 @@ fn ops_without_times(run: &Run, mask: &Mask) -> Vec<Block> {
     for op in &graph.ops {
         table.rows.push(vec![mask.name(&op.name).into_owned(), op.op_type.clone(), op.package.clone()]);
     }
-    vec![Block::Text(format!("{} ops; the file has no times of them.", graph.ops.len())), Block::Table(table)]
+    vec![
+        Block::Text(format!("{}; the file has no times of them.", counted(graph.ops.len() as u64, "op"))),
+        Block::Table(table),
+    ]
 }
 
 fn op_types(run: &Run) -> Vec<Block> {
@@ -261,7 +274,7 @@ fn stages(run: &Run) -> Vec<Block> {
 
 /// Counters of the machine that the run was on, during its clean phase.
 fn counters(store: &Store, run: &Run) -> Vec<Block> {
-    let is_local = run.plan.device == "local";
+    let is_local = run.plan.device == LOCAL_DEVICE;
     let own: Vec<&CounterSeries> = if is_local {
         store.counters().iter().collect()
     } else {

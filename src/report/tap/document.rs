@@ -7,10 +7,12 @@ use super::{signal_text, symbol};
 use crate::analysis::Finding;
 use crate::analysis::tap::{process_findings, program_findings};
 use crate::event::GraphOrigin;
+use crate::models::ContextBinaryInfo;
 use crate::store::{OpStats, Store, TappedGraph, TappedProcess};
 use qnnscope_core::tap::{Provider, Vote};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// Schema of the document.
 pub const TAP_SCHEMA: &str = "qnnscope.tap/1";
@@ -59,6 +61,7 @@ struct ProcessResult {
     refused: u64,
     votes: Vec<Vote>,
     vote_count: u64,
+    last_votes: BTreeMap<String, Value>,
     contexts: Vec<ContextResult>,
     calls: Vec<CallResult>,
     failures: Vec<FailureResult>,
@@ -89,6 +92,8 @@ struct GraphResult {
     executions: u64,
     failed_executions: u64,
     asynchronous_executions: u64,
+    copied_executions: u64,
+    copied_input_bytes: u64,
     between_us: Spread,
     within_inference_us: Spread,
     alone_mean_us: Option<f64>,
@@ -138,9 +143,20 @@ struct ContextResult {
     call: String,
     origin: GraphOrigin,
     binary_bytes: Option<u64>,
+    binary: Option<BinaryResult>,
     duration_us: f64,
+    of_list: bool,
     options: Map<String, Value>,
     freed: bool,
+}
+
+/// What is in a context binary.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct BinaryResult {
+    sha256: Option<String>,
+    read_by: Option<String>,
+    info: Option<ContextBinaryInfo>,
+    reason: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -236,6 +252,7 @@ fn of_process(store: &Store, process: &TappedProcess) -> ProcessResult {
         refused: process.refused,
         votes: process.votes.clone(),
         vote_count: process.vote_count,
+        last_votes: process.voted.clone(),
         contexts: process
             .contexts
             .iter()
@@ -244,6 +261,13 @@ fn of_process(store: &Store, process: &TappedProcess) -> ProcessResult {
                 call: context.call.call.clone(),
                 origin: if context.call.call == "contextCreate" { GraphOrigin::Composed } else { GraphOrigin::Binary },
                 binary_bytes: context.call.binary_bytes,
+                binary: process.binary(context).map(|read| BinaryResult {
+                    sha256: read.sha256.clone(),
+                    read_by: read.runtime.clone(),
+                    info: read.info.clone(),
+                    reason: read.reason.clone(),
+                }),
+                of_list: context.call.of_list,
                 duration_us: context.call.duration_ns as f64 / 1000.0,
                 options: context.call.options.clone(),
                 freed: context.freed_ns.is_some(),
@@ -300,6 +324,8 @@ fn of_graph(store: &Store, process: &TappedProcess, at: usize, graph: &TappedGra
         executions: graph.executions,
         failed_executions: graph.failed,
         asynchronous_executions: graph.asynchronous,
+        copied_executions: graph.copied,
+        copied_input_bytes: graph.copied_bytes(),
         between_us: spread(times.map(|times| &times.between)),
         within_inference_us: spread(times.map(|times| &times.within)),
         alone_mean_us: times.and_then(|times| times.alone.mean_us()),

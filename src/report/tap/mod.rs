@@ -3,11 +3,35 @@
 mod document;
 mod text;
 
+/// Inputs or outputs of a graph that are listed.
+const LISTED: usize = 16;
+
 pub use document::{TAP_SCHEMA, TapDocument};
 pub use text::tap_text;
 
+use super::inspect::{context_binary_lines, tensor_line};
 use crate::backends::errors;
+use crate::event::BinaryRead;
 use qnnscope_core::tap::Call;
+
+/// What is in a context binary, in lines: as `inspect` has it, with the inputs and outputs of its graphs.
+pub fn binary_lines(read: &BinaryRead) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(info) = &read.info {
+        lines.extend(context_binary_lines(info));
+        for graph in &info.graphs {
+            for (kind, tensors) in [("input", &graph.inputs), ("output", &graph.outputs)] {
+                let listed = tensors.iter().take(LISTED);
+                lines.extend(listed.map(|tensor| format!("{}: {kind} {}", graph.name, tensor_line(tensor))));
+                if tensors.len() > LISTED {
+                    lines.push(format!("{}: and {} more {kind}s", graph.name, tensors.len() - LISTED));
+                }
+            }
+        }
+    }
+    lines.extend(read.reason.as_ref().map(|reason| format!("not read: {reason}")));
+    lines
+}
 
 /// Symbol of the code with which a call failed.
 fn symbol(call: &Call) -> Option<&'static str> {

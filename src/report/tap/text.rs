@@ -3,11 +3,11 @@
 use super::super::layout::list;
 use super::super::text::{counters, device_counters, one_run};
 use super::super::verdicts::findings_text;
-use super::{signal_text, symbol};
+use super::{binary_lines, signal_text, symbol};
 use crate::analysis::tap::{process_findings, program_findings};
 use crate::event::GraphOrigin;
 use crate::store::{OpStats, Store, Tapped, TappedGraph, TappedProcess};
-use crate::text::{bytes_text, count_text, duration_text, paragraph, titled};
+use crate::text::{bytes_text, count_text, counted, duration_text, paragraph, titled};
 use std::fmt::Write;
 
 /// Refused ops, votes and failures that are listed of a process.
@@ -32,12 +32,17 @@ pub fn tap_text(store: &Store) -> String {
         }
     }
     if tapped.more_processes > 0 {
-        let _ = writeln!(out, "\nand {} more processes, which are not told of", tapped.more_processes);
+        let _ = writeln!(
+            out,
+            "\nand {} more {}, not listed here",
+            tapped.more_processes,
+            if tapped.more_processes == 1 { "process" } else { "processes" }
+        );
     }
     device_counters(&mut out, store);
     counters(&mut out, store);
     if store.lost() > 0 {
-        let _ = writeln!(out, "\nlost       {} items did not arrive", store.lost());
+        let _ = writeln!(out, "\nlost       {} on the way", counted(store.lost(), "item"));
     }
     out
 }
@@ -132,20 +137,32 @@ fn calls(out: &mut String, process: &TappedProcess) {
         })
         .collect();
     list(out, "calls", &rows);
-    let binaries: Vec<String> = process
-        .contexts
-        .iter()
-        .filter_map(|context| {
-            let size = bytes_text(context.call.binary_bytes? as f64);
-            Some(format!("{size} loaded in {}", duration_text(context.call.duration_ns as f64 / 1000.0)))
-        })
-        .take(LISTED)
-        .collect();
-    list(out, "binaries", &binaries);
+    binaries(out, process);
     for call in process.failures.iter().take(LISTED) {
         let name = symbol(call).map_or_else(String::new, |symbol| format!(" {symbol}"));
         let message = call.message.as_ref().map_or_else(String::new, |message| format!(": {message}"));
         titled(out, "failed     ", &format!("{} {}{name}{message}", call.call, call.code & 0xffff), WIDTH);
+    }
+}
+
+/// Contexts that were loaded, and what is in their binaries; of each content once.
+fn binaries(out: &mut String, process: &TappedProcess) {
+    let mut told = Vec::new();
+    let loaded = process.contexts.iter().filter_map(|context| Some((context, context.call.binary_bytes?)));
+    for (context, bytes) in loaded.take(LISTED) {
+        let how = if context.call.of_list { " with others" } else { "" };
+        let took = duration_text(context.call.duration_ns as f64 / 1000.0);
+        let _ = writeln!(out, "binary     {} loaded in {took}{how}", bytes_text(bytes as f64));
+        let Some(read) = process.binary(context).filter(|read| !told.contains(&read.key)) else { continue };
+        told.push(read.key);
+        for line in binary_lines(read) {
+            titled(out, "           ", &line, WIDTH);
+        }
+    }
+    let more =
+        process.contexts.iter().filter(|context| context.call.binary_bytes.is_some()).count().saturating_sub(LISTED);
+    if more > 0 {
+        let _ = writeln!(out, "           and {more} more, see --json");
     }
 }
 

@@ -23,7 +23,7 @@ fn task() -> RunTask {
 fn launched(median_us: u64) -> Launched {
     let mut clean = LatencyStats::default();
     (0..4).for_each(|at| clean.push(at, median_us * 1000));
-    Launched { status: RunStatus::Ok, clean, made_all: false, other: None }
+    Launched { status: RunStatus::Ok, clean, made_all: false, saved: Vec::new(), other: None }
 }
 
 fn iterations(budget: Budget) -> u64 {
@@ -48,6 +48,25 @@ fn inferences_are_shared_and_files_are_written_once() {
         assert_eq!((&task.save_outputs, &task.save_context, &task.profile_log), (&None, &None, &None));
     }
     assert!(tasks.iter().all(|task| task.slow_load.is_none()), "the user asked for three");
+}
+
+#[test]
+fn launches_that_only_settle_a_disagreement_are_short_and_leave_layers_out() {
+    let mut course = Course::new(&plan(3, 60));
+    let mut tasks = Vec::new();
+    for at in 0..12 {
+        tasks.push(course.begin(&task()).1);
+        course.after(&launched(1000 + 1000 * (at % 2)), Duration::from_millis(300));
+    }
+    let counts: Vec<u64> = tasks.iter().map(|task| iterations(task.profiling_budget)).collect();
+    assert_eq!(counts, [9, 8, 8, 8, 8, 8, 8, 8, 8, 8, 0, 0]);
+    assert_eq!((tasks[9].profiling, tasks[10].profiling), (ProfilingLevel::Detailed, ProfilingLevel::Off));
+    let counts: Vec<u64> = tasks.iter().map(|task| iterations(task.budget)).collect();
+    assert_eq!(counts, [34, 33, 33, 33, 33, 33, 33, 33, 33, 33, 17, 17]);
+
+    let mut asked_for = Course::new(&plan(12, 12));
+    let last = (0..12).map(|_| asked_for.begin(&task()).1).last().unwrap();
+    assert_eq!((iterations(last.budget), last.profiling), (8, ProfilingLevel::Detailed), "as the user asked");
 }
 
 #[test]
@@ -134,7 +153,7 @@ fn a_slow_load_makes_all_inferences_in_one_launch() {
     assert_eq!(task.budgets(11.0), (Budget::Iterations(100), Budget::Iterations(25)));
     assert!(task.slow_load_text(11.0).unwrap().contains("--launches"));
     let gate = LaunchGate::new();
-    gate.begin(&task, false);
+    gate.begin(&task, false, false);
     gate.lets_pass(&Event::PhaseStarted { phase: Phase::Clean, budget: Budget::Iterations(100) });
     gate.lets_pass(&Event::RunFinished { status: RunStatus::Ok });
     assert!(gate.end().made_all);
@@ -145,7 +164,7 @@ fn the_gate_keeps_the_end_and_what_was_said_before() {
     let gate = LaunchGate::new();
     let log =
         |text: &str| Event::Log(crate::event::LogLine::new(crate::event::LogLevel::Warning, LogSource::Qnnscope, text));
-    gate.begin(&task(), false);
+    gate.begin(&task(), false, false);
     assert!(gate.lets_pass(&log("hot")));
     let batch = |latency_ns| InferenceBatch {
         phase: Phase::Clean,
@@ -158,7 +177,7 @@ fn the_gate_keeps_the_end_and_what_was_said_before() {
     assert!(!gate.lets_pass(&Event::RunFinished { status: RunStatus::Ok }));
     let first = gate.end();
     assert_eq!((first.status, first.clean.percentile_us(50.0)), (RunStatus::Ok, Some(5.0)));
-    gate.begin(&task(), true);
+    gate.begin(&task(), true, false);
     assert!(!gate.lets_pass(&log("hot")) && gate.lets_pass(&log("hotter")));
     let second = gate.end();
     assert_eq!((second.status, second.clean.count()), (RunStatus::Failed, 0), "it never said how it ended");

@@ -2,7 +2,8 @@
 
 use super::course::Course;
 use super::moments::Moments;
-use super::{LatencyStats, PERCENTILES, Percentile, new_histogram, percentile_of};
+use super::ranks::between_ranks;
+use super::{LatencyStats, PERCENTILES, Percentile, new_histogram, percentile_of, value_at_rank};
 use crate::store::digest::MOST;
 use crate::store::histogram;
 use hdrhistogram::Histogram;
@@ -131,6 +132,14 @@ impl Launches {
 }
 
 fn figures(histogram: &Histogram<u32>, moments: &Moments) -> LaunchFigures {
+    let mut figures = of_phase(histogram, moments);
+    for percentile in &mut figures.percentiles {
+        percentile.value_us = interpolated(histogram, moments, percentile);
+    }
+    figures
+}
+
+fn of_phase(histogram: &Histogram<u32>, moments: &Moments) -> LaunchFigures {
     let micro = |ns: u64| ns as f64 / 1000.0;
     LaunchFigures {
         count: moments.count,
@@ -140,6 +149,15 @@ fn figures(histogram: &Histogram<u32>, moments: &Moments) -> LaunchFigures {
         max_us: micro(moments.max_ns),
         percentiles: PERCENTILES.map(|percent| percentile_of(histogram, moments, percent)),
     }
+}
+
+/// A percentile between its neighbouring samples. The nearest rank of 50 and that of 100 samples lie at different places of the same
+/// distribution, and launches of one run may differ in their counts.
+fn interpolated(histogram: &Histogram<u32>, moments: &Moments, nearest: &Percentile) -> Option<f64> {
+    nearest.value_us?;
+    let (rank, part) = between_ranks(moments.count, nearest.percent / 100.0);
+    let [low, high] = [rank, rank + 1].map(|rank| value_at_rank(histogram, moments, rank.min(moments.count)));
+    Some(low + part * (high - low))
 }
 
 impl LatencyStats {
@@ -153,7 +171,8 @@ impl LatencyStats {
         let mut from = 0;
         let last = || match &self.launches.now {
             Some(now) => figures(&now.histogram, &now.moments),
-            None => figures(&self.histogram, &self.moments),
+            // The only one: its figures are those of the phase, to the digit.
+            None => of_phase(&self.histogram, &self.moments),
         };
         let ended = self.launches.past.iter().map(|past| (past.figures, past.end));
         let all = ended.chain((!self.is_empty()).then(|| (last(), self.course.len())));

@@ -12,6 +12,7 @@ mod tests;
 pub use course::{EXACT_LIMIT, SLOWEST_KEPT, Slow};
 pub use launch::{Launch, LaunchFigures, MAX_LAUNCHES};
 pub use merge::nanoseconds;
+pub use ranks::between_ranks;
 
 use super::histogram;
 use course::Course;

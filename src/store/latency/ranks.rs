@@ -7,6 +7,15 @@ pub(super) fn rank(count: u64, quantile: f64) -> u64 {
     rank.clamp(1, count.max(1))
 }
 
+/// Where a quantile lies among so many samples: a rank (from 1), and the part of the way to the next one. The median-unbiased
+/// estimate that Hyndman and Fan recommend, their type 8.
+pub fn between_ranks(count: u64, quantile: f64) -> (u64, f64) {
+    let at = ((count as f64 + 1.0 / 3.0) * quantile + 1.0 / 3.0).clamp(1.0, count.max(1) as f64);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and count")]
+    let rank = at as u64;
+    (rank, at - rank as f64)
+}
+
 /// Ranks of the order statistics that enclose a quantile with at least 95 % confidence: the largest `l` with
 /// `P(B < l) <= 2.5 %` and the smallest `u` with `P(B >= u) <= 2.5 %`, where `B` is binomial. `None` where no sample lies
 /// far enough out.
@@ -74,6 +83,22 @@ mod tests {
         // p99 has an upper bound from 368 samples on (0.99^368 < 2.5 %).
         assert_eq!(order_statistic_ranks(367, 0.99).1, None);
         assert_eq!(order_statistic_ranks(368, 0.99).1, Some(368));
+    }
+
+    #[test]
+    fn quantiles_lie_between_ranks_as_published() {
+        // R's quantile(1:n, p, type = 8).
+        for (count, quantile, value) in [
+            (10, 0.5, 5.5),
+            (5, 0.95, 5.0),
+            (100, 0.95, 95.65),
+            (50, 0.95, 48.15),
+            (4, 0.25, 1.416_666_7),
+            (1, 0.5, 1.0),
+        ] {
+            let (rank, part) = between_ranks(count, quantile);
+            assert!((rank as f64 + part - value).abs() < 1e-6, "{count} {quantile}: {rank} {part}");
+        }
     }
 
     #[test]

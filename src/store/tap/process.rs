@@ -2,7 +2,7 @@
 
 use super::MOST_SENTENCES;
 use super::timeline::{Timed, Timeline};
-use crate::event::{BoundInput, GraphOrigin, RunId, TapSeen};
+use crate::event::{BinaryRead, BoundInput, GraphOrigin, RunId, TapSeen};
 use qnnscope_core::tap::{Call, Execution, Process, Provider, RefusedOp, Vote, execution_flags};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -79,6 +79,13 @@ pub struct TappedGraph {
     pub floats: Option<(u32, u32)>,
 }
 
+impl TappedGraph {
+    /// Bytes of its inputs that are copied at an execution, as far as their types are known.
+    pub fn copied_bytes(&self) -> u64 {
+        self.inputs.iter().filter(|input| !input.shared).filter_map(|input| input.bytes).fold(0, u64::saturating_add)
+    }
+}
+
 /// A process that uses QNN.
 #[derive(Debug)]
 pub struct TappedProcess {
@@ -104,6 +111,8 @@ pub struct TappedProcess {
     pub made: GraphsMade,
     /// Contexts that it made; the first ones.
     pub contexts: Vec<TappedContext>,
+    /// What is in the context binaries that it loaded, by the number that their calls name; the first ones.
+    pub binaries: BTreeMap<u64, BinaryRead>,
     /// Its graphs that execute.
     pub graphs: Vec<TappedGraph>,
     /// Executions of graphs that are no run: of backends that are not followed, or unknown.
@@ -124,12 +133,19 @@ pub struct TappedProcess {
     pub registered: u64,
     /// What the tap says of itself.
     pub notes: Vec<String>,
-    /// What was lost, by what it is.
+    /// What was lost, by what it is and why.
     pub lost: BTreeMap<String, u64>,
     /// Its executions on one axis.
     pub timeline: Timeline,
     graph_of: HashMap<u32, usize>,
+    /// From the beginning of each contextCreateFromBinaryListAsync to its last notification so far.
+    lists: BTreeMap<u64, u64>,
+    /// Graphs that a list told of.
+    listed: BTreeSet<u32>,
 }
+
+/// The call that makes contexts of several binaries.
+const LIST: &str = "contextCreateFromBinaryListAsync";
 
 impl TappedProcess {
     pub(super) fn new(number: u32, process: Process, started_us: u64) -> Self {
@@ -145,6 +161,7 @@ impl TappedProcess {
             failures: Vec::new(),
             made: GraphsMade::default(),
             contexts: Vec::new(),
+            binaries: BTreeMap::new(),
             graphs: Vec::new(),
             not_followed: 0,
             refusals: Vec::new(),
@@ -158,6 +175,8 @@ impl TappedProcess {
             lost: BTreeMap::new(),
             timeline: Timeline::default(),
             graph_of: HashMap::new(),
+            lists: BTreeMap::new(),
+            listed: BTreeSet::new(),
         }
     }
 
@@ -169,6 +188,11 @@ impl TappedProcess {
     /// Time in calls that load: everything but executions and what frees, nanoseconds.
     pub fn loading_ns(&self) -> u64 {
         self.calls.iter().filter(|(name, _)| !name.ends_with("Free")).map(|(_, stats)| stats.total_ns).sum()
+    }
+
+    /// What is in the binary of a context, as far as it is known by now.
+    pub fn binary(&self, context: &TappedContext) -> Option<&BinaryRead> {
+        self.binaries.get(&context.call.binary?)
     }
 
     /// A provider by its number.
@@ -210,11 +234,17 @@ impl TappedProcess {
             TapSeen::MemoryShared { count, code: 0 } => {
                 self.registered += u64::try_from(*count).unwrap_or(0);
             }
+            TapSeen::BinaryRead(read) if self.binaries.len() < MOST_SENTENCES => {
+                self.binaries.insert(read.key, (**read).clone());
+            }
             TapSeen::Note { text } if self.notes.len() < MOST_SENTENCES && !self.notes.contains(text) => {
                 self.notes.push(text.clone());
             }
-            TapSeen::Lost { what, count } if self.lost.len() < MOST_SENTENCES || self.lost.contains_key(what) => {
-                *self.lost.entry(what.clone()).or_default() += count;
+            TapSeen::Lost { what, count, reason } => {
+                let what = reason.as_ref().map_or_else(|| what.clone(), |reason| format!("{what}: {reason}"));
+                if self.lost.len() < MOST_SENTENCES || self.lost.contains_key(&what) {
+                    *self.lost.entry(what).or_default() += count;
+                }
             }
             TapSeen::ProcessEnded { orderly, during } => {
                 self.ended_us = Some(t_us);
@@ -228,12 +258,15 @@ impl TappedProcess {
 
     fn called(&mut self, call: &Call) {
         let is_late = self.timeline.executions > 0;
-        if self.calls.len() < MOST_SENTENCES || self.calls.contains_key(&call.call) {
+        let time_ns = self.of_list(call).unwrap_or(call.duration_ns);
+        // A graph that a list told of was not asked for by a call.
+        let is_call = !call.of_list || call.call.starts_with("contextCreate");
+        if is_call && (self.calls.len() < MOST_SENTENCES || self.calls.contains_key(&call.call)) {
             let stats = self.calls.entry(call.call.clone()).or_default();
             stats.count += 1;
             stats.failed += u64::from(call.code != 0);
             stats.late += u64::from(is_late);
-            stats.total_ns = stats.total_ns.saturating_add(call.duration_ns);
+            stats.total_ns = stats.total_ns.saturating_add(time_ns);
             stats.longest_ns = stats.longest_ns.max(call.duration_ns);
         }
         if call.code != 0 {
@@ -248,7 +281,8 @@ impl TappedProcess {
                 true
             }
             "graphRetrieve" => {
-                self.made.retrieved += 1;
+                let is_known = !call.of_list && call.graph.is_some_and(|graph| self.listed.contains(&graph));
+                self.made.retrieved += u64::from(!is_known);
                 true
             }
             _ => false,
@@ -267,6 +301,26 @@ impl TappedProcess {
             }
             _ => {}
         }
+    }
+
+    /// What a list makes goes on at once: of the call and of each context, what it adds to the time from the call's beginning.
+    fn of_list(&mut self, call: &Call) -> Option<u64> {
+        if !call.of_list && call.call != LIST {
+            return None;
+        }
+        if let Some(graph) = call.graph.filter(|_| call.of_list) {
+            if self.listed.len() < MOST_IDS {
+                self.listed.insert(graph);
+            }
+            return Some(0);
+        }
+        if self.lists.len() >= MOST && !self.lists.contains_key(&call.start_ns) {
+            return None;
+        }
+        let longest = self.lists.entry(call.start_ns).or_default();
+        let added = call.duration_ns.saturating_sub(*longest);
+        *longest += added;
+        Some(added)
     }
 
     fn follow(&mut self, run: Option<RunId>, graph: u32, name: &str, origin: GraphOrigin, context: Option<u32>) {

@@ -13,6 +13,8 @@ use std::sync::Arc;
 const MOST: usize = 65_536;
 /// Graphs that are kept in mind after their end.
 const MOST_FREED: usize = 1024;
+/// Ops of a graph that are kept before it is known how many it has.
+const MOST_OPS: usize = 1 << 20;
 /// Deepest tree of events.
 const MOST_DEPTH: u32 = 16;
 
@@ -29,6 +31,8 @@ pub(super) struct Known {
     created: Option<Call>,
     finalized: Option<Call>,
     op_count: usize,
+    /// Ops that came while it was being composed.
+    early_ops: Vec<Op>,
     graph: Option<Arc<Graph>>,
     events: Vec<(String, Vec<ProfileEvent>)>,
     bound: Option<TapSeen>,
@@ -51,6 +55,10 @@ impl Graphs {
         if self.providers.len() < MOST {
             self.providers.insert(provider.provider, Arc::new(provider));
         }
+    }
+
+    pub fn library(&self, provider: u32) -> Option<String> {
+        self.providers.get(&provider).map(|provider| provider.library.clone())
     }
 
     /// A call returned.
@@ -121,21 +129,25 @@ impl Graphs {
         }
     }
 
-    pub fn composed(&mut self, graph: u32, op_count: u32, head: Graph) {
+    pub fn composed(&mut self, graph: u32, op_count: u32, mut head: Graph) {
         if let Some(known) = self.entry(graph) {
             known.name.get_or_insert_with(|| head.name.clone());
             known.op_count = op_count as usize;
+            head.ops = std::mem::take(&mut known.early_ops);
+            head.ops.truncate(known.op_count);
             known.graph = Some(Arc::new(head));
         }
     }
 
     pub fn ops(&mut self, graph: u32, ops: Vec<Op>) {
-        if let Some(known) = self.all.get_mut(&graph)
-            && let Some(graph) = &mut known.graph
-        {
-            let room = known.op_count.saturating_sub(graph.ops.len());
-            Arc::make_mut(graph).ops.extend(ops.into_iter().take(room));
-        }
+        let Some(known) = self.all.get_mut(&graph) else { return };
+        let Some(graph) = &mut known.graph else {
+            let room = MOST_OPS.saturating_sub(known.early_ops.len());
+            known.early_ops.extend(ops.into_iter().take(room));
+            return;
+        };
+        let room = known.op_count.saturating_sub(graph.ops.len());
+        Arc::make_mut(graph).ops.extend(ops.into_iter().take(room));
     }
 
     /// Inputs and outputs of a graph that was not composed here.

@@ -82,7 +82,8 @@ impl Fold {
     /// Takes a message in.
     pub fn take(&mut self, message: TapMessage, out: &mut Vec<Out>) {
         match message {
-            TapMessage::Loaded(_) => {}
+            // Told of elsewhere: whose the connection is, and a binary once it was read.
+            TapMessage::Loaded(_) | TapMessage::Again { .. } | TapMessage::Binary(_) => {}
             TapMessage::Hello(process) => {
                 self.arch.clone_from(&process.arch);
                 let t_ns = process.t_ns;
@@ -122,7 +123,9 @@ impl Fold {
                 self.push(t_ns, None, Event::Log(line), out);
                 self.see(t_ns, None, TapSeen::Note { text }, out);
             }
-            TapMessage::Lost { what, count } => self.lost(&what, "the tap's queue was full", count, out),
+            TapMessage::Lost { what, count, reason } => {
+                self.lost(&what, reason.as_deref().unwrap_or("the tap's queue was full"), count, out);
+            }
             TapMessage::Bye { t_ns } => {
                 self.last_ns = self.last_ns.max(t_ns);
                 self.orderly = true;
@@ -134,7 +137,8 @@ impl Fold {
     pub fn lost(&mut self, what: &str, reason: &str, count: u64, out: &mut Vec<Out>) {
         let source = format!("tap: {what}");
         self.push(self.last_ns, None, Event::Lost { source, reason: reason.to_owned(), count }, out);
-        self.see(self.last_ns, None, TapSeen::Lost { what: what.to_owned(), count }, out);
+        let reason = Some(reason.to_owned());
+        self.see(self.last_ns, None, TapSeen::Lost { what: what.to_owned(), count, reason }, out);
     }
 
     /// The connection ended, and with it the process or its QNN.
@@ -156,6 +160,16 @@ impl Fold {
         self.see(self.last_ns, None, TapSeen::ProcessEnded { orderly: self.orderly, during }, out);
     }
 
+    /// Its number within the session.
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// File of a backend's library, as the process names it.
+    pub fn library(&self, provider: u32) -> Option<String> {
+        self.graphs.library(provider)
+    }
+
     /// True if it said that it ends.
     pub fn is_orderly(&self) -> bool {
         self.orderly
@@ -169,7 +183,10 @@ impl Fold {
     }
 
     fn called(&mut self, call: &Call, out: &mut Vec<Out>) {
-        self.in_flight.remove(&call.thread);
+        // What a list's notification tells is no end of what its thread is in.
+        if !call.of_list {
+            self.in_flight.remove(&call.thread);
+        }
         let end_ns = call.start_ns.saturating_add(call.duration_ns);
         self.graphs.called(call);
         let failed = (call.code != 0).then_some(call.graph).flatten();

@@ -305,6 +305,18 @@ fn what_is_not_known_is_counted_and_no_run() {
 }
 
 #[test]
+fn ops_that_come_before_their_graph_is_composed_are_its_first() {
+    let mut messages = making(3);
+    let at = messages.iter().position(|message| matches!(message, TapMessage::Composed { .. })).unwrap();
+    messages.swap(at, at + 1);
+    assert!(matches!(messages[at], TapMessage::GraphOps { .. }));
+    messages.push(TapMessage::Executions(vec![execution(9, 20, 0)]));
+    let store = one(messages);
+    let names = |graph: &Graph| graph.ops.iter().map(|op| op.name.clone()).collect::<Vec<_>>();
+    assert_eq!(only(&store).graph().map(names), Some(vec!["a".to_owned(), "b".to_owned()]));
+}
+
+#[test]
 fn a_flat_list_becomes_a_tree_again() {
     let event = |depth, kind| FlatEvent { depth, kind, unit: 1, value: 1, identifier: String::new() };
     let tree = graphs::tree(&[event(0, 1), event(1, 2), event(2, 3), event(1, 4), event(0, 5), event(7, 6)]);
@@ -329,4 +341,44 @@ fn finding_a_run_of_every_name_has_a_bound() {
     assert_eq!(store.runs().len(), MOST_RUNS as usize);
     assert_eq!(store.tapped().unwrap().processes[0].not_followed, 400 - u64::from(MOST_RUNS));
     assert!(store.runs().iter().all(|run| run.latency(Phase::Clean).count() == 1));
+}
+
+#[test]
+fn a_program_on_a_device_is_not_here() {
+    for (device, is_here) in [("local", true), ("R5CT20", false)] {
+        let mut messages = making(3);
+        messages.push(TapMessage::Executions(vec![execution(9, 20, execution_flags::FIRST)]));
+        let store = store(&mut [(&mut Fold::new(0, device, RunIds::default(), None), messages)]);
+        let run = only(&store);
+        assert_eq!(run.plan.is_here(), is_here, "{device}");
+    }
+}
+
+#[test]
+fn what_a_list_makes_at_once_counts_once_in_the_time_of_loading() {
+    let mut messages = making(3);
+    let of_list = |context: Option<u32>, graph: Option<u32>, ms: u64| {
+        let name = match (context, graph) {
+            (None, _) => "contextCreateFromBinaryListAsync",
+            (_, None) => "contextCreateFromBinary",
+            _ => "graphRetrieve",
+        };
+        let TapMessage::Ended(mut made) = call(name, 100, context, graph) else { panic!() };
+        (made.duration_ns, made.of_list) = (ms * MS, context.is_some());
+        TapMessage::Ended(made)
+    };
+    let loading = |messages: Vec<TapMessage>| {
+        let store = one(messages);
+        let process = &store.tapped().unwrap().processes[0];
+        (process.loading_ns() / 1000, process.call("contextCreateFromBinary").count, process.made.retrieved)
+    };
+    let before = loading(making(3)).0;
+    // The call takes 1 ms; one context is there after 20 ms, another, and a graph of it, after 30.
+    messages.push(of_list(None, None, 1));
+    messages.push(of_list(Some(50), None, 20));
+    messages.push(of_list(Some(51), Some(70), 25));
+    messages.push(of_list(Some(51), None, 30));
+    // The program asks for a graph that it was told of.
+    messages.push(call("graphRetrieve", 140, Some(51), Some(70)));
+    assert_eq!(loading(messages), (before + 30_500, 2, 1));
 }

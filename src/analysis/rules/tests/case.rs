@@ -318,5 +318,5 @@ pub fn run(store: &Store) -> &Run {
 
 /// A row per op.
 pub fn rows(graph: &Graph, unit: OpUnit) -> Vec<OpRow> {
-    graph.ops.iter().map(|op| OpRow { name: op.name.clone(), op: Some(op.index), unit }).collect()
+    graph.ops.iter().map(|op| OpRow { name: op.name.clone(), op: Some(op.index), unit, htp_op: None }).collect()
 }

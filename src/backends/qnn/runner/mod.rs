@@ -17,7 +17,7 @@ pub use child::main;
 #[cfg(unix)]
 pub use child::{InputSet, emit, measure};
 #[cfg(unix)]
-pub(crate) use child::{encode, read_list, read_npy, scale_offset};
+pub(crate) use child::{encode, graph_of, read_list, read_npy, scale_offset};
 #[cfg(unix)]
 pub(crate) use child::{input_sets, profile_events};
 pub use protocol::{

@@ -405,6 +405,9 @@ pub struct CheckTask {
     pub model: PathBuf,
     /// QNN's number of the SoC to answer for (HTP).
     pub soc_model: Option<u32>,
+    /// Hexagon architecture to answer for, where no SoC is named (HTP).
+    #[serde(default)]
+    pub arch: Option<u32>,
     /// VTCM of each graph, MB; the backend's own choice if `None` (HTP).
     pub vtcm_mb: Option<u32>,
     /// What is asked.
@@ -436,6 +439,9 @@ pub struct Asked {
     pub verdicts: Vec<OpVerdict>,
     /// Why composing ended before the model was whole, if it did.
     pub incomplete: Option<String>,
+    /// How the model's lists of inputs and outputs differ from what its graphs have, for which backends refuse to execute it.
+    #[serde(default)]
+    pub lists: Vec<String>,
     /// How far the runner was confined meanwhile.
     #[serde(default)]
     pub sandbox: Sandbox,

@@ -1,5 +1,6 @@
 //! What parent and runner say to each other about a graph whose tensors are read and given.
 
+use super::protocol::OnnxTask;
 use crate::backends::Backend;
 use crate::backends::settings::SettingRequest;
 use crate::event::RuntimeInfo;
@@ -14,10 +15,13 @@ pub struct TensorsTask {
     pub runtime_dir: PathBuf,
     /// Backend.
     pub backend: Backend,
-    /// DLC or model library.
+    /// DLC, model library or ONNX model.
     pub model: PathBuf,
     /// Graph; the only one if `None`.
     pub graph: Option<String>,
+    /// What an ONNX model needs besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub onnx: Option<OnnxTask>,
     /// Settings.
     pub settings: Vec<SettingRequest>,
     /// Use core API versions that are not known.

@@ -32,7 +32,7 @@ impl Task {
         self.ask(main, FIRST_QUESTIONS, false);
         while self.asking.is_some() {
             let Some(line) = self.line(main, SILENCE_LIMIT).await? else {
-                return Err(End::Failed("the device's shell does not tell the time".to_owned()));
+                return Err(End::Failed("the device's shell does not report the time".to_owned()));
             };
             if let Some(Line::Pong { token, stamp }) = parse(&line) {
                 self.answered(main, token, stamp).await;

@@ -3,6 +3,7 @@
 use super::emit::Emitter;
 use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
 use super::inspect::with_order;
+use super::listing;
 use super::model::{identify_model, open_system};
 use super::opened::{Hardware, begin};
 use crate::backends::qnn::api::{
@@ -39,7 +40,7 @@ fn hardware(task: &CheckTask) -> Hardware<'_> {
         backend: task.backend,
         allow_unknown_runtime: task.allow_unknown_runtime,
         // HTP's validator answers for the device that was made last, and for v68 where none was.
-        target: DeviceTarget { soc_model: task.soc_model, arch: None },
+        target: DeviceTarget { soc_model: task.soc_model, arch: task.arch },
     }
 }
 
@@ -53,7 +54,8 @@ fn ask(task: &CheckTask, emitter: &Emitter) -> Result<Asked, Failed> {
         let (info, composed) = read_binary_info(&system, &bytes).map_err(|e| Failed::not_a_binary(&task.model, &e))?;
         model.context_binary = Some(info);
         let graphs = with_order(&composed, Recording::default());
-        return Ok(Asked { model, runtime: opened.runtime, graphs, verdicts: Vec::new(), incomplete: None, sandbox });
+        let (verdicts, lists) = (Vec::new(), Vec::new());
+        return Ok(Asked { model, runtime: opened.runtime, graphs, verdicts, incomplete: None, lists, sandbox });
     }
     begin(emitter, Stage::Compose);
     let (composed, mut recording) = compose(task, &model, &Composition::asking(&opened.backend))?;
@@ -65,13 +67,17 @@ fn ask(task: &CheckTask, emitter: &Emitter) -> Result<Asked, Failed> {
         })
         .collect();
     let none = recording.graphs.iter().all(|graph| graph.ops.is_empty());
+    let mut lists = Vec::new();
     let (graphs, incomplete) = match composed {
-        Ok(composed) => (in_recorded_order(&composed, recording), None),
+        Ok(composed) => {
+            lists = listing::problems(task.backend, &composed, &recording);
+            (in_recorded_order(&composed, recording), None)
+        }
         // What was composed before is worth telling.
         Err(error) if !none => (recording.graphs, Some(error.to_string())),
         Err(error) => return Err(refused(task, &model, error)),
     };
-    Ok(Asked { model, runtime: opened.runtime, graphs, verdicts, incomplete, sandbox })
+    Ok(Asked { model, runtime: opened.runtime, graphs, verdicts, incomplete, lists, sandbox })
 }
 
 /// The recorded graphs with their inputs and outputs. Verdicts count graphs in the order of creation, so that stays.

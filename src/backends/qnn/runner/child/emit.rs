@@ -76,7 +76,7 @@ impl Emitter {
         let mut out = self.lock();
         let Out { file, line, tail } = &mut *out;
         match frame {
-            Frame::Event { event: Event::Log(log), .. } => tail.take(log.level, &log.text),
+            Frame::Event { event: Event::Log(log), .. } => tail.take(log),
             Frame::Event { event: Event::StageStarted { .. }, .. } => tail.next_stage(),
             _ => {}
         }

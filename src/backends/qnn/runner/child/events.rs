@@ -61,7 +61,7 @@ pub fn rows(nodes: &[&ProfileEvent], graph: &Graph) -> Vec<OpRow> {
     nodes
         .iter()
         .map(|node| {
-            let name = plain_name(&node.identifier);
+            let (name, htp_op) = plain_name(&node.identifier);
             // CPU puts an underscore before the node's name; a name that starts with one itself is found first.
             let found = by_name.get_mut(name).and_then(Vec::pop);
             let (name, op) = match (found, name.strip_prefix('_')) {
@@ -75,18 +75,19 @@ pub fn rows(nodes: &[&ProfileEvent], graph: &Graph) -> Vec<OpRow> {
                 name: name.to_owned(),
                 op,
                 unit: if node.unit == UNIT_CYCLES { OpUnit::Cycles } else { OpUnit::Us },
+                htp_op,
             }
         })
         .collect()
 }
 
-/// The node's name without HTP's decoration: `NAME:OpId_12 (cycles)` is `NAME`. Names may hold colons, so the last mark
-/// counts.
-fn plain_name(identifier: &str) -> &str {
+/// The node's name without HTP's decoration, and HTP's number of the op: `NAME:OpId_12 (cycles)` is `NAME` and 12. Names may hold
+/// colons, so the last mark counts.
+fn plain_name(identifier: &str) -> (&str, Option<u64>) {
     let name = identifier.strip_suffix(" (cycles)").unwrap_or(identifier).trim_end();
     match name.rfind(":OpId_") {
-        Some(at) if name[at + 6..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
-        _ => name,
+        Some(at) if name[at + 6..].bytes().all(|b| b.is_ascii_digit()) => (&name[..at], name[at + 6..].parse().ok()),
+        _ => (name, None),
     }
 }
 
@@ -138,6 +139,7 @@ mod tests {
             [("Input OpId_2", None), ("conv", Some(0)), ("a:b/c@0", Some(1)), ("twice", Some(3)), ("twice", Some(4))]
         );
         assert!(rows.iter().all(|row| row.unit == OpUnit::Cycles));
+        assert_eq!((rows[0].htp_op, rows[1].htp_op), (None, Some(21)));
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Failed {
     }
 
     /// A session of a model that could not be made; `told` is what the plug-in said of its nodes.
-    pub fn session(error: &OnnxError, model: &Path, told: &[String]) -> Self {
+    pub fn session(error: &OnnxError, model: &Path, told: &[String], version: &str) -> Self {
         let failed = Self::onnx(Stage::Finalize, error);
         let told = told.iter().fold(String::new(), |all, text| all + "; " + text);
         let OnnxError::Call { code, message, .. } = error else { return failed };
@@ -69,7 +69,12 @@ impl Failed {
             || ["Load model from", "External", "external", "filesystem error", "Deserialize tensor"]
                 .iter()
                 .any(|words| message.contains(words));
-        let message = format!("ONNX Runtime makes no session of {}: {message}{told}", model.display());
+        let model = model.display();
+        if let Some(newer) = too_new(message) {
+            let message = format!("{model} is newer than ONNX Runtime {version}: {newer}; it said: {message}{told}");
+            return Self { message, bad_input: true, ..failed };
+        }
+        let message = format!("ONNX Runtime {version} makes no session of {model}: {message}{told}");
         Self { message, bad_input: is_models, ..failed }
     }
 
@@ -209,6 +214,7 @@ pub fn explain_compose(failed: Failed, noted: &Recording, backend: Backend, hard
         op: refusal.op.clone(),
         log: refusal.log.clone(),
         tensor_ids: refusal.tensor_ids.clone(),
+        verdict: None,
     };
     Failed {
         call: refusal.call.to_owned(),
@@ -218,4 +224,39 @@ pub fn explain_compose(failed: Failed, noted: &Recording, backend: Backend, hard
         ..failed
     }
     .stopped_at(Some(stopped))
+}
+
+/// What of a model is newer than ONNX Runtime, by its words, and what to do about it.
+fn too_new(message: &str) -> Option<String> {
+    let number = |mark: &str| {
+        let rest = message.split_once(mark)?.1.trim_start_matches([':', ' ']);
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        (!digits.is_empty()).then_some(digits)
+    };
+    let (what, known, remedy) = if let Some(version) = number("model IR version") {
+        let known = number("max supported IR version");
+        (format!("IR version {version}"), known, "export it again with an older `onnx` package, or set its ir_version")
+    } else {
+        let opset = number("Opset ")?;
+        let known = number("is till opset");
+        (format!("opset {opset}"), known, "export it with an older opset_version, or use onnx.version_converter")
+    };
+    let known = known.map_or_else(String::new, |known| format!(", and {known} is the newest that it reads"));
+    Some(format!("it has {what}{known}; {remedy}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::too_new;
+
+    #[test]
+    fn what_is_too_new_is_named_with_what_is_not() {
+        let ir = too_new("model.cc:181 Unsupported model IR version: 14, max supported IR version: 13").unwrap();
+        assert!(ir.contains("IR version 14, and 13 is the newest") && ir.contains("ir_version"), "{ir}");
+        let opset = "ValidateOpsetForDomain(int) versions. Opset 40 is under development. Current official support for domain \
+                     ai.onnx is till opset 25.";
+        let opset = too_new(opset).unwrap();
+        assert!(opset.contains("opset 40, and 25 is the newest") && opset.contains("version_converter"), "{opset}");
+        assert_eq!(too_new("No Op registered for Frobnicate with domain_version of 17"), None);
+    }
 }

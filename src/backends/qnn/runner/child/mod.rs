@@ -10,6 +10,7 @@ mod failed;
 mod inputs;
 mod inspect;
 mod layers;
+mod listing;
 pub mod measure;
 mod model;
 mod onnx;
@@ -34,6 +35,7 @@ pub(crate) use sandbox::SCRATCH_VARIABLE;
 
 pub use inputs::{InputSet, prepare as input_sets, read_list, read_npy};
 pub(crate) use inputs::{encode, scale_offset};
+pub use onnx::graph_of;
 
 use crate::backends::qnn::api;
 use crate::backends::qnn::runner::protocol::{Command, Task};

@@ -5,6 +5,7 @@ use super::events;
 use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
 use super::inputs;
 use super::inspect::with_order;
+use super::listing;
 use super::measure::{self, Loop};
 use super::model::{identify_model, open_library, open_system, runtime_info};
 use super::pin::Pinning;
@@ -18,7 +19,7 @@ use crate::backends::qnn::runner::protocol::{Frame, RunTask};
 use crate::backends::settings::{self, Resolved};
 use crate::backends::stopped::{self, target_arch};
 use crate::backends::{Backend, ProfilingLevel};
-use crate::event::{Event, MemoryMark, MemorySample, ModelInfo, RunStatus, Setting, SettingOutcome, Stage};
+use crate::event::{Event, LogLevel, MemoryMark, MemorySample, ModelInfo, RunStatus, Setting, SettingOutcome, Stage};
 use crate::files::{Kind, OutputFile, write_whole};
 use crate::models::{Graph, ModelFormat};
 use crate::probes::process;
@@ -292,6 +293,9 @@ impl Stages<'_> {
         let arch = target_arch(task.backend, resolved);
         let composed = result.map_err(|failed| explain_compose(failed, &noted, task.backend, arch))?;
         self.log.stage(Method::ComposeGraphs, span, None, &[]);
+        for problem in listing::problems(task.backend, &composed, &noted) {
+            self.emitter.runner_log(LogLevel::Warning, &problem);
+        }
         let described = with_order(&composed, noted);
         Ok(((composed, described), context))
     }
@@ -316,7 +320,7 @@ impl Stages<'_> {
         };
         if names.len() > 1 && task.graph.is_none() {
             let message = format!("the model has {} graphs ({listed}); the first one runs, --graph picks", names.len());
-            self.emitter.runner_log(crate::event::LogLevel::Warning, &message);
+            self.emitter.runner_log(LogLevel::Warning, &message);
         }
         for graph in &described {
             self.emitter.event(Event::GraphComposed(Box::new(graph.clone())));

@@ -238,8 +238,13 @@ fn readable(task: &Task) -> Vec<PathBuf> {
     if let Some(task) = run {
         paths.extend(inputs(task));
         if let Some(onnx) = &task.onnx {
-            paths.extend(onnx_folders(task, onnx));
+            paths.extend(onnx_folders(&task.model, onnx));
         }
+    }
+    if let Task::Tensors(task) = task
+        && let Some(onnx) = &task.onnx
+    {
+        paths.extend(onnx_folders(&task.model, onnx));
     }
     for (variable, separator) in [("LD_LIBRARY_PATH", ':'), ("ADSP_LIBRARY_PATH", ';')] {
         let value = std::env::var(variable).unwrap_or_default();
@@ -266,14 +271,14 @@ fn files_beside(model: &Path) -> Vec<PathBuf> {
 }
 
 /// Folders of ONNX Runtime and its plug-in, and files beside the model.
-fn onnx_folders(task: &RunTask, onnx: &OnnxTask) -> Vec<PathBuf> {
+fn onnx_folders(model: &Path, onnx: &OnnxTask) -> Vec<PathBuf> {
     let mut paths = vec![onnx.library.clone(), onnx.plugin.clone()];
     for library in [&onnx.library, &onnx.plugin] {
         let Some(folder) = library.parent() else { continue };
         paths.push(folder.to_owned());
         paths.extend(libs_of(folder));
     }
-    paths.extend(files_beside(&task.model));
+    paths.extend(files_beside(model));
     paths
 }
 

@@ -3,6 +3,7 @@
 use super::emit::Emitter;
 use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
 use super::model::{identify_model, open_system};
+use super::onnx;
 use super::opened::{Hardware, Opened, begin};
 use crate::backends::qnn::api::{
     ComposedGraph, Composition, Context, DeviceTarget, Dlc, Execution, ExposedGraph, Exposure, GraphOptions,
@@ -19,11 +20,16 @@ use crate::models::{ModelFormat, Tensor};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 /// Carries the task out until there are no more orders; a failure is a `failed` event.
-pub fn tensors(task: &TensorsTask, emitter: &Emitter, orders: &Receiver<u64>) {
-    let status = match serve(task, emitter, orders) {
+pub fn tensors(task: &TensorsTask, emitter: &Arc<Emitter>, orders: &Receiver<u64>) {
+    let served = match &task.onnx {
+        Some(onnx) => onnx::tensors::serve(task, onnx, emitter, orders),
+        None => serve(task, emitter, orders),
+    };
+    let status = match served {
         Ok(()) => RunStatus::Ok,
         Err(failed) => {
             report_failure(&failed, emitter);

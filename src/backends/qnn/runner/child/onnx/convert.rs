@@ -10,7 +10,7 @@ use crate::backends::qnn::runner::child::failed::{Failed, report_failure};
 use crate::backends::qnn::runner::child::run::Stages;
 use crate::backends::qnn::runner::child::run_log::RunLog;
 use crate::backends::qnn::runner::protocol::{ConvertTask, ConvertWork, Converted, Frame, NamedOps};
-use crate::event::{LogLevel, Stage, clean_text};
+use crate::event::{Event, LogLevel, RunStatus, Stage, clean_text};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,10 +18,17 @@ use std::time::Instant;
 /// Carries the task out; the answer names the files in the task's folder.
 pub fn convert(task: &ConvertTask, emitter: &Arc<Emitter>) {
     let mut stages = Stages { emitter, shared: emitter, inferences: 0, log: RunLog::default(), began: Instant::now() };
-    match stages.convert_onnx(task) {
-        Ok(converted) => emitter.frame(&Frame::Converted(Box::new(converted))),
-        Err(failed) => report_failure(&failed, emitter),
-    }
+    let status = match stages.convert_onnx(task) {
+        Ok(converted) => {
+            emitter.frame(&Frame::Converted(Box::new(converted)));
+            RunStatus::Ok
+        }
+        Err(failed) => {
+            report_failure(&failed, emitter);
+            RunStatus::Failed
+        }
+    };
+    emitter.event(Event::RunFinished { status });
 }
 
 impl Stages<'_> {
@@ -62,7 +69,7 @@ impl Stages<'_> {
         }
         let session = self.stage(Stage::Finalize, || make(&loaded, task, &spec, &overheard))?;
         let assignment = session.assignment().map_err(at(Stage::Finalize))?;
-        let described = model::describe(run, &source, &session)?;
+        let described = model::describe(run, &source, &session, loaded.model != run.model)?;
         drop(session);
         drop(loaded);
         let files = written(task)?;
@@ -89,9 +96,9 @@ fn make(
             });
             told.collect::<Vec<String>>()
         });
-        Failed::session(&error, &task.run.model, &told)
+        Failed::session(&error, &task.run.model, &told, loaded.runtime.version())
     };
-    loaded.runtime.session(&task.run.model, spec).map_err(failed)
+    loaded.runtime.session(&loaded.model, spec).map_err(failed)
 }
 
 /// What the plug-in wrote, by name.

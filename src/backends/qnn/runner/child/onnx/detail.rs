@@ -33,7 +33,7 @@ impl Stages<'_> {
     pub(super) fn reasons(&self, task: &RunTask, loaded: &Loaded, model: &Described) -> Option<NodesPlaced> {
         let overheard = Overheard::default();
         let sink = overheard.sink(self.shared, task.log_level);
-        let session = loaded.runtime.session(&task.model, &loaded.spec(sink, LogLevel::Verbose)).ok()?;
+        let session = loaded.runtime.session(&loaded.model, &loaded.spec(sink, LogLevel::Verbose)).ok()?;
         let assignment = session.assignment().ok()?;
         drop(session);
         Some(
@@ -67,7 +67,7 @@ impl Stages<'_> {
             spec.provider_options.push(("profiling_file_path".to_owned(), csv.to_string_lossy().into_owned()));
             spec.profile = Some(workspace.path().join("onnxruntime"));
         }
-        let session = loaded.runtime.session(&task.model, &spec).map_err(at(Stage::Execute))?;
+        let session = loaded.runtime.session(&loaded.model, &spec).map_err(at(Stage::Execute))?;
         let assignment = session.assignment().map_err(at(Stage::Execute))?;
         let times = match budget {
             Some(budget) => {
@@ -177,7 +177,12 @@ impl Rows {
                 }
                 let node = node_of(&timed.name, Some(log), &by_name);
                 rows.ops.insert(key, rows.declared.len());
-                rows.declared.push(OpRow { name: timed.name.clone(), op: node.and_then(&mut op), unit });
+                rows.declared.push(OpRow {
+                    name: timed.name.clone(),
+                    op: node.and_then(&mut op),
+                    unit,
+                    htp_op: timed.htp_op,
+                });
             }
         }
         if !in_cycles {
@@ -187,10 +192,10 @@ impl Rows {
                     let Some(place) = place.filter(|_| !rows.borders.contains_key(&node.name)) else { continue };
                     rows.borders.insert(node.name.clone(), rows.declared.len());
                     let name = format!("[partition {place}: copies and binding]");
-                    rows.declared.push(OpRow { name, op: None, unit });
+                    rows.declared.push(OpRow { name, op: None, unit, htp_op: None });
                 } else if !rows.nodes.contains_key(&node.name) {
                     rows.nodes.insert(node.name.clone(), rows.declared.len());
-                    rows.declared.push(OpRow { name: node.name.clone(), op: op(&node.name), unit });
+                    rows.declared.push(OpRow { name: node.name.clone(), op: op(&node.name), unit, htp_op: None });
                 }
             }
         }

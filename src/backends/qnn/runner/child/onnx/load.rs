@@ -9,9 +9,18 @@ use crate::backends::qnn::runner::child::model::{check_whole, identify_model, op
 use crate::backends::qnn::runner::child::run::Stages;
 use crate::backends::qnn::runner::protocol::{OnnxTask, RunTask};
 use crate::backends::settings;
-use crate::event::{Event, LogLevel, RuntimeInfo, Stage};
+use crate::event::{Event, LogLevel, RuntimeInfo, Stage, clean_text};
+use crate::models::Named;
+use crate::models::source::{SourceFormat, read_source};
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+/// Largest model that is copied to give its nodes names.
+const MAX_COPY_BYTES: u64 = 512 << 20;
+/// File name of that copy.
+const NAMED: &str = "named-nodes.onnx";
 
 /// What stands before any session.
 pub struct Loaded {
@@ -19,6 +28,9 @@ pub struct Loaded {
     pub options: SessionOptions,
     pub dimensions: Vec<(String, u64)>,
     reference: bool,
+    /// The file that sessions are made of: the model, or a copy in which every node has a name.
+    pub model: PathBuf,
+    _copy: Option<Workspace>,
     /// The backend's own library, which the plug-in opens again.
     _library: Rc<Library>,
 }
@@ -73,7 +85,10 @@ impl Stages<'_> {
             provider: format!("{} through ONNX Runtime {}", library.table().provider_name(), version(&runtime)),
         }));
         self.emitter.event(Event::ModelIdentified(Box::new(model)));
+        let (copy, path) = named(task).map_or_else(|| (None, task.model.clone()), |(copy, path)| (Some(copy), path));
         Ok(Loaded {
+            model: path,
+            _copy: copy,
             runtime,
             options,
             dimensions: onnx.dimensions.clone(),
@@ -85,7 +100,7 @@ impl Stages<'_> {
     /// Makes the session that latencies come from.
     pub(super) fn create(&self, task: &RunTask, loaded: &Loaded) -> Result<OnnxSession, Failed> {
         let spec = loaded.spec(to_stream(self.shared, task.log_level), task.log_level.min(LogLevel::Warning));
-        let model = &task.model;
+        let model = &loaded.model;
         self.stage(Stage::Finalize, || {
             loaded.runtime.session(model, &spec).map_err(|error| {
                 // Once more, to hear why: the nodes and their reasons are in the verbose log only.
@@ -102,17 +117,28 @@ impl Stages<'_> {
                     });
                     told.collect::<Vec<String>>()
                 });
-                Failed::session(&error, model, &failed)
+                Failed::session(&error, &task.model, &failed, loaded.runtime.version())
             })
         })
     }
 }
 
-/// `1.24.4`, of what ONNX Runtime says of its build.
-fn version(runtime: &OnnxRuntime) -> String {
-    let info = runtime.build_info();
-    let named = info.split(['=', ',', ' ']).find_map(|word| word.strip_prefix("rel-"));
-    named.unwrap_or("of unknown version").to_owned()
+/// A copy of the model in which nodes without a name have one: the plug-in's own names for them tell nothing of the model. `None` where
+/// all have names, or a copy cannot be made: weights in files of their own are looked for beside the model, and a large file is not
+/// worth it.
+fn named(task: &RunTask) -> Option<(Workspace, PathBuf)> {
+    let source = read_source(&task.model, SourceFormat::Onnx, &[]).ok()?;
+    let stays = source.external_files.is_empty() && source.contexts.is_empty() && source.bytes <= MAX_COPY_BYTES;
+    let named = Named::of(&task.model).ok()?.filter(|_| stays)?;
+    let workspace = Workspace::new().ok()?;
+    let path = workspace.path().join(NAMED);
+    named.write(BufWriter::new(File::create(&path).ok()?)).ok()?;
+    Some((workspace, path))
+}
+
+/// `1.24.4`.
+pub fn version(runtime: &OnnxRuntime) -> String {
+    clean_text(runtime.version())
 }
 
 /// A folder for files of this process: the one that it may write to, or a temporary one.

@@ -7,6 +7,9 @@ pub mod convert;
 mod detail;
 mod load;
 mod model;
+pub mod tensors;
+
+pub use model::graph_of;
 
 use super::emit::Emitter;
 use super::failed::Failed;
@@ -61,7 +64,7 @@ impl Stages<'_> {
         let source = self.stage(Stage::Prepare, || model::read(task, onnx))?;
         let loaded = self.load_onnx(task, onnx)?;
         let mut session = self.create(task, &loaded)?;
-        let model = model::describe(task, &source, &session)?;
+        let model = model::describe(task, &source, &session, loaded.model != task.model)?;
         if !model.free.is_empty() {
             let text = format!(
                 "the model has free dimensions, which are 1 in this run; give them a size, or QNN takes no node: {}",

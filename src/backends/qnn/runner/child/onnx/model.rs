@@ -12,6 +12,7 @@ use crate::models::source::{
 };
 use crate::models::{DataType, Graph, Op, Tensor, TensorKind};
 use std::collections::HashMap;
+use std::path::Path;
 
 /// A model as sessions and files tell of it.
 pub struct Described {
@@ -40,7 +41,7 @@ fn unreadable(error: &SourceError) -> Failed {
 }
 
 /// Puts together what file and session tell.
-pub fn describe(task: &RunTask, source: &SourceModel, session: &OnnxSession) -> Result<Described, Failed> {
+pub fn describe(task: &RunTask, source: &SourceModel, session: &OnnxSession, named: bool) -> Result<Described, Failed> {
     let inputs =
         session.inputs().iter().map(|input| tensor(input, TensorKind::Input)).collect::<Result<Vec<_>, _>>()?;
     // An output that is no tensor of numbers can be computed, and is only not shown.
@@ -49,7 +50,8 @@ pub fn describe(task: &RunTask, source: &SourceModel, session: &OnnxSession) -> 
     let empty = SourceGraph::default();
     let written = source.graphs.first().unwrap_or(&empty);
     let nodes = written.nodes.iter().map(|node| ModelNode {
-        name: node.name.clone(),
+        // That of the copy, where there is one.
+        name: if named { node.label() } else { node.name.clone() },
         label: node.label(),
         op_type: node.op_type.clone(),
     });
@@ -67,6 +69,39 @@ pub fn describe(task: &RunTask, source: &SourceModel, session: &OnnxSession) -> 
         parameter_bytes: constants.values().filter_map(|one| one.bytes).fold(0, u64::saturating_add),
     };
     Ok(Described { graph, outputs, nodes: nodes.collect(), free: free_dimensions(session) })
+}
+
+/// The graph of a model as its file tells it, before any session: tensors whose type and shape are known, those that the model
+/// puts out marked so.
+pub fn graph_of(source: &SourceModel, path: &Path) -> Graph {
+    let empty = SourceGraph::default();
+    let written = source.graphs.first().unwrap_or(&empty);
+    let constants: HashMap<&str, &Constant> =
+        written.constants.iter().filter(|one| !one.nested).map(|one| (one.name.as_str(), one)).collect();
+    let computing = written.nodes.iter().filter(|node| node.op_type != "Constant");
+    let mut ops: Vec<Op> = (0u32..).zip(computing).map(|(index, node)| op(index, node, written, &constants)).collect();
+    for tensor in ops.iter_mut().flat_map(|op| &mut op.outputs) {
+        if written.outputs.contains(&tensor.name) {
+            tensor.kind = TensorKind::Output;
+        }
+    }
+    let value = |name: &String, kind| {
+        let value = written.value(name)?;
+        // Free dimensions are 1, as in runs.
+        let shape = value.shape.as_ref()?.iter().map(|dim| dim.known().unwrap_or(1)).collect::<Vec<_>>();
+        made(&value.name, value.dtype?, &shape, kind)
+    };
+    let name = match written.name.as_str() {
+        "" => path.file_stem().map_or_else(String::new, |stem| clean_text(&stem.to_string_lossy())),
+        name => name.to_owned(),
+    };
+    Graph {
+        name,
+        inputs: written.inputs.iter().filter_map(|name| value(name, TensorKind::Input)).collect(),
+        outputs: written.outputs.iter().filter_map(|name| value(name, TensorKind::Output)).collect(),
+        ops,
+        parameter_bytes: constants.values().filter_map(|one| one.bytes).fold(0, u64::saturating_add),
+    }
 }
 
 /// A node as graphs have ops: with the tensors whose type and shape are known.

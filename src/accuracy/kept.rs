@@ -1,0 +1,184 @@
+//! Tensors of a model that was computed before: the files that qnn-net-run's `--debug` leaves, or those of an earlier comparison.
+
+use super::document::{AccuracyDocument, Role};
+use super::layout::Layout;
+use super::values::real_values;
+use crate::event::RuntimeInfo;
+use crate::files::read_at_most;
+use crate::models::Tensor;
+use crate::truth::{insert_array, read_values};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+/// Largest file of a tensor.
+const MOST_BYTES: u64 = 1 << 30;
+/// End of the names of files that hold a tensor's own type.
+const NATIVE: &str = "_native";
+/// Longest part of a tensor's name in a file's.
+const MOST_NAME: usize = 100;
+
+/// The tensors of a side in a folder.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Libraries that computed them, where that is known.
+    pub runtime: Option<RuntimeInfo>,
+    /// True if they come from a simulator.
+    pub simulated: bool,
+    /// Device that computed them, where it was not this machine.
+    pub device: Option<String>,
+    files: Files,
+}
+
+#[derive(Debug, Clone)]
+enum Files {
+    /// `Result_<i>/NAME.npy`, `NAME.raw` or `NAME_native.raw`.
+    Results,
+    /// `input_<i>/…` of an earlier comparison: for each tensor its file, and how it stands in it.
+    Comparison(HashMap<String, (String, Layout, Vec<u32>)>),
+}
+
+/// The file of one side of a pair, as an earlier comparison names it. The number keeps names apart that differ in what a file's
+/// name cannot hold.
+pub fn file_name(number: usize, tensor: &str, what: &str) -> String {
+    let name: String =
+        tensor.chars().take(MOST_NAME).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    format!("{number:04}_{name}.{what}.npy")
+}
+
+impl Kept {
+    /// What a tool left in `Result_<i>` folders.
+    pub fn results(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), runtime: None, simulated: false, device: None, files: Files::Results }
+    }
+
+    /// One side of an earlier comparison, which kept its tensors in `folder`.
+    pub fn of_document(document: &AccuracyDocument, role: Role, folder: &Path) -> Self {
+        let side = document.side(role);
+        let mut tensors = HashMap::new();
+        for (number, pair) in document.pairs.iter().enumerate().filter(|(_, pair)| pair.read) {
+            let file = file_name(number, &pair.test, role.name());
+            // Both files hold the test's order.
+            let (name, layout) = match role {
+                Role::Test => (&pair.test, Layout::Same),
+                Role::Reference => (&pair.reference, Layout::back(pair.permutation.as_deref())),
+            };
+            tensors.entry(name.clone()).or_insert((file, layout, pair.shape.clone()));
+        }
+        Self {
+            folder: folder.to_owned(),
+            runtime: Some(side.runtime.clone()),
+            simulated: side.simulated,
+            device: side.device.clone(),
+            files: Files::Comparison(tensors),
+        }
+    }
+
+    /// Looks at the files of an inference.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn inference(&self, index: u64) -> Result<Inference, String> {
+        match &self.files {
+            Files::Results => {
+                let folder = self.folder.join(format!("Result_{index}"));
+                let entries = std::fs::read_dir(&folder).map_err(|error| missing(index, &folder, &error))?;
+                let mut files = BTreeMap::new();
+                for path in entries.flatten().map(|entry| entry.path()) {
+                    insert_array(&mut files, path);
+                }
+                let named = |(stem, path)| (stem, (path, Layout::Same, Vec::new()));
+                Ok(Inference { files: files.into_iter().map(named).collect() })
+            }
+            Files::Comparison(tensors) => {
+                let folder = self.folder.join(format!("input_{index}"));
+                std::fs::metadata(&folder).map_err(|error| missing(index, &folder, &error))?;
+                let located = |(name, (file, layout, shape)): (&String, &(String, Layout, Vec<u32>))| {
+                    (name.clone(), (folder.join(file), layout.clone(), shape.clone()))
+                };
+                Ok(Inference { files: tensors.iter().map(located).collect() })
+            }
+        }
+    }
+}
+
+fn missing(index: u64, folder: &Path, error: &std::io::Error) -> String {
+    format!("cannot read the tensors of inference {index} in {}: {error}", folder.display())
+}
+
+/// The tensors of one inference.
+#[derive(Debug, Default)]
+pub struct Inference {
+    /// By name: the file, and how the tensor's values stand in what it holds.
+    files: HashMap<String, (PathBuf, Layout, Vec<u32>)>,
+}
+
+impl Inference {
+    /// The numbers of a tensor; `None` where it has no file.
+    ///
+    /// # Errors
+    /// Its file cannot be read, or is of another size.
+    pub fn values(&self, tensor: &Tensor) -> Result<Option<Vec<f64>>, String> {
+        let plain = plain(&tensor.name);
+        let named = [&tensor.name, &plain].into_iter().find_map(|name| self.files.get(name));
+        let native = [&tensor.name, &plain].into_iter().find_map(|name| self.files.get(&format!("{name}{NATIVE}")));
+        let wrong = |path: &Path, reason: &str| format!("{}: {reason}", path.display());
+        let values = match (named, native) {
+            (Some((path, layout, shape)), _) => {
+                let values = read_values(path, MOST_BYTES).map_err(|reason| wrong(path, &reason))?.1;
+                layout.arranged(values, shape)
+            }
+            (None, Some((path, ..))) => {
+                let bytes = read_at_most(path, MOST_BYTES).map_err(|error| wrong(path, &error.to_string()))?;
+                real_values(&bytes, tensor)
+                    .ok_or_else(|| wrong(path, "it is of another size or type than the tensor"))?
+            }
+            (None, None) => return Ok(None),
+        };
+        let path = named.or(native).map(|(path, ..)| path.clone()).unwrap_or_default();
+        let elements = tensor.elements();
+        if Some(values.len() as u64) != elements {
+            let expected = elements.unwrap_or(u64::MAX);
+            let text = format!("it has {} values, tensor `{}` has {expected}", values.len(), tensor.name);
+            return Err(wrong(&path, &text));
+        }
+        Ok(Some(values))
+    }
+}
+
+/// A name as tools write it into a file's.
+pub fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::{DataType, Quantization, TensorKind};
+
+    #[test]
+    fn files_are_found_by_name_in_both_types() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("Result_0");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("a_b.raw"), [1.0f32, 2.0].map(f32::to_le_bytes).concat()).unwrap();
+        std::fs::write(folder.join("q_native.raw"), [2u8, 4]).unwrap();
+        let tensor = |name: &str, quantization| Tensor {
+            name: name.to_owned(),
+            dtype: DataType(0x0408),
+            shape: vec![1, 2],
+            quantization,
+            kind: TensorKind::Native,
+        };
+        let kept = Kept::results(dir.path());
+        let found = kept.inference(0).unwrap();
+        assert_eq!(found.values(&tensor("a/b", None)).unwrap(), Some(vec![1.0, 2.0]));
+        let scale = Quantization::ScaleOffset { scale: 0.5, offset: -2, bitwidth: None };
+        assert_eq!(found.values(&tensor("q", Some(scale))).unwrap(), Some(vec![0.0, 1.0]));
+        assert_eq!(found.values(&tensor("none", None)).unwrap(), None);
+        let wide = Tensor { shape: vec![1, 3], ..tensor("a/b", None) };
+        assert!(found.values(&wide).unwrap_err().contains("2 values, tensor `a/b` has 3"));
+        assert!(kept.inference(1).unwrap_err().contains("inference 1"));
+    }
+}

@@ -1,0 +1,112 @@
+//! What happens around every run on a device: the device is described, and files are sent.
+
+use super::clock::WallClock;
+use super::deploy::{Tell, deploy, remote_root};
+use super::environment::search_paths;
+use super::kit::Kit;
+use super::link::{Link, persist};
+use super::tenants::Claim;
+use super::{OnDeviceError, tenants};
+use crate::devices::{Device, DeviceError, Root, confounds};
+use crate::event::{Confound, DeviceFacts, Event, LogLevel, LogLine, LogSource, PlacedFile, Placement, RunId};
+use crate::probes::{CounterOptions, DeviceProbe};
+use crate::session::Source;
+use std::sync::Arc;
+
+/// Describes the device, on the stream too, with what may disturb the run; removes what runs that have ended left there. A link
+/// that is lost meanwhile is waited for.
+pub async fn describe(device: &Device, source: &Source, run: RunId) -> Result<DeviceFacts, OnDeviceError> {
+    let link = Link { device, model: None, source, run: Some(run) };
+    let facts = persist!(link, device.describe().await)?;
+    source.send(Some(run), Event::DeviceSeen(device.identity(&facts))).await;
+    source.send(Some(run), Event::DeviceDescribed(Box::new(facts.clone()))).await;
+    let mut disturbing = confounds(&facts);
+    disturbing.extend(scheduler_class(&facts));
+    disturbing.extend(persist!(link, tidied(device).await)?);
+    for confound in &disturbing {
+        let text = format!("{}; {}", confound.observation, confound.advice);
+        note(source, Some(run), LogLevel::Warning, &text).await;
+    }
+    source.send(Some(run), Event::ConfoundsFound(disturbing)).await;
+    Ok(facts)
+}
+
+/// Without root the run has the priority of the adb shell, which is not that of an app that the user looks at.
+fn scheduler_class(facts: &DeviceFacts) -> Option<Confound> {
+    (!facts.root.is_available()).then(|| Confound {
+        id: "scheduler_class".to_owned(),
+        observation:
+            "the run has the scheduler class of the adb shell (nice 0), not that of an app in the foreground (-10)"
+                .to_owned(),
+        advice: "with root qnnscope raises it; compare runs of one class only".to_owned(),
+    })
+}
+
+/// Samples the device's counters, if that does not go on already, and finds its clock. A link that is lost meanwhile is waited for.
+pub async fn sample(
+    link: Link<'_>,
+    root: Root,
+    counters: &CounterOptions,
+    probe: &mut Option<DeviceProbe>,
+) -> Result<WallClock, OnDeviceError> {
+    persist!(link, started(link, root, counters, probe).await)
+}
+
+async fn started(
+    link: Link<'_>,
+    root: Root,
+    counters: &CounterOptions,
+    probe: &mut Option<DeviceProbe>,
+) -> Result<WallClock, DeviceError> {
+    match probe {
+        Some(probe) => probe.revive(),
+        None => *probe = DeviceProbe::start(link.device, root, counters, link.source).await?,
+    }
+    WallClock::align(link.device).await
+}
+
+/// Runs that have ended leave nothing; those that go on are told.
+async fn tidied(device: &Device) -> Result<Vec<Confound>, DeviceError> {
+    tenants::tidy(device, &remote_root(device).await?).await
+}
+
+/// Another run that began after this one is told at its end, so that neither of the two takes its figures for undisturbed.
+pub async fn tell_visitor(claim: &Claim, source: &Source, run: RunId) {
+    // A device that is gone by now has nothing to say.
+    if let Ok(Some(confound)) = claim.visitor().await {
+        note(source, Some(run), LogLevel::Warning, &format!("{}; {}", confound.observation, confound.advice)).await;
+        source.send(Some(run), Event::ConfoundsFound(vec![confound])).await;
+    }
+}
+
+/// Sends what is missing of the files of a run, and tells of it on the stream, with the paths that its process will search.
+/// A link that is lost meanwhile is waited for.
+pub async fn send_files(link: Link<'_>, files: &Kit, vendor_libraries: bool) -> Result<Claim, OnDeviceError> {
+    let Link { device, source, run, .. } = link;
+    let tell: Tell = {
+        let source = source.clone();
+        Arc::new(move |transfer| {
+            source.offer(run, Event::FilesSent(transfer));
+        })
+    };
+    let deployed = persist!(link, deploy(device, files, &tell).await)?;
+    let claim = Claim::new(device, &deployed.folder);
+    let text = format!(
+        "sent {} files ({} bytes) to {}; {} ({} bytes) were there already",
+        deployed.sent.0, deployed.sent.1, deployed.folder, deployed.kept.0, deployed.kept.1
+    );
+    note(source, run, LogLevel::Info, &text).await;
+    let (library_path, dsp_path) = search_paths(&deployed.folder, vendor_libraries);
+    let placed = |(name, from): (&String, &std::path::PathBuf)| PlacedFile {
+        name: name.clone(),
+        from: crate::event::clean_text(&from.to_string_lossy()),
+    };
+    let files = files.iter().map(placed).collect();
+    let placement = Placement { folder: deployed.folder.clone(), library_path, dsp_path, files };
+    source.send(run, Event::RunPlaced(Box::new(placement))).await;
+    Ok(claim)
+}
+
+async fn note(source: &Source, run: Option<RunId>, level: LogLevel, text: &str) {
+    source.send(run, Event::Log(LogLine::new(level, LogSource::Qnnscope, text))).await;
+}

@@ -1,0 +1,131 @@
+//! Which lines of a log are worth reading.
+
+use super::{Diagnoser, OVERLAP, PIECE};
+use crate::diagnosis::finding::{Evidence, excerpt};
+use crate::diagnosis::repeats::Key;
+use crate::diagnosis::rules::Worth;
+
+impl Diagnoser {
+    /// Whole lines at once.
+    pub(super) fn block(&mut self, block: &[u8]) {
+        // While lines of QNN are counted none is left out.
+        if self.counting || !self.pace.knows_lines() {
+            self.anchored(block);
+        } else {
+            self.line_by_line(block);
+        }
+        self.note_last_of(block);
+    }
+
+    /// Lines that came before, or that turned out to be worth nothing, are told by a hash and not searched again.
+    fn line_by_line(&mut self, block: &[u8]) {
+        let (mut from, mut known) = (0, 0);
+        let before = self.lines;
+        while from < block.len() {
+            let end = memchr::memchr(b'\n', &block[from..]).map_or(block.len(), |at| from + at);
+            let line = &block[from..end];
+            from = end + 1;
+            self.lines += 1;
+            if line.len() >= PIECE {
+                for piece in pieces(line) {
+                    self.read_if_wanted(self.lines, piece);
+                }
+                continue;
+            }
+            let key = Key::of(line);
+            if self.answers.is_outside() && self.repeats.has(key) {
+                known += 1;
+            } else if !self.read_if_wanted(self.lines, line) {
+                // Rules are only ever done with, so what is worth nothing now never will be.
+                self.repeats.learn(key);
+            }
+        }
+        self.pace.learn(known, self.lines - before);
+    }
+
+    /// Only lines with an anchor are looked at one by one.
+    fn anchored(&mut self, block: &[u8]) {
+        let rules = self.rules;
+        let Some(anchors) = &rules.anchors else { return };
+        let (mut counted, mut from) = (0, 0);
+        'lines: while from < block.len() {
+            // Up to here lines have a form of which enough were read.
+            let mut worn = 0;
+            for found in anchors.find_overlapping_iter(&block[from..]) {
+                let at = from + found.start();
+                let worth = rules.worth(found.pattern().as_usize(), &self.done);
+                if worth == Worth::Nothing || worth == Worth::Statement && at < worn {
+                    continue;
+                }
+                let start = memchr::memrchr(b'\n', &block[..at]).map_or(0, |at| at + 1);
+                let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |next| at + next);
+                if worth == Worth::Statement && end - start < PIECE && self.forms.is_worn(&block[start..end]) {
+                    worn = end;
+                    continue;
+                }
+                self.lines += memchr::memchr_iter(b'\n', &block[counted..start]).count() as u64;
+                counted = start;
+                if end - start < PIECE {
+                    self.read(self.lines + 1, &block[start..end]);
+                } else {
+                    for piece in pieces(&block[start..end]) {
+                        self.read_if_wanted(self.lines + 1, piece);
+                    }
+                }
+                from = end + 1;
+                continue 'lines;
+            }
+            break;
+        }
+        self.lines += memchr::memchr_iter(b'\n', &block[counted..]).count() as u64;
+    }
+
+    /// The last line that is not empty, which shows how a log ends.
+    fn note_last_of(&mut self, block: &[u8]) {
+        let mut number = self.lines;
+        let mut end = block.len().saturating_sub(1);
+        while end > 0 {
+            let start = memchr::memrchr(b'\n', &block[..end]).map_or(0, |at| at + 1);
+            if block[start..end].trim_ascii().is_empty() && start > 0 {
+                number = number.saturating_sub(1);
+                end = start - 1;
+                continue;
+            }
+            self.note_last(number, &block[start..end]);
+            return;
+        }
+    }
+
+    pub(super) fn note_last(&mut self, number: u64, line: &[u8]) {
+        if !line.trim_ascii().is_empty() && (self.last.line != number || self.last.text.is_empty()) {
+            self.last = Evidence { line: number, text: excerpt(line) };
+        }
+    }
+
+    /// True if the line was read.
+    pub(super) fn read_if_wanted(&mut self, number: u64, line: &[u8]) -> bool {
+        let rules = self.rules;
+        let mut is_worn = None;
+        let found = rules.anchors.iter().flat_map(|anchors| anchors.find_overlapping_iter(line));
+        for anchor in found.map(|found| found.pattern().as_usize()) {
+            let wanted = match rules.worth(anchor, &self.done) {
+                Worth::Nothing => false,
+                Worth::Statement => !*is_worn.get_or_insert_with(|| self.forms.is_worn(line)),
+                Worth::Line => true,
+            };
+            if wanted {
+                self.read(number, line);
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// A line in pieces that overlap, as it is read when it comes bit by bit.
+pub(super) fn pieces(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let step = PIECE - OVERLAP;
+    // What is left after the last whole piece is one of its own, even if it is only what was read already.
+    let count = if line.len() < PIECE { 1 } else { (line.len() - PIECE) / step + 2 };
+    (0..count).map(move |index| &line[index * step..line.len().min(index * step + PIECE)])
+}

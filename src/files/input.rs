@@ -1,0 +1,217 @@
+//! Files that somebody named, for reading: a pipe is waited for so long and no longer, and can be read as often as a file.
+
+use std::fs::{File, FileType};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long the other end of a named pipe is waited for. Whoever makes one starts both ends at about the same time.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Most that is copied out of a pipe; it goes to the folder for temporary files.
+const MOST_COPIED_BYTES: u64 = 4 << 30;
+
+/// Opens a file, a pipe or a device for reading. Opening a named pipe takes until somebody opens it for writing, which may
+/// never happen.
+///
+/// # Errors
+/// The system's, or nobody writes into the pipe.
+pub fn open_input(path: &Path) -> io::Result<File> {
+    let file = if is_named_pipe(path) {
+        let path = path.to_owned();
+        within(PATIENCE, "write into", move || File::open(path))?
+    } else {
+        File::open(path)?
+    };
+    // Opening a folder succeeds, and the error of reading it does not name the reason.
+    if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
+}
+
+/// Opens a file, and neither a pipe nor a device: what stands in a folder of ours, or is read at several places.
+///
+/// # Errors
+/// The system's, or it is no file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_file() {
+        File::open(path)
+    } else {
+        Err(io::Error::other(format!("it is {}, not a file", kind_text(kind))))
+    }
+}
+
+/// Opens a pipe or a device for writing. A named pipe is open once somebody reads it.
+pub(super) fn open_special(path: &Path) -> io::Result<File> {
+    let open = |path: &Path| File::options().write(true).open(path);
+    if !is_named_pipe(path) {
+        return open(path);
+    }
+    let path = path.to_owned();
+    within(PATIENCE, "read", move || open(&path))
+}
+
+/// What `open` gives, if that does not take longer than `patience`. The thread that waits in vain ends with the process.
+fn within(
+    patience: Duration,
+    what: &str,
+    open: impl FnOnce() -> io::Result<File> + Send + 'static,
+) -> io::Result<File> {
+    let (done, opened) = std::sync::mpsc::sync_channel(1);
+    std::thread::spawn(move || done.send(open()));
+    opened.recv_timeout(patience).unwrap_or_else(|_| {
+        let seconds = patience.as_secs();
+        Err(io::Error::other(format!("it is a named pipe, and no other process came to {what} it within {seconds} s")))
+    })
+}
+
+fn is_named_pipe(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| is_pipe(metadata.file_type()))
+}
+
+fn is_pipe(kind: FileType) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        kind.is_fifo()
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = kind;
+        false
+    }
+}
+
+/// What it is instead of a file, for people.
+fn kind_text(kind: FileType) -> &'static str {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if kind.is_fifo() {
+            return "a pipe";
+        }
+        if kind.is_socket() {
+            return "a socket";
+        }
+    }
+    if kind.is_dir() { "a folder" } else { "a device" }
+}
+
+/// A file that is read more than once. Of a pipe, as `<(zcat s.gz)` and `/dev/stdin` are, it is a copy, which goes with it.
+#[derive(Debug)]
+pub struct Seekable {
+    named: PathBuf,
+    at: PathBuf,
+    _copy: Option<Copied>,
+}
+
+/// Kept for its end only: the file goes with it.
+#[derive(Debug)]
+enum Copied {
+    /// Has no name: it goes with the process, however that ends.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    Nameless(#[expect(dead_code, reason = "held open")] File),
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    Named(#[expect(dead_code, reason = "removed when dropped")] tempfile::TempPath),
+}
+
+impl Seekable {
+    /// Opens nothing if `path` is a file, and reads a pipe to its end.
+    ///
+    /// # Errors
+    /// The pipe cannot be read or copied, or has too much in it.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        let named = path.to_owned();
+        if !super::is_special(path) {
+            return Ok(Self { at: named.clone(), named, _copy: None });
+        }
+        let kind = std::fs::metadata(path)?.file_type();
+        if !is_pipe(kind) {
+            // A device may go on for ever.
+            return Err(io::Error::other(format!("it is {}, not a file", kind_text(kind))));
+        }
+        let source = open_input(path)?;
+        let (at, copy) = copied(source)?;
+        Ok(Self { named, at, _copy: Some(copy) })
+    }
+
+    /// As the user named it.
+    pub fn named(&self) -> &Path {
+        &self.named
+    }
+
+    /// Where it is read.
+    pub fn path(&self) -> &Path {
+        &self.at
+    }
+}
+
+fn fill(mut source: File, copy: &mut File) -> io::Result<()> {
+    let length = io::copy(&mut Read::take(&mut source, MOST_COPIED_BYTES + 1), copy)?;
+    if length > MOST_COPIED_BYTES {
+        let most = MOST_COPIED_BYTES >> 30;
+        return Err(io::Error::other(format!(
+            "more than {most} GiB came through the pipe; write them to a file first"
+        )));
+    }
+    copy.flush()?;
+    copy.seek(SeekFrom::Start(0)).map(drop)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn copied(source: File) -> io::Result<(PathBuf, Copied)> {
+    use std::os::fd::AsRawFd;
+    let mut copy = tempfile::tempfile()?;
+    fill(source, &mut copy)?;
+    Ok((PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd())), Copied::Nameless(copy)))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn copied(source: File) -> io::Result<(PathBuf, Copied)> {
+    let mut copy = tempfile::NamedTempFile::new()?;
+    fill(source, copy.as_file_mut())?;
+    let path = copy.into_temp_path();
+    Ok((path.to_path_buf(), Copied::Named(path)))
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    fn pipe(dir: &tempfile::TempDir) -> PathBuf {
+        let pipe = dir.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        pipe
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_uses_ends_the_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = pipe(&dir);
+        let patience = Duration::from_millis(50);
+        let source = pipe.clone();
+        let error = within(patience, "write into", move || File::open(source)).unwrap_err().to_string();
+        assert!(error.contains("no other process came to write into it"), "{error}");
+        assert!(open_regular(&pipe).unwrap_err().to_string().contains("a pipe, not a file"));
+        assert!(open_regular(dir.path()).unwrap_err().to_string().contains("a folder, not a file"));
+        assert!(open_input(dir.path()).is_err());
+    }
+
+    #[test]
+    fn a_pipe_is_read_as_often_as_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = pipe(&dir);
+        let writer = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::write(pipe, "through").unwrap()
+        });
+        let seekable = Seekable::new(&pipe).unwrap();
+        writer.join().unwrap();
+        assert_eq!(seekable.named(), pipe);
+        for _ in 0..2 {
+            assert_eq!(std::fs::read(seekable.path()).unwrap(), b"through");
+        }
+        assert!(seekable.path().is_file());
+        let plain = dir.path().join("plain");
+        assert_eq!(Seekable::new(&plain).unwrap().path(), plain, "what is missing is reported by who reads it");
+    }
+}

@@ -1,0 +1,232 @@
+//! What a tapped program needs on a device: a look at it, the tap, folders, variables.
+
+use super::DeviceTapError;
+use super::app::App;
+use super::library::{LibrarySearch, locate};
+use super::look::{Found, Libc, look};
+use super::script::{Place, STDIN, SWAPPED, TOLD, copies};
+use crate::backends::on_device::clock::WallClock;
+use crate::backends::on_device::deploy::remote_root;
+use crate::backends::on_device::link::{Link, persist};
+use crate::backends::on_device::tenants::{self, Claim};
+use crate::backends::on_device::{OnDeviceError, around};
+use crate::devices::{Device, DeviceError, confounds, quote};
+use crate::event::{DeviceFacts, Event, LogLevel, LogLine, LogSource, clean_text};
+use crate::probes::{CounterOptions, DeviceProbe};
+use crate::session::Source;
+use crate::tap::library::FILE;
+use crate::tap::program::Variables;
+use qnnscope_core::tap::{REAL_VARIABLE, SINK_VARIABLE};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Backends in whose place the tap can stand.
+const BACKENDS: [&str; 3] = ["libQnnHtp.so", "libQnnCpu.so", "libQnnGpu.so"];
+
+/// What apps are processes of.
+const APP_PROCESS: &str = "/system/bin/app_process64";
+
+/// What is tapped, and how.
+#[derive(Debug, Clone, Default)]
+pub struct DeviceTapOptions {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// A debuggable app instead of a program.
+    pub package: Option<String>,
+    /// Folder on the device whose backends the tap stands in the place of.
+    pub swap: Option<String>,
+    /// Variables of the program.
+    pub env: Vec<(String, String)>,
+    /// What the tap is told.
+    pub variables: Variables,
+    /// Where the tap's library is looked for.
+    pub library: LibrarySearch,
+    /// A file that the program reads as its standard input; without one, that is empty.
+    pub input: Option<PathBuf>,
+    /// Counters of the device that are sampled meanwhile.
+    pub counters: CounterOptions,
+}
+
+/// A program on a device that is ready to be started.
+pub struct DeviceTap {
+    pub(super) device: Device,
+    pub(super) model: Option<String>,
+    pub(super) source: Source,
+    pub(super) found: Found,
+    pub(super) app: Option<App>,
+    pub(super) place: Place,
+    /// Starts it, once.
+    pub(super) start: String,
+    /// The tap is only loaded when the program opens a backend.
+    pub(super) is_swapped: bool,
+    pub(super) claim: Claim,
+    pub(super) clock: WallClock,
+    pub(super) probe: Option<DeviceProbe>,
+}
+
+impl DeviceTap {
+    /// Looks at device and program, and sends what is needed there.
+    pub async fn prepare(device: &Device, options: &DeviceTapOptions, source: &Source) -> Result<Self, DeviceTapError> {
+        let first = Link { device, model: None, source, run: None };
+        let facts = persist!(first, device.describe().await)?;
+        describe(device, &facts, source).await;
+        let link = Link { model: facts.model.as_deref(), ..first };
+        let root = persist!(link, remote_root(device).await)?;
+        for confound in persist!(link, tenants::tidy(device, &root).await)? {
+            note(source, LogLevel::Warning, &format!("{}; {}", confound.observation, confound.advice)).await;
+        }
+        let base = root.rsplit_once('/').map_or("/", |(base, _)| base).to_owned();
+        let app = match &options.package {
+            Some(package) => Some(persisting(link, async || App::find(device, package).await).await?),
+            None => None,
+        };
+        let program = if app.is_some() { APP_PROCESS } else { options.command.first().map_or("", String::as_str) };
+        let mut found = persisting(link, async || look(device, &facts, &base, program).await).await?;
+        let guesses = match &app {
+            Some(app) => app.libraries.clone(),
+            None => guesses(&found, options),
+        };
+        if let Some(app) = &app {
+            found.path.clone_from(&app.package);
+        }
+        let (mut files, mut swap) = (BTreeMap::new(), None);
+        if found.barrier.is_none() {
+            files.insert(FILE.to_owned(), locate(&options.library, &found)?);
+            let named = options.swap.as_deref();
+            swap = persisting(link, async || real_folder(device, named, &guesses, &found).await).await?;
+        }
+        let claim = around::send_files(link, &files, false).await?;
+        let place = match &app {
+            Some(app) => app.place(),
+            None => Place { folder: claim.folder().to_owned(), app: None },
+        };
+        let mut variables = if found.barrier.is_none() { of_tap(&place, options, swap.as_ref()) } else { Vec::new() };
+        let known = |name: &str| variables.iter().any(|(known, _)| known == name);
+        let more: Vec<_> = options.env.iter().filter(|(name, _)| !known(name)).cloned().collect();
+        variables.extend(more);
+        let backends = swap.as_ref().map_or(&[][..], |(_, names)| names.as_slice());
+        let start = match &app {
+            Some(app) => {
+                persisting(link, async || app.furnish(device, claim.folder(), backends, &variables).await).await?;
+                app.start()
+            }
+            None => {
+                persist!(link, furnish(device, &place, backends).await)?;
+                if let Some(input) = &options.input {
+                    let to = format!("{}/{STDIN}", place.folder);
+                    persist!(link, device.push(input, &to, Arc::new(|_| ())).await)?;
+                }
+                place.start(&base, &variables, &options.command, options.input.is_some())
+            }
+        };
+        let mut probe = None;
+        let clock = around::sample(link, facts.root, &options.counters, &mut probe).await?;
+        Ok(Self {
+            device: device.clone(),
+            model: facts.model.clone(),
+            source: source.clone(),
+            found,
+            app,
+            place,
+            start,
+            is_swapped: swap.is_some(),
+            claim,
+            clock,
+            probe,
+        })
+    }
+}
+
+/// Tries something until the link does not get in its way.
+async fn persisting<T>(
+    link: Link<'_>,
+    attempt: impl AsyncFn() -> Result<T, DeviceTapError>,
+) -> Result<T, DeviceTapError> {
+    loop {
+        match attempt().await {
+            Err(DeviceTapError::Device(error)) if error.is_link() => link.outlive(OnDeviceError::Device(error)).await?,
+            done => return done,
+        }
+    }
+}
+
+/// Puts what is known of the device on the stream.
+async fn describe(device: &Device, facts: &DeviceFacts, source: &Source) {
+    source.send(None, Event::DeviceSeen(device.identity(facts))).await;
+    source.send(None, Event::DeviceDescribed(Box::new(facts.clone()))).await;
+    for confound in confounds(facts) {
+        note(source, LogLevel::Warning, &format!("{}; {}", confound.observation, confound.advice)).await;
+    }
+}
+
+async fn note(source: &Source, level: LogLevel, text: &str) {
+    source.send(None, Event::Log(LogLine::new(level, LogSource::Qnnscope, text))).await;
+}
+
+/// Folders that may have the program's backends: programs on Android commonly have them beside them, or say where they are.
+fn guesses(found: &Found, options: &DeviceTapOptions) -> Vec<String> {
+    let beside = found.path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+    let variable = options.env.iter().find(|(name, _)| name == "LD_LIBRARY_PATH");
+    let said = variable.into_iter().flat_map(|(_, value)| value.split(':')).map(ToOwned::to_owned);
+    said.chain(beside).filter(|folder| !folder.is_empty()).collect()
+}
+
+/// The folder with the real backends and those that are in it, where the tap is to stand in their place: where the user says so, and
+/// where it gets in no other way.
+async fn real_folder(
+    device: &Device,
+    named: Option<&str>,
+    guesses: &[String],
+    found: &Found,
+) -> Result<Option<(String, Vec<String>)>, DeviceTapError> {
+    if named.is_none() && found.libc == Libc::Gnu {
+        return Ok(None);
+    }
+    let named_folder = named.map(|named| vec![named.to_owned()]);
+    let folders = named_folder.as_deref().unwrap_or(guesses);
+    for folder in folders {
+        let script = format!("cd {} 2>/dev/null && pwd && ls {} 2>/dev/null; true", quote(folder), BACKENDS.join(" "));
+        let text = device.run(&script, "looking for the program's backends").await?.text();
+        let mut lines = text.lines().map(str::trim);
+        let Some(folder) = lines.next().filter(|line| line.starts_with('/')) else { continue };
+        let there: Vec<String> = lines.filter(|line| BACKENDS.contains(line)).map(ToOwned::to_owned).collect();
+        if !there.is_empty() {
+            return Ok(Some((folder.to_owned(), there)));
+        }
+    }
+    let device = device.id().to_owned();
+    Err(match named {
+        Some(folder) => DeviceTapError::NoBackends { folder: clean_text(folder), device, names: BACKENDS.join(", ") },
+        None => DeviceTapError::NoFolder { program: clean_text(&found.path), device },
+    })
+}
+
+/// Makes the folders that the tap needs: one to write to, and one with it under the names of backends. These are copies: a loader
+/// takes two links for one library.
+async fn furnish(device: &Device, place: &Place, backends: &[String]) -> Result<(), DeviceError> {
+    let script = place.inside(&format!("mkdir -p {TOLD} {SWAPPED}{}", copies(backends)));
+    device.run_ok(&script, "making the tap's folders").await.map(drop)
+}
+
+/// The variables that get the tap into the program and tell it what it needs to know. What the user sets stands behind.
+fn of_tap(place: &Place, options: &DeviceTapOptions, swap: Option<&(String, Vec<String>)>) -> Vec<(String, String)> {
+    let folder = &place.folder;
+    let behind = |own: String, name: &str| match options.env.iter().find(|(known, _)| known == name) {
+        Some((_, value)) if !value.is_empty() => format!("{own}:{value}"),
+        _ => own,
+    };
+    let mut variables = vec![(SINK_VARIABLE.to_owned(), format!("dir:{folder}/{TOLD}"))];
+    for (name, value) in options.variables.iter() {
+        variables.push((name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
+    }
+    match swap {
+        Some((real, _)) => {
+            let path = behind(format!("{folder}/{SWAPPED}:{real}"), "LD_LIBRARY_PATH");
+            variables.push(("LD_LIBRARY_PATH".to_owned(), path));
+            variables.push((REAL_VARIABLE.to_owned(), real.clone()));
+        }
+        None => variables.push(("LD_PRELOAD".to_owned(), behind(format!("{folder}/{FILE}"), "LD_PRELOAD"))),
+    }
+    variables
+}

@@ -1,0 +1,13 @@
+//! Outputs against truth: labels of classes, or expected outputs. A run writes the outputs of each input set once, outside of
+//! all measuring; they are read back and judged when its launch is over.
+
+mod expected;
+mod figures;
+mod judge;
+mod labels;
+mod outputs;
+
+pub use expected::ExpectedError;
+pub use judge::{Truth, TruthError};
+pub use labels::{LabelsError, read_labels};
+pub use outputs::{MAX_OUTPUT_BYTES, SavedOutputs, insert_array, located, read_values, saved};
