@@ -187,8 +187,9 @@ impl Session {
 
     fn detailed(&mut self, run: u32, ops: u32, unit: OpUnit, count: u64, base_us: u64) {
         self.emit(Some(run), Event::PhaseStarted { phase: Phase::Detailed, budget: Budget::Iterations(200) });
-        let mut rows: Vec<OpRow> = (0..ops).map(|i| OpRow { name: op_name(i), op: Some(i), unit }).collect();
-        rows.push(OpRow { name: "InputTransfer".to_owned(), op: None, unit });
+        let mut rows: Vec<OpRow> =
+            (0..ops).map(|i| OpRow { name: op_name(i), op: Some(i), unit, htp_op: None }).collect();
+        rows.push(OpRow { name: "InputTransfer".to_owned(), op: None, unit, htp_op: None });
         self.emit(Some(run), Event::OpsDeclared(rows));
         for i in 0..count {
             self.inferences(run, Phase::Detailed, i, 1, base_us);
@@ -404,6 +405,8 @@ macro_rules! screen {
     };
 }
 
+#[path = "screens/accuracy.rs"]
+mod accuracy;
 #[path = "screens/pages.rs"]
 mod pages;
 
@@ -480,6 +483,26 @@ fn two_runs_and_a_switch() {
     screen!(two_runs_newest, session, view, 80 x 24);
     press(&session, &mut view, &[KeyAction::PreviousRun]);
     screen!(two_runs_previous, session, view, 80 x 24);
+}
+
+#[test]
+fn runs_of_several_models_say_which() {
+    let mut session = Session::new();
+    let paths = ["/home/ada/old/face.dlc", "/home/ada/new/face.dlc", "/home/ada/models/mobilenet_v2.dlc"];
+    for (number, path) in (0..).zip(paths) {
+        let plan = RunPlan { model: path.to_owned(), ..plan(Backend::Cpu) };
+        session.emit(Some(number), Event::RunStarted(Box::new(plan)));
+    }
+    let mut view = live_view();
+    // A narrow list shows the runs around the chosen one.
+    for tab in ["3 cpu mobilenet_v2.dlc ", "2 cpu new/face.dlc ", "1 cpu old/face.dlc "] {
+        let screen = text(&render(&session, &mut view, 120, 40));
+        assert!(screen.contains(tab), "{tab}: {screen}");
+        press(&session, &mut view, &[KeyAction::PreviousRun]);
+    }
+    let mut one = Session::new();
+    (0..2).for_each(|number| one.emit(Some(number), Event::RunStarted(Box::new(plan(Backend::Cpu)))));
+    assert!(text(&render(&one, &mut live_view(), 120, 40)).contains("1 cpu "), "one model is named once");
 }
 
 #[test]
@@ -868,7 +891,7 @@ fn text_from_outside_cannot_control_the_terminal() {
         constraints: qnnscope::event::Constraints::default(),
     };
     session.emit(Some(0), Event::RunStarted(Box::new(plan)));
-    let rows = vec![OpRow { name: "a\x1b[2Jb".to_owned(), op: None, unit: OpUnit::Us }];
+    let rows = vec![OpRow { name: "a\x1b[2Jb".to_owned(), op: None, unit: OpUnit::Us, htp_op: None }];
     session.emit(Some(0), Event::OpsDeclared(rows));
     session.emit(Some(0), Event::OpTimes(OpSample { inference: 0, values: vec![5] }));
     let screen = text(&render(&session, &mut live_view(), 120, 40));

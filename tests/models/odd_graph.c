@@ -16,6 +16,8 @@
  * -DFLOATS    a chain of float ops (div, mul, softmax) in place of the quantised Relu
  * -DRESIZE    a resize with a parameter that its op does not have
  * -DHARD      a float HardSigmoid behind an addition, for which HTP without fp16 has no variant
+ * -DUNUSED    an input that no op reads
+ * -DLISTED    the library lists all inputs and outputs of its graph, as a converter's would; without, only x and y
  *
  * The records are declared here by their place in memory and only as far as they are used.
  */
@@ -130,8 +132,22 @@ static tensor_rec make(const char *label, enum use use, uint32_t element, uint32
   return t;
 }
 
+enum { MOST_LISTED = 16 };
+static tensor_rec ins[MOST_LISTED], outs[MOST_LISTED];
+static uint32_t in_count, out_count;
+
 static tensor_rec registered(tensor_rec t) {
   trouble |= create_tensor(graph, &t);
+#ifdef LISTED
+  bool all = true;
+#else
+  bool all = in_count + out_count < 2;
+#endif
+  if (t.use == APP_WRITES && all) {
+    ins[in_count++] = t;
+  } else if (t.use == APP_READS && all) {
+    outs[out_count++] = t;
+  }
   return t;
 }
 
@@ -300,6 +316,9 @@ static void compose(tensor_rec *x, tensor_rec *y) {
   tensor_rec none_out = quantised("none_out", APP_READS, UFIXED_8, DIMS(1, 0, 8), 0.1f, -128);
   op("empty", "Relu", 1, &none, none_out, 0, NULL);
 #endif
+#ifdef UNUSED
+  plain("unused", APP_WRITES, FLOAT_32, DIMS(1, 8));
+#endif
 #ifdef ENCODINGS
   /* A tensor each, every one wrong in one way; `good` is not. */
   tensor_rec good = quantised("good", BETWEEN, UFIXED_8, DIMS(1, 8, 8, 16), 0.05f, -128);
@@ -354,12 +373,10 @@ uint32_t QnnModel_composeGraphs(void *backend, table_rec table, void *context, c
   graph_rec *info = calloc(1, sizeof *info);
   info->handle = graph;
   info->label = strdup("odd");
-  info->ins = malloc(sizeof x);
-  *info->ins = x;
-  info->in_count = 1;
-  info->outs = malloc(sizeof y);
-  *info->outs = y;
-  info->out_count = 1;
+  info->ins = ins;
+  info->in_count = in_count;
+  info->outs = outs;
+  info->out_count = out_count;
   *infos = malloc(sizeof *infos);
   **infos = info;
   *count = 1;

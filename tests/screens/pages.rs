@@ -3,11 +3,14 @@
 use super::*;
 use qnnscope::analysis::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};
 use qnnscope::app::{Overlay, Page, Section};
-use qnnscope::event::{CheckOutcome, CheckResult, Like, Member, OutlierLimit};
+use qnnscope::event::{
+    CheckOutcome, CheckResult, Like, Member, NodePartition, NodePlacement, NodeProvider, NodesPlaced, OutlierLimit,
+};
 use qnnscope::store::Run;
 
 /// Keys that lead to the pages, and into them.
-pub const WAYS: [&[KeyAction]; 9] = [
+pub const WAYS: [&[KeyAction]; 10] = [
+    &[KeyAction::Placement, KeyAction::Open],
     &[KeyAction::Redraw, KeyAction::Diagnosis],
     &[KeyAction::Findings],
     &[KeyAction::Findings, KeyAction::Open, KeyAction::Zoom],
@@ -171,13 +174,16 @@ fn evidence_leads_to_its_line() {
     let session = known_failure();
     let mut view = live_view();
     press(&session, &mut view, &[KeyAction::Redraw, KeyAction::Open]);
-    assert_eq!(view.browsers[0].section, Section::Detail);
-    // Title, confidence, why, fix, then the evidence.
-    press(&session, &mut view, &[KeyAction::Down, KeyAction::Down, KeyAction::Down, KeyAction::Down, KeyAction::Open]);
-    assert_eq!(view.browsers[0].section, Section::Log);
-    let before = view.browsers[0].log_top.unwrap();
+    assert_eq!(view.browser().unwrap().section, Section::Detail);
+    // Title, confidence, why, fix, the steps, then the evidence.
+    let steps = view.known.diagnosis.as_ref().unwrap().causes[0].steps.len();
+    let before_evidence = 4 + if steps > 0 { steps + 1 } else { 0 };
+    press(&session, &mut view, &vec![KeyAction::Down; before_evidence]);
+    press(&session, &mut view, &[KeyAction::Open]);
+    assert_eq!(view.browser().unwrap().section, Section::Log);
+    let before = view.browser().unwrap().log_top.unwrap();
     press(&session, &mut view, &[KeyAction::Up]);
-    assert_eq!(view.browsers[0].log_top, Some(before - 1));
+    assert_eq!(view.browser().unwrap().log_top, Some(before - 1));
     press(&session, &mut view, &[KeyAction::First, KeyAction::Up, KeyAction::Last, KeyAction::Down]);
     find(&render(&session, &mut view, 80, 24), "cleaning up 5");
 }
@@ -198,6 +204,21 @@ fn checks_that_end_while_the_diagnosis_is_open_show_in_it() {
     find(&render(&session, &mut view, 120, 40), "confirms it: this DSP is v75");
     press(&session, &mut view, &[KeyAction::Last, KeyAction::Up]);
     find(&render(&session, &mut view, 80, 24), "a check speaks against it");
+}
+
+#[test]
+fn the_steps_are_those_of_the_run_s_device() {
+    let session = known_failure();
+    let mut view = live_view();
+    let shown = text(&render(&session, &mut view, 200, 60));
+    let first = &view.known.diagnosis.as_ref().unwrap().causes[0];
+    let on = view.known.diagnosis.as_ref().unwrap().platform.expect("the device is known").title();
+    assert!(shown.contains(&format!("on {on}, in order:")), "{shown}");
+    assert!(!first.steps.is_empty());
+    for (number, step) in (1..).zip(first.steps) {
+        let words: Vec<&str> = step.split(['`', ' ']).filter(|word| !word.is_empty()).collect();
+        assert!(shown.contains(&format!("{number}. {}", words[0])), "{step}: {shown}");
+    }
 }
 
 #[test]
@@ -592,6 +613,77 @@ fn a_run_that_was_measured_as_usual_has_no_modes() {
     let mut view = live_view();
     press(&session, &mut view, &[KeyAction::Modes]);
     find(&render(&session, &mut view, 80, 24), "measured as usual");
+}
+
+/// A run of an ONNX model of which QNN left two nodes to the processor.
+fn placed_run() -> Session {
+    let mut session = finished_htp();
+    let node = |name: &str, op_type: &str, provider: NodeProvider| NodePlacement {
+        node: name.to_owned(),
+        op_type: op_type.to_owned(),
+        provider,
+        partition: None,
+        qnn_ops: Vec::new(),
+        time_us: None,
+        time_derived: false,
+        code: None,
+        reason: None,
+        remedy: None,
+        inserted: false,
+    };
+    let nodes = vec![
+        NodePlacement {
+            partition: Some(0),
+            qnn_ops: vec![op_name(34), op_name(35)],
+            time_us: Some(310.5),
+            time_derived: true,
+            ..node("/stem/Conv", "Conv", NodeProvider::Qnn)
+        },
+        NodePlacement {
+            time_us: Some(72.0),
+            reason: Some("the plug-in has no translation of Hardmax".to_owned()),
+            remedy: Some("replace it, or move it to the model's start or end".to_owned()),
+            ..node("hardmax_mid", "Hardmax", NodeProvider::Cpu)
+        },
+        node("/stem/Shape", "Shape", NodeProvider::None),
+        NodePlacement {
+            code: Some(3110),
+            reason: Some("the backend refused ElementWiseAdd with 3110 (a tensor of rank 6)".to_owned()),
+            remedy: Some("reshape to at most 5 dimensions before this node, and back after it".to_owned()),
+            ..node("add_rank6", "Add", NodeProvider::Cpu)
+        },
+        NodePlacement { partition: Some(1), inserted: true, ..node("Transpose", "Transpose", NodeProvider::Qnn) },
+    ];
+    let partition =
+        |name: &str| NodePartition { name: name.to_owned(), nodes: 1, node_us: Some(700.0), qnn_us: Some(640.0) };
+    let placed = NodesPlaced { nodes, partitions: vec![partition("QNN_1_2_0"), partition("QNN_1_3_1")], problem: None };
+    session.emit(Some(0), Event::NodesPlaced(Box::new(placed)));
+    session
+}
+
+#[test]
+fn placement() {
+    let session = placed_run();
+    let mut view = live_view();
+    find(&render(&session, &mut view, 120, 40), "w placement");
+    // A layer's row names its node, and the filter finds it.
+    find(&render(&session, &mut view, 200, 60), "/stem/Conv");
+    press(&session, &mut view, &[KeyAction::Placement]);
+    screen!(placement_80x24, session, view, 80 x 24);
+    screen!(placement_120x40, session, view, 120 x 40);
+    screen!(placement_200x60, session, view, 200 x 60);
+    let screen = text(&render_with(&session, &mut view, 80, 24, &ascii()));
+    only_ascii(&screen);
+    press(&session, &mut view, &[KeyAction::Placement]);
+    assert_eq!(view.page, Page::Live);
+}
+
+#[test]
+fn models_that_are_not_onnx_have_no_placement() {
+    let session = finished_htp();
+    let mut view = live_view();
+    press(&session, &mut view, &[KeyAction::Placement]);
+    find(&render(&session, &mut view, 80, 24), "only ONNX models are placed");
 }
 
 #[test]

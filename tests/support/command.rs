@@ -23,6 +23,7 @@ pub struct Qnnscope {
     home: TempDir,
     limit: Duration,
     default_launches: bool,
+    input: Stdio,
 }
 
 impl Qnnscope {
@@ -39,7 +40,7 @@ impl Qnnscope {
             command.env_remove(name);
         }
         command.env("QNNSCOPE_DATA_DIR", home.path()).env("HOME", home.path()).current_dir(home.path());
-        Self { command, home, limit: LIMIT, default_launches: false }
+        Self { command, home, limit: LIMIT, default_launches: false, input: Stdio::null() }
     }
 
     /// With the runtime in `dir`.
@@ -81,6 +82,12 @@ impl Qnnscope {
         self
     }
 
+    /// With this to read; without it, there is nothing.
+    pub fn reading(mut self, input: impl Into<Stdio>) -> Self {
+        self.input = input.into();
+        self
+    }
+
     /// Runs have as many launches as they have for users. Else they have one unless the flags say otherwise: what is not about
     /// launches should not take three times as long.
     pub fn with_default_launches(mut self) -> Self {
@@ -110,7 +117,7 @@ impl Qnnscope {
         if self.command.get_program() == env!("CARGO_BIN_EXE_qnnscope") && !self.says_launches() {
             self.command.args(["--launches", "1"]);
         }
-        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.command.stdin(self.input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.command.spawn().unwrap();
         let stdout = Drain::new(child.stdout.take().unwrap());
         let stderr = Drain::new(child.stderr.take().unwrap());

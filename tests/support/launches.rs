@@ -1,12 +1,14 @@
 //! Made-up machines whose launches are known to the last digit: what the statistics of launches are compared with.
 
-use qnnscope::analysis::launches::{Difference, InTime, MANY_LAUNCHES, Spread, difference, needs_more};
+use qnnscope::analysis::launches::{Difference, InTime, MANY_LAUNCHES, MOST_LAUNCHES, Spread, difference, needs_more};
 use std::time::Duration;
 
-/// Inferences of a launch.
-pub const INFERENCES: usize = 100;
+/// Inferences of a launch, and of one of those that only settle a disagreement.
+pub const INFERENCES: [usize; 2] = [100, 50];
 /// Time that a made-up launch takes: about that of a model of 2 ms on the processor.
 const LAUNCH: Duration = Duration::from_millis(500);
+/// The same of a launch without layers and with half of the inferences.
+const WITHOUT_LAYERS: Duration = Duration::from_millis(300);
 /// Launches whose middle is taken for the truth.
 const MANY: usize = 4000;
 /// Noise of single inferences, as a part.
@@ -23,6 +25,8 @@ pub enum Machine {
     HeavyTails(f64),
     /// Twice as slow in this part of the launches.
     TwoLevels(f64),
+    /// Twice as slow in this part of the launches, by chance in each; sides take turns.
+    Levels(f64),
     /// Normal, and slower by this part from the first launch to the tenth; sides take turns.
     Drift(f64, f64),
     /// Normal, and slower by this factor during spells of three turns, which one turn in six begins; sides take turns.
@@ -67,14 +71,20 @@ impl Machine {
             Self::Normal(deviation) | Self::Lognormal(deviation) | Self::HeavyTails(deviation) => {
                 (deviation * draws.normal()).exp()
             }
-            Self::TwoLevels(share) => (if draws.even() < share { 2.0 } else { 1.0 }) * (0.01 * draws.normal()).exp(),
+            Self::TwoLevels(share) | Self::Levels(share) => {
+                (if draws.even() < share { 2.0 } else { 1.0 }) * (0.01 * draws.normal()).exp()
+            }
             Self::Drift(deviation, rise) => (deviation * draws.normal() + rise * index as f64 / 9.0).exp(),
             Self::Spells(deviation, _) => (deviation * draws.normal()).exp(),
         }
     }
 
     fn in_time(self) -> InTime {
-        if matches!(self, Self::Drift(..) | Self::Spells(..)) { InTime::InTurns } else { InTime::Apart }
+        if matches!(self, Self::Drift(..) | Self::Spells(..) | Self::Levels(_)) {
+            InTime::InTurns
+        } else {
+            InTime::Apart
+        }
     }
 
     /// What falls on all launches of each turn, as factors.
@@ -99,7 +109,8 @@ impl Machine {
             let tail = matches!(self, Self::HeavyTails(_)) && draws.even() < 0.1;
             level * usual * if tail { draws.even().powf(-1.0 / 2.5) } else { 1.0 }
         };
-        (0..INFERENCES).map(|_| inference(draws)).collect()
+        let inferences = INFERENCES[usize::from(index >= MOST_LAUNCHES)];
+        (0..inferences).map(|_| inference(draws)).collect()
     }
 
     /// The middle of the figures of ever more launches of this machine.
@@ -109,10 +120,10 @@ impl Machine {
             Self::Normal(_) | Self::Drift(..) | Self::Spells(..) => Self::Normal(0.0),
             Self::Lognormal(_) => Self::Lognormal(0.0),
             Self::HeavyTails(_) => Self::HeavyTails(0.0),
-            Self::TwoLevels(_) => Self::TwoLevels(0.0),
+            Self::TwoLevels(_) | Self::Levels(_) => Self::TwoLevels(0.0),
         };
         let logs: f64 = (0..MANY).map(|_| value(&mut steady.launch(&mut draws, 0, 1.0), figure).ln()).sum();
-        let slow = if let Self::TwoLevels(share) = self { share * 2f64.ln() } else { 0.0 };
+        let slow = if let Self::TwoLevels(share) | Self::Levels(share) = self { share * 2f64.ln() } else { 0.0 };
         (logs / MANY as f64 + slow).exp()
     }
 }
@@ -125,9 +136,11 @@ pub fn value(latencies: &mut [f64], figure: Figure) -> f64 {
         Figure::P95 => 0.95,
     };
     latencies.sort_by(f64::total_cmp);
+    let at = (latencies.len() as f64 + 1.0 / 3.0) * quantile + 1.0 / 3.0;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank of a hundred")]
-    let rank = (latencies.len() as f64 * quantile - 1e-9).ceil() as usize;
-    latencies[rank - 1]
+    let rank = at as usize;
+    let (low, high) = (latencies[rank - 1], latencies[rank.min(latencies.len() - 1)]);
+    low + (at - rank as f64) * (high - low)
 }
 
 /// The figures of each launch of a run that goes on as a run does: until its launches agree.
@@ -148,7 +161,8 @@ impl Run {
         let mut sides = factors.map(|_| Self { values: Default::default() });
         loop {
             let made = sides[0].values[0].len();
-            let spent = LAUNCH * u32::try_from(made).unwrap_or(u32::MAX);
+            let time = |at: usize| if at < MOST_LAUNCHES { LAUNCH } else { WITHOUT_LAYERS };
+            let spent = (0..made).map(time).sum();
             if sides.iter().all(|side| needs_more(&side.values[0], spent).is_none()) {
                 return sides;
             }

@@ -66,6 +66,16 @@ pub fn mistakes() -> Vec<Known> {
     rows("mistake-logs.jsonl")
 }
 
+/// Logs of threads that no other set has; their causes were written down before the rules saw them.
+pub fn unseen() -> Vec<Known> {
+    rows("unseen-logs.jsonl")
+}
+
+/// The newest logs whose causes were written down before the rules saw them.
+pub fn fresh() -> Vec<Known> {
+    rows("fresh-logs.jsonl")
+}
+
 /// Console logs of real runs.
 pub fn runs() -> Vec<Known> {
     folder("run-logs")

@@ -9,12 +9,21 @@
  *   async     COUNT executions through graphExecuteAsync where the backend has it
  *   profile   COUNT executions with a profile handle of its own, whose events it reads and counts
  *   contexts  COUNT contexts, one after another, each with a graph that is executed once
+ *   two       COUNT executions on each of two backends in turns, BACKEND and that of HOST_SECOND
+ *   binary    COUNT executions of a graph from a context binary, which is made, written to HOST_BINARY, and loaded
+ *   list      contextCreateFromBinaryListAsync with COUNT such binaries (none: an empty list); executes each graph once
  *   many      COUNT graphs in one context, none executed but the last
+ *   huge      composes one graph of COUNT ops, and executes it once
+ *   churn     eight threads make a context and a graph, execute it three times and free it, COUNT times each, while the program
+ *             forks twenty children that execute a graph of their parent's
+ *   stack     COUNT executions on a thread with the smallest stack that there is, of a graph that one of 64 KiB composed
+ *   nofile    may open no more files than it has, then as `plain`
  *   fork      a fork without exec executes COUNT times, then the parent does
  *   children  COUNT children are started that run this program in `plain`
  *   reopen    opens and closes the backend library COUNT times, executing once each time
  *   refuse    asks the backend about an op that it does not have
  *   closefds  closes all descriptors from 3 on, opens a file of its own, then as `plain`
+ *   closeagain  COUNT times: closes all descriptors from 3 on, executes ten times, and waits 50 ms
  *   crash     COUNT executions, then a segmentation fault
  *   kill      COUNT executions, then SIGKILL
  *   exec      COUNT executions, then becomes this program in `plain`
@@ -28,10 +37,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,7 +80,7 @@ typedef uint64_t (*get_providers)(const provider ***, uint32_t *);
 #define CALL(p, n, ...) ((uint64_t(*)())(p)->slot[n])(__VA_ARGS__)
 enum { BACKEND_CREATE = 1, VALIDATE = 7, BACKEND_FREE = 8, CONTEXT_CREATE = 9, CONTEXT_FREE = 14, GRAPH_CREATE = 15,
        ADD_NODE = 18, FINALIZE = 19, EXECUTE = 21, EXECUTE_ASYNC = 22, GRAPH_TENSOR = 24, LOG_CREATE = 25,
-       PROFILE_CREATE = 28, PROFILE_EVENTS = 30, PROFILE_SUB = 31, PROFILE_FREE = 34 };
+       GET_BINARY_SIZE = 11, GET_BINARY = 12, FROM_BINARY = 13, RETRIEVE = 20, PROFILE_CREATE = 28, PROFILE_EVENTS = 30, PROFILE_SUB = 31, PROFILE_FREE = 34, FROM_BINARY_LIST = 56 };
 
 static const char *library_path;
 static const provider *p;
@@ -77,6 +88,7 @@ static handle backend;
 static uint32_t dims[4] = {1, 8, 8, 16};
 static uint32_t elements;
 static uint32_t adds = 3;
+static useconds_t pause_us; /* HOST_PAUSE_US: between executions */
 
 static void need(uint64_t code, const char *what) {
     if (code & 0xffff) {
@@ -132,6 +144,32 @@ static model compose(handle context, const char *name) {
     return m;
 }
 
+/* A graph of many ops: each has a constant of its own. */
+static model compose_huge(handle context, long count) {
+    model m = {0};
+    need(CALL(p, GRAPH_CREATE, context, "huge_graph", NULL, &m.graph), "graphCreate");
+    tensor x = make_tensor("x", 0), last;
+    need(CALL(p, GRAPH_TENSOR, m.graph, &x), "tensorCreateGraphTensor");
+    last = x;
+    for (long i = 0; i < count; i++) {
+        char names[3][96];
+        snprintf(names[0], sizeof names[0], "model/block_%ld/layer_%ld/attention/output/add_constant", i / 12, i % 12);
+        snprintf(names[1], sizeof names[1], "model/block_%ld/layer_%ld/attention/output/add_sum", i / 12, i % 12);
+        snprintf(names[2], sizeof names[2], "model/block_%ld/layer_%ld/attention/output/add", i / 12, i % 12);
+        tensor constant = make_tensor(names[0], 3), sum = make_tensor(names[1], i + 1 == count ? 1 : 3);
+        need(CALL(p, GRAPH_TENSOR, m.graph, &constant), "tensorCreateGraphTensor");
+        need(CALL(p, GRAPH_TENSOR, m.graph, &sum), "tensorCreateGraphTensor");
+        tensor in[2] = {last, constant};
+        op o = {1, names[2], "qti.aisw", "ElementWiseAdd", 0, NULL, 2, in, 1, &sum};
+        need(add_node(m.graph, &o), "graphAddNode");
+        last = sum;
+    }
+    need(CALL(p, FINALIZE, m.graph, NULL, NULL), "graphFinalize");
+    m.in = x;
+    m.out = last;
+    return m;
+}
+
 static void bind_tensors(model *m, float *in, float *out) {
     for (uint32_t i = 0; i < elements; i++) in[i] = (float)(i % 97) / 7.0f - 3.0f;
     m->in.b.mem = m->out.b.mem = 0;
@@ -153,6 +191,7 @@ static uint64_t run(model m, long count, handle profile) {
         if (m.lock) pthread_mutex_lock(m.lock);
         need(CALL(p, EXECUTE, m.graph, &m.in, 1, &m.out, 1, profile, NULL), "graphExecute");
         if (m.lock) pthread_mutex_unlock(m.lock);
+        if (pause_us) usleep(pause_us);
     }
     uint64_t sum = checksum(out);
     free(in);
@@ -198,14 +237,146 @@ static void *worker(void *argument) {
     return NULL;
 }
 
+static void *churner(void *argument) {
+    job *j = argument;
+    for (long i = 0; i < j->count; i++) {
+        handle context = create_context();
+        model m = compose(context, "churned");
+        j->sum = j->sum * 31 + run(m, 3, NULL);
+        CALL(p, CONTEXT_FREE, context, NULL);
+    }
+    return NULL;
+}
+
+static void churn(model m, long count) {
+    job jobs[8];
+    pthread_t threads[8];
+    uint64_t sum = 0;
+    for (int i = 0; i < 8; i++) {
+        jobs[i] = (job){m, count, 0};
+        pthread_create(&threads[i], NULL, churner, &jobs[i]);
+    }
+    for (int i = 0; i < 20; i++) {
+        pid_t child = fork();
+        if (!child) {
+            int bad = run(m, 5, NULL) == 0;
+            /* Without last words, and with them. */
+            if (i < 2) _exit(bad);
+            exit(bad);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        sum += (uint64_t)status;
+        usleep(2000);
+    }
+    for (int i = 0; i < 8; i++) {
+        pthread_join(threads[i], NULL);
+        sum = sum * 31 + jobs[i].sum;
+    }
+    printf("sum %016llx\n", (unsigned long long)sum);
+}
+
+typedef struct { handle context; model m; } composed;
+static void *composer(void *argument) {
+    composed *c = argument;
+    c->m = compose(c->context, "small_stack");
+    return NULL;
+}
+
+static void *on_stack(void *(*work)(void *), void *argument, size_t bytes) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    need((uint64_t)pthread_attr_setstacksize(&attributes, bytes), "pthread_attr_setstacksize");
+    need((uint64_t)pthread_create(&thread, &attributes, work, argument), "pthread_create");
+    pthread_join(thread, NULL);
+    return argument;
+}
+
 static volatile int notified;
 static void notify(void *parameter, uint64_t status) {
     if (parameter == (void *)&notified && (status & 0xffff) == 0) __atomic_add_fetch(&notified, 1, __ATOMIC_SEQ_CST);
 }
 
+/* One context of a list: version 1 has the fields behind the number, version 2 points to them. */
+typedef struct { const void **configs; const void *binary; uint64_t bytes; handle profile; void *notify; void *parameter; void *callback; } listed;
+typedef struct { uint32_t version; union { listed one; listed *two; } body; } listed_record;
+typedef struct { handle context, graph; char name[64]; int contexts, graphs; uint64_t status; } arrived;
+
+static void context_notify(handle context, handle graph, const char *name, uint32_t kind, void *parameter, uint64_t status) {
+    arrived *a = parameter;
+    if (status & 0xffff) a->status = status & 0xffff;
+    if (kind == 0) {
+        a->graph = graph;
+        if (name) snprintf(a->name, sizeof a->name, "%s", name);
+        __atomic_add_fetch(&a->graphs, 1, __ATOMIC_SEQ_CST);
+    } else {
+        a->context = context;
+        __atomic_add_fetch(&a->contexts, 1, __ATOMIC_SEQ_CST);
+    }
+}
+
+/* The binary of a context with one graph. */
+static void *saved(const char *name, uint64_t *bytes, model *m) {
+    handle context = NULL;
+    need(CALL(p, CONTEXT_CREATE, backend, NULL, NULL, &context), "contextCreate");
+    *m = compose(context, name);
+    need(CALL(p, GET_BINARY_SIZE, context, bytes), "contextGetBinarySize");
+    void *binary = malloc(*bytes);
+    uint64_t written = 0;
+    need(CALL(p, GET_BINARY, context, binary, *bytes, &written), "contextGetBinary");
+    *bytes = written;
+    CALL(p, CONTEXT_FREE, context, NULL);
+    return binary;
+}
+
+static void list_of(long count) {
+    listed_record records[64];
+    listed bodies[64];
+    arrived got[64];
+    model m;
+    const void *list[65] = {0};
+    uint64_t sum = 0, bytes = 0;
+    memset(got, 0, sizeof got);
+    memset(bodies, 0, sizeof bodies);
+    for (long i = 0; i < count && i < 64; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "listed_%ld", i);
+        bodies[i].binary = saved(strdup(name), &bytes, &m);
+        bodies[i].bytes = bytes;
+        bodies[i].notify = context_notify;
+        bodies[i].parameter = &got[i];
+        records[i].version = i % 2 ? 2 : 1;
+        if (i % 2) records[i].body.two = &bodies[i];
+        else records[i].body.one = bodies[i];
+        list[i] = &records[i];
+    }
+    uint64_t code = CALL(p, FROM_BINARY_LIST, backend, NULL, count ? list : NULL, NULL, NULL);
+    printf("list %llu\n", (unsigned long long)(code & 0xffff));
+    if (code & 0xffff) return;
+    for (long i = 0; i < count; i++) {
+        for (int wait = 0; !__atomic_load_n(&got[i].contexts, __ATOMIC_SEQ_CST) && wait < 100000; wait++) usleep(100);
+        char name[32];
+        snprintf(name, sizeof name, "listed_%ld", i);
+        printf("contexts %d, status %llu\n", got[i].contexts, (unsigned long long)got[i].status);
+        if (got[i].status || !got[i].contexts) continue;
+        need(CALL(p, RETRIEVE, got[i].context, name, &m.graph), "graphRetrieve");
+        sum = sum * 31 + run(m, 1, NULL);
+        CALL(p, CONTEXT_FREE, got[i].context, NULL);
+    }
+    printf("sum %016llx\n", (unsigned long long)sum);
+}
+
 static double now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* Processor time of this thread: what others take meanwhile is not in it. */
+static double cpu_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
@@ -227,22 +398,29 @@ static void bench(model m, long count) {
     if (tables[0] == tables[1]) { printf("both tables are the same\n"); exit(2); }
     float *in = calloc(elements, 4), *out = calloc(elements, 4);
     bind_tensors(&m, in, out);
-    double *times[2] = {malloc(sizeof(double) * (size_t)count), malloc(sizeof(double) * (size_t)count)}, sum[2] = {0, 0};
+    double *times[2] = {malloc(sizeof(double) * (size_t)count), malloc(sizeof(double) * (size_t)count)}, sum[2] = {0, 0}, cpu[2] = {0, 0};
     for (long i = -count / 10 - 10; i < count; i++) {
         for (int turn = 0; turn < 2; turn++) {
             int which = (turn ^ (int)i) & 1;
-            double begun = now_ns();
+            double cpu_begun = cpu_ns(), begun = now_ns();
             uint64_t code = ((uint64_t(*)())tables[which]->slot[EXECUTE])(m.graph, &m.in, 1, &m.out, 1, NULL, NULL);
-            double taken = now_ns() - begun;
+            double taken = now_ns() - begun, cpu_taken = cpu_ns() - cpu_begun;
             need(code, "graphExecute");
-            if (i >= 0) times[which][i] = taken, sum[which] += taken;
+            if (i >= 0) times[which][i] = taken, sum[which] += taken, cpu[which] += cpu_taken;
         }
     }
     for (int which = 0; which < 2; which++) {
         qsort(times[which], (size_t)count, sizeof(double), by_size);
-        printf("%s mean_ns %.1f p50_ns %.1f p99_ns %.1f\n", which ? "real" : "tapped", sum[which] / (double)count,
-               times[which][count / 2], times[which][count * 99 / 100]);
+        printf("%s mean_ns %.1f p50_ns %.1f p99_ns %.1f cpu_mean_ns %.1f\n", which ? "real" : "tapped", sum[which] / (double)count,
+               times[which][count / 2], times[which][count * 99 / 100], cpu[which] / (double)count);
     }
+}
+
+/* HOST_MEMORY: the largest that this process was, on stderr. */
+static void tell_memory(void) {
+    char line[256];
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status)) if (!strncmp(line, "VmHWM:", 6)) fputs(line, stderr);
 }
 
 static int spawn(const char *self, const char *mode, const char *count) {
@@ -265,6 +443,8 @@ int main(int argc, char **argv) {
     if (getenv("HOST_SIZE")) dims[1] = dims[2] = (uint32_t)atoi(getenv("HOST_SIZE"));
     if (getenv("HOST_ADDS")) adds = (uint32_t)atoi(getenv("HOST_ADDS"));
     if (adds > 64) adds = 64;
+    if (getenv("HOST_MEMORY")) atexit(tell_memory);
+    if (getenv("HOST_PAUSE_US")) pause_us = (useconds_t)atoi(getenv("HOST_PAUSE_US"));
     elements = dims[0] * dims[1] * dims[2] * dims[3];
     char self[4096] = {0};
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return 2;
@@ -288,6 +468,10 @@ int main(int argc, char **argv) {
         return bad ? 4 : 0;
     }
     int taken = -1;
+    if (!strcmp(mode, "nofile")) {
+        struct rlimit few = {16, 16};
+        need((uint64_t)setrlimit(RLIMIT_NOFILE, &few), "setrlimit");
+    }
     if (!strcmp(mode, "closefds")) {
         open_backend();
         for (int fd = 3; fd < 4096; fd++) close(fd);
@@ -298,6 +482,27 @@ int main(int argc, char **argv) {
     } else {
         open_backend();
     }
+    if (!strcmp(mode, "list")) {
+        list_of(count);
+        return 0;
+    }
+    if (!strcmp(mode, "binary")) {
+        model m;
+        uint64_t bytes = 0;
+        void *binary = saved("kept", &bytes, &m);
+        const char *path = getenv("HOST_BINARY");
+        FILE *file = path ? fopen(path, "w") : NULL;
+        if (file) fwrite(binary, 1, bytes, file), fclose(file);
+        handle loaded = NULL;
+        need(CALL(p, FROM_BINARY, backend, NULL, NULL, binary, bytes, &loaded, NULL), "contextCreateFromBinary");
+        memset(binary, 0, bytes);
+        free(binary);
+        need(CALL(p, RETRIEVE, loaded, "kept", &m.graph), "graphRetrieve");
+        printf("sum %016llx\n", (unsigned long long)run(m, count, NULL));
+        CALL(p, CONTEXT_FREE, loaded, NULL);
+        CALL(p, BACKEND_FREE, backend);
+        return 0;
+    }
     if (!strcmp(mode, "refuse")) {
         tensor x = make_tensor("x", 0), y = make_tensor("y", 1);
         op o = {1, "strange", "qti.aisw", "NoSuchOp", 0, NULL, 1, &x, 1, &y};
@@ -305,7 +510,30 @@ int main(int argc, char **argv) {
         return 0;
     }
     handle context = create_context();
-    if (!strcmp(mode, "contexts")) {
+    if (!strcmp(mode, "two")) {
+        const provider *tables[2] = {p, NULL};
+        model models[2] = {compose(context, "on_first"), {0}};
+        handle first = backend;
+        library_path = getenv("HOST_SECOND");
+        if (!library_path) return 2;
+        open_backend();
+        tables[1] = p;
+        if (tables[0] == tables[1]) { printf("both backends are one\n"); return 8; }
+        handle other = create_context();
+        models[1] = compose(other, "on_second");
+        uint64_t sum = 0;
+        for (long i = 0; i < count; i++) {
+            for (int which = 0; which < 2; which++) {
+                p = tables[which];
+                sum = sum * 31 + run(models[which], 1, NULL);
+            }
+        }
+        printf("sum %016llx\n", (unsigned long long)sum);
+        CALL(p, CONTEXT_FREE, other, NULL);
+        CALL(p, BACKEND_FREE, backend);
+        p = tables[0];
+        backend = first;
+    } else if (!strcmp(mode, "contexts")) {
         uint64_t sum = 0;
         for (long i = 0; i < count; i++) {
             handle other = create_context();
@@ -322,6 +550,25 @@ int main(int argc, char **argv) {
             m = compose(context, strdup(name));
         }
         printf("sum %016llx\n", (unsigned long long)run(m, 1, NULL));
+    } else if (!strcmp(mode, "churn")) {
+        churn(compose(context, "inherited"), count);
+    } else if (!strcmp(mode, "stack")) {
+        composed c = {context, {0}};
+        on_stack(composer, &c, 64 << 10);
+        job j = {c.m, count, 0};
+        on_stack(worker, &j, PTHREAD_STACK_MIN);
+        printf("sum %016llx\n", (unsigned long long)j.sum);
+    } else if (!strcmp(mode, "huge")) {
+        printf("sum %016llx\n", (unsigned long long)run(compose_huge(context, count), 1, NULL));
+    } else if (!strcmp(mode, "closeagain")) {
+        model m = compose(context, "main_graph");
+        uint64_t sum = 0;
+        for (long i = 0; i < count; i++) {
+            for (int fd = 3; fd < 4096; fd++) close(fd);
+            sum = sum * 31 + run(m, 10, NULL);
+            usleep(50000);
+        }
+        printf("sum %016llx\n", (unsigned long long)sum);
     } else if (!strcmp(mode, "threads")) {
         job jobs[16];
         pthread_t threads[16];

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// Texts that the stand-in commands print.
 const TEXTS: &str = "/system/etc/virtual";
 
-const SCRIPTS: [(&str, &str); 8] = [
+const SCRIPTS: [(&str, &str); 15] = [
     ("getprop", include_str!("commands/getprop")),
     ("dumpsys", include_str!("commands/dumpsys")),
     ("logcat", include_str!("commands/logcat")),
@@ -23,6 +23,13 @@ const SCRIPTS: [(&str, &str); 8] = [
     ("getenforce", include_str!("commands/getenforce")),
     ("settings", include_str!("commands/settings")),
     ("su", include_str!("commands/su")),
+    ("run-as", include_str!("commands/run-as")),
+    ("setprop", include_str!("commands/setprop")),
+    ("am", include_str!("commands/am")),
+    ("cmd", include_str!("commands/cmd")),
+    ("pm", include_str!("commands/pm")),
+    ("pidof", include_str!("commands/pidof")),
+    ("app_process64", include_str!("commands/app_process64")),
 ];
 
 /// Folders of this machine that the device needs for its programs: the loader, the C library, util-linux.
@@ -90,7 +97,7 @@ impl Tree {
         {
             self.make_folder(folder);
         }
-        for folder in ["data/local/tmp", "storage/emulated/0", "vendor/dsp/cdsp"] {
+        for folder in ["data/local/tmp", "data/app", "data/data", "storage/emulated/0", "vendor/dsp/cdsp"] {
             self.make_folder(folder);
         }
         for (link, target) in [("bin", "/system/bin"), ("etc", "/system/etc"), ("sdcard", "/storage/emulated/0")] {
