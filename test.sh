@@ -1,8 +1,13 @@
 #!/usr/bin/env bash
-# Installs what the tests need (adb, shells and a C compiler through apt when missing, the QNN runtimes through pip), then
+# Installs what the tests need (adb, shells, a C compiler and a browser through apt when missing, the QNN runtimes through pip), then
 # runs all tests.
 set -euo pipefail
 cd "$(dirname "$0")"
+
+# What is started in the background ignores Ctrl-C, and all that it starts does, too: programs that tests interrupt would run on.
+if [ -z "${QNNSCOPE_SIGNALS_ARE_DEFAULT:-}" ]; then
+    QNNSCOPE_SIGNALS_ARE_DEFAULT=1 exec env --default-signal=INT,QUIT bash ./test.sh "$@"
+fi
 
 say() { printf '== %s\n' "$*"; }
 
@@ -14,11 +19,16 @@ as_root() {
 }
 
 missing=()
-for program in adb mksh toybox busybox dash tmux strace; do
+for program in adb mksh toybox busybox dash tmux strace chromium; do
     command -v "$program" >/dev/null || missing+=("$program")
 done
 command -v nsenter >/dev/null && command -v unshare >/dev/null && command -v setsid >/dev/null || missing+=(util-linux)
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
+# The lab of DSP failures: a processor of its own kind, emulated, and what its programs are built and linked with.
+command -v qemu-aarch64-static >/dev/null || missing+=(qemu-user-static)
+command -v aarch64-linux-gnu-gcc >/dev/null || missing+=(gcc-aarch64-linux-gnu)
+[ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)
+[ -e /usr/aarch64-linux-gnu/lib/libstdc++.so.6 ] || missing+=(libstdc++6-arm64-cross)
 ldconfig -p 2>/dev/null | grep -q 'libatomic\.so\.1' || missing+=(libatomic1)
 if [ "${#missing[@]}" -gt 0 ]; then
     command -v apt-get >/dev/null || { say "install these by hand, there is no apt-get here: ${missing[*]}"; exit 3; }
@@ -50,6 +60,16 @@ for version in 2.3.0 2.7.0; do
     python3 -m pip install --quiet --target "$folder" --only-binary=:all: onnxruntime==1.24.4 "onnxruntime-qnn==$version" numpy==2.2.6
     touch "$folder/.complete"
 done
+# The libraries for boards, which the lab runs under emulation.
+for version in 2.3.0 2.7.0; do
+    folder="$QNNSCOPE_TEST_PYTHON/aarch64-$version"
+    [ -e "$folder/.complete" ] && continue
+    say "onnxruntime-qnn $version for aarch64"
+    rm -rf "$folder"
+    python3 -m pip install --quiet --target "$folder" --only-binary=:all: --no-deps --python-version 3.11 \
+        --platform manylinux_2_34_aarch64 "onnxruntime-qnn==$version"
+    touch "$folder/.complete"
+done
 # Reads the dataset as a lab would.
 [ -e "$QNNSCOPE_TEST_PYTHON/duckdb/.complete" ] || {
     say "DuckDB"
@@ -64,11 +84,14 @@ used="$PWD/target/snapshots-used"
 : >"$used"
 export INSTA_SNAPSHOT_REFERENCES_FILE="$used"
 # No doc tests: there are none, and a last line that counts none would look like a run without tests.
+# Tests wait for devices, programs and the clock: one more of them than there are cores.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$(($(nproc) + 1))}"
 if [ "$#" -gt 0 ]; then exec cargo test --locked --workspace --lib --tests "$@"; fi
 # Checked before the tests end, so that their count stays the last thing that is printed.
-cargo test --locked --workspace --exclude qnnscope --lib --tests
 cargo test --locked --test screens
 git ls-files --cached --others --exclude-standard '*.snap' | while read -r file; do
     grep -qF "/$file" "$used" || { say "no test compares with $file: delete it"; exit 1; }
 done
-cargo test --locked --lib --tests
+# All failures at once. .ci/run has run the unit tests by then.
+if [ -n "${QNNSCOPE_UNIT_TESTS_DONE:-}" ]; then cargo test --locked --workspace --no-fail-fast --test '*'
+else cargo test --locked --workspace --no-fail-fast --lib --tests; fi

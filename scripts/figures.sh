@@ -82,14 +82,13 @@ pid, terminal = pty.fork()
 if pid == 0:
     os.execv(sys.argv[1], [sys.argv[1]])
 fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
-first, size = None, 0
-while time.monotonic() - begun < 5:
-    ready, _, _ = select.select([terminal], [], [], 0.05)
-    if ready:
-        size += len(os.read(terminal, 1 << 16))
-        first = time.monotonic() - begun
-    elif size > 2000:
-        break
+# A frame is one synchronised update.
+first, seen = None, b""
+while first is None and time.monotonic() - begun < 5:
+    if select.select([terminal], [], [], 0.05)[0]:
+        seen += os.read(terminal, 1 << 16)
+        if b"\x1b[?2026l" in seen:
+            first = time.monotonic() - begun
 def ticks():
     fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
     return int(fields[11]) + int(fields[12])
