@@ -2,6 +2,7 @@
 
 use super::options::OutputOptions;
 use super::{CliError, say};
+use crate::backends::on_device::removed;
 use crate::backends::runtime::Env;
 use crate::devices::local_device;
 use crate::event::{Event, SESSION_SCHEMA, SessionStarted, clean_text, epoch_us, now_us};
@@ -19,7 +20,11 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
         .enable_all()
         .build()
         .map_err(|source| CliError::Io { action: "start the event loop".to_owned(), source })?;
-    let value = runtime.block_on(work);
+    let value = runtime.block_on(async {
+        let value = work.await;
+        removed().await;
+        value
+    });
     // Blocking helpers (signal listeners) must not hold the end up.
     runtime.shutdown_background();
     Ok(value)

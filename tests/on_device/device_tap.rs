@@ -317,6 +317,8 @@ fn a_debuggable_app_is_started_with_the_tap_in_it() {
     bench.device.write(&kind, "debuggable");
     bench.device.write("/system/etc/virtual/no_wrap", "");
     refused("--json", 1, &["may not set wrap.com.example.app", "wrap.sh"]);
+    assert_eq!(bench.shell(&format!("ls /data/data/{PACKAGE}")).trim(), "", "nothing stays of a refused tap");
+    nothing_is_left(&bench);
     bench.device.remove("/system/etc/virtual/no_wrap");
     for (backend, flags) in [
         (format!("{libraries}/libQnnCpu.so"), "--json --detail-every 0".to_owned()),

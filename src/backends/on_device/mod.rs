@@ -19,5 +19,6 @@ pub use deploy::{clean, remote_root};
 pub use error::OnDeviceError;
 pub use kit::DLC_LIBRARY;
 pub use sdk::{Sdk, Target};
+pub use tenants::removed;
 
 pub(crate) use sdk::TOOL;

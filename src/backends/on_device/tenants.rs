@@ -7,7 +7,9 @@
 use crate::devices::{Device, DeviceError, ShellStream, quote};
 use crate::event::{Confound, clean_text, epoch_us};
 use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 
 /// The file in the folder of a run that says whose it is.
 const OWNER: &str = "owner";
@@ -19,6 +21,8 @@ const UNCLAIMED_LIMIT_S: u64 = 3600;
 const RETURN_MARGIN_S: u64 = 60;
 /// Removing a few hundred megabytes takes a moment on slow storage.
 const REMOVE_LIMIT: Duration = Duration::from_mins(2);
+/// How long the end of the process waits for it, where nobody else did.
+const LAST_LIMIT: Duration = Duration::from_secs(5);
 /// Id of the confound.
 const CONFOUND: &str = "another_run";
 
@@ -177,11 +181,39 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if !self.is_removed {
-            // Nobody waits for it any more; its shell does it.
-            self.stream.write(b"remove\n");
+        if self.is_removed {
+            return;
+        }
+        // Its shell does it, where it is there already and the connection lets it.
+        self.stream.write(b"remove\n");
+        if let Ok(events) = tokio::runtime::Handle::try_current() {
+            let device = self.device.clone();
+            let script = format!("rm -rf {}", quote(&self.folder));
+            let removal = events.spawn(async move {
+                let _ = device.run_within(&script, "removing the folder of the run", REMOVE_LIMIT).await;
+            });
+            removals().push(removal);
         }
     }
+}
+
+/// Folders of dropped claims that are being removed.
+static REMOVALS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+
+fn removals() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
+    REMOVALS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until the folders of dropped claims are removed, a lost device not for long. Called on the event loop they were dropped on,
+/// before it ends.
+pub async fn removed() {
+    let _ = tokio::time::timeout(LAST_LIMIT, async {
+        // Taken out at once: nothing is held while it waits.
+        while let Some(removal) = { removals().pop() } {
+            let _ = removal.await;
+        }
+    })
+    .await;
 }
 
 /// The shell that holds a folder. When the connection ends without a word, the moment is kept in the file's time.

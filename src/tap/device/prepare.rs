@@ -108,7 +108,11 @@ impl DeviceTap {
         let backends = swap.as_ref().map_or(&[][..], |(_, names)| names.as_slice());
         let start = match &app {
             Some(app) => {
-                persisting(link, async || app.furnish(device, claim.folder(), backends, &variables).await).await?;
+                let furnish = async || app.furnish(device, claim.folder(), backends, &variables).await;
+                if let Err(error) = persisting(link, furnish).await {
+                    let _ = device.run(&app.remove(), "removing the tap from the app's folder").await;
+                    return Err(error);
+                }
                 app.start()
             }
             None => {
