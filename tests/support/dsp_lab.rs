@@ -55,6 +55,8 @@ pub struct Case<'a> {
     pub replaced: &'a [(&'a str, &'a Path)],
     /// What the board runs once it has a device.
     pub work: Work<'a>,
+    /// Flags of `models/odd_graph.c` that make another model.
+    pub model: &'a [&'a str],
     /// It asks for burst power first.
     pub votes: bool,
     /// Accelerator time, wait for VTCM and power-up time of each inference, microseconds, and what the profile says of them is
@@ -91,8 +93,7 @@ impl Lab {
         let source = |name: &str| super::repo("tests").join(name);
         compile(&source("support/dsp/host.c"), &dir.path().join("host"), &[]);
         compile(&source("support/dsp/cdsprpc.c"), &dir.path().join("libcdsprpc.so"), &["-shared", "-fPIC"]);
-        let model = dir.path().join("libmodel.so");
-        compile(&source("models/odd_graph.c"), &model, &["-shared", "-fPIC", "-Wno-unused-function"]);
+        compile_model(&dir.path().join("libmodel.so"), &[]);
         let build = qnnscope::facts::build_id_of(&libraries.join("libQnnHtp.so")).unwrap().unwrap().to_string();
         Self { dir, libraries, build }
     }
@@ -151,7 +152,12 @@ impl Lab {
         match case.work {
             Work::Device => {}
             Work::Model(count, save) => {
-                command.arg(self.dir.path().join("libmodel.so")).arg(count.to_string()).args(save);
+                let mut model = self.dir.path().join("libmodel.so");
+                if !case.model.is_empty() {
+                    model = board.path().join("libmodel.so");
+                    compile_model(&model, case.model);
+                }
+                command.arg(model).arg(count.to_string()).args(save);
             }
             Work::Binary(binary, count) => {
                 command.arg("binary").arg(binary).arg(count.to_string());
@@ -175,6 +181,12 @@ impl Lab {
         let by_signal = || output.status.signal().map(|signal| 128 + signal);
         (console + &complaint, output.status.code().or_else(by_signal).unwrap_or(-1))
     }
+}
+
+#[track_caller]
+fn compile_model(out: &Path, flags: &[&str]) {
+    let all = [&["-shared", "-fPIC", "-Wno-unused-function"], flags].concat();
+    compile(&super::repo("tests").join("models/odd_graph.c"), out, &all);
 }
 
 #[track_caller]
