@@ -316,11 +316,14 @@ impl Diagnoser {
             finding.remedy = finding.evidence.iter().find_map(|evidence| options::remedy(&evidence.text));
         }
         let platform = self.platform();
+        let collect = self.progress.collect();
         let unexplained = self.progress.at_end(&causes, succeeded, exit_status);
+        let is_open = causes.is_empty() && unexplained.is_none() && succeeded.is_none() && exit_status != Some(0);
         let mut diagnosis = Diagnosis {
             causes,
             fault: None,
             unexplained,
+            collect: if is_open && self.lines > 0 { collect } else { Vec::new() },
             trace: self.trace,
             platform,
             lines: self.lines,

@@ -21,6 +21,7 @@ pub struct DiagnosisDocument {
     platform: Option<Platform>,
     causes: Vec<CauseRow>,
     unexplained: Option<UnexplainedRow>,
+    collect: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<TraceRow>,
 }
@@ -172,6 +173,7 @@ impl DiagnosisDocument {
             platform: diagnosis.platform,
             causes: diagnosis.causes.iter().map(CauseRow::new).collect(),
             unexplained: diagnosis.unexplained.as_ref().map(UnexplainedRow::new),
+            collect: diagnosis.collect.clone(),
             trace: diagnosis.trace.as_ref().map(|trace| TraceRow::new(trace, diagnosis)),
         }
     }

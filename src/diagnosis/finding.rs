@@ -20,6 +20,8 @@ pub struct Diagnosis {
     pub fault: Option<Fault>,
     /// What is known where no cause is well founded, and something failed.
     pub unexplained: Option<Unexplained>,
+    /// What to collect where the log shows neither a failure nor a good end, should something have failed.
+    pub collect: Vec<&'static str>,
     /// What lines state, if it was asked for.
     pub trace: Option<Trace>,
     /// The system that the log comes from, as far as it tells or somebody said so.

@@ -193,7 +193,7 @@ impl Progress {
     /// A line that states a failure.
     pub fn failed(&mut self, evidence: Evidence, line: &[u8]) {
         let statements = Statements::of(line);
-        self.crashed |= CRASHES.iter().any(|words| memchr::memmem::find(line, words).is_some());
+        self.crashed |= CRASHES.iter().any(|words| memchr::memmem::find(line, words).is_some()) || is_exception(line);
         let is_error = statements.level == Level::Error;
         if !is_error && !statements.is_failure() {
             return;
@@ -220,6 +220,17 @@ impl Progress {
     /// True if no more failing lines are needed.
     pub fn is_enough(&self) -> bool {
         self.errors >= KEPT || self.failing.len() >= MOST
+    }
+
+    /// What to collect next on the stack whose lines these are.
+    pub fn collect(&self) -> Vec<&'static str> {
+        collect(&self.speakers())
+    }
+
+    /// Who speaks: those that state failures first.
+    fn speakers(&self) -> Vec<&'static str> {
+        let failing = self.failing.iter().flat_map(|failing| failing.statements.who.iter());
+        failing.chain(self.speakers.iter()).map(|class| lexicon().who_name(class)).collect()
     }
 
     /// The answer where no cause is well founded; nothing where nothing failed. It ran at line `succeeded` in the end.
@@ -264,13 +275,7 @@ impl Progress {
         }
         let mut steps = self.steps.clone();
         steps.sort_by_key(|step| step.0);
-        let speakers: Vec<&'static str> = self
-            .failing
-            .iter()
-            .flat_map(|failing| failing.statements.who.iter())
-            .chain(self.speakers.iter())
-            .map(|class| lexicon.who_name(class))
-            .collect();
+        let speakers = self.speakers();
         let mut signs = BTreeSet::new();
         for failing in &self.failing {
             cases::signs(&failing.statements, &failing.codes, &mut signs);
@@ -285,6 +290,25 @@ impl Progress {
             nearest: cases::nearest(&signs),
         })
     }
+}
+
+/// True for the last line of a Python traceback: `module.NameError: what`, from the first column on.
+fn is_exception(line: &[u8]) -> bool {
+    const ENDS: [&[u8]; 9] = [
+        b"Error",
+        b"Exception",
+        b"Fail",
+        b"InvalidArgument",
+        b"NoSuchFile",
+        b"InvalidGraph",
+        b"InvalidProtobuf",
+        b"NotImplemented",
+        b"NotFound",
+    ];
+    let Some(end) = memchr::memmem::find(line, b": ") else { return false };
+    let name = &line[..end];
+    let is_name = name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'.' || *byte == b'_');
+    is_name && ENDS.iter().any(|ending| name.ends_with(ending) && (name.len() > ending.len() || ending.len() > 5))
 }
 
 /// What to collect next, by who speaks.
@@ -325,4 +349,26 @@ fn collect(speakers: &[&str]) -> Vec<&'static str> {
     list.push(COLLECT_ALWAYS);
     list.push("qnnscope doctor: what of libraries, device and versions does not fit");
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_a_traceback_is_known() {
+        for line in [
+            "ValueError: x",
+            "onnxruntime.capi.onnxruntime_pybind11_state.EPFail: [ONNXRuntimeError] : 11 : EP_FAIL : Failed to open",
+            "torch._dynamo.exc.InternalTorchDynamoError: y",
+            "builtins.Exception: z",
+        ] {
+            assert!(is_exception(line.as_bytes()), "{line}");
+        }
+        for line in
+            ["Error: x", "  ValueError: x", "error: x", "a b Error: x", "Fail: x", "ValueError", "WarningFail x: y"]
+        {
+            assert!(!is_exception(line.as_bytes()), "{line}");
+        }
+    }
 }

@@ -21,7 +21,14 @@ pub fn diagnosis_text(diagnosis: &Diagnosis, width: usize) -> String {
     let mut out = String::new();
     if diagnosis.causes.is_empty() {
         let Some(unexplained) = &diagnosis.unexplained else {
-            return format!("no known failure found ({looked} looked at)\n") + &trace_text(diagnosis, width);
+            let _ = writeln!(out, "no known failure found ({looked} looked at)");
+            if !diagnosis.collect.is_empty() {
+                titled(&mut out, "", "The log shows neither a failure nor a good end. If something did fail:", width);
+            }
+            for what in &diagnosis.collect {
+                titled(&mut out, "   collect next: ", what, width);
+            }
+            return out + &trace_text(diagnosis, width);
         };
         titled(&mut out, "", "No known failure fits, and the log states one. What it states:", width);
         unexplained_text(&mut out, unexplained, width);
