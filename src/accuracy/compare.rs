@@ -122,7 +122,7 @@ pub struct Progress {
 
 /// What came of it.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct AccuracyOutcome {
     /// The models' files.
     pub models: [Box<ModelInfo>; 2],
     /// Libraries that computed them.
@@ -159,7 +159,7 @@ pub struct Outcome {
 ///
 /// # Errors
 /// Whatever keeps a side from being computed.
-pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Result<Outcome, AccuracyError> {
+pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Result<AccuracyOutcome, AccuracyError> {
     let say = |step: &str| tell(&Progress { step: step.to_owned(), done: 0, of: 0 });
     say("reading the models");
     let (reference_model, reference) = comparison.reference.read().await.map_err(AccuracyError::Reference)?;
@@ -222,7 +222,7 @@ pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Resul
         notes.push(format!("the backend did not let these tensors be read: {}", found.refused.join(", ")));
     }
     let missing = found.reads.len() < pairing.pairs.len();
-    Ok(Outcome {
+    Ok(AccuracyOutcome {
         models: [reference_model, test_model],
         runtimes: found.runtimes,
         sides: [comparison.reference.clone(), comparison.test.clone()],

@@ -4,7 +4,7 @@ use super::compare::{AccuracyError, Comparison, Progress};
 use super::document::Role;
 use super::inputs::{INPUT, Planned};
 use super::kept::file_name;
-use super::metrics::{Figures, TensorSums};
+use super::metrics::{TensorFigures, TensorSums};
 use super::pairing::{Pair, Pairing, is_real};
 use super::runner::{Opened, SideError};
 use super::spread::{DiffMap, Spread};
@@ -264,7 +264,7 @@ impl Work<'_> {
             pair: read.pair,
             op: op.map_or_else(String::new, |op| op.name.clone()),
             op_type: op.map_or_else(String::new, |op| op.op_type.clone()),
-            figures: Figures::new(&read.sums, range, !is_real(pair.test.tensor.dtype)),
+            figures: TensorFigures::new(&read.sums, range, !is_real(pair.test.tensor.dtype)),
             sums: read.sums.clone(),
             spread: read.spread.clone(),
             map: read.map.clone(),

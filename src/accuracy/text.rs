@@ -1,7 +1,7 @@
 //! A comparison for people.
 
 use super::cause::db;
-use super::compare::Outcome;
+use super::compare::AccuracyOutcome;
 use super::metrics::ChannelFigures;
 use super::pairing::How;
 use super::runner::Side;
@@ -16,7 +16,7 @@ const NAME: usize = 34;
 const MOST: usize = 40;
 
 /// The comparison, in lines of at most `width` columns; `all` lists every layer, and how each pair was found.
-pub fn accuracy_text(outcome: &Outcome, width: usize, all: bool) -> String {
+pub fn accuracy_text(outcome: &AccuracyOutcome, width: usize, all: bool) -> String {
     let mut out = String::new();
     for (role, at) in [("reference", 0), ("test     ", 1)] {
         let backend = outcome.sides[at].backend;
@@ -61,7 +61,7 @@ pub fn accuracy_text(outcome: &Outcome, width: usize, all: bool) -> String {
     out
 }
 
-fn verdict(out: &mut String, outcome: &Outcome, width: usize) {
+fn verdict(out: &mut String, outcome: &AccuracyOutcome, width: usize) {
     let Some(first) = &outcome.first else {
         let read = if outcome.bisected { "of the layers that were read, none" } else { "no layer" };
         let text = format!("{read} is below {} dB.", three_digits(outcome.min_sqnr_db));
@@ -94,7 +94,7 @@ fn quality(layer: &Layer) -> String {
     }
 }
 
-fn table(out: &mut String, outcome: &Outcome, all: bool) {
+fn table(out: &mut String, outcome: &AccuracyOutcome, all: bool) {
     let _ = writeln!(
         out,
         "{:<NAME$}  {:<18} {:>8} {:>8} {:>9} {:>9} {:>8} {:>7} {:>7}  worst channels",
@@ -134,7 +134,7 @@ fn table(out: &mut String, outcome: &Outcome, all: bool) {
 }
 
 /// Layers that are worth a line where there are many: the worst ones, those around the first that diverges, the last ones.
-fn near(outcome: &Outcome, at: usize) -> bool {
+fn near(outcome: &AccuracyOutcome, at: usize) -> bool {
     let first = outcome.first.as_ref().map(|first| first.layer);
     let worse = |other: &Layer| {
         let value = |layer: &Layer| layer.figures.sqnr_db.unwrap_or(f64::INFINITY);
@@ -167,7 +167,7 @@ fn shortened(name: &str, width: usize) -> String {
     }
 }
 
-fn pairs(out: &mut String, outcome: &Outcome) {
+fn pairs(out: &mut String, outcome: &AccuracyOutcome) {
     let _ = writeln!(out, "\npairs (test = reference)");
     for pair in &outcome.pairing.pairs {
         let how = match pair.how {

@@ -1,7 +1,7 @@
 //! Where the difference begins: the first layer in the order of the graph that adds it, not the one that shows most of it.
 
 use super::cause;
-use super::metrics::{Figures, TensorSums};
+use super::metrics::{TensorFigures, TensorSums};
 use super::pairing::Pairing;
 use super::spread::{DiffMap, Spread};
 use super::values::EncodedRange;
@@ -43,7 +43,7 @@ pub struct Layer {
     /// Its type.
     pub op_type: String,
     /// Figures over all inputs.
-    pub figures: Figures,
+    pub figures: TensorFigures,
     /// What they were made from.
     pub sums: TensorSums,
     /// How its values are spread.

@@ -1,7 +1,7 @@
 //! Inferences far from the others, with what the counters and the log said around them.
 
 use super::window::watched;
-use super::{Evidence, Finding, FindingKind, Place, Severity};
+use super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
 use crate::event::{LogLevel, OutlierLimit};
 use crate::store::{Run, Store};
 use crate::text::{counted, duration_text};
@@ -191,7 +191,7 @@ pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding>
     let severity = if many { Severity::Warning } else { Severity::Info };
     let mut evidence = vec![Evidence::at(
         format!("the slowest is inference {} with {}", worst.index, duration_text(worst.latency_us)),
-        Place::Moment(worst.start_us),
+        EvidencePlace::Moment(worst.start_us),
     )];
     evidence.extend(common(outliers));
     let with_lines = outliers.kept.iter().filter(|outlier| !outlier.logs.is_empty()).count();
@@ -239,7 +239,7 @@ fn common(outliers: &Outliers) -> Option<Evidence> {
         if way > 0 { "rises" } else { "falls" },
         outliers.kept.len()
     );
-    Some(Evidence::at(text, Place::Counter { device: around.device.clone(), id: around.id.clone() }))
+    Some(Evidence::at(text, EvidencePlace::Counter { device: around.device.clone(), id: around.id.clone() }))
 }
 
 #[cfg(test)]

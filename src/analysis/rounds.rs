@@ -1,6 +1,6 @@
 //! Runs that were made in turns: the rounds of one plan together, and whether they drift.
 
-use super::figures::{Figures, pooled};
+use super::figures::{LatencyFigures, pooled};
 use crate::event::Member;
 use crate::store::{LatencyStats, Run, Store};
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub struct Rounds {
     /// The rounds that were made.
     pub rounds: Vec<Round>,
     /// Latencies of all rounds as one distribution, microseconds.
-    pub latency_us: Figures,
+    pub latency_us: LatencyFigures,
     /// Median of the last round against that of the first, per cent; `None` below two rounds with figures.
     pub drift_percent: Option<f64>,
     /// Largest median of a round against the smallest, per cent.
@@ -97,7 +97,7 @@ fn rounds(runs: &[&Run]) -> Rounds {
         group: place.map_or(0, |place| place.group),
         simulated: first.simulated,
         asked: place.map_or(1, |place| place.of),
-        latency_us: Figures::of(&pooled(runs.iter().map(|run| &run.clean))),
+        latency_us: LatencyFigures::of(&pooled(runs.iter().map(|run| &run.clean))),
         drift_percent: several.then(|| against(medians[medians.len() - 1], medians[0])),
         spread_percent: several.then(|| against(high, low)),
         rounds: made,

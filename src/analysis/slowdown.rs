@@ -2,7 +2,7 @@
 
 use super::load::Load;
 use super::sustained::{LASTING, SLOWER, Sustained, Window};
-use super::{Evidence, Finding, FindingKind, Place, Severity};
+use super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
 use crate::store::Run;
 use serde::Serialize;
 
@@ -217,7 +217,7 @@ pub(super) fn tell(run: &Run, sustained: Option<&Sustained>, findings: &mut Vec<
     let slow = sustained.and_then(|told| told.slowdown.as_ref()).filter(|_| !run.plan.simulated);
     let Some((slow, (from_us, _))) = slow.zip(run.clean.window_us()) else { return };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive time")]
-    let at = Place::Moment(from_us + (slow.after_s * 1e6) as u64);
+    let at = EvidencePlace::Moment(from_us + (slow.after_s * 1e6) as u64);
     let same = &SAME[if slow.cause == Cause::Contention { HEAT } else { 0 }..];
     let same = same.iter().find_map(|id| {
         // A drift to faster inferences is another one.

@@ -1,6 +1,6 @@
 //! A run in one paragraph of plain words.
 
-use super::trust::Verdict;
+use super::trust::TrustVerdict;
 use super::{Finding, FindingKind, Severity, Verdicts};
 use crate::event::capitalised;
 use crate::store::Run;
@@ -92,7 +92,7 @@ fn trust(text: &mut String, run: &Run, verdicts: &Verdicts) {
         text.push_str(" Simulated: these times do not predict a device.");
         return;
     }
-    let weighs = |reason: &&super::trust::Reason| reason.weight > Verdict::WithinLaunch;
+    let weighs = |reason: &&super::trust::Reason| reason.weight > TrustVerdict::WithinLaunch;
     let first = trust.reasons.first().filter(weighs);
     let others = trust.reasons.iter().filter(weighs).count().saturating_sub(1);
     let more = match others {
@@ -101,13 +101,13 @@ fn trust(text: &mut String, run: &Run, verdicts: &Verdicts) {
         others => format!(" (and {others} more reasons)"),
     };
     match (trust.verdict, first) {
-        (Verdict::Trusted, _) if trust.not_judged.is_empty() => text.push_str(" Nothing speaks against these figures."),
-        (Verdict::Trusted, _) => text.push_str(" Nothing that could be judged speaks against these figures."),
-        (Verdict::WithinLaunch, _) => text.push_str(
+        (TrustVerdict::Trusted, _) if trust.not_judged.is_empty() => text.push_str(" Nothing speaks against these figures."),
+        (TrustVerdict::Trusted, _) => text.push_str(" Nothing that could be judged speaks against these figures."),
+        (TrustVerdict::WithinLaunch, _) => text.push_str(
             " Nothing that could be judged speaks against these figures within this launch; the next one may be faster or slower \
              (--launches 3).",
         ),
-        (Verdict::WithCare, Some(reason)) => {
+        (TrustVerdict::WithCare, Some(reason)) => {
             let _ = write!(text, " Use the figures with care: {}{more}.", reason.finding.title);
         }
         (_, Some(reason)) => {

@@ -1,12 +1,12 @@
 //! Opening and leaving the pages with lists, and going from what they say to where it can be seen.
 
 use super::movement::show;
-use super::pages::{self, Content, Part, Section, Target};
+use super::pages::{self, Content, JumpTarget, Part, Section};
 use super::panes;
 use super::parts::{Page, Pane};
 use super::symbols::UNICODE;
 use super::view::View;
-use crate::analysis::Place;
+use crate::analysis::EvidencePlace;
 use crate::store::Store;
 
 /// Opens a page, or goes back to the live view if it is open.
@@ -78,14 +78,14 @@ pub(super) fn look(view: &mut View, store: &Store) {
         Section::List if !content.entries.is_empty() => browser.section = Section::Detail,
         Section::List | Section::Log => {}
         Section::Detail => match target(&content, browser) {
-            Some(Target::LogLine(_)) => (browser.log_top, browser.section) = (None, Section::Log),
-            Some(Target::Place(place)) => go(view, store, &place),
+            Some(JumpTarget::LogLine(_)) => (browser.log_top, browser.section) = (None, Section::Log),
+            Some(JumpTarget::Place(place)) => go(view, store, &place),
             None => view.notice = Some("this concerns the whole run; nowhere to jump to".to_owned()),
         },
     }
 }
 
-fn target(content: &Content, browser: &pages::Browser) -> Option<Target> {
+fn target(content: &Content, browser: &pages::Browser) -> Option<JumpTarget> {
     let entry = content.entries.get(browser.position(&content.entries))?;
     browser.item(entry)?.target.clone()
 }
@@ -110,18 +110,18 @@ pub(super) fn look_at_layer(view: &mut View, store: &Store) {
         return;
     };
     view.run = store.followed_run().is_none_or(|followed| followed.id != run || !followed.is_ended()).then_some(run);
-    go(view, store, &Place::Op(row));
+    go(view, store, &EvidencePlace::Op(row));
     // The table of that run is shown from the next frame on; until then nothing may take the selection away.
     view.keep_selection = view.shown.run != Some(run);
 }
 
 /// Shows a place in the live view.
-fn go(view: &mut View, store: &Store, place: &Place) {
+fn go(view: &mut View, store: &Store, place: &EvidencePlace) {
     let came_from = std::mem::replace(&mut view.page, Page::Live);
     view.opened_for = None;
     view.zoomed = false;
     match place {
-        Place::Op(row) => {
+        EvidencePlace::Op(row) => {
             let Ok(row) = u32::try_from(*row) else { return };
             // A filter that hides the layer is in the way.
             if !view.shown.layers.order.contains(&row) {
@@ -130,7 +130,7 @@ fn go(view: &mut View, store: &Store, place: &Place) {
             view.selected = Some(row);
             show(view, Pane::Layers);
         }
-        Place::Counter { device, id } => {
+        EvidencePlace::Counter { device, id } => {
             view.counter = Some((device.clone(), id.clone()));
             show(view, Pane::Host);
             match panes::counter_position(view, store) {
@@ -140,14 +140,14 @@ fn go(view: &mut View, store: &Store, place: &Place) {
             }
         }
         // A slow inference has a page of its own, with what happened around it.
-        Place::Moment(t_us) if came_from != Page::Outliers && outlier_at(view, *t_us).is_some() => {
+        EvidencePlace::Moment(t_us) if came_from != Page::Outliers && outlier_at(view, *t_us).is_some() => {
             view.page = Page::Outliers;
             let (content, at) = (pages::content(view, store, &UNICODE), outlier_at(view, *t_us));
             if let (Some(content), Some(at)) = (content, at) {
                 view.browsers[Page::Outliers as usize].show(view.shown.run, &content.entries, at);
             }
         }
-        Place::Moment(t_us) => {
+        EvidencePlace::Moment(t_us) => {
             show(view, Pane::Log);
             let after = store.logs().iter().rev().take_while(|line| line.t_us > *t_us).count();
             // A little of what came later is below.

@@ -1,6 +1,6 @@
 //! `qnnscope accuracy`.
 
-use super::accuracy_sides::{Asked, asked};
+use super::accuracy_sides::{SideRequest, asked};
 use super::compute::{ComputeOptions, DataOptions, DimensionOptions, HardwareOptions, bar, show};
 use super::diagnose::text_width;
 use super::headless::{print, print_json};
@@ -123,7 +123,7 @@ pub fn accuracy(args: &AccuracyArgs, global: &Global) -> Result<u8, CliError> {
 }
 
 /// The data that the user names, else that of a record.
-fn inputs(args: &AccuracyArgs, sides: &[Asked; 2]) -> Result<Inputs, CliError> {
+fn inputs(args: &AccuracyArgs, sides: &[SideRequest; 2]) -> Result<Inputs, CliError> {
     let own = sides.iter().find(|side| side.has_own_data());
     if let (Some(flag), Some(_)) = (args.data.given(), own) {
         let text =
@@ -138,7 +138,7 @@ fn inputs(args: &AccuracyArgs, sides: &[Asked; 2]) -> Result<Inputs, CliError> {
 }
 
 /// Makes the folder for tensors, if nothing that is read or somebody else's is in it.
-fn claim(args: &AccuracyArgs, sides: &[Asked; 2], folder: &Path) -> Result<(), CliError> {
+fn claim(args: &AccuracyArgs, sides: &[SideRequest; 2], folder: &Path) -> Result<(), CliError> {
     let mut guard = Guard::new(args.force);
     for side in sides {
         side.guard(&mut guard);

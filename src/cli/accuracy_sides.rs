@@ -3,7 +3,7 @@
 use super::accuracy::AccuracyArgs;
 use super::compute::{device, model_on, runtime_here};
 use super::{CliError, Global, target};
-use crate::accuracy::{DOCUMENT, Kept, Place, Record, Role, Side, document_of};
+use crate::accuracy::{DOCUMENT, Kept, Record, Role, Side, SidePlace, document_of};
 use crate::backends::Backend;
 use crate::backends::qnn::runner::OnnxTask;
 use crate::backends::runtime::{Env, RuntimeDir, RuntimeError, onnx_library};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// A side as far as it is known before a device is asked.
 #[derive(Debug)]
-pub struct Asked {
+pub struct SideRequest {
     /// What was recorded of it.
     pub record: Option<Record>,
     model: PathBuf,
@@ -43,7 +43,7 @@ enum Argument {
 }
 
 /// Both sides.
-pub fn asked(args: &AccuracyArgs, global: &Global) -> Result<[Asked; 2], CliError> {
+pub fn asked(args: &AccuracyArgs, global: &Global) -> Result<[SideRequest; 2], CliError> {
     let texts = [&args.reference, &args.test];
     let roles = [Role::Reference, Role::Test];
     let mut named = Vec::new();
@@ -125,7 +125,7 @@ fn side(
     named: Argument,
     on: Option<Backend>,
     model: PathBuf,
-) -> Result<Asked, CliError> {
+) -> Result<SideRequest, CliError> {
     let (flag, usual, dir, tensors) = match role {
         Role::Reference => {
             (args.reference_backend, Backend::Cpu, args.reference_runtime.as_deref(), args.reference_tensors.as_ref())
@@ -168,7 +168,7 @@ fn side(
     } else {
         args.dimensions.dim.clone()
     };
-    Ok(Asked {
+    Ok(SideRequest {
         onnx: match &runtime {
             Some(runtime) if is_onnx => Some(onnx_task(&model, runtime, &dimensions)?),
             _ => None,
@@ -224,7 +224,7 @@ fn device_of(
     Ok(named.or(recorded).filter(|name| name != LOCAL_DEVICE))
 }
 
-impl Asked {
+impl SideRequest {
     /// What must not be written over.
     pub fn guard(&self, guard: &mut Guard) {
         for path in &self.read {
@@ -243,7 +243,7 @@ impl Asked {
     /// The side, with the device that computes it.
     pub async fn side(self, args: &AccuracyArgs, global: &Global) -> Result<Side, CliError> {
         let place = match self.kept {
-            Some(kept) => Place::Kept(Arc::new(kept)),
+            Some(kept) => SidePlace::Kept(Arc::new(kept)),
             None => args.compute.place(self.device.as_deref(), global).await?,
         };
         let record = self.record;

@@ -7,7 +7,9 @@ use super::{CliError, OK, setup};
 use crate::analysis::compare::{LayerSort, pool_rounds, pool_same};
 use crate::analysis::recommend::Constraints;
 use crate::history;
-use crate::report::comparison::{Asked, CompareDocument, ComparisonReport, Named, comparison_text, load, with_history};
+use crate::report::comparison::{
+    CompareDocument, ComparisonOptions, ComparisonReport, Named, comparison_text, load, with_history,
+};
 use std::path::PathBuf;
 
 /// Layers of the text where nothing is said.
@@ -82,7 +84,7 @@ pub fn compare(args: &CompareArgs) -> Result<u8, CliError> {
         }
         number => Ok(number.map(|number| number - 1)),
     };
-    let asked = Asked {
+    let asked = ComparisonOptions {
         baseline: column("--baseline", args.baseline)?,
         reference: column("--reference", args.reference)?,
         sort: args.sort,

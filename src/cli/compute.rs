@@ -2,7 +2,7 @@
 
 use super::onnx_options::dimension;
 use super::{CliError, Global, options, target};
-use crate::accuracy::{Inputs, Place, Progress};
+use crate::accuracy::{Inputs, Progress, SidePlace};
 use crate::backends::Backend;
 use crate::backends::device_runner::TensorSite;
 use crate::backends::local::Limits;
@@ -147,12 +147,12 @@ impl ComputeOptions {
     }
 
     /// Where a side is computed: on the device of this name, or here.
-    pub async fn place(&self, device: Option<&str>, global: &Global) -> Result<Place, CliError> {
-        let Some(name) = device.filter(|name| *name != LOCAL_DEVICE) else { return Ok(Place::Here) };
+    pub async fn place(&self, device: Option<&str>, global: &Global) -> Result<SidePlace, CliError> {
+        let Some(name) = device.filter(|name| *name != LOCAL_DEVICE) else { return Ok(SidePlace::Here) };
         let device = target::find(name, global).await?;
         let facts = device.describe().await?;
         let runner = target::runner(&device, &facts, !self.no_vendor_libs, global).await?;
-        Ok(Place::Device(Arc::new(TensorSite::new(device, facts, runner).await?)))
+        Ok(SidePlace::Device(Arc::new(TensorSite::new(device, facts, runner).await?)))
     }
 }
 

@@ -11,8 +11,8 @@ use crate::backends::Backend;
 use crate::backends::qnn::runner::RunTask;
 use crate::backends::runtime::{Env, RuntimeDir};
 use crate::convert::{
-    Check, Conversion, ConvertDocument, ConvertError, Course, Made, SdkTarget, SdkTools, Target, TfliteTools, Told,
-    carry_out, convert_text, convert_tflite, inputs_of,
+    Check, Conversion, ConvertDocument, ConvertError, ConvertTarget, Course, Made, SdkTarget, SdkTools, StepProgress,
+    TfliteTools, carry_out, convert_text, convert_tflite, inputs_of,
 };
 use crate::event::clean_text;
 use crate::models::source::{SourceFormat, identify_source};
@@ -78,21 +78,21 @@ pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     if args.with.is_some() {
         return with_sdk(args, global);
     }
-    let target = Target::of(&args.output, args.embed).ok_or_else(|| {
+    let target = ConvertTarget::of(&args.output, args.embed).ok_or_else(|| {
         let path = clean_text(&args.output.to_string_lossy());
         CliError::Usage(format!("the ending of {path} does not say what to write: use .dlc, .bin or .onnx"))
     })?;
-    let inputs = inputs_of(args.verify_inputs.as_deref(), 0, if target == Target::Dlc { 3 } else { 1 })
+    let inputs = inputs_of(args.verify_inputs.as_deref(), 0, if target == ConvertTarget::Dlc { 3 } else { 1 })
         .map_err(CliError::Usage)?;
     if let Some(log) = args.log.as_ref().filter(|log| log.exists() && !args.force) {
         return Err(ConvertError::Exists { path: log.clone() }.into());
     }
     let runtime = options::runtime(global)?;
     let progress = Progress::new(args);
-    let tell = |told: Told<'_>| progress.tell(told);
+    let tell = |told: StepProgress<'_>| progress.tell(told);
     let course = Course::new(&tell);
     if identify_source(&args.model) == Some(SourceFormat::Tflite) {
-        if target != Target::Dlc {
+        if target != ConvertTarget::Dlc {
             return Err(no_way(args, target, "LiteRT's compiler makes DLCs of TFLite models").into());
         }
         return of_tflite(args, &runtime, &inputs, &course, &progress);
@@ -100,7 +100,7 @@ pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let site = Arc::new(Site::Here { runtime: runtime.clone(), counters: None });
     let format = identify(&args.model)?;
     onnx_install::offer(&args.model, &site, global)?;
-    if format != ModelFormat::Onnx && target != Target::Binary {
+    if format != ModelFormat::Onnx && target != ConvertTarget::Binary {
         return Err(no_way(args, target, "QNN's own formats only become context binaries").into());
     }
     if format == ModelFormat::ContextBinary {
@@ -130,7 +130,7 @@ pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let (made, checks) = args.patience.wait(|| progress.waited_for(), work)?;
     progress.end();
     keep_log(args, &course)?;
-    tell_made(args, &made, matches!(target, Target::ContextModel { .. }), checks.as_deref(), &course)
+    tell_made(args, &made, matches!(target, ConvertTarget::ContextModel { .. }), checks.as_deref(), &course)
 }
 
 fn of_tflite(
@@ -169,10 +169,10 @@ fn keep_log(args: &ConvertArgs, course: &Course<'_>) -> Result<(), CliError> {
 fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let ending = args.output.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     let (target, like) = match ending.as_deref() {
-        Some("dlc") => (SdkTarget::Dlc, Target::Dlc),
+        Some("dlc") => (SdkTarget::Dlc, ConvertTarget::Dlc),
         // What is read of a library is read of a DLC, too.
-        Some("so") => (SdkTarget::Library, Target::Dlc),
-        Some("bin") => (SdkTarget::Binary { backend: args.backend, of: ModelFormat::Dlc }, Target::Binary),
+        Some("so") => (SdkTarget::Library, ConvertTarget::Dlc),
+        Some("bin") => (SdkTarget::Binary { backend: args.backend, of: ModelFormat::Dlc }, ConvertTarget::Binary),
         _ => {
             let path = clean_text(&args.output.to_string_lossy());
             return Err(CliError::Usage(format!("the SDK's tools make a .dlc, a .so or a .bin, and {path} is none")));
@@ -193,7 +193,7 @@ fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let sdk = SdkTools::find(&Env::from_process())?;
     let verified = if args.verify { Some(verification(args, like, global)?) } else { None };
     let progress = Progress::new(args);
-    let tell = |told: Told<'_>| progress.tell(told);
+    let tell = |told: StepProgress<'_>| progress.tell(told);
     let course = Course::new(&tell);
     let work = async {
         let made = sdk.convert(&args.model, &args.output, target, &args.sdk_arg, args.force, &course).await?;
@@ -209,8 +209,12 @@ fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
 }
 
 /// What a comparison of source and result needs, before any time is spent.
-fn verification(args: &ConvertArgs, target: Target, global: &Global) -> Result<(RunTask, Arc<Site>, Inputs), CliError> {
-    let usual = if target == Target::Dlc { 3 } else { 1 };
+fn verification(
+    args: &ConvertArgs,
+    target: ConvertTarget,
+    global: &Global,
+) -> Result<(RunTask, Arc<Site>, Inputs), CliError> {
+    let usual = if target == ConvertTarget::Dlc { 3 } else { 1 };
     let inputs = inputs_of(args.verify_inputs.as_deref(), 0, usual).map_err(CliError::Usage)?;
     let site = Arc::new(Site::Here { runtime: options::runtime(global)?, counters: None });
     onnx_install::offer(&args.model, &site, global)?;
@@ -218,7 +222,7 @@ fn verification(args: &ConvertArgs, target: Target, global: &Global) -> Result<(
     Ok((run, site, inputs))
 }
 
-fn no_way(args: &ConvertArgs, target: Target, reason: &str) -> ConvertError {
+fn no_way(args: &ConvertArgs, target: ConvertTarget, reason: &str) -> ConvertError {
     ConvertError::NoWay { model: args.model.clone(), to: target.label().to_owned(), reason: reason.to_owned() }
 }
 
@@ -281,13 +285,13 @@ impl Progress {
         Self { bar, doing: Mutex::new(doing) }
     }
 
-    fn tell(&self, told: Told<'_>) {
+    fn tell(&self, told: StepProgress<'_>) {
         match told {
-            Told::Begun(step) => {
+            StepProgress::Begun(step) => {
                 self.bar.set_message(step.to_owned());
                 step.clone_into(&mut self.doing.lock().unwrap_or_else(PoisonError::into_inner));
             }
-            Told::Taken(step) => {
+            StepProgress::Taken(step) => {
                 let line = format!("{:>7.1} s  {}", step.seconds, clean_text(&step.step));
                 self.bar.suspend(|| eprintln!("{line}"));
             }

@@ -5,7 +5,7 @@ use super::options::RunOptions;
 use super::patience::Patience;
 use super::{CliError, Global, say};
 use crate::backends::runtime::{Env, RuntimeError, choose};
-use crate::convert::{Conversion, Course, Target, carry_out};
+use crate::convert::{Conversion, ConvertTarget, Course, carry_out};
 use crate::event::{LOCAL_DEVICE, clean_text};
 use crate::models::{ModelFormat, identify};
 use crate::run::Site;
@@ -57,7 +57,7 @@ pub fn converted(
     let limits = options.limits();
     let conversion = Conversion {
         run: request.task,
-        target: Target::Dlc,
+        target: ConvertTarget::Dlc,
         out: out.clone(),
         force: false,
         // A part of the model is not the model.

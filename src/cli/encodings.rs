@@ -5,7 +5,7 @@ use super::diagnose::text_width;
 use super::headless::{print, print_json};
 use super::patience::Patience;
 use super::{CliError, FAILED, Global, OK, options, say};
-use crate::accuracy::{Place, Side};
+use crate::accuracy::{Side, SidePlace};
 use crate::backends::Backend;
 use crate::encodings::{
     Encodings, EncodingsDocument, Finding, Hardware, WriteFormat, diff, findings_text, from_graphs, lint, read,
@@ -196,7 +196,7 @@ fn graphs(path: &Path, patience: Patience, global: &Global) -> Result<Vec<Graph>
         runtime_dir: options::runtime(global)?.path,
         graph: None,
         onnx: None,
-        place: Place::Here,
+        place: SidePlace::Here,
         sha256: None,
         settings: Vec::new(),
         allow_unknown_runtime: global.allow_unknown_runtime,

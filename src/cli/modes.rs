@@ -85,7 +85,7 @@ pub struct Slot {
 
 /// What else the user asked for, as far as a way of measuring may contradict it.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ModeRequest<'a> {
     /// `--iterations`.
     pub iterations: Option<u64>,
     /// `--duration`, seconds.
@@ -148,7 +148,7 @@ impl ModeOptions {
     }
 
     /// Refuses what cannot be done there, and flags that contradict a way of measuring.
-    pub fn check(&self, asked: Asked<'_>, site: &Site) -> Result<(), CliError> {
+    pub fn check(&self, asked: ModeRequest<'_>, site: &Site) -> Result<(), CliError> {
         let usage = |text: String| Err(CliError::Usage(text));
         let slowest = self.rate_sweep.iter().flatten().chain(&self.rate).copied().fold(f64::INFINITY, f64::min);
         if slowest.is_finite() {
@@ -179,7 +179,7 @@ impl ModeOptions {
     }
 
     /// Budget of the clean phase, where the way of measuring sets it, and the one of the detailed phase that fits it.
-    pub fn budgets(&self, asked: Asked<'_>) -> Option<(Budget, Budget)> {
+    pub fn budgets(&self, asked: ModeRequest<'_>) -> Option<(Budget, Budget)> {
         let clean = match (self.sustained, self.like) {
             (Some(seconds), _) => Budget::Seconds(seconds),
             (None, Some(Like::Mlperf)) => Budget::AtLeast {
@@ -193,7 +193,7 @@ impl ModeOptions {
     }
 
     /// Settings that the way of measuring brings with it, where the user's flags do not say the same already.
-    pub fn settings(&self, asked: Asked<'_>) -> Vec<SettingRequest> {
+    pub fn settings(&self, asked: ModeRequest<'_>) -> Vec<SettingRequest> {
         if self.like != Some(Like::Aihub) {
             return Vec::new();
         }
@@ -209,20 +209,20 @@ impl ModeOptions {
     }
 }
 
-fn contradicts_aihub(asked: Asked<'_>) -> Option<String> {
+fn contradicts_aihub(asked: ModeRequest<'_>) -> Option<String> {
     let profile = asked.perf_profile.filter(|profile| !profile.trim().eq_ignore_ascii_case("burst"));
     let full = |text: &&str| ["float32", "fp32", "32"].contains(&text.trim().to_ascii_lowercase().as_str());
     let contradiction = match asked {
-        Asked { iterations: Some(n), .. } if n != AIHUB_ITERATIONS => {
+        ModeRequest { iterations: Some(n), .. } if n != AIHUB_ITERATIONS => {
             format!("--iterations {n}: a profile job makes {AIHUB_ITERATIONS} inferences")
         }
-        Asked { duration: Some(_), .. } => {
+        ModeRequest { duration: Some(_), .. } => {
             format!("--duration: a profile job makes {AIHUB_ITERATIONS} inferences, however long they take")
         }
         _ if profile.is_some() => {
             format!("--perf-profile {}: a profile job runs in burst", profile.unwrap_or_default())
         }
-        Asked { precision: Some(text), .. } if full(&text) => {
+        ModeRequest { precision: Some(text), .. } if full(&text) => {
             format!("--precision {text}: a profile job lets float graphs compute in fp16")
         }
         _ => return None,
@@ -230,12 +230,12 @@ fn contradicts_aihub(asked: Asked<'_>) -> Option<String> {
     Some(format!("--like aihub contradicts {contradiction}; leave one of them out"))
 }
 
-fn contradicts_mlperf(asked: Asked<'_>) -> Option<String> {
+fn contradicts_mlperf(asked: ModeRequest<'_>) -> Option<String> {
     let contradiction = match asked {
-        Asked { iterations: Some(n), .. } if n < MLPERF.0 => {
+        ModeRequest { iterations: Some(n), .. } if n < MLPERF.0 => {
             format!("--iterations {n}: single stream wants at least {} samples", MLPERF.0)
         }
-        Asked { duration: Some(seconds), .. } if seconds < MLPERF.1 => {
+        ModeRequest { duration: Some(seconds), .. } if seconds < MLPERF.1 => {
             format!("--duration {seconds}: single stream wants at least {} s", MLPERF.1)
         }
         _ => return None,
@@ -302,8 +302,8 @@ mod tests {
         }
     }
 
-    const NOTHING: Asked<'_> =
-        Asked { iterations: None, duration: None, perf_profile: None, precision: None, stage_timeout: 300.0 };
+    const NOTHING: ModeRequest<'_> =
+        ModeRequest { iterations: None, duration: None, perf_profile: None, precision: None, stage_timeout: 300.0 };
 
     #[test]
     fn rounds_go_over_the_backends_in_turn() {
@@ -329,18 +329,19 @@ mod tests {
     #[test]
     fn flags_that_contradict_a_published_way_are_named() {
         for (asked, word) in [
-            (Asked { iterations: Some(50), ..NOTHING }, "--iterations 50"),
-            (Asked { duration: Some(3.0), ..NOTHING }, "--duration"),
-            (Asked { perf_profile: Some("balanced"), ..NOTHING }, "balanced"),
-            (Asked { precision: Some("fp32"), ..NOTHING }, "fp32"),
+            (ModeRequest { iterations: Some(50), ..NOTHING }, "--iterations 50"),
+            (ModeRequest { duration: Some(3.0), ..NOTHING }, "--duration"),
+            (ModeRequest { perf_profile: Some("balanced"), ..NOTHING }, "balanced"),
+            (ModeRequest { precision: Some("fp32"), ..NOTHING }, "fp32"),
         ] {
             assert!(contradicts_aihub(asked).unwrap().contains(word));
         }
-        let same = Asked { iterations: Some(100), perf_profile: Some("burst"), precision: Some("fp16"), ..NOTHING };
+        let same =
+            ModeRequest { iterations: Some(100), perf_profile: Some("burst"), precision: Some("fp16"), ..NOTHING };
         assert_eq!(contradicts_aihub(same), None);
-        assert!(contradicts_mlperf(Asked { iterations: Some(1023), ..NOTHING }).is_some());
-        assert!(contradicts_mlperf(Asked { duration: Some(59.0), ..NOTHING }).is_some());
-        assert_eq!(contradicts_mlperf(Asked { iterations: Some(5000), duration: Some(90.0), ..NOTHING }), None);
+        assert!(contradicts_mlperf(ModeRequest { iterations: Some(1023), ..NOTHING }).is_some());
+        assert!(contradicts_mlperf(ModeRequest { duration: Some(59.0), ..NOTHING }).is_some());
+        assert_eq!(contradicts_mlperf(ModeRequest { iterations: Some(5000), duration: Some(90.0), ..NOTHING }), None);
     }
 
     #[test]
@@ -351,7 +352,7 @@ mod tests {
         let aihub = ModeOptions { like: Some(Like::Aihub), ..ModeOptions::default() };
         let names: Vec<String> = aihub.settings(NOTHING).into_iter().map(|setting| setting.name).collect();
         assert_eq!(names, ["perf_profile", "precision"]);
-        assert_eq!(aihub.settings(Asked { perf_profile: Some("burst"), ..NOTHING }).len(), 1);
+        assert_eq!(aihub.settings(ModeRequest { perf_profile: Some("burst"), ..NOTHING }).len(), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Options of a run, and the requests they become.
 
 use super::launches;
-use super::modes::{Asked, ModeOptions, Slot, positive};
+use super::modes::{ModeOptions, ModeRequest, Slot, positive};
 use super::names::Names;
 use super::onnx_options::OnnxOptions;
 use super::pin::pin;
@@ -379,8 +379,8 @@ impl RunOptions {
     }
 
     /// What a way of measuring may contradict.
-    fn asked(&self) -> Asked<'_> {
-        Asked {
+    fn asked(&self) -> ModeRequest<'_> {
+        ModeRequest {
             iterations: self.iterations,
             duration: self.duration,
             perf_profile: self.perf_profile.as_deref(),

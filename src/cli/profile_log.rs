@@ -2,7 +2,7 @@
 
 use super::headless::{check_output, print};
 use super::{BAD_INPUT, CliError, OK, say};
-use crate::backends::profile_log::{Outcome, ProfileLogError, write_csv, write_csv_once, write_json, write_text};
+use crate::backends::profile_log::{ProfileLogError, ReadOutcome, write_csv, write_csv_once, write_json, write_text};
 use crate::event::clean_text;
 use crate::files::open_input;
 use std::fs::File;
@@ -63,7 +63,7 @@ fn streamed<R: Read, W: Write + Send>(
     format: Format,
     path: &str,
     sink: W,
-) -> Result<Outcome, ProfileLogError> {
+) -> Result<ReadOutcome, ProfileLogError> {
     match format {
         Format::Text => write_text(source, path, sink),
         Format::Csv => write_csv_once(source, path, sink),
@@ -92,7 +92,7 @@ impl<W: Write> Write for Sink<W> {
 }
 
 /// What the rows do not say goes to stderr.
-fn report(outcome: Outcome, format: Format, path: &str) -> Result<u8, CliError> {
+fn report(outcome: ReadOutcome, format: Format, path: &str) -> Result<u8, CliError> {
     let path = clean_text(path);
     if let Some(note) = nothing(&outcome) {
         let note = format!("{path}: {note}");
@@ -128,7 +128,7 @@ fn report(outcome: Outcome, format: Format, path: &str) -> Result<u8, CliError> 
 }
 
 /// Why there is nothing to print, if so.
-fn nothing(outcome: &Outcome) -> Option<&'static str> {
+fn nothing(outcome: &ReadOutcome) -> Option<&'static str> {
     if outcome.is_empty() {
         Some(
             "the log is empty (0 bytes). A run that failed or was killed before its first flush leaves such a log: \

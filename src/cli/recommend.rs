@@ -6,7 +6,7 @@ use super::options::Wishes;
 use super::patience::Patience;
 use super::{CliError, Global, OK, inspect};
 use crate::analysis::compare::graph_facts;
-use crate::analysis::recommend::{Support, Target, expected};
+use crate::analysis::recommend::{RecommendTarget, Support, expected};
 use crate::backends::Backend;
 use crate::backends::qnn::runner::Asked;
 use crate::devices::{Soc, soc_by_part, socs_by_model};
@@ -61,7 +61,7 @@ pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> 
         ModelFormat::ContextBinary => Vec::new(),
         _ => support(args, global)?,
     };
-    let recommendation = expected(&facts, Target { soc }, &support, &args.wishes.constraints());
+    let recommendation = expected(&facts, RecommendTarget { soc }, &support, &args.wishes.constraints());
     let document = RecommendDocument::new(&model.path, facts, soc.map(|soc| soc.part), recommendation);
     if args.json {
         print_json(&document)?;

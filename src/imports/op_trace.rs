@@ -28,11 +28,11 @@ struct Document {
 #[derive(Debug, Deserialize)]
 struct SocTrace {
     #[serde(default)]
-    compilation_target: Target,
+    compilation_target: CompilationTarget,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Target {
+struct CompilationTarget {
     #[serde(default)]
     htp_arch: Option<String>,
     #[serde(default)]

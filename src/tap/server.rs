@@ -118,7 +118,7 @@ impl Drop for Listener {
 
 /// What the server tells beside the events.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum ServerEvent {
     /// The tap was loaded into a process.
     Loaded(u32),
     /// A process uses QNN.
@@ -152,7 +152,7 @@ pub(super) struct Shared {
     pub source: Source,
     /// Where the processes are.
     device: String,
-    pub told: mpsc::UnboundedSender<Told>,
+    pub told: mpsc::UnboundedSender<ServerEvent>,
     next: AtomicU32,
     ids: RunIds,
     /// Processes that are connected, by their ids.
@@ -176,7 +176,7 @@ impl Server {
     /// A server for processes of `device`, whose events go to `source`, and what it tells beside them to the receiver.
     ///
     /// `runtime` has the QNN libraries that read context binaries of programs whose own are not at hand.
-    pub fn new(device: &str, source: Source, runtime: Option<PathBuf>) -> (Self, mpsc::UnboundedReceiver<Told>) {
+    pub fn new(device: &str, source: Source, runtime: Option<PathBuf>) -> (Self, mpsc::UnboundedReceiver<ServerEvent>) {
         let (told, receiver) = mpsc::unbounded_channel();
         let shared = Shared {
             source,
@@ -338,7 +338,7 @@ impl Shared {
             loaded.remove(0);
         }
         loaded.push(pid);
-        let _ = self.told.send(Told::Loaded(pid));
+        let _ = self.told.send(ServerEvent::Loaded(pid));
     }
 
     fn absent(&self) -> std::sync::MutexGuard<'_, HashMap<u32, oneshot::Sender<Connected>>> {
@@ -389,7 +389,7 @@ impl Shared {
         let parent = self.lock().get(&process.parent_pid).filter(|_| process.forked).cloned();
         let fold = Arc::new(Mutex::new(Fold::new(number, &self.device, self.ids.clone(), parent)));
         self.lock().insert(process.pid, fold.clone());
-        let _ = self.told.send(Told::Process(process.pid));
+        let _ = self.told.send(ServerEvent::Process(process.pid));
         fold
     }
 

@@ -1,7 +1,7 @@
 //! The pages beside the live view: diagnosis, findings.
 
 use super::*;
-use qnnscope::analysis::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};
+use qnnscope::analysis::{Advice, Effort, Evidence, EvidencePlace, Finding, FindingKind, Severity};
 use qnnscope::app::{Overlay, Page, Section};
 use qnnscope::event::{
     CheckOutcome, CheckResult, Like, Member, NodePartition, NodePlacement, NodeProvider, NodesPlaced, OutlierLimit,
@@ -75,7 +75,7 @@ fn known_failure() -> Session {
 }
 
 fn some_findings(_: &Store, _: &Run) -> Vec<Finding> {
-    let cpu = Place::Counter { device: None, id: "host.cpu.freq".to_owned() };
+    let cpu = EvidencePlace::Counter { device: None, id: "host.cpu.freq".to_owned() };
     let few = Finding::new(
         "trust.few-samples",
         FindingKind::Trust,
@@ -92,8 +92,8 @@ fn some_findings(_: &Store, _: &Run) -> Vec<Finding> {
         Severity::Problem,
         "format conversions take 41 % of the time on the accelerator".to_owned(),
         vec![
-            Evidence::at("mobilenet/block_5/depthwise takes 3.0 % of the op sum", Place::Op(21)),
-            Evidence::at("it was slowest here", Place::Moment(5_000_000)),
+            Evidence::at("mobilenet/block_5/depthwise takes 3.0 % of the op sum", EvidencePlace::Op(21)),
+            Evidence::at("it was slowest here", EvidencePlace::Moment(5_000_000)),
         ],
     );
     let mut change = Finding::new(
@@ -101,7 +101,7 @@ fn some_findings(_: &Store, _: &Run) -> Vec<Finding> {
         FindingKind::Suggestion,
         Severity::Info,
         "Keep the model in one layout and one data type".to_owned(),
-        vec![Evidence::at("12 of 60 ops are Convert or Transpose", Place::Op(3))],
+        vec![Evidence::at("12 of 60 ops are Convert or Transpose", EvidencePlace::Op(3))],
     );
     change.suggestion = Some(Advice {
         action: "Convert the model with its inputs in NHWC, and quantise inputs and outputs, too".to_owned(),

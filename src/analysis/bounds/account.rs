@@ -1,7 +1,7 @@
 //! Where the time of an inference goes, in parts.
 
 use super::super::window::counter;
-use super::super::{Evidence, Finding, FindingKind, Place, Severity};
+use super::super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
 use super::Bound;
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{OpUnit, Phase};
@@ -206,7 +206,7 @@ fn top_row(run: &Run) -> Option<Evidence> {
     let name = &run.ops.rows().get(row)?.name;
     Some(Evidence::at(
         format!("the longest layer is {name} with {:.0} % of the op time", share * 100.0),
-        Place::Op(row),
+        EvidencePlace::Op(row),
     ))
 }
 
@@ -227,7 +227,7 @@ pub(super) fn conversions(run: &Run, layers: &[Option<Bound>], main: Option<Boun
     let row_text = |&(row, share): &(usize, f64)| {
         let op_type = run.op(row).map_or("", |op| op.op_type.as_str());
         let name = run.ops.rows().get(row).map_or("", |row| row.name.as_str());
-        Evidence::at(format!("{name} ({op_type}) {:.1} % of {of_what}", share * 100.0), Place::Op(row))
+        Evidence::at(format!("{name} ({op_type}) {:.1} % of {of_what}", share * 100.0), EvidencePlace::Op(row))
     };
     let evidence = rows.iter().take(NAMED).map(row_text).collect();
     let title =

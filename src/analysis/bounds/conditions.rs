@@ -4,7 +4,7 @@ use super::super::course::Block;
 use super::super::heat::{held_back, slows_with, that_count, throttled_from_us};
 use super::super::load::load;
 use super::super::window::{counter, watched};
-use super::super::{Evidence, Finding, FindingKind, Place, Severity};
+use super::super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
 use super::held_back_text;
 use crate::backends::Backend;
 use crate::event::{LogLevel, SettingOutcome, Stage};
@@ -44,7 +44,7 @@ pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> 
     }
     let mut evidence: Vec<Evidence> = Vec::new();
     if let Some(first) = first {
-        evidence.push(Evidence::at(held_back_text(run, first), Place::Moment(first.since_us)));
+        evidence.push(Evidence::at(held_back_text(run, first), EvidencePlace::Moment(first.since_us)));
     }
     let others =
         counts.iter().filter(|held| first.is_none_or(|first| held.counter.info().id != first.counter.info().id));
@@ -201,7 +201,7 @@ pub(super) fn fallback(store: &Store, run: &Run) -> Option<Finding> {
     let mut evidence: Vec<Evidence> = lines
         .iter()
         .take(SHOWN)
-        .map(|line| Evidence::at(format!("log: {}", shortened(&line.line.text)), Place::Moment(line.t_us)))
+        .map(|line| Evidence::at(format!("log: {}", shortened(&line.line.text)), EvidencePlace::Moment(line.t_us)))
         .collect();
     let pieces = pieces(run);
     if pieces > 1 {
@@ -243,7 +243,7 @@ mod tests {
     use super::super::super::roofline::roofline;
     use super::super::bounds;
     use crate::analysis::testing::{Made, moment, only, op, silent_phone, steady};
-    use crate::analysis::{Finding, Place};
+    use crate::analysis::{EvidencePlace, Finding};
     use crate::backends::Backend;
     use crate::event::{Cluster, DeviceFacts, Event, SettingOutcome, Stage};
     use crate::models::Graph;
@@ -270,7 +270,7 @@ mod tests {
             .store();
         let found = found(&store);
         assert_eq!((found.len(), found[0].id), (1, "bound.thermal-throttling"));
-        let Some(Place::Moment(at_us)) = found[0].evidence[0].at else { panic!("{found:?}") };
+        let Some(EvidencePlace::Moment(at_us)) = found[0].evidence[0].at else { panic!("{found:?}") };
         assert!((moment(2.02)..=moment(2.12)).contains(&at_us));
         assert!(found[0].title.contains("from 2.1 s"), "{}", found[0].title);
         assert_eq!(found[0].evidence.len(), 2);

@@ -1,7 +1,9 @@
 //! What the graph and the SoC let expect, where nothing was measured.
 
 use super::checks::MB;
-use super::{Basis, Candidate, ConstraintCheck, Constraints, Recommendation, Support, Target, is_fixed_point, rank};
+use super::{
+    Basis, Candidate, ConstraintCheck, Constraints, RecommendTarget, Recommendation, Support, is_fixed_point, rank,
+};
 use crate::analysis::compare::{Arithmetic, GraphFacts};
 use crate::backends::Backend;
 use crate::text::bytes_text;
@@ -20,7 +22,7 @@ const MOVER_SHARE: f64 = 0.3;
 /// HTP, float before fixed point on the GPU, small graphs on the CPU.
 pub fn expected(
     facts: &GraphFacts,
-    target: Target<'_>,
+    target: RecommendTarget<'_>,
     support: &[Support],
     constraints: &Constraints,
 ) -> Recommendation {
@@ -158,7 +160,7 @@ fn checks(facts: &GraphFacts, constraints: &Constraints) -> Vec<ConstraintCheck>
     checks
 }
 
-fn htp(facts: &GraphFacts, target: Target<'_>, constraints: &Constraints) -> Scored {
+fn htp(facts: &GraphFacts, target: RecommendTarget<'_>, constraints: &Constraints) -> Scored {
     let mut scored = Scored::at(50.0);
     if target.has_htp() == Some(false) {
         scored.refuse(format!("{} has no HTP", target.name()));
@@ -237,7 +239,12 @@ fn cpu(facts: &GraphFacts, constraints: &Constraints) -> Scored {
     scored
 }
 
-fn would_change(facts: &GraphFacts, target: Target<'_>, checked: &[Backend], constraints: &Constraints) -> Vec<String> {
+fn would_change(
+    facts: &GraphFacts,
+    target: RecommendTarget<'_>,
+    checked: &[Backend],
+    constraints: &Constraints,
+) -> Vec<String> {
     let mut changes = Vec::new();
     let is_float = matches!(facts.arithmetic, Arithmetic::Float | Arithmetic::Mixed);
     if is_float && target.fp16() == Some(false) {

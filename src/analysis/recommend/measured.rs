@@ -2,9 +2,9 @@
 
 use super::checks::{Quality, checks, is_of_outputs};
 use super::plans::{Plan, is_choice, plans};
-use super::{Basis, Candidate, Constraints, Recommendation, Support, Target, expected, rank};
+use super::{Basis, Candidate, Constraints, RecommendTarget, Recommendation, Support, expected, rank};
 use crate::analysis::compare::{
-    Accuracy, Side, Statistic, Verdict, differences, figure, on_common_ground, schedules_differ,
+    Accuracy, DifferenceVerdict, Side, Statistic, differences, figure, on_common_ground, schedules_differ,
 };
 use crate::backends::Backend;
 use crate::event::TruthMetric;
@@ -19,7 +19,7 @@ const COSINE: f64 = 0.99;
 pub fn measured(
     sides: &[Side],
     accuracy: &[Option<Accuracy>],
-    target: Target<'_>,
+    target: RecommendTarget<'_>,
     constraints: &Constraints,
 ) -> Option<Recommendation> {
     let plans = plans(sides);
@@ -95,7 +95,7 @@ struct Others {
 }
 
 impl Runs<'_> {
-    fn answer(&self, target: Target<'_>) -> Option<Recommendation> {
+    fn answer(&self, target: RecommendTarget<'_>) -> Option<Recommendation> {
         let sides = self.sides;
         // What a device would make of it is asked for the model that was simulated, if there is one.
         let simulated = sides.iter().filter(|side| side.simulated);
@@ -305,9 +305,11 @@ impl Runs<'_> {
         let usable = candidates.iter().filter(|candidate| candidate.eligible && candidate.score.is_some());
         for plan in usable.filter_map(|candidate| candidate.column).filter(|plan| *plan != best) {
             match against[plan].as_ref().map(|known| known.verdict) {
-                Some(Verdict::WithinNoise) => others.ties.push(plan),
-                Some(Verdict::Better | Verdict::Worse) => {}
-                Some(Verdict::Unknown | Verdict::NotComparable) | None => others.untested.push(plan),
+                Some(DifferenceVerdict::WithinNoise) => others.ties.push(plan),
+                Some(DifferenceVerdict::Better | DifferenceVerdict::Worse) => {}
+                Some(DifferenceVerdict::Unknown | DifferenceVerdict::NotComparable) | None => {
+                    others.untested.push(plan)
+                }
             }
         }
         others.ties.sort_unstable();

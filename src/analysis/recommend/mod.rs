@@ -137,12 +137,12 @@ pub struct Support {
 
 /// Where a model is to run.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Target<'a> {
+pub struct RecommendTarget<'a> {
     /// The SoC, if it is known.
     pub soc: Option<&'a Soc>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> RecommendTarget<'a> {
     fn name(self) -> &'a str {
         self.soc.map_or("the SoC", |soc| soc.part)
     }

@@ -16,20 +16,20 @@ fn facts(arithmetic: Arithmetic) -> GraphFacts {
     }
 }
 
-fn on(part: &str) -> Target<'static> {
-    Target { soc: Some(soc_by_part(part).unwrap()) }
+fn on(part: &str) -> RecommendTarget<'static> {
+    RecommendTarget { soc: Some(soc_by_part(part).unwrap()) }
 }
 
-fn chosen(facts: &GraphFacts, target: Target<'_>) -> Option<Backend> {
+fn chosen(facts: &GraphFacts, target: RecommendTarget<'_>) -> Option<Backend> {
     expected(facts, target, &[], &Constraints::default()).backend
 }
 
 fn recommend(sides: &[Side], constraints: &Constraints) -> Recommendation {
-    measured(sides, &[], Target::default(), constraints).unwrap()
+    measured(sides, &[], RecommendTarget::default(), constraints).unwrap()
 }
 
 fn nothing_to_choose(sides: &[Side]) -> bool {
-    measured(sides, &[], Target::default(), &Constraints::default()).is_none()
+    measured(sides, &[], RecommendTarget::default(), &Constraints::default()).is_none()
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn refused_ops_rule_a_backend_out() {
 fn what_would_change_the_answer_is_told() {
     let answer = expected(&facts(Arithmetic::Float), on("SM8635"), &[], &Constraints::default());
     assert!(answer.would_change.iter().any(|change| change.contains("quantising")), "{answer:?}");
-    let answer = expected(&facts(Arithmetic::Float), Target::default(), &[], &Constraints::default());
+    let answer = expected(&facts(Arithmetic::Float), RecommendTarget::default(), &[], &Constraints::default());
     assert!(answer.would_change.iter().any(|change| change.contains("--soc")), "{answer:?}");
 }
 
@@ -177,14 +177,14 @@ fn a_backend_that_was_not_asked_does_not_win_by_that() {
     let accepted = |backend| Support { backend, asked: 60, refused: Vec::new(), soc: None };
     let said = [accepted(Backend::Htp), accepted(Backend::Cpu)];
     let float = facts(Arithmetic::Float);
-    let answer = expected(&float, Target::default(), &said, &Constraints::default());
+    let answer = expected(&float, RecommendTarget::default(), &said, &Constraints::default());
     assert_eq!(answer.backend, Some(Backend::Htp), "{answer:?}");
     let gpu = answer.candidates.iter().find(|candidate| candidate.backend == Backend::Gpu).unwrap();
     assert!(gpu.reasons.iter().any(|reason| reason.contains("op support is not known")), "{gpu:?}");
     assert!(answer.would_change.iter().any(|change| change.contains("that gpu refuses:")), "{answer:?}");
     // It may still win where the others cannot do it, and nobody is worse off where nobody was asked.
     assert_eq!(expected(&float, on("SM8635"), &said, &Constraints::default()).backend, Some(Backend::Gpu));
-    let open = expected(&float, Target::default(), &[], &Constraints::default());
+    let open = expected(&float, RecommendTarget::default(), &[], &Constraints::default());
     assert!(open.candidates.iter().all(|candidate| !candidate.reasons.iter().any(|r| r.contains("not known: it"))));
     let all = |change: &String| ["cpu", "gpu", "htp"].into_iter().all(|backend| change.contains(backend));
     assert!(open.would_change.iter().any(|change| change.contains(" refuses: ") && all(change)), "{open:?}");

@@ -1,6 +1,6 @@
 //! Why a run failed: causes, best first, with evidence, checks and fix; last what qnnscope itself says.
 
-use super::{Content, Entry, FIX, Item, Sign, Target};
+use super::{Content, Entry, FIX, Item, JumpTarget, Sign};
 use crate::app::theme::Meaning;
 use crate::diagnosis::{Answer, Check, Diagnosis, Finding, Place, Platform, confidence_text, explain};
 use crate::event::{CheckOutcome, Failure, clean_text};
@@ -62,7 +62,7 @@ fn entry(finding: &Finding, platform: Option<Platform>) -> Entry {
     }
     for (index, evidence) in finding.evidence.iter().enumerate() {
         let label = if index == 0 { "seen" } else { "" };
-        let target = (evidence.line > 0).then_some(Target::LogLine(evidence.line));
+        let target = (evidence.line > 0).then_some(JumpTarget::LogLine(evidence.line));
         items.push(Item { target, ..Item::new(label, clean_text(&evidence.text)).meaning(Meaning::Muted) });
     }
     for (index, check) in finding.checks().iter().enumerate() {

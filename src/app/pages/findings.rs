@@ -1,6 +1,6 @@
 //! What the figures mean: findings, what matters most first, with evidence and what to change.
 
-use super::{Content, Entry, FIX, Item, Known, SNIPPET, Sign, Target};
+use super::{Content, Entry, FIX, Item, JumpTarget, Known, SNIPPET, Sign};
 use crate::analysis::{Advice, Effort, Finding, FindingKind, Severity};
 use crate::app::format::TimeScale;
 use crate::app::symbols::Symbols;
@@ -88,7 +88,7 @@ pub(super) fn entry(finding: &Finding, symbols: &Symbols) -> Entry {
     let mut items = vec![Item::new("finding", clean_text(&finding.title)).meaning(Meaning::Title)];
     for (index, evidence) in finding.evidence.iter().enumerate() {
         let label = if index == 0 { "seen" } else { "" };
-        let target = evidence.at.clone().map(Target::Place);
+        let target = evidence.at.clone().map(JumpTarget::Place);
         items.push(Item { target, ..Item::new(label, clean_text(&evidence.text)) });
     }
     if let Some(advice) = &finding.suggestion {

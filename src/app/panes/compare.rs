@@ -3,7 +3,7 @@
 mod totals;
 
 use super::Context;
-use crate::analysis::compare::{Cell, LayerCell, LayerRow, Matched, Row, Verdict};
+use crate::analysis::compare::{Cell, DifferenceVerdict, LayerCell, LayerRow, Matched, Row};
 use crate::app::format;
 use crate::app::pages::{CompareLayout, Comparing, Part};
 use crate::app::theme::Meaning;
@@ -237,11 +237,11 @@ impl Drawn<'_> {
             None => signed(difference.absolute),
         };
         let (text, meaning) = match difference.verdict {
-            Verdict::Better => (number, Meaning::Good),
-            Verdict::Worse => (number, Meaning::Warn),
-            Verdict::WithinNoise => (format!("{}{number}", symbols.approx), Meaning::Muted),
-            Verdict::Unknown => (format!("{number}?"), Meaning::Text),
-            Verdict::NotComparable => (format!("({number})"), Meaning::Muted),
+            DifferenceVerdict::Better => (number, Meaning::Good),
+            DifferenceVerdict::Worse => (number, Meaning::Warn),
+            DifferenceVerdict::WithinNoise => (format!("{}{number}", symbols.approx), Meaning::Muted),
+            DifferenceVerdict::Unknown => (format!("{number}?"), Meaning::Text),
+            DifferenceVerdict::NotComparable => (format!("({number})"), Meaning::Muted),
         };
         put_right(buf, inner, end + DIFFERENCE - 1, DIFFERENCE - 1, y, &text, context.style(meaning), symbols.ellipsis);
     }

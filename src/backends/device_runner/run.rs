@@ -15,7 +15,7 @@ use crate::backends::on_device::link::{Link, persist};
 use crate::backends::on_device::names::machine;
 use crate::backends::on_device::tenants::Claim;
 use crate::backends::on_device::versions::doubts;
-use crate::backends::on_device::{Target, around, logcat};
+use crate::backends::on_device::{LibraryTarget, around, logcat};
 use crate::backends::qnn::runner::{RunTask, Task};
 use crate::backends::{AfterFailure, asked_to_stop, settings};
 use crate::devices::{Device, DeviceError, Root, quote};
@@ -36,7 +36,7 @@ pub struct DeviceRunnerOptions {
     /// The runner, a file of this machine that is built for the device.
     pub runner: PathBuf,
     /// Libraries for the device.
-    pub libraries: Target,
+    pub libraries: LibraryTarget,
     /// Whether the system's library folders are searched too.
     pub vendor_libraries: bool,
     /// Counters of the device that are sampled meanwhile.

@@ -6,7 +6,7 @@ use super::driver::{Broken, NetRun, Setup};
 use super::fold::{RoundPlan, RunFold};
 use super::kept_log::KeptLog;
 use super::memory::MemoryLook;
-use super::messages::Told;
+use super::messages::ToolMessage;
 use super::pace::Pace;
 use super::round::{self, Progress, RoundEnd, RoundError};
 use crate::backends::ProfilingLevel;
@@ -300,9 +300,9 @@ impl Rounds<'_> {
         }
     }
 
-    async fn take_told(&mut self, plan: RoundPlan, told: Told) {
+    async fn take_told(&mut self, plan: RoundPlan, told: ToolMessage) {
         match told {
-            Told::Header { steady_us, epoch_us, backend_version } => {
+            ToolMessage::Header { steady_us, epoch_us, backend_version } => {
                 if self.header.replace((steady_us, epoch_us)).is_none() {
                     let info = RuntimeInfo {
                         path: format!("{}/{}", self.setup.folder, self.net.task.backend.library()),
@@ -314,7 +314,7 @@ impl Rounds<'_> {
                     self.net.send(Event::RuntimeLoaded(info)).await;
                 }
             }
-            Told::Stage { stage, duration_us, parts } => {
+            ToolMessage::Stage { stage, duration_us, parts } => {
                 self.reached = self.reached.max(stage);
                 // Later rounds load again; the first load is the one that is told.
                 if self.stages_told && self.number > 1 {
@@ -326,9 +326,9 @@ impl Rounds<'_> {
                 }
                 self.net.send(Event::StageFinished { stage, duration_us: duration_us as f64 }).await;
             }
-            Told::Inference { start_us, .. } => {
+            ToolMessage::Inference { start_us, .. } => {
                 let host_us = self.host_us(start_us);
-                if let Told::Inference { latency_us, .. } = &told
+                if let ToolMessage::Inference { latency_us, .. } = &told
                     && self.fold.all() == 0
                 {
                     self.stages_told = true;

@@ -3,7 +3,7 @@
 use super::super::options::rate;
 use super::super::{CliError, Global, say, setup, target};
 use super::TapArgs;
-use super::headless::{Outcome, folded};
+use super::headless::{TapOutcome, folded};
 use super::input::{self, Input};
 use super::site::{runtime, start_variables, tell};
 use crate::backends::runtime::Env;
@@ -135,7 +135,7 @@ pub async fn carry_out(
 }
 
 /// Without the live view: the program has our outputs, and gets our signals.
-pub async fn session(args: &TapArgs, global: &Global) -> Result<Outcome, CliError> {
+pub async fn session(args: &TapArgs, global: &Global) -> Result<TapOutcome, CliError> {
     let (mut hub, source) = setup::open_session(&args.output()).await?;
     let work = async {
         let result = run(args, global, &source).await;
@@ -148,7 +148,7 @@ pub async fn session(args: &TapArgs, global: &Global) -> Result<Outcome, CliErro
         Ok(ended) => (Some(ended), None),
         Err(error) => (None, Some(error)),
     };
-    Ok(Outcome { ended, store, record_error: hub.take_record_error(), failure })
+    Ok(TapOutcome { ended, store, record_error: hub.take_record_error(), failure })
 }
 
 /// What failed before the program ran, or how it ended, if it did.

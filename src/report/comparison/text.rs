@@ -2,7 +2,7 @@
 
 use super::ComparisonReport;
 use super::tables::{self, Block};
-use crate::analysis::compare::{Cell, Difference, Side, Verdict};
+use crate::analysis::compare::{Cell, Difference, DifferenceVerdict, Side};
 use crate::event::clean_text;
 use crate::report::recommendation_text;
 use crate::text::{counted, wrapped};
@@ -128,10 +128,10 @@ pub fn short(difference: Option<&Difference>) -> String {
     let Some(difference) = difference else { return String::new() };
     let Some(relative) = difference.shown() else { return String::new() };
     match difference.verdict {
-        Verdict::WithinNoise => "≈".to_owned(),
-        Verdict::Unknown if relative.abs() < 0.0005 => "=".to_owned(),
-        Verdict::Unknown => format!("{}?", percent(relative)),
-        Verdict::Better | Verdict::Worse | Verdict::NotComparable => percent(relative),
+        DifferenceVerdict::WithinNoise => "≈".to_owned(),
+        DifferenceVerdict::Unknown if relative.abs() < 0.0005 => "=".to_owned(),
+        DifferenceVerdict::Unknown => format!("{}?", percent(relative)),
+        DifferenceVerdict::Better | DifferenceVerdict::Worse | DifferenceVerdict::NotComparable => percent(relative),
     }
 }
 
@@ -148,10 +148,10 @@ fn intervals(out: &mut String, report: &ComparisonReport) {
         let [low, high] = difference.ci95?;
         let range = format!("{} to {}", percent(low), percent(high));
         Some(match difference.verdict {
-            Verdict::WithinNoise => not_told_apart(difference),
-            Verdict::Better => format!("better, {range}"),
-            Verdict::NotComparable => format!("simulated against real, {range}"),
-            Verdict::Worse | Verdict::Unknown => format!("worse, {range}"),
+            DifferenceVerdict::WithinNoise => not_told_apart(difference),
+            DifferenceVerdict::Better => format!("better, {range}"),
+            DifferenceVerdict::NotComparable => format!("simulated against real, {range}"),
+            DifferenceVerdict::Worse | DifferenceVerdict::Unknown => format!("worse, {range}"),
         })
     });
     let within = |difference: &Difference| {

@@ -3,7 +3,7 @@
 use super::{ExportError, MARK};
 use crate::analysis::Severity;
 use crate::event::clean_whole;
-use crate::report::page::{Block, Material, Page, Section, Table, Told};
+use crate::report::page::{Block, Material, Page, ReportedFinding, Section, Table};
 use std::fmt::Write;
 
 /// Most characters; GitHub takes 65,536 for a comment.
@@ -139,7 +139,7 @@ fn table(out: &mut String, table: &Table) {
     }
 }
 
-fn findings(out: &mut String, findings: &[Told]) {
+fn findings(out: &mut String, findings: &[ReportedFinding]) {
     out.push('\n');
     for told in findings.iter().take(FINDINGS) {
         let word = match told.severity {

@@ -4,7 +4,7 @@ use super::DeviceTapError;
 use super::app::App;
 use super::follow::{Follower, Listing};
 use super::prepare::DeviceTap;
-use super::script::{self, Place, STATUS, STDERR, STDOUT};
+use super::script::{self, STATUS, STDERR, STDOUT, TapPlace};
 use super::tellers::{PIECE, Tellers};
 use crate::backends::on_device::link::Link;
 use crate::devices::{Device, DeviceError};
@@ -264,7 +264,7 @@ impl Signals {
 }
 
 /// What a signal is to what runs there: an app has none that the shell could send, but can be ended.
-fn signal(place: &Place, app: Option<&App>, number: i32) -> String {
+fn signal(place: &TapPlace, app: Option<&App>, number: i32) -> String {
     app.map_or_else(|| place.signal(number), App::end)
 }
 

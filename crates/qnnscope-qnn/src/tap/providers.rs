@@ -23,7 +23,7 @@ struct Record {
     table: [*const c_void; SLOTS],
 }
 
-struct Place {
+struct ProviderSlot {
     /// The library's own record.
     real: AtomicPtr<InterfaceHead>,
     slots: AtomicUsize,
@@ -32,10 +32,10 @@ struct Place {
 
 // SAFETY: the copy is written under the registry's lock before its address is given away, and again only when the library it
 // belonged to was unloaded, so that nobody can be using it; everything else is atomic.
-unsafe impl Sync for Place {}
+unsafe impl Sync for ProviderSlot {}
 
-static PLACES: [Place; MOST] = [const {
-    Place {
+static PLACES: [ProviderSlot; MOST] = [const {
+    ProviderSlot {
         real: AtomicPtr::new(std::ptr::null_mut()),
         slots: AtomicUsize::new(0),
         copy: UnsafeCell::new(Record {
