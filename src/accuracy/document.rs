@@ -256,7 +256,7 @@ impl AccuracyDocument {
             return Ok(None);
         }
         let document: Self = serde_json::from_slice(&clean_json(bytes))
-            .map_err(|error| format!("is no whole `{ACCURACY_SCHEMA}` document: {error}"))?;
+            .map_err(|error| format!("is not a complete `{ACCURACY_SCHEMA}` document: {error}"))?;
         Ok(Some(document))
     }
 

@@ -69,8 +69,8 @@ pub enum SideError {
     Device(#[from] DeviceRunnerError),
     /// The model is not the recorded one.
     #[error(
-        "{model} is not the model that was recorded: its SHA-256 is {found}, that of the record {recorded}; give the model that is meant \
-         instead of the record"
+        "{model} is not the model that was recorded: its SHA-256 is {found}, the recorded one is {recorded}; give the intended model instead of \
+         the record"
     )]
     Changed {
         /// The model.
@@ -87,10 +87,10 @@ pub enum SideError {
     #[error("{}", .0.message)]
     Failed(Box<Failure>),
     /// The runner broke off.
-    #[error("the runner gave no answer")]
+    #[error("the runner did not answer")]
     NoAnswer,
     /// The folder for temporary files.
-    #[error("cannot use the folder for temporary files: {0}; $TMPDIR must name one with room")]
+    #[error("cannot use the temporary folder: {0}; $TMPDIR must name one with free space")]
     Exchange(#[from] io::Error),
     /// A file that goes on with an earlier call cannot be used.
     #[error("{0}")]

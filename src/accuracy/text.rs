@@ -45,8 +45,8 @@ pub fn accuracy_text(outcome: &AccuracyOutcome, width: usize, all: bool) -> Stri
         pairs(&mut out, outcome);
     }
     out.push('\n');
-    let fusion = "Every tensor was read, which keeps backends from fusing ops: no times are taken from such graphs, and rounding may \
-                  differ from the fused graph.";
+    let fusion = "Every tensor was read, which prevents op fusion: such graphs give no times, and rounding may differ from the fused \
+                  graph.";
     for note in outcome.notes.iter().map(String::as_str).chain([fusion]) {
         out.push_str(&wrapped("note: ", "      ", note, width));
     }
@@ -54,7 +54,7 @@ pub fn accuracy_text(outcome: &AccuracyOutcome, width: usize, all: bool) -> Stri
         out.push_str(&wrapped(
             "note: ",
             "      ",
-            "HTP was simulated on this machine; its numbers are those of the compiler's emulation.",
+            "HTP was simulated on this machine; its numbers come from the compiler's emulation.",
             width,
         ));
     }
@@ -63,7 +63,7 @@ pub fn accuracy_text(outcome: &AccuracyOutcome, width: usize, all: bool) -> Stri
 
 fn verdict(out: &mut String, outcome: &AccuracyOutcome, width: usize) {
     let Some(first) = &outcome.first else {
-        let read = if outcome.bisected { "of the layers that were read, none" } else { "no layer" };
+        let read = if outcome.bisected { "none of the layers read" } else { "no layer" };
         let text = format!("{read} is below {} dB.", three_digits(outcome.min_sqnr_db));
         out.push_str(&wrapped("agrees: ", "        ", &text, width));
         return;
@@ -72,7 +72,7 @@ fn verdict(out: &mut String, outcome: &AccuracyOutcome, width: usize) {
     let pair = &outcome.pairing.pairs[layer.pair];
     let node = outcome.names.get(&layer.op).filter(|node| **node != layer.op);
     let lead = format!(
-        "`{}` ({} `{}`{}) is the first: {}, where what it is computed from has {}{}.",
+        "`{}` ({} `{}`{}) is the first: {}, while its inputs have {}{}.",
         pair.test.tensor.name,
         layer.op_type,
         layer.op,
@@ -90,7 +90,7 @@ fn quality(layer: &Layer) -> String {
     match (layer.figures.sqnr_db, layer.figures.differing_share) {
         (Some(sqnr), _) => db(sqnr),
         (None, Some(share)) if layer.is_counted() => format!("{} % differ", three_digits(share * 100.0)),
-        _ => "no ratio (the reference is zero)".to_owned(),
+        _ => "undefined (the reference is zero)".to_owned(),
     }
 }
 

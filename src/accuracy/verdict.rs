@@ -110,7 +110,7 @@ impl Layer {
         (sizes.len() >= 4 && middle > 0.0 && largest > middle * LOUD_CHANNEL).then_some((largest, middle))
     }
 
-    /// Whether nothing but the sum of small errors speaks against it: it is above the limit, whole, and no channel of it is lost.
+    /// Whether nothing but the sum of small errors contradicts it: it is above the limit, whole, and no channel of it is lost.
     fn is_even(&self, min_sqnr_db: f64) -> bool {
         self.figures.sqnr_db.is_some_and(|sqnr| sqnr >= min_sqnr_db)
             && self.sums.whole.broken == 0

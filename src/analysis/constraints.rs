@@ -68,16 +68,16 @@ fn sqnr(run: &Run, limit_db: f64) -> Finding {
             let verdict = if own >= limit_db { ConstraintVerdict::Met } else { ConstraintVerdict::Missed };
             finding(ID, &what, verdict, vec![Evidence::new(format!("SQNR is {own:.1} dB {truth}"))])
         }
-        None => cannot("there is no SQNR: the expected outputs are zero, or --metric leaves it out"),
+        None => cannot("no SQNR: the expected outputs are zero, or --metric excludes it"),
     }
 }
 
 fn finding(id: &'static str, what: &str, verdict: ConstraintVerdict, evidence: Vec<Evidence>) -> Finding {
     let (severity, word) = match verdict {
         ConstraintVerdict::Met => (Severity::Info, "met"),
-        ConstraintVerdict::MetByFar => (Severity::Info, "met by far, on few inferences"),
-        ConstraintVerdict::Unsure { met: true } => (Severity::Warning, "met, but not surely"),
-        ConstraintVerdict::Unsure { met: false } => (Severity::Warning, "missed, but not surely"),
+        ConstraintVerdict::MetByFar => (Severity::Info, "met by a wide margin, on few inferences"),
+        ConstraintVerdict::Unsure { met: true } => (Severity::Warning, "met, but within the uncertainty"),
+        ConstraintVerdict::Unsure { met: false } => (Severity::Warning, "missed, but within the uncertainty"),
         ConstraintVerdict::Missed => (Severity::Problem, "missed"),
         ConstraintVerdict::CannotTell => (Severity::Warning, "cannot tell"),
     };
@@ -88,7 +88,7 @@ fn finding(id: &'static str, what: &str, verdict: ConstraintVerdict, evidence: V
 fn disqualified(run: &Run) -> Option<String> {
     match (run.status(), run.plan.simulated) {
         (Some(RunStatus::Failed), _) => Some("the run failed".to_owned()),
-        (_, true) => Some("the figures are simulated and say nothing about a device".to_owned()),
+        (_, true) => Some("the figures are simulated and predict no device".to_owned()),
         _ => None,
     }
 }
@@ -114,7 +114,7 @@ fn latency(run: &Run, budget_us: f64, percent: Option<f64>) -> Finding {
         )));
     }
     if let Some(pace) = &run.pace {
-        evidence.push(Evidence::new(format!("counted from the planned starts, {} a second", pace.rate_hz)));
+        evidence.push(Evidence::new(format!("counted from the planned starts, {} per second", pace.rate_hz)));
     }
     let mut verdict = against(&measured, value_us, budget_us);
     if let (ConstraintVerdict::Unsure { met: true }, Some(max_us)) = (verdict, clean.max_us())
@@ -123,7 +123,7 @@ fn latency(run: &Run, budget_us: f64, percent: Option<f64>) -> Finding {
         verdict = ConstraintVerdict::MetByFar;
         let slowest = duration_text(max_us);
         evidence.push(Evidence::new(format!(
-            "few inferences back it ({}), but the slowest of them took {slowest}, less than half the budget",
+            "few inferences support it ({}), but the slowest took {slowest}, less than half the budget",
             clean.count()
         )));
     }
@@ -158,12 +158,12 @@ fn memory(run: &Run, limit: u64) -> Finding {
     const ID: &str = "constraint.memory";
     let what = format!("memory of at most {}", bytes_text(limit as f64));
     let Some(peak) = run.memory.rss_peak else {
-        let text = "the memory of the process that runs the model is not known";
+        let text = "the memory of the process that runs the model is unknown";
         return finding(ID, &what, ConstraintVerdict::CannotTell, vec![Evidence::new(text)]);
     };
-    let mut evidence = vec![Evidence::new(format!("resident set at its peak: {}", bytes_text(peak as f64)))];
+    let mut evidence = vec![Evidence::new(format!("peak resident set: {}", bytes_text(peak as f64)))];
     if let Some(before) = run.memory.rss_before {
-        let text = format!("{} of it were there before the vendor's libraries", bytes_text(before as f64));
+        let text = format!("{} of it before the vendor's libraries were loaded", bytes_text(before as f64));
         evidence.push(Evidence::new(text));
     }
     // A failed or emulated run used what it used; whether a whole one would use more is another question.
@@ -208,13 +208,13 @@ mod tests {
             (with_budget(3.0, None), 1000, Severity::Info, "at p99: met"),
             (with_budget(1.2, None), 1000, Severity::Problem, "at p99: missed"),
             (with_budget(1.2, Some(10.0)), 1000, Severity::Info, "at p10: met"),
-            (with_budget(1.991, None), 1000, Severity::Warning, "not surely"),
+            (with_budget(1.991, None), 1000, Severity::Warning, "within the uncertainty"),
             // 50 samples support p95, whose interval has no upper bound yet.
-            (with_budget(3.0, None), 50, Severity::Warning, "at p95: met, but not surely"),
+            (with_budget(3.0, None), 50, Severity::Warning, "at p95: met, but within the uncertainty"),
             (with_budget(1.1, None), 50, Severity::Problem, "at p95: missed"),
             (with_budget(3.0, Some(99.0)), 50, Severity::Warning, "cannot tell"),
             // Even the slowest of few takes less than half of it.
-            (with_budget(100.0, None), 3, Severity::Info, "at p50: met by far, on few inferences"),
+            (with_budget(100.0, None), 3, Severity::Info, "at p50: met by a wide margin, on few inferences"),
             (with_budget(100.0, None), 1000, Severity::Info, "at p99: met"),
             (with_budget(3.0, None), 0, Severity::Warning, "cannot tell"),
         ] {

@@ -130,7 +130,7 @@ pub fn limit_not_supported(run: &Run) -> Option<String> {
     (0 < count && count < needed).then(|| {
         let do_not = if count == 1 { "does not" } else { "do not" };
         let count = counted(count, "inference");
-        format!("{count} {do_not} support {limit} as the limit of slow ones: at least {needed} are needed")
+        format!("{count} {do_not} support {limit} as the limit for slow inferences: at least {needed} are needed")
     })
 }
 
@@ -180,7 +180,7 @@ pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding>
     let Some(outliers) = outliers else {
         let text = limit_not_supported(run).filter(|_| run.is_ended() && !run.plan.simulated)?;
         let evidence = vec![Evidence::new(format!("{} in the clean phase", counted(run.clean.count(), "inference")))];
-        let title = format!("outliers were not looked for: {text}");
+        let title = format!("outliers were not searched for: {text}");
         return Some(Finding::new("outlier.not-judged", FindingKind::Outlier, Severity::Info, title, evidence));
     };
     let worst = outliers.kept.first().filter(|_| !run.plan.simulated)?;
@@ -203,7 +203,7 @@ pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding>
     }
     if outliers.kept.iter().any(|outlier| outlier.surroundings_gone) {
         evidence
-            .push(Evidence::new("counters around some of them are no longer in memory; a recorded session has them"));
+            .push(Evidence::new("counters around some of them are no longer in memory; a recorded session keeps them"));
     }
     let title = format!(
         "{} of {} inferences ({:.1} %) took more than {} ({})",

@@ -304,7 +304,7 @@ mod tests {
         let slowdown = told.slowdown.unwrap();
         assert_eq!(slowdown.cause, Cause::Unknown);
         assert_eq!(slowdown.evidence, Vec::<String>::new(), "what was not read is no observation");
-        assert_eq!(slowdown.not_read, ["clocks", "temperatures", "processor use"]);
+        assert_eq!(slowdown.not_read, ["clocks", "temperatures", "CPU use"]);
         assert_eq!(told.unsteady, Some(Unsteady::Differs));
     }
 

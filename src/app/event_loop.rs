@@ -229,8 +229,8 @@ impl App {
         }
         let refused = match self.requests.try_send(request) {
             Ok(()) => return Turn::Urgent,
-            Err(TrySendError::Full(_)) => "busy with what was asked before; try again",
-            Err(TrySendError::Closed(_)) => "nothing takes requests any more: the session has ended",
+            Err(TrySendError::Full(_)) => "busy with an earlier request; try again",
+            Err(TrySendError::Closed(_)) => "the session has ended and takes no more requests",
         };
         self.view.asked = None;
         self.view.notice = Some(refused.to_owned());

@@ -60,7 +60,7 @@ pub(super) fn step_entry(view: &mut View, store: &Store, step: isize) {
 pub(super) fn copy(view: &mut View, store: &Store) {
     let Some((content, browser)) = pages::content(view, store, &UNICODE).zip(view.browser()) else { return };
     let Some(entry) = content.entries.get(browser.position(&content.entries)) else {
-        view.notice = Some("there is nothing to copy here".to_owned());
+        view.notice = Some("nothing to copy here".to_owned());
         return;
     };
     let selected = browser.item(entry).filter(|_| browser.section == Section::Detail);
@@ -80,7 +80,7 @@ pub(super) fn look(view: &mut View, store: &Store) {
         Section::Detail => match target(&content, browser) {
             Some(JumpTarget::LogLine(_)) => (browser.log_top, browser.section) = (None, Section::Log),
             Some(JumpTarget::Place(place)) => go(view, store, &place),
-            None => view.notice = Some("this concerns the whole run; nowhere to jump to".to_owned()),
+            None => view.notice = Some("this concerns the whole run; there is nothing to jump to".to_owned()),
         },
     }
 }
@@ -102,11 +102,11 @@ pub(super) fn look_at_layer(view: &mut View, store: &Store) {
         return;
     }
     if view.comparing.totals {
-        view.notice = Some("op types are no layers; those are shown again with the key of `op types`".to_owned());
+        view.notice = Some("op types are not layers; press the `op types` key to show layers".to_owned());
         return;
     }
     let Some((run, row)) = view.comparing.selected_op(store) else {
-        view.notice = Some("the selected run has no time of this layer".to_owned());
+        view.notice = Some("the selected run has no time for this layer".to_owned());
         return;
     };
     view.run = store.followed_run().is_none_or(|followed| followed.id != run || !followed.is_ended()).then_some(run);
@@ -136,7 +136,7 @@ fn go(view: &mut View, store: &Store, place: &EvidencePlace) {
             match panes::counter_position(view, store) {
                 // With a little of what is above.
                 Some(position) => view.scroll[2] = position.saturating_sub(2),
-                None => view.notice = Some(format!("the counter {id} is not known in this session")),
+                None => view.notice = Some(format!("this session has no counter {id}")),
             }
         }
         // A slow inference has a page of its own, with what happened around it.

@@ -62,7 +62,7 @@ pub enum Page {
     Findings,
     /// Inferences far from the others.
     Outliers,
-    /// What the way of measuring tells.
+    /// What the measurement mode tells.
     Modes,
     /// Where the nodes of an ONNX model ran.
     Placement,

@@ -17,7 +17,7 @@ pub fn arch(scene: &Scene) -> CheckVerdict {
         return CheckVerdict::unknown("the context binary does not record its architecture");
     };
     let Some(device) = scene.about.arch() else {
-        return CheckVerdict::unknown(format!("the binary is for v{binary}; the device's architecture is not known"));
+        return CheckVerdict::unknown(format!("the binary is for v{binary}; the device's architecture is unknown"));
     };
     if binary > device {
         CheckVerdict::confirms(format!("the binary is for Hexagon v{binary}, this device has v{device}"))
@@ -33,7 +33,7 @@ pub fn soc(scene: &Scene) -> CheckVerdict {
     };
     match scene.about.facts.as_ref().and_then(|facts| facts.soc.part.as_deref()) {
         Some(part) => CheckVerdict::neutral(format!("the binary was made for {made_for}; this device is {part}")),
-        None => CheckVerdict::unknown(format!("the binary was made for {made_for}; the device's part is not known")),
+        None => CheckVerdict::unknown(format!("the binary was made for {made_for}; the device's SoC is unknown")),
     }
 }
 
@@ -48,13 +48,13 @@ pub fn vtcm(scene: &Scene) -> CheckVerdict {
     let wanted_mb = wanted.div_ceil(1 << 20);
     match scene.about.facts.as_ref().and_then(|facts| facts.soc.vtcm_mb) {
         Some(there) if wanted_mb > u64::from(there) => {
-            CheckVerdict::confirms(format!("the binary wants {wanted_mb} MB of VTCM, this part has {there} MB"))
+            CheckVerdict::confirms(format!("the binary needs {wanted_mb} MB of VTCM, this SoC has {there} MB"))
         }
         Some(there) => {
-            CheckVerdict::refutes(format!("the binary wants {wanted_mb} MB of VTCM, this part has {there} MB"))
+            CheckVerdict::refutes(format!("the binary needs {wanted_mb} MB of VTCM, this SoC has {there} MB"))
         }
         None => {
-            CheckVerdict::unknown(format!("the binary wants {wanted_mb} MB of VTCM; what this part has is not known"))
+            CheckVerdict::unknown(format!("the binary needs {wanted_mb} MB of VTCM; how much this SoC has is unknown"))
         }
     }
 }
@@ -64,15 +64,15 @@ pub fn writer(scene: &Scene) -> CheckVerdict {
     let info = scene.about.model.as_ref().and_then(|model| model.context_binary.as_ref());
     let told = info.and_then(|info| build_id_in(info.build_id.as_bytes()));
     let Some(writer) = told.or_else(|| scene.context.as_ref()?.writer.clone()) else {
-        return CheckVerdict::unknown("the context binary does not record who wrote it");
+        return CheckVerdict::unknown("the context binary does not record the SDK that wrote it");
     };
     let Some(runtime) = runtime(scene) else {
-        return CheckVerdict::unknown(format!("{writer} wrote the binary; the runtime's build is not known"));
+        return CheckVerdict::unknown(format!("{writer} wrote the binary; the runtime's build is unknown"));
     };
     if writer.release > runtime.release {
-        CheckVerdict::confirms(format!("{writer} wrote the binary, the older {runtime} runs"))
+        CheckVerdict::confirms(format!("{writer} wrote the binary, the older {runtime} is running"))
     } else {
-        CheckVerdict::refutes(format!("{writer} wrote the binary, {runtime} runs"))
+        CheckVerdict::refutes(format!("{writer} wrote the binary, {runtime} is running"))
     }
 }
 
@@ -84,7 +84,7 @@ fn runtime(scene: &Scene) -> Option<BuildId> {
 /// Whether who reads the DLC is older than who made it.
 pub fn dlc_maker(scene: &Scene) -> CheckVerdict {
     let Some(maker) = &scene.dlc_maker else {
-        return CheckVerdict::unknown("the DLC does not record which SDK made it, or there is none to look at");
+        return CheckVerdict::unknown("the DLC does not record its SDK, or there is no DLC to read");
     };
     let library = |name: &str| Some((name.to_owned(), scene.library(name)?.build?));
     let tool = scene.tool.clone().map(|build| ("qnn-net-run".to_owned(), build));
@@ -93,7 +93,7 @@ pub fn dlc_maker(scene: &Scene) -> CheckVerdict {
     let oldest = readers.into_iter().flatten().min_by_key(|(_, build)| build.release);
     let runtime = || Some(("the runtime".to_owned(), runtime(scene)?));
     let (Some((reader, build)), Some(made)) = (oldest.or_else(runtime), release(maker)) else {
-        return CheckVerdict::unknown(format!("SDK {maker} made the DLC; the builds of who reads it are not known"));
+        return CheckVerdict::unknown(format!("SDK {maker} made the DLC; the build that reads it is unknown"));
     };
     let text = format!("SDK {maker} made the DLC, {reader} is {build}");
     if made > build.release { CheckVerdict::confirms(text) } else { CheckVerdict::refutes(text) }
@@ -102,8 +102,8 @@ pub fn dlc_maker(scene: &Scene) -> CheckVerdict {
 /// Whether the file is a context binary at all.
 pub fn container(scene: &Scene) -> CheckVerdict {
     match &scene.model_kind {
-        None => CheckVerdict::unknown("the model file is not known, or cannot be read here"),
-        Some(Ok(ModelFormat::ContextBinary)) => CheckVerdict::neutral("it begins as context binaries do"),
+        None => CheckVerdict::unknown("the model file is unknown or cannot be read here"),
+        Some(Ok(ModelFormat::ContextBinary)) => CheckVerdict::neutral("it starts like a context binary"),
         Some(Ok(format)) => CheckVerdict::confirms(format!("the file is a {}", format.label())),
         Some(Err(reason)) => CheckVerdict::confirms(reason),
     }

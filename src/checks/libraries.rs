@@ -32,16 +32,16 @@ fn there(scene: &Scene, name: &str) -> CheckVerdict {
         Err(unknown) => return unknown,
     };
     match scene.library(name) {
-        Some(file) if !file.readable => CheckVerdict::confirms(format!("{} may not be read by this user", file.path)),
+        Some(file) if !file.readable => CheckVerdict::confirms(format!("this user may not read {}", file.path)),
         Some(file) if file.bytes == 0 => CheckVerdict::confirms(format!("{} has 0 bytes", file.path)),
-        Some(file) => CheckVerdict::refutes(format!("{} is there and may be read", file.path)),
+        Some(file) => CheckVerdict::refutes(format!("{} exists and is readable", file.path)),
         None => {
             let folders = &scene.about.library_folders;
             let listed = |path: &String| look.folder(path).is_some_and(|folder| folder.listing != Listing::Refused);
             if folders.iter().any(listed) {
                 CheckVerdict::confirms(format!("{name} is in none of {}", folders.join(", ")))
             } else {
-                CheckVerdict::unknown("which folders the process searched is not known")
+                CheckVerdict::unknown("the folders the process searched are unknown")
             }
         }
     }
@@ -51,7 +51,7 @@ fn there(scene: &Scene, name: &str) -> CheckVerdict {
 pub fn backend_file(scene: &Scene) -> CheckVerdict {
     match scene.about.backend {
         Some(backend) => there(scene, backend.library()),
-        None => CheckVerdict::unknown("which backend was asked for is not known"),
+        None => CheckVerdict::unknown("the requested backend is unknown"),
     }
 }
 
@@ -74,7 +74,7 @@ pub fn elf_header(scene: &Scene) -> CheckVerdict {
     let read = own_side(scene).into_iter().filter(|file| file.was_read).count();
     match machine(scene) {
         _ if read == 0 => CheckVerdict::unknown("none of the libraries could be read"),
-        None => CheckVerdict::unknown("the processor of this device is not known"),
+        None => CheckVerdict::unknown("the CPU architecture of this device is unknown"),
         Some((_, name)) => CheckVerdict::refutes(format!("all {read} libraries are for {name}")),
     }
 }
@@ -84,7 +84,7 @@ fn unlike(scene: &Scene) -> Option<String> {
     let files: Vec<FileFacts> = own_side(scene).into_iter().filter(|file| file.was_read).collect();
     for file in &files {
         match &file.elf {
-            None => return Some(format!("{} is no ELF file", file.path)),
+            None => return Some(format!("{} is not an ELF file", file.path)),
             Some(elf) if elf.machine == elf::EM_HEXAGON => {
                 return Some(format!("{} is for the DSP ({})", file.path, elf.label()));
             }
@@ -114,20 +114,20 @@ pub(super) fn machine(scene: &Scene) -> Option<(elf::Machine, String)> {
 
 /// Whether the C++ runtime is the library that is missing.
 pub fn needed_libcxx(scene: &Scene) -> CheckVerdict {
-    needed(scene, |name| name.starts_with("libc++"), "the C++ runtime is there")
+    needed(scene, |name| name.starts_with("libc++"), "the C++ runtime is present")
 }
 
 /// Whether a library that is needed is missing.
 pub fn needed_any(scene: &Scene) -> CheckVerdict {
-    needed(scene, |_| true, "every library that the QNN libraries need is there")
+    needed(scene, |_| true, "every library that the QNN libraries need is present")
 }
 
 fn needed(scene: &Scene, wanted: impl Fn(&str) -> bool, all_there: &str) -> CheckVerdict {
     if let Some(unlike) = unlike(scene) {
-        return CheckVerdict::neutral(format!("{unlike}, so that what it needs explains nothing"));
+        return CheckVerdict::neutral(format!("{unlike}, so its dependencies explain nothing"));
     }
     let Some(missing) = &scene.missing else {
-        return CheckVerdict::unknown("what the libraries need could not be followed");
+        return CheckVerdict::unknown("the libraries' dependencies could not be resolved");
     };
     let missing: Vec<String> =
         missing.iter().filter(|(name, _)| wanted(name)).map(|(name, by)| format!("{name}, needed by {by}")).collect();
@@ -142,7 +142,7 @@ fn needed(scene: &Scene, wanted: impl Fn(&str) -> bool, all_there: &str) -> Chec
 pub fn pc_machine(scene: &Scene) -> CheckVerdict {
     match (scene.about.is_here, scene.is_pc) {
         (true, true) => CheckVerdict::confirms(format!("this machine is a PC ({})", std::env::consts::ARCH)),
-        (true, false) => CheckVerdict::refutes(format!("this machine's processor is {}", std::env::consts::ARCH)),
+        (true, false) => CheckVerdict::refutes(format!("this machine's CPU is {}", std::env::consts::ARCH)),
         (false, _) => CheckVerdict::refutes("it ran on a device"),
     }
 }
@@ -181,7 +181,7 @@ pub fn windows_files(scene: &Scene) -> CheckVerdict {
         }
     }
     if missing.is_empty() {
-        CheckVerdict::refutes(format!("QnnHtp.dll, stub, skel and .cat lie together in {}", folder.path))
+        CheckVerdict::refutes(format!("QnnHtp.dll, stub, skel and .cat are together in {}", folder.path))
     } else {
         CheckVerdict::confirms(format!("{} lacks {}", folder.path, missing.join(", ")))
     }

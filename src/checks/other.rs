@@ -25,7 +25,7 @@ pub fn space(scene: &Scene) -> CheckVerdict {
             Some(free) if free < FULL => CheckVerdict::confirms(format!("{free} bytes are free")),
             Some(free) if free > ROOMY => CheckVerdict::refutes(format!("{} are free", mib(free))),
             Some(free) => CheckVerdict::neutral(format!("{} are free", mib(free))),
-            None => CheckVerdict::unknown("free space could not be asked for"),
+            None => CheckVerdict::unknown("free space could not be read"),
         },
     }
 }
@@ -36,9 +36,9 @@ pub fn memory(scene: &Scene) -> CheckVerdict {
         Err(unknown) => unknown,
         Ok(look) => match look.memory_available_bytes {
             Some(free) if free < SHORT_MEMORY => {
-                CheckVerdict::confirms(format!("only {} of memory are available", mib(free)))
+                CheckVerdict::confirms(format!("only {} of memory is available", mib(free)))
             }
-            Some(free) => CheckVerdict::neutral(format!("{} of memory are available now", mib(free))),
+            Some(free) => CheckVerdict::neutral(format!("{} of memory is available now", mib(free))),
             None => CheckVerdict::unknown("/proc/meminfo could not be read"),
         },
     }
@@ -53,7 +53,7 @@ pub fn binary_size(scene: &Scene) -> CheckVerdict {
         Some(bytes) => {
             CheckVerdict::neutral(format!("the model has {}; a DSP process can map {}", mib(bytes), mib(DSP_SPACE)))
         }
-        None => CheckVerdict::unknown("the size of the model is not known"),
+        None => CheckVerdict::unknown("the size of the model is unknown"),
     }
 }
 
@@ -64,7 +64,7 @@ pub fn heaps(scene: &Scene) -> CheckVerdict {
         Err(unknown) => return unknown,
     };
     if look.heaps.is_empty() {
-        return CheckVerdict::unknown("there is neither /dev/dma_heap nor /dev/ion, or it may not be listed");
+        return CheckVerdict::unknown("there is neither /dev/dma_heap nor /dev/ion, or listing them is not permitted");
     }
     match look.heaps.iter().find(|heap| heap.readable) {
         Some(heap) => CheckVerdict::neutral(format!("this user may open {}", heap.path)),
@@ -78,9 +78,9 @@ pub fn input_bytes(scene: &Scene) -> CheckVerdict {
     let given: Vec<_> = about.inputs.iter().filter(|input| input.source != "random").collect();
     if given.is_empty() {
         return if about.inputs.is_empty() {
-            CheckVerdict::unknown("what the inputs were fed with is not known")
+            CheckVerdict::unknown("the input data is unknown")
         } else {
-            CheckVerdict::refutes("all inputs are random data made to size")
+            CheckVerdict::refutes("all inputs are random data of the right size")
         };
     }
     let mut known = 0;
@@ -89,14 +89,14 @@ pub fn input_bytes(scene: &Scene) -> CheckVerdict {
         let Some(wanted) = tensor.and_then(crate::models::Tensor::bytes) else { continue };
         known += 1;
         if wanted != input.bytes {
-            let text = format!("{} has {wanted} bytes and was given {} from {}", input.name, input.bytes, input.source);
+            let text = format!("{} needs {wanted} bytes and got {} from {}", input.name, input.bytes, input.source);
             return CheckVerdict::confirms(text);
         }
     }
     if known == given.len() {
-        CheckVerdict::refutes("every input was given as many bytes as its tensor has")
+        CheckVerdict::refutes("every input got as many bytes as its tensor has")
     } else {
-        CheckVerdict::unknown("the sizes of the graph's inputs are not known")
+        CheckVerdict::unknown("the sizes of the graph's inputs are unknown")
     }
 }
 
@@ -107,20 +107,20 @@ pub fn float_on_part(scene: &Scene) -> CheckVerdict {
     match part {
         Some((part, Some(true))) => CheckVerdict::refutes(format!("{part} runs float graphs on HTP")),
         Some((part, Some(false))) if inputs.iter().any(|tensor| tensor.dtype.is_float()) => {
-            CheckVerdict::confirms(format!("{part} has no float on HTP, and the graph's inputs are float"))
+            CheckVerdict::confirms(format!("{part} has no float support on HTP, and the graph's inputs are float"))
         }
-        Some((part, Some(false))) => {
-            CheckVerdict::neutral(format!("{part} has no float on HTP; look for float tensors inside the graph"))
-        }
-        Some((part, None)) => CheckVerdict::unknown(format!("whether {part} runs float graphs is not known")),
-        None => CheckVerdict::unknown("the part is not known"),
+        Some((part, Some(false))) => CheckVerdict::neutral(format!(
+            "{part} has no float support on HTP; look for float tensors inside the graph"
+        )),
+        Some((part, None)) => CheckVerdict::unknown(format!("whether {part} runs float graphs is unknown")),
+        None => CheckVerdict::unknown("the SoC is unknown"),
     }
 }
 
 /// Whether a setting asks for an architecture above the device's.
 pub fn asked_arch(scene: &Scene) -> CheckVerdict {
     let Some(device) = scene.about.arch() else {
-        return CheckVerdict::unknown("the Hexagon architecture of this device is not known");
+        return CheckVerdict::unknown("the Hexagon architecture of this device is unknown");
     };
     let asked = scene.about.settings.iter().filter_map(|setting| {
         let key = setting.key.to_lowercase().replace('-', "_");
@@ -154,9 +154,9 @@ pub fn model_file(scene: &Scene) -> CheckVerdict {
         return CheckVerdict::refutes("the model was read and identified");
     }
     match &scene.about.model_path {
-        Some(path) if Path::new(path).is_file() => CheckVerdict::refutes(format!("{path} is there")),
-        Some(path) if !Path::new(path).exists() => CheckVerdict::confirms(format!("there is no {path}")),
-        Some(path) => CheckVerdict::confirms(format!("{path} is no file")),
-        None => CheckVerdict::unknown("which model was asked for is not known"),
+        Some(path) if Path::new(path).is_file() => CheckVerdict::refutes(format!("{path} exists")),
+        Some(path) if !Path::new(path).exists() => CheckVerdict::confirms(format!("{path} does not exist")),
+        Some(path) => CheckVerdict::confirms(format!("{path} is not a file")),
+        None => CheckVerdict::unknown("the requested model is unknown"),
     }
 }

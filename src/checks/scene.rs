@@ -143,11 +143,11 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// A scene in which nothing was looked at yet.
+    /// A scene in which nothing was inspected yet.
     pub fn new(about: About) -> Self {
         Self {
             about,
-            look: Err("nothing was looked at".to_owned()),
+            look: Err("nothing was inspected".to_owned()),
             read: BTreeMap::new(),
             context: None,
             model_kind: None,
@@ -173,7 +173,7 @@ impl Scene {
     pub fn dsp(&self) -> Result<&DspLook, super::CheckVerdict> {
         if self.about.is_here && self.is_pc {
             return Err(super::CheckVerdict::unknown(
-                "this machine has no DSP; --device names the one where it failed",
+                "this machine has no DSP; name the one where it failed with --device",
             ));
         }
         self.look()

@@ -12,7 +12,7 @@ fn either(told: Checked) -> CheckVerdict {
 }
 
 fn arch(scene: &Scene) -> Result<u32, CheckVerdict> {
-    scene.about.arch().ok_or_else(|| CheckVerdict::unknown("the Hexagon architecture of this device is not known"))
+    scene.about.arch().ok_or_else(|| CheckVerdict::unknown("the Hexagon architecture of this device is unknown"))
 }
 
 /// Entries of `ADSP_LIBRARY_PATH` that hold colons.
@@ -47,7 +47,7 @@ fn skels(scene: &Scene) -> Vec<(u32, FileFacts)> {
 fn damage(file: &FileFacts) -> Option<String> {
     let path = &file.path;
     if !file.readable {
-        return Some(format!("{path} may not be read by this user"));
+        return Some(format!("this user may not read {path}"));
     }
     if file.bytes == 0 {
         return Some(format!("{path} has 0 bytes"));
@@ -55,9 +55,9 @@ fn damage(file: &FileFacts) -> Option<String> {
     if !file.was_read {
         return None;
     }
-    let Some(elf) = &file.elf else { return Some(format!("{path} is no ELF file")) };
+    let Some(elf) = &file.elf else { return Some(format!("{path} is not an ELF file")) };
     let needs = elf.needs_bytes.filter(|needs| *needs > file.bytes)?;
-    Some(format!("{path} is cut short: it has {} of {needs} bytes", file.bytes))
+    Some(format!("{path} is truncated: it has {} of {needs} bytes", file.bytes))
 }
 
 /// Whether the skel of this DSP is where `ADSP_LIBRARY_PATH` points.
@@ -72,12 +72,12 @@ fn try_skel_files(scene: &Scene) -> Checked {
     if let Some(file) = scene.on_dsp_path(&name) {
         return Ok(match damage(&file) {
             Some(damage) => CheckVerdict::confirms(damage),
-            None => CheckVerdict::refutes(format!("{} is there and may be read", file.path)),
+            None => CheckVerdict::refutes(format!("{} exists and is readable", file.path)),
         });
     }
     if !colons(scene).is_empty() {
         return Ok(CheckVerdict::neutral(format!(
-            "{name} is in no folder of ADSP_LIBRARY_PATH, whose entries hold colons"
+            "{name} is in no folder of ADSP_LIBRARY_PATH, whose entries contain colons"
         )));
     }
     let others = skels(scene);
@@ -86,10 +86,10 @@ fn try_skel_files(scene: &Scene) -> Checked {
     }
     let first = scene.dsp_folders().into_iter().next();
     match first.map(|folder| &folder.listing) {
-        None => Ok(CheckVerdict::unknown("where ADSP_LIBRARY_PATH points is not known")),
-        Some(Listing::Refused) => Ok(CheckVerdict::unknown(format!("{} may not be listed", folders(scene)))),
+        None => Ok(CheckVerdict::unknown("the folders of ADSP_LIBRARY_PATH are unknown")),
+        Some(Listing::Refused) => Ok(CheckVerdict::unknown(format!("listing {} is not permitted", folders(scene)))),
         Some(_) if scene.about.dsp_path.is_none() => {
-            let text = format!("{name} is in none of {}; what ADSP_LIBRARY_PATH was is not known", folders(scene));
+            let text = format!("{name} is in none of {}; the value of ADSP_LIBRARY_PATH is unknown", folders(scene));
             Ok(if scene.about.folder.is_some() { CheckVerdict::confirms(text) } else { CheckVerdict::unknown(text) })
         }
         Some(_) => {
@@ -97,7 +97,7 @@ fn try_skel_files(scene: &Scene) -> Checked {
             let rest = if unlisted.is_empty() {
                 String::new()
             } else {
-                format!(" ({} may not be listed)", unlisted.join(", "))
+                format!(" (listing {} is not permitted)", unlisted.join(", "))
             };
             Ok(CheckVerdict::confirms(format!(
                 "{name} is in none of the folders of ADSP_LIBRARY_PATH: {}{rest}",
@@ -127,16 +127,16 @@ fn try_skel_arch(scene: &Scene) -> Checked {
                     "{} is named for v{arch}, but its ELF header says v{found}",
                     file.path
                 )),
-                None => CheckVerdict::confirms(format!("{} is no Hexagon file: {}", file.path, elf.label())),
+                None => CheckVerdict::confirms(format!("{} is not a Hexagon file: {}", file.path, elf.label())),
             },
         });
     }
     let others = skels(scene);
     if others.is_empty() {
-        return Ok(CheckVerdict::neutral("no skel of any architecture is there"));
+        return Ok(CheckVerdict::neutral("there is no skel for any architecture"));
     }
     let names: Vec<String> = others.iter().map(|(other, file)| format!("{} (v{other})", file.path)).collect();
-    Ok(CheckVerdict::confirms(format!("this DSP is v{arch} and there is only {}", names.join(", "))))
+    Ok(CheckVerdict::confirms(format!("this DSP is v{arch}, and only {} is present", names.join(", "))))
 }
 
 /// Whether the stub is where the process looks.
@@ -151,13 +151,13 @@ fn try_stub_files(scene: &Scene) -> Checked {
     if let Some(file) = scene.library(&name) {
         return Ok(match damage(&file) {
             Some(damage) => CheckVerdict::confirms(damage),
-            None => CheckVerdict::refutes(format!("{} is there and may be read", file.path)),
+            None => CheckVerdict::refutes(format!("{} exists and is readable", file.path)),
         });
     }
     let folders = &scene.about.library_folders;
     if folders.is_empty() || folders.iter().all(|path| look.folder(path).is_none_or(|f| f.listing == Listing::Refused))
     {
-        return Ok(CheckVerdict::unknown("which folders the process searched is not known"));
+        return Ok(CheckVerdict::unknown("the folders the process searched are unknown"));
     }
     Ok(CheckVerdict::confirms(format!("{name} is in none of {}", folders.join(", "))))
 }
@@ -165,7 +165,7 @@ fn try_stub_files(scene: &Scene) -> Checked {
 /// Whether `ADSP_LIBRARY_PATH` is separated by semicolons.
 pub fn adsp_path(scene: &Scene) -> CheckVerdict {
     let Some(path) = &scene.about.dsp_path else {
-        return CheckVerdict::unknown("what ADSP_LIBRARY_PATH the process had is not known");
+        return CheckVerdict::unknown("the process's ADSP_LIBRARY_PATH is unknown");
     };
     let entries = colons(scene);
     let Some(entry) = entries.first() else {
@@ -174,10 +174,10 @@ pub fn adsp_path(scene: &Scene) -> CheckVerdict {
     let found = scene.about.arch().and_then(|arch| scene.on_dsp_path(&format!("libQnnHtpV{arch}Skel.so")));
     match found {
         Some(file) => {
-            CheckVerdict::neutral(format!("an entry holds colons ({entry}), but {} is found all the same", file.path))
+            CheckVerdict::neutral(format!("an entry contains colons ({entry}), but {} is found anyway", file.path))
         }
         None => CheckVerdict::confirms(format!(
-            "ADSP_LIBRARY_PATH has the entry {entry}, which is one folder name to the DSP"
+            "ADSP_LIBRARY_PATH has the entry {entry}, which the DSP reads as one folder name"
         )),
     }
 }
@@ -185,7 +185,7 @@ pub fn adsp_path(scene: &Scene) -> CheckVerdict {
 /// Whether `ADSP_LIBRARY_PATH` says anything at all.
 pub fn adsp_path_set(scene: &Scene) -> CheckVerdict {
     match scene.about.dsp_path.as_deref() {
-        None => CheckVerdict::unknown("what ADSP_LIBRARY_PATH the process had is not known"),
+        None => CheckVerdict::unknown("the process's ADSP_LIBRARY_PATH is unknown"),
         Some("") => CheckVerdict::confirms("ADSP_LIBRARY_PATH is not set"),
         Some(path) => CheckVerdict::neutral(format!("ADSP_LIBRARY_PATH is {path}")),
     }
@@ -212,7 +212,7 @@ pub fn build_ids(scene: &Scene) -> CheckVerdict {
     }
     let found = builds(scene);
     let Some((_, first)) = found.first().filter(|_| found.len() > 1) else {
-        return CheckVerdict::unknown("fewer than two of the libraries tell their build id");
+        return CheckVerdict::unknown("fewer than two libraries report their build id");
     };
     if found.iter().all(|(_, build)| build == first) {
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
@@ -244,7 +244,7 @@ pub fn vendor_files(scene: &Scene) -> CheckVerdict {
 fn try_vendor_files(scene: &Scene) -> Checked {
     let look = scene.dsp()?;
     let Some(folder) = &scene.about.folder else {
-        return Ok(CheckVerdict::unknown("the folder of the libraries is not known"));
+        return Ok(CheckVerdict::unknown("the folder of the libraries is unknown"));
     };
     let own = |path: &str| path.starts_with(&format!("{folder}/"));
     let arch = arch(scene)?;
@@ -256,7 +256,7 @@ fn try_vendor_files(scene: &Scene) -> Checked {
         let paths: Vec<&str> = foreign.iter().map(|file| file.path.as_str()).collect();
         let build = first.build.as_ref().map_or_else(String::new, |build| format!(" ({build})"));
         return Ok(CheckVerdict::confirms(format!(
-            "the system's own {}{build} is what is found, not one of {folder}",
+            "the system's own {}{build} is found first, not the one in {folder}",
             paths.join(", ")
         )));
     }
@@ -267,7 +267,7 @@ fn try_vendor_files(scene: &Scene) -> Checked {
         .take(4)
         .collect();
     Ok(CheckVerdict::refutes(if vendor.is_empty() {
-        "the system has no QNN libraries of its own where they are searched".to_owned()
+        "the system's search paths have no QNN libraries".to_owned()
     } else {
         format!("{folder} comes before {}", vendor.join(", "))
     }))
@@ -285,7 +285,7 @@ fn try_dsp_libcxx(scene: &Scene) -> Checked {
     }
     let arch = arch(scene)?;
     let skel = scene.on_dsp_path(&format!("libQnnHtpV{arch}Skel.so"));
-    let Some(skel) = skel else { return Ok(CheckVerdict::unknown("the skel that would need it is not there")) };
+    let Some(skel) = skel else { return Ok(CheckVerdict::unknown("the skel that would need it is missing")) };
     let Some(needed) = skel.elf.as_ref().and_then(|elf| elf.needed.as_ref()) else {
         return Ok(CheckVerdict::unknown(format!("what {} needs could not be read", skel.path)));
     };
@@ -296,7 +296,7 @@ fn try_dsp_libcxx(scene: &Scene) -> Checked {
     let missing: Vec<&str> =
         wanted.into_iter().filter(|name| scene.on_dsp_path(name).is_none()).map(String::as_str).collect();
     if missing.is_empty() {
-        return Ok(CheckVerdict::refutes("the C++ runtime that the skel needs is in a folder that is searched"));
+        return Ok(CheckVerdict::refutes("the C++ runtime that the skel needs is in a searched folder"));
     }
     let unlisted = scene.unlisted();
     Ok(if unlisted.is_empty() {
@@ -307,7 +307,7 @@ fn try_dsp_libcxx(scene: &Scene) -> Checked {
         ))
     } else {
         CheckVerdict::unknown(format!(
-            "{} was not found, but {} may not be listed",
+            "{} was not found, but listing {} is not permitted",
             missing.join(", "),
             unlisted.join(", ")
         ))
@@ -325,7 +325,7 @@ pub fn find_cdsprpc(scene: &Scene) -> CheckVerdict {
         .map(|(folder, file)| format!("{folder}/{}", file.name))
         .collect();
     if !found.is_empty() {
-        return CheckVerdict::refutes(format!("it is there: {}", found.join(", ")));
+        return CheckVerdict::refutes(format!("it exists: {}", found.join(", ")));
     }
     let refused: Vec<&str> = look
         .folders
@@ -334,9 +334,9 @@ pub fn find_cdsprpc(scene: &Scene) -> CheckVerdict {
         .map(|folder| folder.path.as_str())
         .collect();
     if refused.is_empty() {
-        CheckVerdict::confirms("there is no libcdsprpc.so in any folder of libraries")
+        CheckVerdict::confirms("no library folder has libcdsprpc.so")
     } else {
-        CheckVerdict::unknown(format!("{} may not be listed", refused.join(", ")))
+        CheckVerdict::unknown(format!("listing {} is not permitted", refused.join(", ")))
     }
 }
 
@@ -372,8 +372,8 @@ pub fn denials(scene: &Scene) -> CheckVerdict {
         Some(lines) if !lines.is_empty() => {
             CheckVerdict::confirms(format!("SELinux denied it: {}", lines[lines.len() - 1]))
         }
-        Some(_) => CheckVerdict::neutral("no denial that concerns the DSP is in the logs since then"),
-        None => CheckVerdict::unknown("neither the kernel's log nor logcat may be read here"),
+        Some(_) => CheckVerdict::neutral("the logs since then have no denial about the DSP"),
+        None => CheckVerdict::unknown("neither the kernel log nor logcat is readable here"),
     }
 }
 
@@ -385,7 +385,7 @@ pub fn remoteproc(scene: &Scene) -> CheckVerdict {
     };
     let Some(cdsp) = look.remoteprocs.iter().find(|remote| remote.is_compute()) else {
         return if look.remoteproc_refused {
-            CheckVerdict::unknown("the state of the remote processors may not be read by this user")
+            CheckVerdict::unknown("this user may not read the state of the remote processors")
         } else {
             CheckVerdict::unknown("the kernel lists no remote processor named cdsp")
         };
@@ -399,8 +399,8 @@ pub fn remoteproc(scene: &Scene) -> CheckVerdict {
 /// Whether this part's DSP is one that HTP runs on.
 pub fn htp_arch(scene: &Scene) -> CheckVerdict {
     match arch(scene) {
-        Ok(arch) if arch < 68 => CheckVerdict::confirms(format!("this part has Hexagon v{arch}; HTP begins with v68")),
-        Ok(arch) => CheckVerdict::refutes(format!("this part has Hexagon v{arch}")),
+        Ok(arch) if arch < 68 => CheckVerdict::confirms(format!("this SoC has Hexagon v{arch}; HTP starts at v68")),
+        Ok(arch) => CheckVerdict::refutes(format!("this SoC has Hexagon v{arch}")),
         Err(unknown) => unknown,
     }
 }
@@ -416,6 +416,6 @@ pub fn crashes(scene: &Scene) -> CheckVerdict {
             Some(line) => CheckVerdict::confirms(format!("the kernel reported it: {line}")),
             None => CheckVerdict::neutral("the kernel reports no cdsp crash since then"),
         },
-        None => CheckVerdict::unknown("the kernel's log may not be read by this user"),
+        None => CheckVerdict::unknown("this user may not read the kernel log"),
     }
 }

@@ -55,7 +55,7 @@ pub fn asked(args: &AccuracyArgs, global: &Global) -> Result<[SideRequest; 2], C
         Argument::Model(path) => Ok(path.clone()),
         Argument::Record(record, _) => Ok(record.model.clone()),
         Argument::Tensors(path) => Err(CliError::Usage(format!(
-            "{} holds tensors of a model that is not named: name the model as the other side, or give the folder with --{}-tensors and the model as {}",
+            "{} holds tensors of an unnamed model: name the model as the other side, or give the folder with --{}-tensors and the model as {}",
             clean_text(&path.to_string_lossy()),
             roles[at].name(),
             roles[at].name().to_uppercase()
@@ -99,7 +99,7 @@ fn name(argument: &Path, role: Role) -> Result<Argument, CliError> {
             return Ok(Argument::Tensors(path));
         }
         let text = format!(
-            "{} is a folder without tensors: {DOCUMENT}, as --save-tensors leaves it, or Result_0, Result_1 and so on, as qnn-net-run --debug does",
+            "{} has no tensors: expected {DOCUMENT} from --save-tensors, or Result_0, Result_1 and so on from qnn-net-run --debug",
             shown()
         );
         return Err(CliError::Usage(text));
@@ -151,7 +151,7 @@ fn side(
         asked.or(recorded.map(|record| record.backend)).filter(|backend| is_onnx && *backend != Backend::Cpu)
     {
         let text = format!(
-            "{}: an ONNX model is computed by ONNX Runtime's CPU provider; `qnnscope convert` makes a DLC of it for {backend}",
+            "{}: ONNX models run on ONNX Runtime's CPU provider; `qnnscope convert` makes a DLC for {backend}",
             model.display()
         );
         return Err(CliError::Usage(text));
@@ -217,8 +217,8 @@ fn device_of(
     }
     let elsewhere = named.as_ref().is_some_and(|name| name != LOCAL_DEVICE);
     if elsewhere && (is_kept || is_onnx) {
-        let why = if is_kept { "its tensors are there already" } else { "ONNX Runtime's own kernels compute it here" };
-        return Err(CliError::Usage(format!("{flag} is of no use for the {}: {why}", role.name())));
+        let why = if is_kept { "its tensors already exist" } else { "ONNX Runtime's own kernels compute it" };
+        return Err(CliError::Usage(format!("{flag} does not apply to the {}: {why}", role.name())));
     }
     let recorded = recorded.and_then(|record| record.device.clone()).filter(|_| !is_kept);
     Ok(named.or(recorded).filter(|name| name != LOCAL_DEVICE))

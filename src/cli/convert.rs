@@ -31,10 +31,10 @@ pub struct ConvertArgs {
     /// ONNX or TFLite model, DLC or model library (.so)
     #[arg(value_name = "MODEL")]
     pub(super) model: PathBuf,
-    /// What to write: a .dlc, a .bin (context binary), or a .onnx (EPContext model); of a split model one .dlc each, numbered
+    /// File to write: .dlc, .bin (context binary) or .onnx (EPContext model); a split model becomes several numbered .dlc
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: PathBuf,
-    /// Backend to convert for: it decides which nodes QNN takes
+    /// Backend to convert for; it decides which nodes QNN takes
     #[arg(short, long, value_name = "BACKEND", default_value = "htp", value_parser = options::backend)]
     pub(super) backend: Backend,
     /// QNN's number of the SoC to compile for: 57 is SM8650
@@ -46,22 +46,22 @@ pub struct ConvertArgs {
     /// Convert with the SDK's own converters ($QNN_SDK_ROOT), to a .dlc, a model library (.so) for this machine, or a context binary (.bin)
     #[arg(long, value_name = "WHAT", value_parser = ["sdk"])]
     with: Option<String>,
-    /// Further argument of the SDK's converter; repeat it for several
+    /// Extra argument for the SDK's converter; may be repeated
     #[arg(long, value_name = "ARG", requires = "with", allow_hyphen_values = true)]
     sdk_arg: Vec<String>,
-    /// Keep context binaries inside of the EPContext model
+    /// Embed the context binaries in the EPContext model
     #[arg(long)]
     embed: bool,
-    /// Run source and result on the same inputs, and tell how far their outputs are apart
+    /// Run source and result on the same inputs and report how much their outputs differ
     #[arg(long)]
     verify: bool,
-    /// Inputs of --verify: how many random ones, a folder of inputs, or a list in qnn-net-run's format [default: 3, of what is compiled 1]
+    /// Inputs of --verify: a number of random ones, a folder of inputs, or a list in qnn-net-run's format [default: 3, or 1 for a compiled result]
     #[arg(long, value_name = "N|PATH", requires = "verify")]
     verify_inputs: Option<String>,
-    /// Keep the log of the conversion in this file; a conversion that fails leaves it beside the output
+    /// Keep the conversion log in this file; a failed conversion leaves it beside the output
     #[arg(long, value_name = "FILE", conflicts_with = "with")]
     log: Option<PathBuf>,
-    /// Overwrite files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
     /// Print the document as JSON on stdout
@@ -80,7 +80,7 @@ pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     }
     let target = ConvertTarget::of(&args.output, args.embed).ok_or_else(|| {
         let path = clean_text(&args.output.to_string_lossy());
-        CliError::Usage(format!("the ending of {path} does not say what to write: use .dlc, .bin or .onnx"))
+        CliError::Usage(format!("{path} has no known file extension: use .dlc, .bin or .onnx"))
     })?;
     let inputs = inputs_of(args.verify_inputs.as_deref(), 0, if target == ConvertTarget::Dlc { 3 } else { 1 })
         .map_err(CliError::Usage)?;
@@ -101,10 +101,10 @@ pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let format = identify(&args.model)?;
     onnx_install::offer(&args.model, &site, global)?;
     if format != ModelFormat::Onnx && target != ConvertTarget::Binary {
-        return Err(no_way(args, target, "QNN's own formats only become context binaries").into());
+        return Err(no_way(args, target, "QNN's own formats convert to context binaries only").into());
     }
     if format == ModelFormat::ContextBinary {
-        return Err(no_way(args, target, "it is compiled already").into());
+        return Err(no_way(args, target, "it is already compiled").into());
     }
     let run = task(args, args.backend, &args.model, &site, global)?;
     let conversion = Conversion {
@@ -175,7 +175,7 @@ fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
         Some("bin") => (SdkTarget::Binary { backend: args.backend, of: ModelFormat::Dlc }, ConvertTarget::Binary),
         _ => {
             let path = clean_text(&args.output.to_string_lossy());
-            return Err(CliError::Usage(format!("the SDK's tools make a .dlc, a .so or a .bin, and {path} is none")));
+            return Err(CliError::Usage(format!("the SDK's tools write .dlc, .so or .bin files, not {path}")));
         }
     };
     if !args.model.is_file() {
@@ -188,7 +188,7 @@ fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
         other => other,
     };
     if let SdkTarget::Binary { of: ModelFormat::ContextBinary, .. } = target {
-        return Err(no_way(args, like, "it is compiled already").into());
+        return Err(no_way(args, like, "it is already compiled").into());
     }
     let sdk = SdkTools::find(&Env::from_process())?;
     let verified = if args.verify { Some(verification(args, like, global)?) } else { None };

@@ -51,9 +51,7 @@ pub fn converted(
         .map_err(|source| CliError::Io { action: "make a temporary folder".to_owned(), source })?;
     let out = dir.path().join(model.file_stem().unwrap_or(model.as_os_str())).with_extension("dlc");
     let shown = clean_text(&model.to_string_lossy());
-    say(&format!(
-        "{shown} is an ONNX model: it is converted to a DLC here (for {backend}), and the DLC runs on {device}"
-    ));
+    say(&format!("{shown} is an ONNX model: converting it to a DLC here (for {backend}) to run on {device}"));
     let limits = options.limits();
     let conversion = Conversion {
         run: request.task,

@@ -14,7 +14,7 @@ const LATER: Duration = Duration::from_secs(5);
 /// How long an answer may take.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Patience {
-    /// Longest wait for an answer, such as 30, 30s or 5m
+    /// Time limit for an answer, such as 30, 30s or 5m
     #[arg(long, value_name = "TIME", default_value = "300", value_parser = options::seconds)]
     timeout: f64,
 }

@@ -104,15 +104,15 @@ fn report(outcome: ReadOutcome, format: Format, path: &str) -> Result<u8, CliErr
     }
     if outcome.incomplete_bytes > 0 {
         say(&format!(
-            "warning: {path}: the last {} bytes are an incomplete chunk and left out (the log is still being written, or \
-             it was cut)",
+            "warning: {path}: the last {} bytes are an incomplete chunk and were skipped (the log is still being written, or \
+             was truncated)",
             outcome.incomplete_bytes
         ));
     }
     if outcome.sessions > 1 && format == Format::Csv {
         say(&format!(
-            "warning: {path}: {} sessions wrote into this log; as in the vendor's CSV, their inferences are listed \
-             together, and everything else is the last one's (text and json keep them apart)",
+            "warning: {path}: {} sessions wrote to this log; as in the vendor's CSV, their inferences are listed \
+             together and everything else is from the last one (text and json keep them apart)",
             outcome.sessions
         ));
     }
@@ -121,7 +121,7 @@ fn report(outcome: ReadOutcome, format: Format, path: &str) -> Result<u8, CliErr
         Some(source) => {
             let error = CliError::ProfileLog { path, source };
             say(error.render().trim_end());
-            say("  next: what was printed is everything before that chunk");
+            say("  next: the output covers everything before that chunk");
             Ok(BAD_INPUT)
         }
     }
@@ -135,7 +135,7 @@ fn nothing(outcome: &ReadOutcome) -> Option<&'static str> {
              qnn-net-run writes after about 1000 messages and at its end",
         )
     } else if outcome.chunks == 0 && outcome.damage.is_none() {
-        Some("there is no whole chunk in the log yet")
+        Some("the log holds no complete chunk yet")
     } else {
         None
     }

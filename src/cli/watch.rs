@@ -73,7 +73,7 @@ async fn follow(
                 let io = |source| CliError::Io { action: format!("read {}", log.display()), source };
                 // A log that was begun anew is another log.
                 if std::fs::metadata(log).is_ok_and(|now| now.len() < *read) {
-                    say(&format!("{} was begun anew", log.display()));
+                    say(&format!("{} was truncated; reading from its start", log.display()));
                     *file = File::open(log).map_err(io)?;
                     file.seek(SeekFrom::Start(0)).map_err(io)?;
                     (*read, diagnoser, shown) = (0, fresh.clone(), None);

@@ -87,7 +87,7 @@ pub async fn carry_out(conversion: &Conversion, course: &Course<'_>) -> Result<M
             return Err(ConvertError::NoWay {
                 model: conversion.run.model.clone(),
                 to: target.label().to_owned(),
-                reason: "QNN's own formats only become context binaries".to_owned(),
+                reason: "QNN's own formats convert to context binaries only".to_owned(),
             });
         }
     };
@@ -144,7 +144,7 @@ async fn of_onnx(conversion: &Conversion, target: ConvertTarget, course: &Course
         Ended::Done(Some(Frame::Converted(converted))) => *converted,
         Ended::Done(_) => {
             let failure =
-                crate::event::Failure::new(crate::event::Stage::Finalize, "convert", "the runner gave no answer");
+                crate::event::Failure::new(crate::event::Stage::Finalize, "convert", "the runner did not answer");
             return Err(ConvertError::Failure(Box::new(failure)));
         }
         Ended::Failed(failure) => return Err(ConvertError::Failure(failure)),
@@ -162,7 +162,7 @@ async fn of_onnx(conversion: &Conversion, target: ConvertTarget, course: &Course
         return Err(ConvertError::Nothing { model: run.model.clone(), reason });
     }
     if target == ConvertTarget::Binary && (names.len() > 1 || converted.placed.partitions.len() > 1) {
-        let reason = "nodes on the processor stand between them".to_owned();
+        let reason = "nodes on the CPU separate them".to_owned();
         return Err(ConvertError::Several { count: converted.placed.partitions.len(), reason });
     }
     let mut files = Vec::new();
@@ -189,7 +189,7 @@ fn check_placement(conversion: &Conversion, converted: &Converted) -> Result<(),
     let placed = &converted.placed;
     if placed.is_all_cpu() {
         let first = placed.nodes.iter().find_map(|node| node.reason.clone());
-        let reason = placed.problem.clone().or(first).unwrap_or_else(|| "the reason is not known".to_owned());
+        let reason = placed.problem.clone().or(first).unwrap_or_else(|| "the reason is unknown".to_owned());
         return Err(ConvertError::Nothing { model: conversion.run.model.clone(), reason });
     }
     let on_cpu: Vec<String> = placed

@@ -149,7 +149,7 @@ fn fill(mut source: File, copy: &mut File) -> io::Result<()> {
     if length > MOST_COPIED_BYTES {
         let most = MOST_COPIED_BYTES >> 30;
         return Err(io::Error::other(format!(
-            "more than {most} GiB came through the pipe; write them to a file first"
+            "the pipe delivered more than {most} GiB; write the data to a file first"
         )));
     }
     copy.flush()?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use sysinfo::{Components, CpuRefreshKind, MINIMUM_CPU_UPDATE_INTERVAL, MemoryRefreshKind, RefreshKind, System};
 
-/// Default period. sysinfo cannot tell processor use at less than 200 ms.
+/// Default period. sysinfo cannot tell CPU use at less than 200 ms.
 const PERIOD: Duration = Duration::from_millis(250);
 
 /// Hottest sensor of this machine now, °C; `None` where none can be read.

@@ -145,10 +145,10 @@ fn sampled(out: &mut String, sampling: &SamplingDocument) {
         sampling.missed
     );
     if let Some(us) = sampling.cpu_us_per_tick {
-        let _ = writeln!(out, "  {us:.0} µs of the device's processor time a tick");
+        let _ = writeln!(out, "  {us:.0} µs of the device's CPU time per tick");
     }
     if let Some(us) = sampling.uncertainty_us {
-        let _ = writeln!(out, "  the device's clock is known to ±{us} µs");
+        let _ = writeln!(out, "  the device's clock is aligned to ±{us} µs");
     }
     if let Some(reason) = &sampling.ended {
         let _ = writeln!(out, "  ended early: {reason}");

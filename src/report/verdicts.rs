@@ -120,7 +120,7 @@ pub(super) fn findings_text(out: &mut String, findings: &[Finding]) {
     }
     let left = shown.iter().skip(LISTED).filter(|finding| finding.severity == Severity::Info).count();
     if left > 0 {
-        let _ = writeln!(out, "   and {left} more of lesser weight, see --json");
+        let _ = writeln!(out, "   and {left} less important ones, see --json");
     }
 }
 

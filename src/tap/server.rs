@@ -39,11 +39,11 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum ServeError {
-    #[error("cannot make the folder of the tap's socket: {0}; $TMPDIR must name one that can be written to")]
+    #[error("cannot create the folder of the tap's socket: {0}; $TMPDIR must name a writable folder")]
     Folder(std::io::Error),
     #[error("cannot listen on {path}: {source}")]
     Listen { path: PathBuf, source: std::io::Error },
-    #[error("{0} is there already and is no socket that nobody listens on")]
+    #[error("{0} already exists and is not an unused socket")]
     Taken(PathBuf),
 }
 
@@ -261,8 +261,8 @@ impl Server {
         let Some(pid) = loaded.into_iter().find(|pid| is_alive(*pid)) else { return };
         if self.shared.next.load(Ordering::Relaxed) == 0 {
             let reason = format!(
-                "process {pid} lives on after the program has ended, and had not asked for QNN until then; a program that \
-                 goes into the background is for --listen"
+                "process {pid} outlives the program and had not used QNN when the program ended; use --listen for programs that go \
+                 into the background"
             );
             self.shared.say(TapSeen::NotReached { reason }).await;
         }
@@ -275,8 +275,8 @@ impl Server {
         }
         *is_reachable = false;
         let reason = format!(
-            "the tap's socket {} was removed, by the program or by something that clears temporary files: what asks for QNN from \
-             then on is not seen; leave that folder alone, or use --listen with a path that stays",
+            "the tap's socket {} was removed, by the program or by a cleaner of temporary files: later users of QNN are \
+             not seen; keep that folder, or use --listen with a permanent path",
             clean_text(&listener.path.to_string_lossy())
         );
         self.shared.say(TapSeen::NotReached { reason }).await;

@@ -194,7 +194,7 @@ fn tools_are_started_with_a_limit_and_what_they_lack_is_named() {
     told.is("sdk", "qnn-net-run", "ok", &["v2.47.0.260601114230", "starts"]);
     told.is("sdk", "versions", "ok", &["v2.47.0.260601114230"]);
     told.is("sdk", "converter", "warning", &["lacks the Python module qti.aisw", "envsetup.sh"]);
-    told.is("sdk", "qnn-profile-viewer", "warning", &["did not end within"]);
+    told.is("sdk", "qnn-profile-viewer", "warning", &["did not finish within"]);
     told.is("sdk", "qnn-context-binary-generator", "warning", &["lacks libc++.so.99", "apt-get install libc++1"]);
     told.is("sdk", "qnn-model-lib-generator", "warning", &["chmod +x"]);
     told.is("environment", "PYTHONPATH", "warning", &["envsetup.sh"]);
@@ -241,7 +241,7 @@ fn a_rooted_phone_and_a_board_are_looked_at() {
     let section = format!("device:{}", bench.device.serial());
     told.is(&section, "remoteproc", "warning", &["32300000.remoteproc-cdsp is crashed"]);
     told.is(&section, "stub-skel", "warning", &["libQnnHtpV73Skel.so"]);
-    told.is(&section, "access", "ok", &["root by su"]);
+    told.is(&section, "access", "ok", &["root via su"]);
     bench.device.set_state(LinkState::Unauthorized);
     let serial = bench.device.serial();
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);

@@ -302,7 +302,7 @@ fn waits_and_slowness_become_findings(lab: &Lab, saved: &Path) {
     }
     for finding in [
         "an inference waits for the VTCM for 23 % of the accelerator's time",
-        "an inference waits 10 % of the accelerator's time for it to be powered up",
+        "an inference waits 10 % of the accelerator's time for power-up",
     ] {
         assert!(shown.contains(finding), "{shown}");
     }

@@ -175,7 +175,7 @@ fn context_binaries_come_of_onnx_models_and_of_dlcs() {
 fn what_cannot_be_converted_says_what_can() {
     let dir = tempfile::tempdir().unwrap();
     let refused = convert(&demo_int8(), &dir.path().join("x.dlc"), "").expect(2);
-    assert!(refused.stderr.contains("only become context binaries"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("convert to context binaries only"), "{}", refused.stderr);
     let refused = convert(&demo_int8(), &dir.path().join("x.so"), "").expect(2);
     assert!(refused.stderr.contains("use .dlc, .bin or .onnx"), "{}", refused.stderr);
     let refused = convert(&onnx_model("dynamic.onnx"), &dir.path().join("x.dlc"), "-b cpu").expect(1);

@@ -56,7 +56,7 @@ fn planted_faults_are_named_first_on_both_backends() {
             ("float", "offset-sign", "c2_QuantizeLinear", "offset-sign", "other sign"),
             ("float", "ends-turned", "c2_QuantizeLinear", "offset-sign", "other sign"),
             ("float", "channel-scale", "r3_QuantizeLinear", "channel-range", "slice 6"),
-            ("loud-float", "channel-loud", "r1_QuantizeLinear", "channel-range", "differ in size"),
+            ("loud-float", "channel-loud", "r1_QuantizeLinear", "channel-range", "differ in magnitude"),
             ("shift-float", "bits-too-few", "down_QuantizeLinear", "bits-too-few", "louder"),
         ] {
             let done = accuracy(&format!("{reference}.dlc {test}.dlc@{backend}")).expect(1);
@@ -192,7 +192,7 @@ fn what_cannot_be_compared_is_said() {
     // There is no Adreno here: the backend's own answer is passed on.
     said("float.dlc good.dlc@gpu", 1, &["the test"]);
     let text = call("accuracy float.dlc range-too-small.dlc --soc-model 57").finish().expect(1);
-    for words in ["diverges: `r1_QuantizeLinear`", "range-too-small", "next:", "(simulated)", "no times are taken"] {
+    for words in ["diverges: `r1_QuantizeLinear`", "range-too-small", "next:", "(simulated)", "give no times"] {
         let said = text.text().split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(words), "{words}: {said}");
     }
@@ -473,7 +473,7 @@ fn comparisons_go_into_reports() {
         let masked = report(&format!("masked-{name}"), "--redact", 0);
         assert!(!masked.contains("QuantizeLinear") && !masked.contains("range-too-small.dlc"), "{masked}");
     }
-    assert!(report("page.csv", "", 2).contains("go into pages"));
+    assert!(report("page.csv", "", 2).contains("export to .html and .md only"));
     std::fs::write(&document, &done.stdout[..done.stdout.len() / 2]).unwrap();
     report("cut.html", "", 2);
 }

@@ -308,7 +308,7 @@ fn the_second_signal_ends_at_once() {
     send(running.runner(), Signal::STOP);
     running.signal(Signal::INT);
     // Two that come too close would count as one.
-    running.until_said("once more to end at once");
+    running.until_said("press Ctrl-C again to stop at once");
     let begun = Instant::now();
     running.signal(Signal::INT);
     let done = running.wait().expect(130).leaves_nothing_behind();

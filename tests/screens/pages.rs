@@ -203,7 +203,7 @@ fn checks_that_end_while_the_diagnosis_is_open_show_in_it() {
     screen!(diagnosis_confirmed_80x24, session, view, 80 x 24);
     find(&render(&session, &mut view, 120, 40), "confirms it: this DSP is v75");
     press(&session, &mut view, &[KeyAction::Last, KeyAction::Up]);
-    find(&render(&session, &mut view, 80, 24), "a check speaks against it");
+    find(&render(&session, &mut view, 80, 24), "a check contradicts it");
 }
 
 #[test]
@@ -334,8 +334,8 @@ fn a_run_without_findings_says_so() {
     view.known.find = |_, _| Vec::new();
     let session = finished_htp();
     press(&session, &mut view, &[KeyAction::Findings, KeyAction::Open, KeyAction::Copy]);
-    assert_eq!(view.notice.as_deref(), Some("there is nothing to copy here"));
-    find(&render(&session, &mut view, 80, 24), "nothing stands out: no finding");
+    assert_eq!(view.notice.as_deref(), Some("nothing to copy here"));
+    find(&render(&session, &mut view, 80, 24), "no findings");
 }
 
 #[test]
@@ -534,7 +534,7 @@ fn a_limit_that_the_samples_do_not_support_is_told() {
     let buffer = render(&session, &mut view, 80, 24);
     find(&buffer, "401 inferences do not support p99.99");
     press(&session, &mut view, &[KeyAction::Findings]);
-    find(&render(&session, &mut view, 80, 24), "outliers were not looked for");
+    find(&render(&session, &mut view, 80, 24), "outliers were not searched for");
 }
 
 /// Runs made in other ways: over time and as published, in turns, at rates.
@@ -612,7 +612,7 @@ fn a_run_that_was_measured_as_usual_has_no_modes() {
     let session = finished_htp();
     let mut view = live_view();
     press(&session, &mut view, &[KeyAction::Modes]);
-    find(&render(&session, &mut view, 80, 24), "measured as usual");
+    find(&render(&session, &mut view, 80, 24), "measured back to back");
 }
 
 /// A run of an ONNX model of which QNN left two nodes to the processor.
@@ -642,7 +642,7 @@ fn placed_run() -> Session {
         NodePlacement {
             time_us: Some(72.0),
             reason: Some("the plug-in has no translation of Hardmax".to_owned()),
-            remedy: Some("replace it, or move it to the model's start or end".to_owned()),
+            remedy: Some("replace it, or move it to the start or end of the model".to_owned()),
             ..node("hardmax_mid", "Hardmax", NodeProvider::Cpu)
         },
         node("/stem/Shape", "Shape", NodeProvider::None),
@@ -777,7 +777,7 @@ fn runs_are_taken_out_of_the_comparison_and_one_is_its_baseline() {
     assert_eq!((columns(&view), baseline(&view)), (vec![0, 2], 1));
     press(&session, &mut view, &[KeyAction::NextEntry, KeyAction::Toggle, KeyAction::PreviousEntry]);
     press(&session, &mut view, &[KeyAction::PreviousEntry, KeyAction::Toggle]);
-    find(&render(&session, &mut view, 80, 24), "no run is chosen");
+    find(&render(&session, &mut view, 80, 24), "no run is selected");
     press(&session, &mut view, &[KeyAction::Baseline]);
     assert_eq!((columns(&view), baseline(&view)), (vec![0], 0), "a baseline is compared");
 }

@@ -175,7 +175,7 @@ pub(super) fn check_begun(waiting: &[u8]) -> Result<(), ProfileLogError> {
     if could_begin(&waiting[LENGTH_WORD..], length) {
         return Ok(());
     }
-    Err(not_a_log(format!("its first chunk would have {length} bytes, and it does not begin like one")))
+    Err(not_a_log(format!("its first chunk would have {length} bytes and does not start like one")))
 }
 
 fn not_a_log(reason: String) -> ProfileLogError {
@@ -185,7 +185,7 @@ fn not_a_log(reason: String) -> ProfileLogError {
 /// Says of damage where it is.
 pub(super) fn failure(chunk: u64, offset: u64, damage: Damage) -> ProfileLogError {
     match chunk {
-        0 => not_a_log(format!("its first chunk makes no sense: {damage}")),
+        0 => not_a_log(format!("its first chunk is invalid: {damage}")),
         chunk => ProfileLogError::Damaged { chunk, offset, damage },
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> 
     if let Some(follows) = &follows {
         let info = follows.counter.info();
         let text = format!(
-            "latency goes with {} (rank correlation {:+.2}), which went from {:.0} to {:.0} {}",
+            "latency follows {} (rank correlation {:+.2}), which went from {:.0} to {:.0} {}",
             info.label, follows.correlation, follows.first, follows.last, info.unit
         );
         evidence.push(Evidence::at(text.trim_end().to_owned(), follows.counter.place()));
@@ -88,7 +88,7 @@ pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
             SettingOutcome::NoEffect(reason) => ("had no effect", reason),
             SettingOutcome::Refused(reason) => ("was refused", reason),
         };
-        title.get_or_insert_with(|| format!("the performance profile {} is not in force", setting.value));
+        title.get_or_insert_with(|| format!("the performance profile {} is not active", setting.value));
         evidence.push(Evidence::new(format!("{} {} {what}: {reason}", setting.key, setting.value)));
     }
     let windows_us = run.clean.windows_us();
@@ -106,7 +106,7 @@ pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
         let held = held_back(store, run).iter().any(|held| held.concerns_backend);
         if let Some(mean) = clock.mean_in(windows_us).filter(|mean| *mean < LOW_CLOCK * top && !held) {
             title.get_or_insert_with(|| {
-                format!("the clock is low: {:.0} % of its highest in the mean", 100.0 * mean / top)
+                format!("the clock is low: {:.0} % of its maximum on average", 100.0 * mean / top)
             });
             let text = format!("{}: mean {mean:.0} of at most {top:.0} {}", clock.label(), clock.info().unit);
             evidence.push(Evidence::at(text, clock.place()));
@@ -116,7 +116,7 @@ pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
     let slow = |governor: &str| matches!(governor, "powersave" | "conservative");
     for cluster in facts.iter().flat_map(|facts| &facts.clusters) {
         if let Some(governor) = cluster.governor.as_deref().filter(|governor| slow(governor)) {
-            title.get_or_insert_with(|| format!("the governor {governor} holds the processor's clocks down"));
+            title.get_or_insert_with(|| format!("the governor {governor} holds the CPU clocks down"));
             evidence.push(Evidence::new(format!("governor {governor} on the cores {:?}", cluster.cpus)));
         }
     }
@@ -130,7 +130,7 @@ pub(super) fn contention(store: &Store, run: &Run) -> Option<Finding> {
     }
     let load = load(store, run).ok().filter(|load| load.share() >= CONTENDED)?;
     let text = format!(
-        "of {:.0} cores {:.1} were busy in the clean phase, {:.1} of them with this run ({} readings)",
+        "{1:.1} of {0:.0} cores were busy in the clean phase, {2:.1} of them with this run ({3} readings)",
         load.cores, load.busy_cores, load.own_cores, load.readings
     );
     let mut evidence = vec![Evidence::at(text, load.busy.place())];
@@ -140,7 +140,7 @@ pub(super) fn contention(store: &Store, run: &Run) -> Option<Finding> {
     let pressure = counter(store, run, "pressure.cpu");
     let waited = pressure.and_then(|pressure| Some((pressure, pressure.mean_in(run.clean.windows_us())?)));
     if let Some((pressure, mean)) = waited {
-        let text = format!("something waited for a core {mean:.0} % of the time");
+        let text = format!("tasks waited for a core {mean:.0} % of the time");
         evidence.push(Evidence::at(text, pressure.place()));
     }
     let title =

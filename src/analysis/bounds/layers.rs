@@ -10,7 +10,7 @@ use crate::text::{bytes_text, count_text};
 const CONVERSIONS: [&str; 8] =
     ["Quantize", "Dequantize", "Convert", "Cast", "Transpose", "Reshape", "ExpandDims", "Squeeze"];
 
-/// An op is bound by computing or by moving data from this part of the best seen on.
+/// An op is bound by computing or by memory traffic from this part of the best seen on.
 const BOUND_FROM: f64 = 0.25;
 /// Both at this part or more: what it is bound by follows from MACs per byte.
 const AT_THE_ROOF: f64 = 0.9;
@@ -81,7 +81,7 @@ pub(super) fn hottest(run: &Run, roofline: &Roofline, layers: &[Option<Bound>]) 
         let rates: Vec<String> =
             rate(figure.gmac_per_s, "GMAC/s").into_iter().chain(rate(figure.gb_per_s, "GB/s")).collect();
         if let Some(of_best) = figure.of_best.filter(|_| !rates.is_empty()) {
-            let text = format!("{}; {:.0} % of the best op here", rates.join(", "), of_best * 100.0);
+            let text = format!("{}; {:.0} % of the best op in this run", rates.join(", "), of_best * 100.0);
             evidence.push(Evidence::at(text, EvidencePlace::Op(row)));
         }
     }

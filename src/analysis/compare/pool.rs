@@ -16,16 +16,16 @@ pub fn same_thing(base: &Side, side: &Side) -> Result<(), String> {
         return known("one of them has no figures");
     }
     if base.backend != side.backend {
-        return known("they used other backends");
+        return known("they used different backends");
     }
     if (&base.device, &base.device_model) != (&side.device, &side.device_model) {
-        return known("they ran on other devices");
+        return known("they ran on different devices");
     }
     if base.model_sha256.is_none() || base.model_sha256 != side.model_sha256 {
-        return known("they ran other model files, or files that are not known");
+        return known("they ran different or unknown model files");
     }
     if base.build_id.is_none() || base.build_id != side.build_id {
-        return known("they ran on other builds of the runtime, or on unknown ones");
+        return known("they ran on different or unknown runtime builds");
     }
     match mismatches(&[base.clone(), side.clone()], 0).into_iter().next() {
         Some(mismatch) => Err(mismatch.text),

@@ -114,9 +114,9 @@ pub(super) enum Test {
     Exact,
 }
 
-const ONCE: Test = Test::None("it is measured once a run");
-const EXTREME: Test = Test::None("the largest value has no interval: it grows with the number of inferences");
-const MEAN_OF_READINGS: Test = Test::None("it is a mean of few readings");
+const ONCE: Test = Test::None("it is measured once per run");
+const EXTREME: Test = Test::None("the maximum has no interval: it grows with the number of inferences");
+const MEAN_OF_READINGS: Test = Test::None("it is the mean of few readings");
 
 type Figure = (&'static str, &'static str, &'static str, Better, Test, fn(&Side) -> Option<f64>);
 

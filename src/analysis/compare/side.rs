@@ -249,7 +249,7 @@ fn failure(run: &Run) -> Option<SideFailure> {
             stage: run.last_stage(),
             call: "run".to_owned(),
             code: None,
-            message: "it failed without saying why".to_owned(),
+            message: "it failed without an error message".to_owned(),
             op: None,
         }),
         _ => None,

@@ -232,7 +232,7 @@ fn figures_without_an_interval_say_why() {
     for (id, column, part) in [
         ("p50_us", 1, "2 has one launch"),
         ("p50_us", 2, "3 has one launch"),
-        ("load_us", 1, "once a run"),
+        ("load_us", 1, "once per run"),
         ("max_us", 1, "grows"),
         ("p99_us", 3, "launches of 1 have up to 40 inferences"),
     ] {
@@ -288,7 +288,7 @@ fn what_launches_vary_is_no_difference_and_how_many_would_decide_is_told() {
 
 #[test]
 fn launches_that_others_hold_up_tell_nothing_of_a_difference() {
-    let crowded = "other processes kept 1.6 of 2 cores busy meanwhile (80 %)";
+    let crowded = "other processes kept 1.6 of 2 cores busy (80 %)";
     let seen = |levels: &[f64], crowded: Option<&str>| {
         let sides = [(1, 1.0), (20, 2.0)].map(|(seed, factor)| {
             let levels: Vec<f64> = levels.iter().map(|us| us * factor).collect();
@@ -370,7 +370,7 @@ fn rounds_and_runs_of_the_same_thing_are_launches_of_one_side() {
         (0..4).map(|seed| one_launch(Backend::Cpu, &latencies(50 + seed, 100, 1000.0, 0.0))).collect();
     files[3].build_id = Some("v2.51".to_owned());
     assert_eq!(same_thing(&files[0], &files[1]), Ok(()));
-    assert!(same_thing(&files[0], &files[3]).unwrap_err().contains("other builds"));
+    assert!(same_thing(&files[0], &files[3]).unwrap_err().contains("runtime builds"));
     let pooled = pool_same(&files);
     let launches: Vec<usize> = pooled.iter().map(|side| side.latency.as_ref().unwrap().launches().len()).collect();
     assert_eq!(launches, [3, 1]);
@@ -397,7 +397,7 @@ fn paused_inferences_do_not_tell_the_throughput() {
     paced.throughput_ips = Some(30.0);
     let comparison = compare(&[paced.clone(), paced], &CompareOptions::default());
     let reason = difference(&comparison, "throughput_ips", 1).no_interval.as_ref().unwrap();
-    assert!(reason.contains("did not follow"), "{reason}");
+    assert!(reason.contains("did not run back to back"), "{reason}");
 }
 
 #[test]
@@ -677,7 +677,7 @@ fn inputs_must_have_been_the_same() {
     let reason = |other: &Side| same_inputs(&base, other).unwrap_err();
     assert!(reason(&with(&|side| side.seed = Some(2))).contains("seeds"));
     assert!(reason(&with(&|side| side.inputs[0].bytes = 1)).contains("--input"));
-    assert!(reason(&with(&|side| side.inputs.clear())).contains("not known"));
+    assert!(reason(&with(&|side| side.inputs.clear())).contains("unknown"));
     assert!(reason(&from("a.raw", None)).contains("in the other"));
     assert_eq!(same_inputs(&from("a.raw", Some("1")), &from("b.raw", Some("1"))), Ok(None));
     assert!(same_inputs(&from("a.raw", Some("1")), &from("a.raw", Some("2"))).is_err());

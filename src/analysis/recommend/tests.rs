@@ -54,7 +54,7 @@ fn refused_ops_rule_a_backend_out() {
     let answer = expected(&facts(Arithmetic::Int8), on("SM8650"), &[accepted], &Constraints::default());
     assert_eq!(answer.backend, Some(Backend::Htp));
     assert!(
-        answer.would_change.iter().any(|change| change.contains("that cpu or gpu refuses: not asked")),
+        answer.would_change.iter().any(|change| change.contains("that cpu or gpu refuses: not checked")),
         "{answer:?}"
     );
 }
@@ -109,14 +109,14 @@ fn a_simulated_run_does_not_win_by_its_time() {
     let tight = Constraints { latency_budget_ms: Some(0.1), ..Constraints::default() };
     let missed = recommend(&[htp.clone(), cpu], &tight);
     assert_eq!((missed.basis, missed.backend), (Basis::Measured, None));
-    assert!(missed.to_measure.iter().any(|wanted| wanted.contains("here it was simulated")), "{missed:?}");
-    assert!(missed.to_measure.iter().any(|wanted| wanted.contains("lets expect htp")), "{missed:?}");
+    assert!(missed.to_measure.iter().any(|wanted| wanted.contains("it was simulated here")), "{missed:?}");
+    assert!(missed.to_measure.iter().any(|wanted| wanted.contains("suggests htp")), "{missed:?}");
     // With nothing but simulated runs the graph decides, and says so.
     let elsewhere = Side { device: "other".to_owned(), ..htp.clone() };
     let answer = recommend(&[htp, elsewhere], &Constraints::default());
     assert!(answer.would_change.iter().any(|change| change.contains("that cpu or gpu refuses:")), "{answer:?}");
     assert_eq!((answer.basis, answer.backend), (Basis::Graph, Some(Backend::Htp)));
-    assert!(answer.summary.contains("no run gave figures"), "{}", answer.summary);
+    assert!(answer.summary.contains("no run has figures"), "{}", answer.summary);
 }
 
 #[test]
@@ -180,12 +180,12 @@ fn a_backend_that_was_not_asked_does_not_win_by_that() {
     let answer = expected(&float, RecommendTarget::default(), &said, &Constraints::default());
     assert_eq!(answer.backend, Some(Backend::Htp), "{answer:?}");
     let gpu = answer.candidates.iter().find(|candidate| candidate.backend == Backend::Gpu).unwrap();
-    assert!(gpu.reasons.iter().any(|reason| reason.contains("op support is not known")), "{gpu:?}");
+    assert!(gpu.reasons.iter().any(|reason| reason.contains("op support is unknown")), "{gpu:?}");
     assert!(answer.would_change.iter().any(|change| change.contains("that gpu refuses:")), "{answer:?}");
     // It may still win where the others cannot do it, and nobody is worse off where nobody was asked.
     assert_eq!(expected(&float, on("SM8635"), &said, &Constraints::default()).backend, Some(Backend::Gpu));
     let open = expected(&float, RecommendTarget::default(), &[], &Constraints::default());
-    assert!(open.candidates.iter().all(|candidate| !candidate.reasons.iter().any(|r| r.contains("not known: it"))));
+    assert!(open.candidates.iter().all(|candidate| !candidate.reasons.iter().any(|r| r.contains("unknown: it"))));
     let all = |change: &String| ["cpu", "gpu", "htp"].into_iter().all(|backend| change.contains(backend));
     assert!(open.would_change.iter().any(|change| change.contains(" refuses: ") && all(change)), "{open:?}");
 }

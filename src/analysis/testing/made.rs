@@ -161,7 +161,7 @@ impl Made {
         self
     }
 
-    /// The clean phase in launches, one right after the other, microseconds.
+    /// The clean phase in launches, back to back, microseconds.
     pub fn launches(mut self, latencies_us: Vec<Vec<f64>>) -> Self {
         self.clean_us = latencies_us;
         self

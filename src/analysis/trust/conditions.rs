@@ -17,7 +17,7 @@ const TRACING_MATTERS: f64 = 1.25;
 
 /// What holds for a simulated run: nothing about a device.
 pub(super) fn simulated(run: &Run) -> Reason {
-    let text = format!("{} ran in the emulation of this machine's {} library", run.plan.backend, run.plan.backend);
+    let text = format!("{} ran in this machine's {} emulation library", run.plan.backend, run.plan.backend);
     let title = "simulated: these times come from an emulation and do not predict a device".to_owned();
     let mut reason = Reason::new(TrustVerdict::Not, "trust.simulated", title, vec![Evidence::new(text)]);
     // It was asked for, and it is said wherever a figure is shown.
@@ -29,11 +29,10 @@ pub(super) fn simulated(run: &Run) -> Reason {
 pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut Vec<String>) {
     match &seen.load {
         Ok(_) => reasons.extend(background(seen)),
-        Err(why) => not_judged.push(format!("load by other processes: {why}")),
+        Err(why) => not_judged.push(format!("load from other processes: {why}")),
     }
     if seen.run.plan.device != "local" && !can_tell(seen.store, seen.run) {
-        let why =
-            "no counter of cooling or of clock limits was read (--counters 'cooling*,cpu.limit*,service.thermal*')";
+        let why = "no counter of cooling or clock limits was read (--counters 'cooling*,cpu.limit*,service.thermal*')";
         not_judged.push(format!("throttling: {why}"));
     }
     reasons.extend(seen.run.confounds.iter().filter_map(|confound| {
@@ -58,23 +57,21 @@ pub(super) fn whole(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
     reasons.extend(elsewhere(run));
     if let Some(failure) = run.failure.as_ref().filter(|_| run.status() == Some(RunStatus::Failed)) {
         let text = format!("failed in stage {}: {}", failure.stage, failure.message);
-        let title = format!(
-            "the run failed after {}: the figures are of a part of it",
-            counted(run.clean.count(), "inference")
-        );
+        let title =
+            format!("the run failed after {}: the figures cover part of it", counted(run.clean.count(), "inference"));
         reasons.push(Reason::new(TrustVerdict::WithCare, "trust.failed", title, vec![Evidence::new(text)]));
     }
     let lost = seen.store.lost();
     if lost > 0 {
-        let text = format!("{} lost on the way, see the log", counted(lost, "item"));
-        let title = "data of this session was lost: counters or figures have gaps".to_owned();
+        let text = format!("{} lost, see the log", counted(lost, "item"));
+        let title = "this session lost data: counters or figures have gaps".to_owned();
         reasons.push(Reason::new(TrustVerdict::WithCare, "trust.lost-data", title, vec![Evidence::new(text)]));
     }
     reasons.extend(zero_times(run));
     let (mixed, told) = (run.ops.mismatched(), run.ops.inferences());
     if mixed > 0 {
-        let text = format!("{mixed} of {} detailed inferences told other ops than the first one", mixed + told);
-        let title = "the ops of inferences differ: layer times leave some of them out".to_owned();
+        let text = format!("{mixed} of {} detailed inferences reported different ops from the first one", mixed + told);
+        let title = "the ops of inferences differ: layer times leave some out".to_owned();
         reasons.push(Reason::new(TrustVerdict::WithCare, "trust.mixed-ops", title, vec![Evidence::new(text)]));
     }
 }
@@ -82,7 +79,7 @@ pub(super) fn whole(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
 /// An ONNX model of which QNN ran nothing: the figures are right, and of something else than what was asked for.
 fn elsewhere(run: &Run) -> Option<Reason> {
     let placed = run.nodes.as_ref().filter(|placed| placed.is_all_cpu() && !placed.nodes.is_empty())?;
-    let title = format!("nothing ran on {}: the figures are the processor's", run.plan.backend);
+    let title = format!("nothing ran on {}: the figures are the CPU's", run.plan.backend);
     let text = format!("ONNX Runtime ran {} of its own", counted(placed.nodes.len() as u64, "node"));
     Some(Reason::new(TrustVerdict::Not, "trust.not-on-qnn", title, vec![Evidence::new(text)]))
 }
@@ -106,8 +103,7 @@ fn zero_times(run: &Run) -> Option<Reason> {
         ),
         OpUnit::Us => (
             TrustVerdict::Trusted,
-            "every layer takes less than the microsecond that the backend counts in: layers cannot be compared"
-                .to_owned(),
+            "every layer takes less than 1 us, the backend's resolution: layers cannot be compared".to_owned(),
         ),
     };
     Some(Reason::new(weight, "trust.zero-times", title, evidence))
@@ -116,7 +112,7 @@ fn zero_times(run: &Run) -> Option<Reason> {
 fn background(seen: &Seen<'_>) -> Option<Reason> {
     let load = seen.load.as_ref().ok().filter(|load| load.share() >= LOAD_MATTERS)?;
     let text = format!(
-        "of {:.0} cores {:.1} were busy, {:.1} of them with this run ({} readings)",
+        "{1:.1} of {0:.0} cores were busy, {2:.1} of them with this run ({3} readings)",
         load.cores, load.busy_cores, load.own_cores, load.readings
     );
     let title = load.text();
@@ -133,9 +129,9 @@ fn throttled(seen: &Seen<'_>) -> Option<Reason> {
         .take(3)
         .map(|held| Evidence::at(super::super::bounds::held_back_text(seen.run, held), held.counter.place()));
     let title = if first.from_start {
-        "the device was held back already when measuring began".to_owned()
+        "the device was already throttled when measuring began".to_owned()
     } else {
-        "the device was held back while it was measured".to_owned()
+        "the device throttled during the measurement".to_owned()
     };
     Some(Reason::new(TrustVerdict::WithCare, "trust.throttled", title, evidence.collect()))
 }
@@ -160,14 +156,14 @@ fn overloaded(run: &Run) -> Option<Reason> {
     let pace = run.pace.as_ref().filter(|pace| pace.is_overloaded())?;
     let (count, mean_us) = (run.clean.count(), pace.service.mean_us()?);
     let text = format!(
-        "an inference alone takes {} in the mean, the next one is due after {}; {} of {count} were not done by then, {} never began",
+        "an inference alone takes {} on average and the next is due after {}; {} of {count} were late, {} never started",
         duration_text(mean_us),
         duration_text(pace.period_us()),
         pace.missed,
         pace.unstarted()
     );
     let title = format!(
-        "too slow for {} starts a second: latencies from the planned starts grow with the length of the run",
+        "too slow for {} starts per second: latencies from the planned starts grow with the length of the run",
         rate_text(pace.rate_hz)
     );
     Some(Reason::new(TrustVerdict::Not, "trust.overloaded", title, vec![Evidence::new(text)]))
@@ -192,12 +188,12 @@ fn imported(run: &Run) -> Option<Reason> {
     let origin = run.plan.mode.origin.as_ref()?;
     let level = origin.clean_level.name();
     let text = if origin.is_summary {
-        "the file has one figure for all inferences, so nothing is known of how they vary".to_owned()
+        "the file has one figure for all inferences, so their variation is unknown".to_owned()
     } else {
         format!("{}, profiling {level}", counted(run.clean.count(), "inference"))
     };
     let title =
-        format!("measured by another tool ({}): load, clocks and heat during the run are not known", origin.label);
+        format!("measured by another tool ({}): load, clocks and heat during the run are unknown", origin.label);
     Some(Reason::new(TrustVerdict::WithCare, "trust.imported", title, vec![Evidence::new(text)]))
 }
 
@@ -208,7 +204,7 @@ fn shell(run: &Run) -> Option<Reason> {
     }
     let profiled = if run.plan.clean_profiling() == ProfilingLevel::Basic { ", with basic profiling" } else { "" };
     let text = format!("started by {} from the adb shell{profiled}", driver.label());
-    let title = "measured in a process of the shell: an app in the foreground has another scheduling class".to_owned();
+    let title = "measured in a shell process: a foreground app has another scheduling class".to_owned();
     let mut reason = Reason::new(TrustVerdict::Trusted, "trust.scheduler-class", title, vec![Evidence::new(text)]);
     reason.finding.source = Some("AI Hub FAQ: up to 58 % apart, 5 % in the median");
     Some(reason)

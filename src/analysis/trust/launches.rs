@@ -32,10 +32,9 @@ fn one_launch(seen: &Seen<'_>) -> Reason {
     let advice = if seen.run.plan.driver.traits().takes_counts {
         "measure with --launches 3 or more"
     } else {
-        "start the program several times, and compare"
+        "start the program several times and compare"
     };
-    let title =
-        format!("one launch: the next one may settle at another speed, which these figures cannot show ({advice})");
+    let title = format!("one launch: the next may settle at another speed, which these figures cannot show ({advice})");
     Reason::new(TrustVerdict::WithinLaunch, "trust.one-launch", title, vec![Evidence::new(text)])
 }
 
@@ -56,7 +55,7 @@ fn disagree(seen: &Seen<'_>, medians: &[f64], spread: &Spread) -> Reason {
     let weight = if spread.range >= TOO_MUCH { TrustVerdict::Not } else { TrustVerdict::WithCare };
     let (least, most) = medians.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), us| (a.min(*us), b.max(*us)));
     let title = format!(
-        "launches disagree: their medians go from {} to {} ({:+.0} %)",
+        "launches disagree: their medians range from {} to {} ({:+.0} %)",
         duration_text(least),
         duration_text(most),
         spread.range * 100.0
@@ -74,13 +73,13 @@ fn disagree(seen: &Seen<'_>, medians: &[f64], spread: &Spread) -> Reason {
     evidence.extend(cause.as_ref().map(Cause::evidence));
     let mut reason = Reason::new(weight, "trust.launches-disagree", title, evidence);
     let told = minimal_difference(medians, MOST_LAUNCHES, InTime::Apart).map_or_else(String::new, |part| {
-        format!("; {MOST_LAUNCHES} launches would tell differences from {:.0} %", part * 100.0)
+        format!("; {MOST_LAUNCHES} launches would resolve differences of {:.0} %", part * 100.0)
     });
     reason.finding.suggestion = Some(match cause {
         Some(cause) => cause.remedy(seen.run),
         None => Advice {
             action: "measure with more launches, and compare by intervals of launches".to_owned(),
-            why: format!("what differs between these launches shows in no counter that was read{told}"),
+            why: format!("no sampled counter explains the difference between these launches{told}"),
             effort: Effort::Setting,
             snippets: vec![format!("qnnscope run MODEL -b {} --launches {MOST_LAUNCHES}", seen.run.plan.backend)],
         },
@@ -101,7 +100,7 @@ fn few(medians: &[f64], spread: &Spread) -> Option<Reason> {
         |needed| format!("--launches {needed} would make it about ±{:.0} %", SHARP * 100.0),
     );
     let title = format!(
-        "{count} launches know the median only {}: {more}",
+        "{count} launches give the median only {}: {more}",
         known_text(known_to * 100.0).trim_start_matches("only ")
     );
     let all: Vec<String> = medians.iter().map(|us| duration_text(*us)).collect();

@@ -15,7 +15,7 @@ pub fn content(run: Option<&Run>, outliers: Option<&Outliers>, symbols: &Symbols
         return Content { empty: "no run yet".to_owned(), ..Content::default() };
     };
     let Some(outliers) = outliers else {
-        let few = || "too few inferences of the clean phase to tell which ones are slow".to_owned();
+        let few = || "too few inferences in the clean phase to identify slow ones".to_owned();
         let empty = limit_not_supported(run).unwrap_or_else(few);
         return Content { empty, ..Content::default() };
     };
@@ -65,10 +65,13 @@ fn entry(run: &Run, outlier: &Outlier, p50: f64, symbols: &Symbols) -> Entry {
         items.push(Item { label: if index == 0 { "log" } else { "" }, ..item });
     }
     if outlier.surroundings_gone {
-        let text = "readings or lines of that time are no longer in memory; a recorded session (--record) has them";
+        let text =
+            "readings or log lines from that time are no longer in memory; a recorded session (--record) keeps them";
         items.push(Item::new("gone", text).meaning(Meaning::Warn));
     } else if outlier.counters.is_empty() && outlier.logs.is_empty() {
-        items.push(Item::new("around", "no counter was read and nothing was logged then").meaning(Meaning::Muted));
+        items.push(
+            Item::new("around", "no counters were read and nothing was logged at that time").meaning(Meaning::Muted),
+        );
     }
     let told = if moved.is_empty() { String::new() } else { format!("; moved: {}", clean_text(&moved.join(", "))) };
     Entry {

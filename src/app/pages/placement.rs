@@ -20,7 +20,7 @@ pub fn content(run: Option<&Run>, symbols: &Symbols) -> Content {
         let empty = if run.is_ended() {
             "only ONNX models are placed node by node; other models run as a whole on the backend"
         } else {
-            "which node runs where is known once the model is loaded; only ONNX models are placed node by node"
+            "node placement is known once the model is loaded; only ONNX models are placed node by node"
         };
         return Content { empty: empty.to_owned(), ..Content::default() };
     };
@@ -79,7 +79,7 @@ fn entry(at: usize, placed: &NodesPlaced, rows: &HashMap<&str, usize>, symbols: 
     let mut items = vec![Item::new("node", format!("{name} ({op_type})")).meaning(Meaning::Title)];
     let by = match node.provider {
         NodeProvider::Qnn => "QNN",
-        NodeProvider::Cpu => "the processor, in ONNX Runtime's own kernel",
+        NodeProvider::Cpu => "the CPU, in ONNX Runtime's own kernel",
         NodeProvider::None => "nothing",
     };
     items.push(Item::new("ran on", by).meaning(if fallen { Meaning::Warn } else { Meaning::Text }));

@@ -200,7 +200,7 @@ impl Drawn<'_> {
         let words = [("figures".to_owned(), Meaning::Title), (legend, Meaning::Muted)];
         let inner = self.frame(buf, self.layout.figures, Some(Part::Figures), &words);
         let Some(comparison) = &self.comparing.comparison else {
-            context.empty(buf, inner, "no run is chosen; space takes one in");
+            context.empty(buf, inner, "no run is selected; space selects one");
             return;
         };
         let label = label_room(inner, self.comparing.columns.len(), 24);
@@ -274,7 +274,7 @@ impl Drawn<'_> {
         ];
         let inner = self.frame(buf, self.layout.layers, Some(Part::Layers), &words);
         if comparison.layers.is_empty() {
-            context.empty(buf, inner, "no run that is chosen tells times of layers");
+            context.empty(buf, inner, "no selected run has layer times");
             return;
         }
         let label = label_room(inner, self.comparing.columns.len(), u16::MAX);

@@ -144,7 +144,8 @@ impl DeviceRun<'_> {
             }
             self.send(Event::RoundStarted { round: course.resume() }).await;
             if self.task.profile_log.is_some() {
-                let text = "the profile log will hold what is measured from here on: the link took the runner that wrote the one before";
+                let text =
+                    "the profile log restarts here: the runner that wrote the earlier part ended with the connection";
                 self.send(Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, text))).await;
             }
             supervisor.go_on(Translation::new(clock, names.clone(), course.clone()));

@@ -68,8 +68,7 @@ pub fn outcomes(resolved: &Resolved, graph: Option<&str>) -> Vec<Setting> {
             Some(_) => setting.outcome.clone(),
             // The extension finds graphs by name only.
             None => SettingOutcome::NoEffect(
-                "the name of the graph is not known, and qnn-net-run takes options of a graph by name: give --graph"
-                    .to_owned(),
+                "the graph's name is unknown, and qnn-net-run takes graph options by name: give --graph".to_owned(),
             ),
         };
         settings.push(Setting { outcome, ..setting.clone() });

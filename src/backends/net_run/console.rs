@@ -106,8 +106,8 @@ impl Heard {
         };
         let said = self.first_error.clone().or_else(|| self.last.clone());
         let end = match signal {
-            Some(name) => format!("qnn-net-run was ended by signal {} ({name})", status - 128),
-            None => format!("qnn-net-run ended with status {status}"),
+            Some(name) => format!("qnn-net-run was killed by signal {} ({name})", status - 128),
+            None => format!("qnn-net-run exited with status {status}"),
         };
         let message = said.map_or_else(|| end.clone(), |said| format!("{said} ({end})"));
         let code = self.code;

@@ -179,7 +179,7 @@ pub async fn run(
                     ending = Some(Instant::now());
                 }
                 if last_sign.elapsed() > silence_limit && ending.is_none() {
-                    given_up = Some(format!("it showed no progress for {} s (--stage-timeout)", silence_limit.as_secs_f64()));
+                    given_up = Some(format!("it made no progress for {} s (--stage-timeout)", silence_limit.as_secs_f64()));
                     stream.write(b"\n");
                     ending = Some(Instant::now());
                 }

@@ -103,11 +103,11 @@ impl Tenant {
         Some(Confound {
             id: CONFOUND.to_owned(),
             observation: format!(
-                "another run of qnnscope began on this device {ago_s} s ago and was not done yet: process {} of {machine}; the two \
-                 disturb each other",
+                "another qnnscope run started on this device {ago_s} s ago and is still going: process {} of {machine}; the two disturb each \
+                 other",
                 owner.pid
             ),
-            advice: "let it end, and run again".to_owned(),
+            advice: "wait for it to finish, then run again".to_owned(),
         })
     }
 }

@@ -91,7 +91,7 @@ pub(super) async fn folded<T>(hub: &mut Hub, work: impl Future<Output = T>) -> (
 async fn run(args: &TapArgs, site: &Site, source: &Source) -> Result<Option<Ended>, CliError> {
     if args.command.is_empty() {
         tell(source, TapSeen::ProgramStarted { command: Vec::new() }).await;
-        say("start the program with these variables; Ctrl-C ends this and reports:");
+        say("start the program with these variables; Ctrl-C stops and prints the report:");
         for (name, value) in site.variables.iter() {
             say(&format!("  export {}={}", name.display(), quoted(&value.to_string_lossy())));
         }

@@ -91,8 +91,8 @@ impl Site {
         let in_time = tokio::time::timeout(LOADS_WITHIN, told.recv()).await;
         if self.barrier.is_none() && !swapped && in_time.is_err() {
             let reason =
-                "no process of the program has loaded the tap within a second: a hardened program, or one whose \
-                          processes are started by somebody else (use --listen there)"
+                "no process of the program loaded the tap within a second: the program is hardened, or another process \
+                          starts its children (use --listen for those)"
                     .to_owned();
             not_reached(source, reason, output).await;
         }

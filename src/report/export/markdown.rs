@@ -31,8 +31,10 @@ pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
         }
     }
     if left_out > 0 {
-        let _ =
-            write!(out, "\n{left_out} sections are left out: they do not fit a comment. The HTML report has them.\n");
+        let _ = write!(
+            out,
+            "\n{left_out} sections are left out: they do not fit in a comment. The HTML report has them.\n"
+        );
     }
     Ok(out.into_bytes())
 }

@@ -49,7 +49,7 @@ pub fn failure(store: &Store, run: &Run, mask: &Mask) -> Vec<Block> {
         blocks.push(Block::Lines(lines.lines().map(str::to_owned).collect()));
     }
     if !failure.log_tail.is_empty() {
-        blocks.push(Block::Text("Log lines that count:".to_owned()));
+        blocks.push(Block::Text("Relevant log lines:".to_owned()));
         blocks.push(Block::Lines(failure.log_tail.clone()));
     }
     blocks

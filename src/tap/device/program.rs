@@ -233,8 +233,8 @@ impl DeviceTap {
 }
 
 /// Why nothing is seen of a program that runs.
-const NOT_LOADED: &str = "no process of the program has loaded the tap within a second: a hardened program, one whose library folder does \
-                          not let the tap in (--swap DIR), or a tap library that does not fit the device: its loader's words are on stderr";
+const NOT_LOADED: &str = "no process of the program loaded the tap within a second: the program is hardened, its library folder keeps the \
+                          tap out (--swap DIR), or the tap library does not fit the device (the loader's messages are on stderr)";
 
 /// Signals that are on their way.
 #[derive(Debug, Default)]

@@ -33,7 +33,7 @@ impl Gap {
             Self::Refused => "permission denied",
             Self::Unreadable => "cannot be read",
             Self::NotANumber => "not a number",
-            Self::Placeholder => "the sensor gives no reading",
+            Self::Placeholder => "the sensor returns no reading",
             Self::Implausible => "implausible reading",
             Self::NoProcess => "no process to watch",
             Self::Hangs => "does not answer",

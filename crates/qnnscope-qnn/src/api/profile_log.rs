@@ -204,5 +204,5 @@ impl Records {
 
 fn c_text(bytes: &[u8]) -> Result<CString, QnnError> {
     CString::new(bytes)
-        .map_err(|_| QnnError::Unexpected { what: "a text for the profile log holds a zero byte".to_owned() })
+        .map_err(|_| QnnError::Unexpected { what: "a text for the profile log contains a zero byte".to_owned() })
 }

@@ -83,7 +83,7 @@ pub(super) unsafe fn wrap(tap: &Tap, record: *const c_void, library: &str, index
         None
     };
     let Some(slots) = slots else {
-        let why = format!("core API {}.{} is not known: its calls are not seen", version.major, version.minor);
+        let why = format!("core API {}.{} is unknown: its calls are not traced", version.major, version.minor);
         // SAFETY: only the head of it is read.
         let table = unsafe { FunctionTable::new(head, 0) };
         tell(tap, u32::MAX, table, library, Some(why));

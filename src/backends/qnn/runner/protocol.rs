@@ -289,7 +289,7 @@ impl RunTask {
     pub fn slow_load_text(&self, load_s: f64) -> Option<String> {
         let slow = self.slow_load.filter(|slow| load_s > slow.seconds)?;
         Some(format!(
-            "loading took {load_s:.0} s, more than {} s: all inferences are made in one launch; --launches N makes several",
+            "loading took {load_s:.0} s, more than {} s: all inferences ran in one launch; --launches N uses several",
             slow.seconds
         ))
     }

@@ -89,7 +89,7 @@ mod system {
     }
 
     fn refused(error: rustix::io::Errno) -> SettingOutcome {
-        SettingOutcome::Refused(format!("the system does not let the runner use these cores: {error}"))
+        SettingOutcome::Refused(format!("the system does not allow these cores: {error}"))
     }
 
     /// Lets every thread of this process, and those that they start, run on `cores` only.
@@ -155,7 +155,7 @@ mod system {
     }
 
     pub fn confine(_cores: &[usize]) -> SettingOutcome {
-        SettingOutcome::NoEffect("this system has no call for it".to_owned())
+        SettingOutcome::NoEffect("this system does not support it".to_owned())
     }
 
     impl super::Pinning {

@@ -94,7 +94,7 @@ impl RunLog {
         };
         if !ProfileLog::is_supported(&system) {
             return Err(SettingOutcome::NoEffect(format!(
-                "the runtime's system library (system API {}) has no profile serializer, which came with 1.11",
+                "the runtime's system library (system API {}) has no profile serializer (added in 1.11)",
                 system.api()
             )));
         }
@@ -181,7 +181,7 @@ impl RunLog {
     pub fn abandon(self, emitter: &Emitter) {
         let Some(OpenLog { path, log, .. }) = self.open else { return };
         log.abandon();
-        report(emitter, &path, SettingOutcome::Refused("the run failed, and the log was left as it was".to_owned()));
+        report(emitter, &path, SettingOutcome::Refused("the run failed; the log was left unchanged".to_owned()));
     }
 }
 
