@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// Values lie outside of what the encoding can hold.
+    /// Values lie outside what the encoding can hold.
     RangeTooSmall,
     /// The encoding can hold far more than there is: few levels are left.
     RangeTooLarge,

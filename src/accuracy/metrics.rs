@@ -21,7 +21,7 @@ pub struct Sums {
     test_energy: f64,
     product: f64,
     sum: f64,
-    /// Reference values outside of what the test's encoding can hold.
+    /// Reference values outside what the test's encoding can hold.
     pub clipped: u64,
     /// Smallest reference value.
     pub min: f64,
@@ -197,7 +197,7 @@ pub struct TensorFigures {
     pub mean_abs: Option<f64>,
     /// Cosine.
     pub cosine: Option<f64>,
-    /// Share of reference values outside of what the test's encoding can hold.
+    /// Share of reference values outside what the test's encoding can hold.
     pub clipped_share: Option<f64>,
     /// Range of the reference's values as a share of what the encoding can hold.
     pub used_share: Option<f64>,

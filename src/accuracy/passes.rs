@@ -117,7 +117,7 @@ impl Work<'_> {
         reference.tensor.bytes().unwrap_or(0).saturating_add(test.tensor.bytes().unwrap_or(0))
     }
 
-    /// Pairs in groups whose tensors fit into memory together; one that alone does not is a group of its own.
+    /// Pairs in groups whose tensors fit into memory together; one that alone does not is its own group.
     pub fn groups(&self, pairs: &[usize]) -> Vec<Vec<usize>> {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         let mut held = 0u64;
@@ -178,7 +178,7 @@ impl Work<'_> {
         Ok(Pass { reads, runtimes, refused })
     }
 
-    /// Keeps both sides of a pair, where that was asked for.
+    /// Keeps both sides of a pair, where that was requested.
     fn save(&self, inference: usize, pair: usize, sides: [&[f64]; 2]) -> Result<(), AccuracyError> {
         let Some(folder) = &self.comparison.save_tensors else { return Ok(()) };
         let tensor = &self.pairing.pairs[pair].test.tensor;

@@ -103,7 +103,7 @@ pub enum SideError {
     NoGraph {
         /// The model.
         model: String,
-        /// What was asked for.
+        /// What was requested.
         name: String,
         /// What there is.
         known: String,

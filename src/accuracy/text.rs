@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 /// Longest tensor name in the table.
 const NAME: usize = 34;
-/// Layers that are listed unless all are asked for.
+/// Layers that are listed unless all are requested.
 const MOST: usize = 40;
 
 /// The comparison, in lines of at most `width` columns; `all` lists every layer, and how each pair was found.

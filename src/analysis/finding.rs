@@ -77,7 +77,7 @@ pub struct Advice {
 pub enum Effort {
     /// A flag or a setting of the run.
     Setting,
-    /// The model is converted, quantised or compiled anew.
+    /// The model is converted, quantised or compiled again.
     Reconvert,
     /// The program that calls QNN changes.
     Code,

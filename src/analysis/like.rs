@@ -15,7 +15,7 @@ pub enum State {
     Met,
     /// It does not.
     NotMet,
-    /// The session does not tell.
+    /// The session does not report it.
     CannotTell,
     /// It is about what this run does not have.
     DoesNotApply,
@@ -26,7 +26,7 @@ pub enum State {
 pub struct Condition {
     /// Stable id.
     pub id: &'static str,
-    /// What is asked for.
+    /// What is requested.
     pub text: &'static str,
     /// Whether it holds.
     pub state: State,

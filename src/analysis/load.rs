@@ -9,7 +9,7 @@ pub(super) const READING_US: u64 = 250_000;
 /// Readings that a figure rests on, at least.
 const MIN_READINGS: usize = 3;
 
-/// Processor use during the clean phase.
+/// CPU use during the clean phase.
 pub struct Load<'a> {
     /// Cores kept busy by everything.
     pub busy_cores: f64,

@@ -72,7 +72,7 @@ pub struct Outlier {
 /// All outliers of the clean phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outliers {
-    /// What was asked for.
+    /// What was requested.
     pub limit: OutlierLimit,
     /// Median of the clean phase, microseconds.
     pub median_us: f64,
@@ -109,7 +109,7 @@ pub fn outliers(store: &Store, run: &Run) -> Option<Outliers> {
     Some(Outliers { limit, median_us, limit_us, count, kept: kept.collect() })
 }
 
-/// Why the limit that was asked for cannot be judged; `None` where it can, where none was asked for, or where nothing was
+/// Why the limit that was asked for cannot be judged; `None` where it can, where none was requested, or where nothing was
 /// measured.
 pub fn limit_not_supported(run: &Run) -> Option<String> {
     let limit = run.plan.mode.outlier_limit?;

@@ -16,7 +16,7 @@ pub struct Rounds {
     pub group: u32,
     /// True where the backend only emulates the hardware.
     pub simulated: bool,
-    /// Rounds that were asked for.
+    /// Rounds that were requested.
     pub asked: u32,
     /// The rounds that were made.
     pub rounds: Vec<Round>,
@@ -53,7 +53,7 @@ pub fn clean_of_all_rounds(store: &Store, run: &Run) -> LatencyStats {
     }
 }
 
-/// Runs that belong together, by what `member` says of each. An index that does not go up begins a group anew, as it does
+/// Runs that belong together, by what `member` says of each. An index that does not go up begins a group again, as it does
 /// when the same is asked for again.
 pub(super) fn groups(store: &Store, member: impl Fn(&Run) -> Option<Member>) -> Vec<Vec<&Run>> {
     let mut open: Vec<(Member, Vec<&Run>)> = Vec::new();

@@ -86,7 +86,7 @@ impl App {
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let Self { screen, view, store, theme, more, .. } = self;
         screen.draw(|frame| {
-            // A recording has a clock of its own.
+            // A recording has its own clock.
             let now = view.replay.as_ref().map_or_else(now_us, |replay| replay.at_us);
             *more = view.prepare(store, frame.area(), now);
             draw(frame, store, view, theme, now);

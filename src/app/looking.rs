@@ -139,7 +139,7 @@ fn go(view: &mut View, store: &Store, place: &EvidencePlace) {
                 None => view.notice = Some(format!("this session has no counter {id}")),
             }
         }
-        // A slow inference has a page of its own, with what happened around it.
+        // A slow inference has its own page, with what happened around it.
         EvidencePlace::Moment(t_us) if came_from != Page::Outliers && outlier_at(view, *t_us).is_some() => {
             view.page = Page::Outliers;
             let (content, at) = (pages::content(view, store, &UNICODE), outlier_at(view, *t_us));

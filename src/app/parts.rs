@@ -1,4 +1,4 @@
-//! What the view is made of: panes, pages, what is open above them, what is asked for.
+//! What the view is made of: panes, pages, what is open above them, what is requested.
 
 use super::picker::Picker;
 use crate::event::RunId;

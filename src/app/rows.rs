@@ -7,7 +7,7 @@ use crate::store::Run;
 
 /// Rows whose percentiles are computed per frame.
 const SLICE: usize = 512;
-/// A table that is sorted anew on every frame cannot be read.
+/// A table that is sorted again on every frame cannot be read.
 const REFRESH_US: u64 = 250_000;
 
 /// Columns that can be sorted by, in the order of the table.

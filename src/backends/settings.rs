@@ -1,6 +1,6 @@
-//! Settings of a run: what the user asked for, and what a backend's API can do with it.
+//! Settings of a run: what the user requested, and what a backend's API can do with it.
 //!
-//! A setting that cannot be applied is never dropped in silence: every one ends as an outcome with its reason.
+//! A setting that cannot be applied is never dropped silently: every one ends as an outcome with its reason.
 
 use super::Backend;
 use crate::event::{Setting, SettingOutcome};

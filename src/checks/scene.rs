@@ -166,7 +166,7 @@ impl Scene {
         self.look.as_ref().map_err(super::CheckVerdict::unknown)
     }
 
-    /// What the device said of its DSP. A PC has none: what is not there says nothing of the machine where it failed.
+    /// What the device said of its DSP. A PC has none: what is not there says nothing about the machine where it failed.
     ///
     /// # Errors
     /// Unknown, with the reason.

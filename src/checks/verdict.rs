@@ -5,7 +5,7 @@ use crate::event::{CheckOutcome, clean_text};
 /// Outcome and what was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckVerdict {
-    /// What it says of the cause.
+    /// What it says about the cause.
     pub outcome: CheckOutcome,
     /// One sentence, free of control characters.
     pub detail: String,

@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct AccuracyArgs {
-    /// Reference, such as the float model; MODEL@BACKEND picks the backend that computes it [default: cpu]. Also a run (session, result, @last), an
-    /// earlier comparison, or a folder of tensors
+    /// Reference, such as the float model; MODEL@BACKEND picks the backend that computes it [default: cpu]. Also a run
+    /// (session, result, @last), an earlier comparison, or a folder of tensors
     #[arg(value_name = "REFERENCE")]
     pub(super) reference: String,
-    /// Model under test, such as the quantised one; MODEL@BACKEND picks the backend that computes it [default: htp]. Also a run, an earlier comparison,
-    /// or a folder of tensors
+    /// Model under test, such as the quantised one; MODEL@BACKEND picks the backend that computes it [default: htp]. Also a
+    /// run, an earlier comparison, or a folder of tensors
     #[arg(value_name = "TEST")]
     pub(super) test: String,
     /// Backend of the reference, instead of REFERENCE@BACKEND

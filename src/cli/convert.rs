@@ -55,7 +55,8 @@ pub struct ConvertArgs {
     /// Run source and result on the same inputs and report how much their outputs differ
     #[arg(long)]
     verify: bool,
-    /// Inputs of --verify: a number of random ones, a folder of inputs, or a list in qnn-net-run's format [default: 3, or 1 for a compiled result]
+    /// Inputs of --verify: a number of random ones, a folder of inputs, or a list in qnn-net-run's format [default: 3, or 1 for
+    /// a compiled result]
     #[arg(long, value_name = "N|PATH", requires = "verify")]
     verify_inputs: Option<String>,
     /// Keep the conversion log in this file; a failed conversion leaves it beside the output

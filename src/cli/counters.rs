@@ -36,7 +36,7 @@ pub struct CountersArgs {
     json: bool,
 }
 
-/// Lists the counters of a device, and reads them if that is asked for.
+/// Lists the counters of a device, and reads them if that is requested.
 pub fn counters(args: &CountersArgs, global: &Global) -> Result<u8, CliError> {
     let options = CounterOptions::new(args.rate, args.counters.clone(), args.counter_file.as_deref())?;
     let document = setup::block_on(collect(args, &options, global))??;

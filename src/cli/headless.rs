@@ -19,7 +19,7 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Launches up to which each has a line of its own.
+/// Launches up to which each has its own line.
 const LINES: u32 = 10;
 
 /// Makes the runs and prints what came out.

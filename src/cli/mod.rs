@@ -176,7 +176,7 @@ pub(crate) fn parses(arguments: &[String]) -> Result<(), clap::Error> {
 /// Longest time for the last words to devices.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// A limit on file sizes would end the process with a signal, and without a word; caught, writing fails with an error. Runners are
+/// A limit on file sizes would end the process with a signal, and silently; caught, writing fails with an error. Runners are
 /// started by this, too.
 fn catch_file_size_limit() {
     #[cfg(target_os = "linux")]

@@ -72,10 +72,10 @@ pub struct ModeOptions {
     pub max_top1_loss: Option<f64>,
 }
 
-/// One run of those that are asked for.
+/// One run of those that are requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slot {
-    /// Place of the model among those asked for.
+    /// Place of the model among those requested.
     pub model: usize,
     /// Backend.
     pub backend: Backend,
@@ -83,7 +83,7 @@ pub struct Slot {
     pub mode: Mode,
 }
 
-/// What else the user asked for, as far as a way of measuring may contradict it.
+/// What else the user requested, as far as a way of measuring may contradict it.
 #[derive(Debug, Clone, Copy)]
 pub struct ModeRequest<'a> {
     /// `--iterations`.

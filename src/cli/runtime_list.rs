@@ -55,7 +55,7 @@ struct Problem {
     hint: Option<String>,
 }
 
-/// Tries every library of every runtime in a child of its own and prints what came back.
+/// Tries every library of every runtime in its own child and prints what came back.
 pub fn list(json: bool, patience: Patience, global: &Global) -> Result<u8, CliError> {
     let env = Env::from_process();
     let found = survey(global.runtime.as_deref(), &env);

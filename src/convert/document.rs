@@ -30,7 +30,7 @@ pub struct ConvertDocument {
     /// Of the model as a whole, where one file is all of it.
     accuracy: Option<Accuracy>,
     not_verified: Option<String>,
-    /// Each file against the source, if that was asked for.
+    /// Each file against the source, if that was requested.
     verified: Option<Vec<CheckRow>>,
     /// Steps with their times.
     steps: Vec<Step>,
@@ -110,7 +110,7 @@ impl ConvertDocument {
         }
     }
 
-    /// False if a comparison was asked for and could not be made.
+    /// False if a comparison was requested and could not be made.
     pub fn is_verified(&self) -> bool {
         self.not_verified.is_none()
     }

@@ -1,4 +1,4 @@
-//! Conversions of models: each step in a process of its own, its files put in place when they are whole.
+//! Conversions of models: each step in its own process, its files put in place when they are whole.
 
 mod course;
 mod document;

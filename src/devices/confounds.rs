@@ -8,7 +8,7 @@ const LOW_BATTERY_PERCENT: f64 = 20.0;
 /// A device this warm before the run has little room until it throttles.
 const WARM_CELSIUS: f64 = 45.0;
 
-/// What may disturb a run, worst first. Nothing is said of what the device does not tell.
+/// What may disturb a run, worst first. Nothing is said about what the device does not report.
 pub fn confounds(facts: &DeviceFacts) -> Vec<Confound> {
     let mut found = Vec::new();
     let mut add = |id: &str, observation: String, advice: &str| {

@@ -273,7 +273,7 @@ fn aimet_200(row: &Value, findings: &mut Vec<Finding>) -> Option<Encoding> {
         })
         .collect();
     let axis = row.get("axis").and_then(Value::as_i64);
-    // The one list of this version does not tell; what is signed are weights and biases.
+    // The one list of this version does not show it; what is signed are weights and biases.
     let used = if is_signed || axis.is_some() { Use::Parameter } else { Use::Activation };
     let listed = row.get("y_scale").is_some_and(Value::is_array);
     Some(Encoding {

@@ -26,7 +26,7 @@ pub fn open_input(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
 }
 
-/// Opens a file, and neither a pipe nor a device: what stands in a folder of ours, or is read at several places.
+/// Opens a file, and neither a pipe nor a device: what is in a folder of ours, or is read at several places.
 ///
 /// # Errors
 /// The system's, or it is no file.

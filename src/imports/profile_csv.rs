@@ -1,5 +1,5 @@
 //! The two CSV files with QNN's figures: the vendor's viewer's, and the one that ONNX Runtime writes by itself. The columns
-//! are the same; what stands in them is not.
+//! are the same; what is in them is not.
 
 use super::Import;
 use super::draft::{Draft, RunDraft, metric};

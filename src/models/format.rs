@@ -1,4 +1,4 @@
-//! Model formats, told by content and never by file name.
+//! Model formats, recognised by content and never by file name.
 
 use super::source::{SourceFormat, identify_source};
 use object::{Object, ObjectSegment, ObjectSymbol};

@@ -84,7 +84,7 @@ impl DeviceProbe {
         Ok(Some(Self { device: device.clone(), root, counters, options, source: source.clone(), sampler }))
     }
 
-    /// Sets the process whose memory and processor time are read.
+    /// Sets the process whose memory and CPU time are read.
     pub fn watch(&self, pid: Option<u32>) {
         self.sampler.watch(pid);
     }

@@ -47,7 +47,7 @@ pub struct BenchCheckDocument {
 struct Tells {
     launches: usize,
     difference_percent: f64,
-    /// The same where the two sides are runs of their own; `None` where launches disagree too much for that.
+    /// The same where the two sides are their own runs; `None` where launches disagree too much for that.
     separate_runs_percent: Option<f64>,
     seconds: f64,
 }
@@ -58,7 +58,7 @@ struct Takes {
     difference_percent: f64,
     launches: Option<usize>,
     seconds: Option<f64>,
-    /// Launches of each of two runs of their own.
+    /// Launches of each of two their own runs.
     separate_runs_launches: Option<usize>,
 }
 

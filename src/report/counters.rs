@@ -25,7 +25,7 @@ pub struct CounterRow {
     unit: String,
     about: String,
     needs_root: bool,
-    /// True if it is read unless something else is asked for.
+    /// True if it is read unless something else is requested.
     chosen: bool,
     /// Why it cannot be read; null if it can.
     reason: Option<Gap>,
@@ -47,7 +47,7 @@ pub struct SamplingDocument {
     pub late: u64,
     /// Planned ticks that were not taken.
     pub missed: u64,
-    /// Processor time of the device per tick, microseconds; null where it does not tell.
+    /// CPU time of the device per tick, microseconds; null where it does not report it.
     pub cpu_us_per_tick: Option<f64>,
     /// Uncertainty of the device's clock against this machine's, microseconds.
     pub uncertainty_us: Option<u64>,

@@ -434,7 +434,7 @@ fn counter_table(out: &mut String, counters: &[&DeviceSeries]) {
     }
 }
 
-/// The rate that was asked for.
+/// The rate that was requested.
 fn planned(period_us: Option<u64>) -> String {
     match period_us {
         Some(0) => "as many as possible".to_owned(),

@@ -301,7 +301,7 @@ impl Feed {
     }
 }
 
-/// The executions in the ring file of a process that ended without a word; the file goes. A process may name any file: what is
+/// The executions in the ring file of a process that ended silently; the file goes. A process may name any file: what is
 /// no ring of ours stays as it is.
 fn left(path: &Path) -> Vec<Execution> {
     let is_plain = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());

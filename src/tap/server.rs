@@ -63,7 +63,7 @@ fn file(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Listener {
-    /// A socket in a folder of its own that nobody else can read.
+    /// A socket in its own folder that nobody else can read.
     ///
     /// # Errors
     /// There is no room for temporary files, or their folder has too long a name.
@@ -104,7 +104,7 @@ impl Listener {
         self.file.is_some() && self.file == file(&self.path)
     }
 
-    /// A place for small files beside it, if it has a folder of its own.
+    /// A place for small files beside it, if it has its own folder.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_ref().map(TempDir::path)
     }

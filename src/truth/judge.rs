@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Classes of an output that is taken for a classifier's.
+/// Classes of an output that counts as a classifier's.
 const CLASSES: std::ops::RangeInclusive<usize> = 2..=100_000;
 /// A value above this belongs to a mask.
 const IN_MASK: f64 = 0.5;

@@ -82,7 +82,7 @@ impl Decoder {
     /// The next whole chunk; `None` until more bytes arrive.
     ///
     /// # Errors
-    /// [`ProfileLogError::NotALog`] if the first chunk makes no sense, [`ProfileLogError::Damaged`] for a later one; what
+    /// [`ProfileLogError::NotALog`] if the first chunk is invalid, [`ProfileLogError::Damaged`] for a later one; what
     /// follows it cannot be trusted, so the decoder hands out nothing more.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>, ProfileLogError> {
         let Some(length) = self.whole_chunk()? else { return Ok(None) };
@@ -104,7 +104,7 @@ impl Decoder {
     /// True if [`next_chunk`](Self::next_chunk) would hand out a chunk or its damage.
     ///
     /// # Errors
-    /// As there, for a length that makes no sense.
+    /// As there, for a length that is invalid.
     pub fn has_chunk(&mut self) -> Result<bool, ProfileLogError> {
         self.whole_chunk().map(|length| length.is_some())
     }

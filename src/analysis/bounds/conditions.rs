@@ -19,7 +19,7 @@ const LOW_CLOCK: f64 = 0.6;
 const COLD: f64 = 3.0;
 /// And by this much, microseconds.
 const COLD_BY_US: f64 = 1000.0;
-/// Loading from this time on is a cost of its own, microseconds.
+/// Loading from this time on is its own cost, microseconds.
 const LONG_LOAD_US: f64 = 1e6;
 /// What a warning says where ops do not run on the backend: that something falls back, ...
 const FALLBACK: [&str; 5] = ["fallback", "falling back", "fall back", "falls back", "will run on"];

@@ -3,7 +3,7 @@
 use super::Side;
 use serde::Serialize;
 
-/// Classes of an output that is taken for a classifier's.
+/// Classes of an output that counts as a classifier's.
 const CLASSES: std::ops::RangeInclusive<usize> = 2..=100_000;
 /// Classes from which agreement on the five best says something.
 const CLASSES_FOR_TOP5: usize = 10;

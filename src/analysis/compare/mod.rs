@@ -31,7 +31,7 @@ pub use side::{Side, SideCounter, SideFailure, SideOp, SideSetting, counters, pr
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// What a comparison is asked for.
+/// What a comparison is requested.
 #[derive(Debug, Clone, Default)]
 pub struct CompareOptions {
     /// Column that differences are taken from; `None`: the first with latencies.

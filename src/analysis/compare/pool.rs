@@ -82,7 +82,7 @@ fn join(sides: &[Side], families: &[Vec<usize>], what: &str) -> (Vec<Side>, Vec<
     (joined, members)
 }
 
-/// Runs of one file that belong together, by what `member` says of each; an index that does not go up begins a family anew.
+/// Runs of one file that belong together, by what `member` says of each; an index that does not go up begins a family again.
 pub fn families(sides: &[Side], member: impl Fn(&Side) -> Option<Member>) -> Vec<Vec<usize>> {
     let mut open: Vec<(Member, Vec<usize>)> = Vec::new();
     for (at, side) in sides.iter().enumerate() {

@@ -517,7 +517,7 @@ fn runs_of_different_schedules_are_compared_by_their_inferences_alone() {
     // A queue fills the time as a tight loop does, and its rate is no throughput of the model.
     assert_eq!(difference(&comparison, "throughput_ips", 1).verdict, DifferenceVerdict::Unknown);
     assert!(row(&comparison, "throughput_ips").cells.iter().all(|cell| !cell.best));
-    // At one rate the latencies from planned starts are what is asked for.
+    // At one rate the latencies from planned starts are what is requested.
     let both = [paced(Backend::Cpu, &slow, 20.0), paced(Backend::Gpu, &tight, 20.0)];
     let comparison = compare(&both, &CompareOptions::default());
     assert!(!comparison.alone && comparison.mismatches.is_empty(), "{:?}", comparison.mismatches);

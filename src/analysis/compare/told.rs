@@ -1,4 +1,4 @@
-//! Whether a difference lies outside of what launches vary.
+//! Whether a difference lies outside what launches vary.
 
 use super::bootstrap::{MIN_VALUES, Statistic, relative_interval};
 use super::rows::{Rows, Test};
@@ -26,7 +26,7 @@ pub(super) struct Between {
     /// The relative difference that launches show, and whether it comes from pairs of them.
     pub relative: f64,
     by_pairs: bool,
-    /// True if it is outside of what launches vary.
+    /// True if it is outside what launches vary.
     pub told: bool,
     /// Launches that would tell a difference as large as the one seen, where they do not.
     pub launches_to_tell: Option<usize>,
@@ -98,7 +98,7 @@ impl Rows<'_> {
     fn in_time(&self, base: usize, column: usize, with_figure: [usize; 2]) -> InTime {
         let [one, two] = [base, column].map(|column| &self.sides[column]);
         let made = |side: &Side| side.latency.as_ref().map_or(0, |latency| latency.launches.len());
-        // The seed of their order is the moment when the runs were asked for.
+        // The seed of their order is the moment when the runs were requested.
         let seeds = [one, two].map(|side| side.mode.launches.seed);
         let same_order = seeds[0] != 0 && seeds[0] == seeds[1] && one.device == two.device;
         // A launch without the figure would shift all later ones.

@@ -101,7 +101,7 @@ impl Scored {
         }
     }
 
-    /// Told last, as it says nothing of the graph.
+    /// Told last, as it says nothing about the graph.
     fn unasked(&mut self) {
         self.score -= UNASKED;
         self.reasons.push((0.0, "its op support is unknown: it was not checked here, or did not answer".to_owned()));

@@ -60,8 +60,8 @@ fn pooled(sides: &[Side], family: &[usize]) -> Option<Plan> {
     Some(Plan { columns: family.to_vec(), note: side.together.clone(), side })
 }
 
-/// The run of a sweep that counts: the back-to-back one if there is one, else the highest rate that every backend keeps up with, so
-/// that each is judged at the same rate; the lowest where none is.
+/// The run of a sweep that counts: the back-to-back one if there is one, else the highest rate that every backend keeps up
+/// with, so that each is judged at the same rate; the lowest where none is.
 fn chosen(sides: &[Side], sweeps: &[Vec<usize>], family: &[usize]) -> Option<usize> {
     let first = &sides[*family.first()?];
     let of = |side: &Side| side.mode.sweep.map(|place| place.of);

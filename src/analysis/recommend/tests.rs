@@ -105,7 +105,7 @@ fn a_simulated_run_does_not_win_by_its_time() {
     assert_eq!((simulated.score, simulated.constraints[0].met), (None, None));
     assert!(answer.to_measure.iter().any(|wanted| wanted.contains("on a device")), "{answer:?}");
     assert!(answer.summary.contains("HTP was simulated"), "{}", answer.summary);
-    // The same where the real run misses what is asked for.
+    // The same where the real run misses what is requested.
     let tight = Constraints { latency_budget_ms: Some(0.1), ..Constraints::default() };
     let missed = recommend(&[htp.clone(), cpu], &tight);
     assert_eq!((missed.basis, missed.backend), (Basis::Measured, None));

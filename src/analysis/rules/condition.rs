@@ -42,11 +42,11 @@ pub enum Condition {
     SocWithoutFp16,
     /// The graph is compiled when it is loaded.
     CompiledWhenLoaded,
-    /// A precision below the model's own was asked for.
+    /// A precision below the model's own was requested.
     AtReducedPrecision,
-    /// DLBC was asked for.
+    /// DLBC was requested.
     WithDlbc,
-    /// All of the VTCM was asked for.
+    /// All of the VTCM was requested.
     WithAllVtcm,
     /// The device has cores of different speed.
     MixedCores,

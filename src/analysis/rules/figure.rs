@@ -125,7 +125,7 @@ impl Figure {
             Self::TransportShare => Some((1.0 - accelerator()? / rpc()?).max(0.0)),
             Self::TransportUs => Some((rpc()? - accelerator()?).max(0.0)),
             Self::HostShare => {
-                // Copies of the driver's own are outside of the backend's call, and part of the latency it reports.
+                // Copies of the driver's own are outside the backend's call, and part of the latency it reports.
                 let call = metric("QNN (execute) time").filter(|_| !run.plan.driver.traits().latency_has_copies);
                 Some((1.0 - rpc()? / call.or(run.clean.mean_us())?).max(0.0))
             }

@@ -4,7 +4,7 @@ use super::super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
 use crate::store::{Alone, TappedProcess};
 use crate::text::{counted, duration_text, share_text};
 
-/// Part of the time outside of QNN from which it is worth a warning.
+/// Part of the time outside QNN from which it is worth a warning.
 const MUCH: f64 = 0.5;
 /// Fewest executions of a kind that are compared.
 const FEWEST: u64 = 10;

@@ -182,7 +182,7 @@ impl Made {
         self.plan(|plan| plan.mode.rate_hz = Some(rate_hz)).event(Event::Inferences(batch))
     }
 
-    /// Processor time of the runner in the clean phase, in cores.
+    /// CPU time of the runner in the clean phase, in cores.
     pub fn runner_cores(self, cores: f64) -> Self {
         self.event(Event::CpuUsed { cpu_us: cores * 1e6, wall_us: 1e6 })
     }

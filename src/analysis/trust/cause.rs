@@ -184,7 +184,7 @@ fn clock(
     Some(Cause::Clock(Evidence::at(text, counter.place())))
 }
 
-/// Processor use of each launch, cores.
+/// CPU use of each launch, cores.
 fn own_cores(run: &Run) -> Vec<Option<f64>> {
     run.launches.iter().map(|launch| launch.cpu_utilization_percent().map(|percent| percent / 100.0)).collect()
 }

@@ -20,7 +20,7 @@ pub(super) fn simulated(run: &Run) -> Reason {
     let text = format!("{} ran in this machine's {} emulation library", run.plan.backend, run.plan.backend);
     let title = "simulated: these times come from an emulation and do not predict a device".to_owned();
     let mut reason = Reason::new(TrustVerdict::Not, "trust.simulated", title, vec![Evidence::new(text)]);
-    // It was asked for, and it is said wherever a figure is shown.
+    // It was requested, and it is said wherever a figure is shown.
     reason.finding.severity = super::Severity::Info;
     reason
 }
@@ -76,7 +76,7 @@ pub(super) fn whole(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
     }
 }
 
-/// An ONNX model of which QNN ran nothing: the figures are right, and of something else than what was asked for.
+/// An ONNX model of which QNN ran nothing: the figures are right, and of something else than what was requested.
 fn elsewhere(run: &Run) -> Option<Reason> {
     let placed = run.nodes.as_ref().filter(|placed| placed.is_all_cpu() && !placed.nodes.is_empty())?;
     let title = format!("nothing ran on {}: the figures are the CPU's", run.plan.backend);

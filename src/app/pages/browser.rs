@@ -264,7 +264,7 @@ mod tests {
         let moved = vec![entry("new", 1), entry("a", 3), entry("b", 3)];
         browser.settle(None, &moved, &layout(), &[]);
         assert_eq!(browser.position(&moved), 2);
-        // Gone: what stands in its place is selected; with nothing left, nothing is.
+        // Gone: what is in its place is selected; with nothing left, nothing is.
         browser.settle(None, &[entry("x", 1)], &layout(), &[]);
         assert_eq!(browser.position(&[entry("x", 1)]), 0);
         browser.settle(None, &[], &layout(), &[]);

@@ -48,7 +48,7 @@ pub struct Content {
 /// An entry of the list with everything that its detail says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What stays the same when the list is made anew.
+    /// What stays the same when the list is rebuilt.
     pub key: String,
     /// How much it matters.
     pub sign: Sign,

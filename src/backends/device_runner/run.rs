@@ -205,7 +205,7 @@ impl DeviceRun<'_> {
     }
 
     /// Makes a device that is back ready for another runner: the one before is ended if it has not ended by itself, what it may have
-    /// begun to write is removed, and the clock is measured anew. The files of the run have to be there.
+    /// begun to write is removed, and the clock is measured again. The files of the run have to be there.
     async fn resume(&self, folder: &str, pid: Option<u32>) -> Result<WallClock, DeviceError> {
         let pid = pid.unwrap_or(0);
         let script = format!(

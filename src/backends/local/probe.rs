@@ -1,4 +1,4 @@
-//! Trying a library in a child of its own.
+//! Trying a library in its own child.
 
 use super::process::RunnerError;
 use super::supervise::{Ended, Limits, ask};

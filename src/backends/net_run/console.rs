@@ -7,7 +7,7 @@ use crate::backends::{Backend, stopped};
 use crate::event::{Failure, LogLevel, LogLine, LogSource, LogTail, Stage};
 use crate::models::Graph;
 
-/// Lines with errors that are kept: what an op was asked for and all sets that it takes are about 140.
+/// Lines with errors that are kept: what an op was requested and all sets that it takes are about 140.
 const MOST_ERRORS: usize = 400;
 
 /// A line of the tool: `   12.3ms [ ERROR ] text`, or bare text.

@@ -203,7 +203,7 @@ impl Rounds<'_> {
         if let Some(probe) = self.probe.as_mut() {
             probe.revive();
         }
-        // A device that was started anew has another clock; its files are still there.
+        // A device that was restarted has another clock; its files are still there.
         self.clock = WallClock::align(self.net.device).await?;
         let there = format!("[ -e {}/{INPUT_LIST} ]", self.setup.folder);
         if self.net.device.run(&there, "looking for the files of the run").await?.status != 0 {

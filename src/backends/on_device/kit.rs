@@ -85,7 +85,7 @@ fn backend_libraries(target: &LibraryTarget, needs: Needs) -> Result<Kit, OnDevi
     if needs.format != ModelFormat::ModelLibrary {
         add(SYSTEM_LIBRARY, "reads DLCs and context binaries")?;
     }
-    // An emulated HTP has neither a DSP nor a compiler of its own.
+    // An emulated HTP has neither a DSP nor its own compiler.
     if needs.backend == Backend::Htp && needs.has_dsp {
         if needs.format != ModelFormat::ContextBinary {
             add("libQnnHtpPrepare.so", "compiles graphs on the device")?;

@@ -9,7 +9,7 @@ use crate::models::{ContextBinaryInfo, ModelFormat, dlc_sdk_version};
 use std::path::{Path, PathBuf};
 
 /// What the user should know of versions before files are sent; nothing where all belong together or no file tells. `info` is
-/// what a context binary says of itself, where it was read.
+/// what a context binary records about itself, where it was read.
 pub async fn doubts(
     kit: &Kit,
     backend: Backend,

@@ -21,7 +21,7 @@ const ENTRIES: [&str; 5] = ["session.", "ep.", "optimization.", "memory.", "mlas
 
 impl SessionOptions {
     /// Options for a backend of a runtime. `known` tells whether the plug-in knows an option of the provider: it takes unknown
-    /// ones in silence.
+    /// ones silently.
     pub fn new(
         runtime_dir: &Path,
         backend: Backend,

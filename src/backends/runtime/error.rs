@@ -16,7 +16,7 @@ pub enum RuntimeError {
     /// The requested version is not a version number.
     #[error("cannot install {WHEEL_NAME}: {version:?} is not a version number")]
     BadVersion {
-        /// What was asked for.
+        /// What was requested.
         version: String,
     },
     /// There is no folder to install into or to look in.
@@ -39,7 +39,7 @@ pub enum RuntimeError {
     /// pip failed for a reason we do not know.
     #[error("pip could not download {requirement} ({status}){}", quote(lines))]
     PipFailed {
-        /// What was asked for.
+        /// What was requested.
         requirement: String,
         /// How pip ended.
         status: String,
@@ -49,7 +49,7 @@ pub enum RuntimeError {
     /// pip could not reach the package index.
     #[error("pip could not reach the package index for {requirement}{}", quote(lines))]
     Network {
-        /// What was asked for.
+        /// What was requested.
         requirement: String,
         /// The last lines of its output that matter.
         lines: Vec<String>,
@@ -57,7 +57,7 @@ pub enum RuntimeError {
     /// The package has no such version for this machine, but has others.
     #[error("pip finds no {requirement} for this machine, only {}", available.join(", "))]
     NoSuchVersion {
-        /// What was asked for.
+        /// What was requested.
         requirement: String,
         /// The versions pip offers here.
         available: Vec<String>,
@@ -65,7 +65,7 @@ pub enum RuntimeError {
     /// The package index has nothing for this machine.
     #[error("pip finds no wheel of {requirement} for this machine ({platform})")]
     NoWheel {
-        /// What was asked for.
+        /// What was requested.
         requirement: String,
         /// This machine.
         platform: Platform,

@@ -272,7 +272,7 @@ pub fn sha256(
 
 fn zip_error(path: &Path, error: ZipError) -> RuntimeError {
     match error {
-        // The file itself could not be read, as opposed to: what was read makes no sense.
+        // The file itself could not be read, as opposed to: what was read is invalid.
         ZipError::Io(source) if source.raw_os_error().is_some() => RuntimeError::file("read", path, source),
         other => RuntimeError::CorruptWheel { wheel: path.to_path_buf(), detail: other.to_string() },
     }

@@ -112,7 +112,7 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "'\\''"))
 }
 
-/// Prints or writes what was asked for.
+/// Prints or writes what was requested.
 fn report(args: &TapArgs, outcome: &TapOutcome) -> Result<u8, CliError> {
     match (&args.json, args.document()) {
         (None, _) => runs::print(&tap_text(&outcome.store))?,

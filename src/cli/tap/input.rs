@@ -37,7 +37,7 @@ impl Input {
     }
 }
 
-/// Refuses what is piped in: it would be lost in silence, and to wait for its end may mean for ever.
+/// Refuses what is piped in: it would be lost silently, and to wait for its end may mean for ever.
 pub fn refuse_pipe() -> Result<(), CliError> {
     let stdin = std::io::stdin();
     let is_pipe = fstat(&stdin)

@@ -112,7 +112,7 @@ pub fn load(named: &Named) -> Result<Vec<Side>, LoadError> {
     Ok(picked)
 }
 
-/// A name with `#` that is a file is that file; else what stands behind the last `#` picks runs.
+/// A name with `#` that is a file is that file; else what is behind the last `#` picks runs.
 fn split(argument: &Path) -> (PathBuf, Option<String>) {
     let text = argument.to_string_lossy();
     match text.rsplit_once('#') {

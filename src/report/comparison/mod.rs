@@ -21,7 +21,7 @@ use crate::analysis::compare::{CompareOptions, Comparison, LayerSort, Side, comp
 use crate::analysis::recommend::{Constraints, RecommendTarget, Recommendation, measured};
 use crate::devices::soc_by_part;
 
-/// What a comparison is asked for.
+/// What a comparison is requested.
 #[derive(Debug, Clone, Default)]
 pub struct ComparisonOptions {
     /// Column that differences are taken from, from 0.

@@ -110,7 +110,7 @@ impl App {
         )
     }
 
-    /// Starts the app anew and writes down its number. The property is only looked at as the app starts, and is taken back at
+    /// Starts the app again and writes down its number. The property is only looked at as the app starts, and is taken back at
     /// once: should qnnscope die, the app still starts.
     pub fn start(&self) -> String {
         let (package, place) = (&self.package, self.place());

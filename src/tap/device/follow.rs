@@ -120,7 +120,7 @@ impl<'a> Follower<'a> {
         self.ask(&lines);
     }
 
-    /// So many bytes of a part that was asked for.
+    /// So many bytes of a part that was requested.
     pub async fn part(&mut self, bytes: usize) -> Result<Vec<u8>, DeviceError> {
         self.answer(async |stream| stream.next_bytes(bytes).await).await
     }

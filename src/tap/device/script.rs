@@ -92,7 +92,7 @@ impl TapPlace {
 }
 
 /// How the program ended, by what [`STATUS`] holds: awk's number (256 or 512 and more for a signal, or a part of 1), or the shell's, of
-/// which 128 and more is taken for a signal.
+/// which 128 and more counts as a signal.
 pub fn ended(text: &[u8]) -> Ended {
     let text = String::from_utf8_lossy(text);
     let mut words = text.split_whitespace();

@@ -1,4 +1,4 @@
-//! What a context binary says of itself, read by the system library.
+//! What a context binary records about itself, read by the system library.
 
 #![expect(unsafe_code, reason = "FFI")]
 

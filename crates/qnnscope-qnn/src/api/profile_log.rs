@@ -1,6 +1,6 @@
 //! Writing QNN profile logs through the system library's own serializer, in the format of `qnn-profiling-data.log`.
 //!
-//! The serializer collects messages and writes them from a thread of its own, about a thousand at a time, and the rest
+//! The serializer collects messages and writes them from its own thread, about a thousand at a time, and the rest
 //! when the log is finished.
 
 #![expect(unsafe_code, reason = "FFI")]
@@ -74,7 +74,7 @@ impl ProfileLog {
             && library.function::<sys::FreeFn>(PROFILE_FREE_TARGET, "").is_ok()
     }
 
-    /// Opens a log. `path` must be an empty file: the serializer appends to what is there, and says nothing of a file
+    /// Opens a log. `path` must be an empty file: the serializer appends to what is there, and says nothing about a file
     /// that it cannot open.
     ///
     /// # Errors

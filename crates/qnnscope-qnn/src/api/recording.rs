@@ -45,7 +45,7 @@ pub struct Recording {
     pub verdicts: Vec<OpAnswer>,
     /// Code of a graphCreate that failed while options of ours were in it.
     pub options_refused: Option<u64>,
-    /// Tensors that were opened, where that was asked for; one row a graph, in the order of creation.
+    /// Tensors that were opened, where that was requested; one row a graph, in the order of creation.
     pub exposed: Vec<ExposedGraph>,
 }
 

@@ -2,7 +2,7 @@
 
 /// Most bytes of log that are kept of all ops together; of later ops the first lines are.
 const MOST_LOG_BYTES: usize = 24 << 20;
-/// Lines that are kept of an op after that: what was asked for, without all that would be taken.
+/// Lines that are kept of an op after that: what was requested, without all that would be taken.
 const FIRST_LINES: usize = 12;
 
 /// A backend's answer about one op.

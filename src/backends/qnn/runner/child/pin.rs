@@ -30,7 +30,7 @@ impl Pinning {
         (pinning, setting)
     }
 
-    /// To be called when the backend's threads have come up: QNN's CPU backend gives each of its threads a core of its own
+    /// To be called when the backend's threads have come up: QNN's CPU backend gives each of its threads its own core
     /// choice.
     pub fn settle(&self) -> Option<Setting> {
         match &self.pin {
@@ -103,7 +103,7 @@ mod system {
     }
 
     impl Pinning {
-        /// Gives each thread that the backend computes with a core of its own, in turns where there are more threads than cores,
+        /// Gives each thread that the backend computes with its own core, in turns where there are more threads than cores,
         /// and the calling thread that of the first.
         pub(super) fn spread(&self, cores: &[usize]) -> SettingOutcome {
             let allowed = match sched_getaffinity(None) {

@@ -31,7 +31,7 @@ pub fn timed<T>(span_us: &mut (u64, u64), work: impl FnOnce() -> T) -> T {
     value
 }
 
-/// The log of a run; does nothing where none is asked for, or where the runtime cannot write one.
+/// The log of a run; does nothing where none is requested, or where the runtime cannot write one.
 #[derive(Default)]
 pub struct RunLog {
     open: Option<OpenLog>,

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Tells a runner to confine itself, and names the folder that it may write to. Not set: it does not.
 pub const SCRATCH_VARIABLE: &str = "QNNSCOPE_SCRATCH";
 
-/// What is asked for; older kernels enforce what they know.
+/// What is requested; older kernels enforce what they know.
 const WANTED: ABI = ABI::V6;
 
 /// Folders with the system's libraries and data; of programs that are built elsewhere, too (Nix, Guix), and Android's.
@@ -311,7 +311,7 @@ fn inputs(task: &RunTask) -> Vec<PathBuf> {
     paths
 }
 
-/// What this kernel enforces of what was asked for.
+/// What this kernel enforces of what was requested.
 fn report(landlock: LandlockStatus, no_new_privileges: bool) -> Sandbox {
     let abi = match landlock {
         LandlockStatus::Available { effective_abi, .. } => effective_abi,

@@ -269,7 +269,7 @@ impl Overheard {
     }
 }
 
-/// Runs every input set once and writes its outputs, outside of all measuring.
+/// Runs every input set once and writes its outputs, outside all measuring.
 fn save_outputs(
     task: &RunTask,
     dir: &Path,
