@@ -166,7 +166,7 @@ fn render(document: &Document) -> String {
             let _ = writeln!(out, "    QNN plug-in: {plugin}");
         }
         None => {
-            out.push_str("no ONNX Runtime, which ONNX models need: `qnnscope runtime install --onnx` installs it\n")
+            out.push_str("no ONNX Runtime, which ONNX models need: `qnnscope runtime install --onnx` installs it\n");
         }
     }
     if !document.runtimes.is_empty() {

@@ -220,7 +220,7 @@ fn a_report_is_shown_first_and_holds_nothing_of_its_owner() {
     );
     assert!(!zip.exists());
     let written = start().flags("--yes").finish().expect(0);
-    assert!(written.stderr.contains("removed: ") && written.stderr.contains("is written"), "{}", written.stderr);
+    assert!(written.stderr.contains("removed: ") && written.stderr.contains("zip written"), "{}", written.stderr);
 
     let mut archive = zip::ZipArchive::new(std::fs::File::open(&zip).unwrap()).unwrap();
     for name in ["diagnosis.txt", "diagnosis.json", "doctor.txt", "versions.txt", "log.txt"] {

@@ -119,7 +119,7 @@ fn sessions_are_filtered_marked_and_found_after_the_index_is_lost() {
     assert_eq!(lab.sessions("--tag nightly").iter().map(id).collect::<Vec<_>>(), [ids[1]]);
     assert_eq!(lab.sessions("--tag v2").len(), 0);
     assert_eq!(lab.sessions("--text DRIVER").iter().map(id).collect::<Vec<_>>(), [ids[2]]);
-    assert!(lab.ask("sessions rename last reference").expect(2).stderr.contains("has the name `reference` already"));
+    assert!(lab.ask("sessions rename last reference").expect(2).stderr.contains("already has the name `reference`"));
     // Words by which sessions are picked otherwise, and what no list could show.
     for name in ["last", "last~1", "@mine", "x#htp", "20261122", ids[0], &"n".repeat(101)] {
         let refused = lab.call().args(["sessions", "rename", "last", name]).finish().expect(2);

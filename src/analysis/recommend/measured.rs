@@ -306,7 +306,7 @@ impl Runs<'_> {
                 Some(DifferenceVerdict::WithinNoise) => others.ties.push(plan),
                 Some(DifferenceVerdict::Better | DifferenceVerdict::Worse) => {}
                 Some(DifferenceVerdict::Unknown | DifferenceVerdict::NotComparable) | None => {
-                    others.untested.push(plan)
+                    others.untested.push(plan);
                 }
             }
         }

@@ -320,7 +320,7 @@ fn report(landlock: LandlockStatus, no_new_privileges: bool) -> Sandbox {
     let mut missing = Vec::new();
     match landlock {
         LandlockStatus::NotImplemented => {
-            missing.push("this kernel has no Landlock (Linux 5.13 and later do)".to_owned())
+            missing.push("this kernel has no Landlock (Linux 5.13 and later do)".to_owned());
         }
         LandlockStatus::NotEnabled => {
             missing.push("Landlock is not enabled (kernel option lsm=landlock,...)".to_owned());
