@@ -131,7 +131,7 @@ fn the_users_causes_are_added_and_take_precedence() {
     assert!(refused.stderr.contains("causes.toml, line 4"), "{}", refused.stderr);
     // What is not about causes goes on, and says so.
     let listed = start().arg("sessions").finish().expect(0);
-    assert!(listed.stderr.contains("line 4") && listed.stderr.contains("left out"), "{}", listed.stderr);
+    assert!(listed.stderr.contains("line 4") && listed.stderr.contains("not used"), "{}", listed.stderr);
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn libraries_that_do_not_load_say_why() {
     std::fs::write(folder.path().join("libQnnGpu.so"), &whole[..whole.len() / 2]).unwrap();
     let told = Told::of(doctor(lonely(Qnnscope::on(folder.path()))), 1);
     told.is("runtime", "cpu", "problem", &["libc++", "is missing"]);
-    told.is("runtime", "gpu", "problem", &["cut short"]);
+    told.is("runtime", "gpu", "problem", &["truncated"]);
     told.is("runtime", "htp", "warning", &["no libQnnHtp.so"]);
 }
 
@@ -138,7 +138,7 @@ fn a_backend_that_loads_and_makes_no_device_does_not_run_here() {
     std::fs::copy(runtime_247().join("libQnnSystem.so"), folder.path().join("libQnnSystem.so")).unwrap();
     let told = Told::of(doctor(lonely(Qnnscope::on(folder.path()))), 1);
     assert!(!told.0["backends_here"].as_array().unwrap().contains(&"htp".into()), "{}", told.0);
-    told.is("runtime", "htp", "problem", &["makes no device", "14001", "qnn_open failed, 0x80000406"]);
+    told.is("runtime", "htp", "problem", &["creates no device", "14001", "qnn_open failed, 0x80000406"]);
     let (_, text) = told.item("runtime", "htp");
     assert!(!text.contains("--log-level verbose"), "the code inside says which cause it is: {text}");
 }
@@ -157,7 +157,7 @@ fn variables_are_looked_at() {
     assert!(!told.0.to_string().contains("\"problem\""), "{}", told.0);
     told.is("sdk", "sdk", "warning", &["QNN_SDK_ROOT names /no/such/sdk"]);
     told.is("environment", "ADSP_LIBRARY_PATH", "warning", &["\"/data/local/tmp;/vendor/lib/rfsa/adsp\""]);
-    told.is("environment", "QNN_SDK_ROOT", "warning", &["is no folder"]);
+    told.is("environment", "QNN_SDK_ROOT", "warning", &["is not a folder"]);
     told.is("environment", "LD_LIBRARY_PATH", "warning", &["/no/such/lib"]);
     told.is("environment", "ANDROID_NDK_ROOT", "warning", &["/no/such/ndk"]);
     told.is("environment", "ADB_SERVER_SOCKET", "warning", &[]);
@@ -218,7 +218,7 @@ fn a_plain_phone_is_looked_at() {
     told.is(&section, "dsp-arch", "ok", &["Hexagon v75", "8 MB of VTCM"]);
     told.is(&section, "fastrpc", "warning", &["fastrpc-cdsp"]);
     told.is(&section, "libcdsprpc", "ok", &["/vendor/lib64/libcdsprpc.so"]);
-    told.is(&section, "remoteproc", "ok", &["may not be read"]);
+    told.is(&section, "remoteproc", "ok", &["may not read"]);
     told.is(&section, "vendor", "warning", &["/vendor/lib64/libQnnHtpV75Stub.so v2.20.0.240223161227", "v2.47.0"]);
     told.is(&section, "denials", "warning", &["avc: denied"]);
     told.is(&section, "stub-skel", "ok", &["v75"]);
