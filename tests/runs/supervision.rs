@@ -214,7 +214,7 @@ fn a_runner_whose_own_child_holds_the_pipes_cannot_hang_the_parent() {
 fn a_runner_of_another_version_is_ended() {
     let script = format!("{}\nexec cat", HELLO.replace(":3,", ":99,"));
     let error = fake_runner(&script).first_run()["error"].clone();
-    assert_says(&error, &["protocol 99", "not 3", "version 0", "anew"]);
+    assert_says(&error, &["protocol 99", "not 3", "version 0", "rebuild"]);
 }
 
 #[test]

@@ -19,8 +19,7 @@ pub fn comparison_text(report: &ComparisonReport) -> String {
     for block in blocks(report) {
         tables::figures(&mut out, report, &block);
     }
-    let _ =
-        writeln!(out, "  * best   ≈ no significant difference   ? not tested: one launch (below), or measured once");
+    let _ = writeln!(out, "  * best   ≈ within noise   ? not tested: one launch (below), or measured once");
     around(&mut out, report);
     intervals(&mut out, report);
     accuracy(&mut out, report);
