@@ -15,7 +15,7 @@ use crate::imports;
 use crate::models::source::{SourceFormat, identify_source, read_source};
 use crate::models::{DataType, Tensor, TensorKind, dlc_sdk_version, identify};
 use crate::probes::{Parser, load_custom, read_line, rows};
-use crate::report::comparison::{Asked, CompareDocument, ComparisonReport, Named, comparison_text, load};
+use crate::report::comparison::{CompareDocument, ComparisonOptions, ComparisonReport, Named, comparison_text, load};
 use crate::report::export::FORMATS;
 use crate::report::{Material, Recorded, ResultDocument, SourceDocument, source_text, text_report};
 use crate::store::{Run, Store, StoreDigest};
@@ -24,10 +24,10 @@ use std::io::{Cursor, sink};
 use std::path::Path;
 
 /// A target: its name, which is also that of its corpus folder, and what it does with the bytes.
-pub type Target = (&'static str, fn(&[u8]));
+pub type FuzzTarget = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 25] = [
+pub const TARGETS: [FuzzTarget; 25] = [
     ("accuracy_document", accuracy_document),
     ("adb_answers", adb_answers),
     ("context_binary", context_binary),
@@ -319,7 +319,7 @@ pub fn session_views(bytes: &[u8]) {
         }
         let Ok(sides) = Named::new(path).and_then(|named| load(&named)) else { return };
         let twice = sides.iter().chain(&sides).cloned().collect();
-        let report = ComparisonReport::new(twice, &Asked::default());
+        let report = ComparisonReport::new(twice, &ComparisonOptions::default());
         let document = serde_json::to_vec(&CompareDocument::new(&report));
         assert!(document.is_ok(), "{document:?}");
         let _ = comparison_text(&report);

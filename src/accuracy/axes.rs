@@ -1,4 +1,4 @@
-//! Axes of tensors whose shape does not tell them: channels that moved between axes of one size. The tensors beside them in the
+//! Axes of tensors whose shape does not show them: channels that moved between axes of one size. The tensors beside them in the
 //! graph do.
 
 use super::layout::Layout;

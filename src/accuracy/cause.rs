@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// Values lie outside of what the encoding can hold.
+    /// Values lie outside what the encoding can hold.
     RangeTooSmall,
     /// The encoding can hold far more than there is: few levels are left.
     RangeTooLarge,
@@ -200,11 +200,11 @@ fn not_finite(layer: &Layer, name: &str) -> Option<Said> {
 fn counted(layer: &Layer, name: &str) -> Option<Said> {
     layer.is_counted().then(|| {
         let share = layer.figures.differing_share.unwrap_or(0.0);
-        let because = format!("{} of the whole numbers or truth values in `{name}` differ", percent(share));
+        let because = format!("{} of the integers or booleans in `{name}` differ", percent(share));
         (
             Cause::Unknown,
             because,
-            "look at the tensors that this op decides on: small differences there tip decisions".to_owned(),
+            "look at the tensors this op decides on: small differences there flip decisions".to_owned(),
         )
     })
 }
@@ -224,9 +224,9 @@ fn encoding(
         let said =
             format!("{} of the values are clipped: `{name}` has {seen}, its encoding holds {held}", percent(clipped));
         if let Some(turned) = turned(whole.min, whole.max, range) {
-            let because = format!("{said}; with the other sign it would hold {}", span(turned.0, turned.1));
+            let because = format!("{said}; with the opposite sign it would hold {}", span(turned.0, turned.1));
             let remedy = format!(
-                "turn the sign of the offset of `{name}`: QNN counts (stored + offset) x scale, so an unsigned tensor's offset is \
+                "flip the sign of the offset of `{name}`: QNN counts (stored + offset) x scale, so an unsigned tensor's offset is \
                  minus the zero point; it needs {needed}"
             );
             return Some((Cause::OffsetSign, because, remedy));
@@ -281,8 +281,7 @@ fn list(channels: &[usize]) -> String {
 
 fn channel_remedy(name: &str, needed: &str) -> String {
     format!(
-        "one channel of `{name}` needs another range than the rest ({needed} in all): even the channels out (cross-layer \
-         equalisation), quantise weights per channel, or give this tensor 16 bits"
+        "one channel of `{name}` needs a different range from the rest ({needed} overall): equalise the channels (cross-layer equalisation), quantise weights per channel, or give this tensor 16 bits"
     )
 }
 
@@ -306,7 +305,7 @@ fn bad_constant(constant: &Constant) -> Said {
     let name = &constant.tensor.name;
     let sqnr = constant.figures.sqnr_db.unwrap_or(f64::NEG_INFINITY);
     let lead = format!("the constant `{name}` of this op has only {} dB of its own", three_digits(sqnr));
-    let again = "quantise the weights again";
+    let again = "requantise the weights";
     if let Some(hit) = loudest_errors(&constant.sums) {
         let because = format!("{lead}; most of its error is in slice {}", list(&hit));
         let remedy =
@@ -343,7 +342,7 @@ fn uneven(layers: &[Layer], layer: &Layer, pairing: &Pairing, min_sqnr_db: f64) 
         if let Some((largest, middle)) = other.loud_channel() {
             let name = pairing.pairs[other.pair].name();
             let because = format!(
-                "the channels of `{name}` differ in size: the largest has {}, the middle one {}; one scale leaves the smaller ones few levels",
+                "the channels of `{name}` differ in magnitude: the largest has {}, the median one {}; a single scale leaves the smaller ones few levels",
                 figure(largest),
                 figure(middle)
             );
@@ -369,7 +368,7 @@ fn other(
         let best = 10.0 * (whole.signal() / steps).log10();
         if best < min_sqnr_db + NEAR_DB {
             let because = format!(
-                "{} bits over {} make steps of {}: even rounding alone leaves {} dB",
+                "{} bits over {} give steps of {}: rounding alone already limits it to {} dB",
                 range.bits,
                 span(range.min, range.max),
                 figure(range.step),
@@ -387,24 +386,25 @@ fn other(
     let alone = match layer.own_sqnr_db {
         Some(own) if own.is_finite() => format!("alone, on the reference's values, it has {} dB", three_digits(own)),
         Some(_) => "alone, on the reference's values, it is exact".to_owned(),
-        None => format!("what it is computed from has {}", db(inherited_db)),
+        None => format!("its inputs have {}", db(inherited_db)),
     };
     let is_fine_alone = layer.own_sqnr_db.is_some_and(|own| own >= min_sqnr_db) && inherited_db >= min_sqnr_db;
     let worth = layer.figures.sqnr_db.unwrap_or(f64::INFINITY);
     match bits {
         _ if is_fine_alone && worth + LOST_IN_GRAPH_DB < inherited_db && worth < min_sqnr_db => {
             let because = format!(
-                "op and encodings are right, {alone}; but within the graph it has {}: the backend's compiler makes something else of it and its neighbours",
+                "op and encodings are right, {alone}; but within the graph it has {}: the backend's compiler changes it and its neighbours",
                 db(worth)
             );
-            let remedy = "try another optimisation level or runtime, give its tensors other types, or put something between the ops; \
-                          and report it to the maker of the backend with this graph"
-                .to_owned();
+            let remedy =
+                "try another optimisation level or runtime, other types for its tensors, or an op in between; and \
+                          report it with this graph to the backend's vendor"
+                    .to_owned();
             (Cause::Semantics, because, remedy)
         }
         Some(bits) if own_is_bad && !moves && bits <= 8 => {
             let because = format!(
-                "the encoding of `{name}` fits, and the op makes the rounding of its {bits}-bit inputs louder; {alone}"
+                "the encoding of `{name}` fits, but the op amplifies the rounding of its {bits}-bit inputs; {alone}"
             );
             let inputs: Vec<String> = layers
                 .iter()
@@ -415,7 +415,7 @@ fn other(
             (Cause::BitsTooFew, because, more_bits(&which, bits))
         }
         _ if own_is_bad => {
-            let because = format!("{} computes something else than the reference's op; {alone}", layer.op_type);
+            let because = format!("{} computes something different from the reference's op; {alone}", layer.op_type);
             let remedy = format!(
                 "compare the parameters of op `{}` on both sides (rounding, padding, coordinate mode, epsilon), and the versions of the runtimes",
                 layer.op
@@ -423,9 +423,8 @@ fn other(
             (Cause::Semantics, because, remedy)
         }
         Some(bits) if bits <= 8 => {
-            let because = format!(
-                "its encoding fits, and it loses more to {bits} bits than the layers around it, which build on it; {alone}"
-            );
+            let because =
+                format!("its encoding fits, but it loses more to {bits} bits than the layers around it; {alone}");
             (Cause::BitsTooFew, because, more_bits(name, bits))
         }
         _ => {

@@ -48,7 +48,7 @@ pub enum AccuracyError {
     #[error(transparent)]
     Inputs(#[from] InputError),
     /// The models have nothing in common.
-    #[error("no tensor of {test} could be paired with one of {reference}: neither names nor shapes agree")]
+    #[error("no tensor of {test} matches one of {reference}, neither by name nor by shape")]
     NoPairs {
         /// The reference.
         reference: String,
@@ -64,9 +64,7 @@ pub enum AccuracyError {
         source: std::io::Error,
     },
     /// A context binary.
-    #[error(
-        "{0} holds no ops to look into: a context binary is compiled; give the DLC or model library it was made from"
-    )]
+    #[error("{0} exposes no ops: a context binary is compiled; give the DLC or model library it was made from")]
     Compiled(String),
 }
 
@@ -122,7 +120,7 @@ pub struct Progress {
 
 /// What came of it.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct AccuracyOutcome {
     /// The models' files.
     pub models: [Box<ModelInfo>; 2],
     /// Libraries that computed them.
@@ -159,7 +157,7 @@ pub struct Outcome {
 ///
 /// # Errors
 /// Whatever keeps a side from being computed.
-pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Result<Outcome, AccuracyError> {
+pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Result<AccuracyOutcome, AccuracyError> {
     let say = |step: &str| tell(&Progress { step: step.to_owned(), done: 0, of: 0 });
     say("reading the models");
     let (reference_model, reference) = comparison.reference.read().await.map_err(AccuracyError::Reference)?;
@@ -190,7 +188,7 @@ pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Resul
     found.reads.sort_by_key(|read| read.pair);
     let left_out = found.without_values(&pairing);
     if !left_out.is_empty() {
-        notes.push(format!("these tensors were not kept, and are left out: {}", left_out.join(", ")));
+        notes.push(format!("these tensors were not kept and are left out: {}", left_out.join(", ")));
     }
     let mut layers: Vec<Layer> = found.reads.iter().map(|read| work.layer(read)).collect();
     match work.own(&layers, &mut found).await {
@@ -202,12 +200,12 @@ pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Resul
             }
         }
         Err(error) => {
-            notes.push(format!("the layers' own errors are unknown: the ops cannot be computed one by one: {error}"));
+            notes.push(format!("the layers' own errors are unknown: the ops cannot run one by one: {error}"));
         }
     }
     let first = match first_diverging(&layers, &pairing, comparison.min_sqnr_db) {
         Some(at) => {
-            say("looking at the constants of the layer that diverges");
+            say("reading the constants of the diverging layer");
             let constants = work.constants(&layers[at]).await.unwrap_or_else(|error| {
                 notes.push(format!("the constants of the layer could not be read: {error}"));
                 Vec::new()
@@ -219,10 +217,10 @@ pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Resul
     if !found.refused.is_empty() {
         found.refused.sort();
         found.refused.dedup();
-        notes.push(format!("the backend did not let these tensors be read: {}", found.refused.join(", ")));
+        notes.push(format!("the backend did not expose these tensors: {}", found.refused.join(", ")));
     }
     let missing = found.reads.len() < pairing.pairs.len();
-    Ok(Outcome {
+    Ok(AccuracyOutcome {
         models: [reference_model, test_model],
         runtimes: found.runtimes,
         sides: [comparison.reference.clone(), comparison.test.clone()],

@@ -1,7 +1,7 @@
 //! The document `qnnscope.accuracy/1`.
 
 use super::cause::Cause;
-use super::compare::Outcome;
+use super::compare::AccuracyOutcome;
 use super::inputs::Inputs;
 use super::metrics::ChannelFigures;
 use super::pairing::How;
@@ -121,7 +121,7 @@ pub struct DataDocument {
 }
 
 impl DataDocument {
-    fn new(outcome: &Outcome) -> Self {
+    fn new(outcome: &AccuracyOutcome) -> Self {
         let text = |path: &Path| Some(clean_text(&absolute(path).to_string_lossy()));
         let (kind, path, seed) = match &outcome.data {
             Inputs::Random { seed, .. } => ("random", None, Some(*seed)),
@@ -256,7 +256,7 @@ impl AccuracyDocument {
             return Ok(None);
         }
         let document: Self = serde_json::from_slice(&clean_json(bytes))
-            .map_err(|error| format!("is no whole `{ACCURACY_SCHEMA}` document: {error}"))?;
+            .map_err(|error| format!("is not a complete `{ACCURACY_SCHEMA}` document: {error}"))?;
         Ok(Some(document))
     }
 
@@ -279,7 +279,7 @@ impl AccuracyDocument {
     }
 
     /// The document of a comparison.
-    pub fn new(outcome: &Outcome) -> Self {
+    pub fn new(outcome: &AccuracyOutcome) -> Self {
         let side = |at: usize| {
             let model: &ModelInfo = &outcome.models[at];
             let side = &outcome.sides[at];
@@ -329,7 +329,7 @@ impl AccuracyDocument {
     }
 }
 
-fn layer_document(at: usize, layer: &Layer, outcome: &Outcome) -> LayerDocument {
+fn layer_document(at: usize, layer: &Layer, outcome: &AccuracyOutcome) -> LayerDocument {
     let pair = &outcome.pairing.pairs[layer.pair];
     let is_first = outcome.first.as_ref().is_some_and(|first| first.layer == at);
     let is_shown = is_first || pair.test.tensor.kind == TensorKind::Output;
@@ -357,7 +357,7 @@ fn layer_document(at: usize, layer: &Layer, outcome: &Outcome) -> LayerDocument 
     }
 }
 
-fn pair_document(at: usize, outcome: &Outcome) -> PairDocument {
+fn pair_document(at: usize, outcome: &AccuracyOutcome) -> PairDocument {
     let pair = &outcome.pairing.pairs[at];
     let layer = outcome.layers.iter().find(|layer| layer.pair == at);
     let seen = layer.map(|layer| &layer.sums.whole);

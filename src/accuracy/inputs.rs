@@ -26,7 +26,7 @@ pub enum InputError {
         reason: String,
     },
     /// A folder without anything for the model.
-    #[error("{path} holds no inputs: {expected}")]
+    #[error("{path} has no inputs: {expected}")]
     Empty {
         /// It.
         path: PathBuf,
@@ -51,7 +51,7 @@ pub enum InputError {
     #[error("the models take different inputs: {0}")]
     Different(String),
     /// A type that no data can be made for.
-    #[error("input `{name}` has type {dtype}, for which data cannot be made")]
+    #[error("input `{name}` has type {dtype}, for which no data can be generated")]
     Type {
         /// The input.
         name: String,
@@ -132,7 +132,7 @@ impl Inputs {
                 let lines = read_list(path, reference).map_err(|error| failed(error.to_string()))?;
                 let whole: Option<Vec<Vec<PathBuf>>> =
                     lines.into_iter().map(|line| line.into_iter().collect()).collect();
-                let sets = whole.ok_or_else(|| failed("a line leaves an input without a file".to_owned()))?;
+                let sets = whole.ok_or_else(|| failed("a line has no file for one input".to_owned()))?;
                 let count = sets.len();
                 (sets, count, 0)
             }
@@ -266,7 +266,7 @@ fn recorded(names: &[&str], inputs: &[Tensor]) -> Result<Vec<usize>, InputError>
         let given: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         let wanted: Vec<String> = inputs.iter().map(|tensor| format!("`{}`", tensor.name)).collect();
         InputError::Different(format!(
-            "the record has data for {}, the model takes {}",
+            "the record has data for {}; the model takes {}",
             given.join(", "),
             wanted.join(", ")
         ))
@@ -320,7 +320,7 @@ fn sets_in(folder: &Path, inputs: &[Tensor]) -> Result<Vec<Vec<PathBuf>>, InputE
     if sets.is_empty() {
         let names: Vec<String> = inputs.iter().map(|tensor| format!("{}.npy or .raw", tensor.name)).collect();
         let one = if inputs.len() == 1 { ", or any .npy and .raw files, one for each inference" } else { "" };
-        let expected = format!("{}, or folders that each hold them{one}", names.join(", "));
+        let expected = format!("{}, or folders with these files{one}", names.join(", "));
         return Err(InputError::Empty { path: folder.to_owned(), expected });
     }
     Ok(sets)

@@ -131,8 +131,7 @@ impl Inference {
             }
             (None, Some((path, ..))) => {
                 let bytes = read_at_most(path, MOST_BYTES).map_err(|error| wrong(path, &error.to_string()))?;
-                real_values(&bytes, tensor)
-                    .ok_or_else(|| wrong(path, "it is of another size or type than the tensor"))?
+                real_values(&bytes, tensor).ok_or_else(|| wrong(path, "its size or type differs from the tensor's"))?
             }
             (None, None) => return Ok(None),
         };

@@ -21,7 +21,7 @@ pub struct Sums {
     test_energy: f64,
     product: f64,
     sum: f64,
-    /// Reference values outside of what the test's encoding can hold.
+    /// Reference values outside what the test's encoding can hold.
     pub clipped: u64,
     /// Smallest reference value.
     pub min: f64,
@@ -186,7 +186,7 @@ pub struct ChannelFigures {
 
 /// The figures of one tensor.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Figures {
+pub struct TensorFigures {
     /// Signal to noise in dB; infinite where nothing differs, `None` where it is not defined.
     pub sqnr_db: Option<f64>,
     /// Mean square difference.
@@ -197,7 +197,7 @@ pub struct Figures {
     pub mean_abs: Option<f64>,
     /// Cosine.
     pub cosine: Option<f64>,
-    /// Share of reference values outside of what the test's encoding can hold.
+    /// Share of reference values outside what the test's encoding can hold.
     pub clipped_share: Option<f64>,
     /// Range of the reference's values as a share of what the encoding can hold.
     pub used_share: Option<f64>,
@@ -210,7 +210,7 @@ pub struct Figures {
 /// Worst channels that are told.
 const WORST: usize = 3;
 
-impl Figures {
+impl TensorFigures {
     /// What the sums come to, for a test tensor with this encoding. Of whole numbers and truth values (`counted`) only the share
     /// that differs means something.
     pub fn new(sums: &TensorSums, range: Option<EncodedRange>, counted: bool) -> Self {
@@ -308,7 +308,7 @@ mod tests {
         let range = EncodedRange { min: 0.0, max: 2.55, step: 0.01, low: 0, high: 255, offset: 0, bits: 8 };
         let mut tensor = TensorSums::default();
         tensor.take(&[0.0, -0.004, -0.006, 2.554, 2.556, 1.0], &[0.0; 6], &[6], None, Some(range));
-        let figures = Figures::new(&tensor, Some(range), false);
+        let figures = TensorFigures::new(&tensor, Some(range), false);
         assert_eq!(figures.clipped_share, Some(2.0 / 6.0));
         assert!((figures.used_share.unwrap() - 2.562 / 2.55).abs() < 1e-12);
     }
@@ -320,7 +320,7 @@ mod tests {
         let x = [1.0, 2.0, 3.0, 1.0, 2.0, 3.0];
         let y = [1.0, 2.5, 3.1, 1.0, 2.5, 3.1];
         tensor.take(&x, &y, &[1, 2, 3], Some(2), None);
-        let figures = Figures::new(&tensor, None, false);
+        let figures = TensorFigures::new(&tensor, None, false);
         let order: Vec<usize> = figures.worst_channels.iter().map(|row| row.channel).collect();
         assert_eq!(order, [1, 2]);
         assert!((figures.mse.unwrap() - (0.5 + 0.02) / 6.0).abs() < 1e-12);
@@ -331,7 +331,7 @@ mod tests {
     fn of_whole_numbers_the_share_that_differs_is_told() {
         let mut tensor = TensorSums::default();
         tensor.take(&[1.0, 0.0, 1.0, 1.0], &[1.0, 1.0, 1.0, 1.0], &[4], None, None);
-        let figures = Figures::new(&tensor, None, true);
+        let figures = TensorFigures::new(&tensor, None, true);
         assert_eq!((figures.differing_share, figures.sqnr_db, figures.mse), (Some(0.25), None, None));
     }
 }

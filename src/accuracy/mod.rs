@@ -24,15 +24,15 @@ mod values;
 mod verdict;
 
 pub use cause::Cause;
-pub use compare::{AccuracyError, Comparison, Outcome, Progress, compare};
+pub use compare::{AccuracyError, AccuracyOutcome, Comparison, Progress, compare};
 pub use document::{ACCURACY_SCHEMA, AccuracyDocument, LayerDocument, PairDocument, Role, SideDocument};
 pub use inputs::{InputError, Inputs};
 pub use kept::Kept;
 pub use layout::Layout;
-pub use metrics::{ChannelFigures, Figures, Sums};
+pub use metrics::{ChannelFigures, Sums, TensorFigures};
 pub use pairing::{How, Pair, Pairing, base_name, can_be_read, is_real, pair};
 pub use record::{DOCUMENT, Record, document_of};
-pub use runner::{Opened, Place, Side, SideError};
+pub use runner::{Opened, Side, SideError, SidePlace};
 pub use spread::{DiffGrid, Spread};
 pub use text::accuracy_text;
 pub use values::{EncodedRange, encoded_range, real_values, store_values, stored_bits};

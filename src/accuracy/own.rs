@@ -4,7 +4,7 @@ use super::cause;
 use super::compare::AccuracyError;
 use super::kinds::hands_on;
 use super::layout::Layout;
-use super::metrics::{Figures, TensorSums};
+use super::metrics::{TensorFigures, TensorSums};
 use super::pairing::Pair;
 use super::passes::{Found, Work, begin, to_open, values_of};
 use super::values::{EncodedRange, encoded_range, real_values, store_values};
@@ -22,7 +22,7 @@ pub struct Constant {
     /// The test's tensor.
     pub tensor: Tensor,
     /// Figures, by what its encoding can hold.
-    pub figures: Figures,
+    pub figures: TensorFigures,
     /// Sums, by slice of the encoding's axis, or by output channel.
     pub sums: TensorSums,
     /// What the encoding can hold, for one scale.
@@ -149,7 +149,12 @@ impl Work<'_> {
             let range = encoded_range(tensor);
             let mut sums = TensorSums::default();
             sums.take(&x, &y, &tensor.shape, cause::slice_axis(tensor), range);
-            rows.push(Constant { tensor: tensor.clone(), figures: Figures::new(&sums, range, false), sums, range });
+            rows.push(Constant {
+                tensor: tensor.clone(),
+                figures: TensorFigures::new(&sums, range, false),
+                sums,
+                range,
+            });
         }
         Ok(rows)
     }

@@ -4,7 +4,7 @@ use super::compare::{AccuracyError, Comparison, Progress};
 use super::document::Role;
 use super::inputs::{INPUT, Planned};
 use super::kept::file_name;
-use super::metrics::{Figures, TensorSums};
+use super::metrics::{TensorFigures, TensorSums};
 use super::pairing::{Pair, Pairing, is_real};
 use super::runner::{Opened, SideError};
 use super::spread::{DiffMap, Spread};
@@ -117,7 +117,7 @@ impl Work<'_> {
         reference.tensor.bytes().unwrap_or(0).saturating_add(test.tensor.bytes().unwrap_or(0))
     }
 
-    /// Pairs in groups whose tensors fit into memory together; one that alone does not is a group of its own.
+    /// Pairs in groups whose tensors fit into memory together; one that alone does not is its own group.
     pub fn groups(&self, pairs: &[usize]) -> Vec<Vec<usize>> {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         let mut held = 0u64;
@@ -178,7 +178,7 @@ impl Work<'_> {
         Ok(Pass { reads, runtimes, refused })
     }
 
-    /// Keeps both sides of a pair, where that was asked for.
+    /// Keeps both sides of a pair, where that was requested.
     fn save(&self, inference: usize, pair: usize, sides: [&[f64]; 2]) -> Result<(), AccuracyError> {
         let Some(folder) = &self.comparison.save_tensors else { return Ok(()) };
         let tensor = &self.pairing.pairs[pair].test.tensor;
@@ -264,7 +264,7 @@ impl Work<'_> {
             pair: read.pair,
             op: op.map_or_else(String::new, |op| op.name.clone()),
             op_type: op.map_or_else(String::new, |op| op.op_type.clone()),
-            figures: Figures::new(&read.sums, range, !is_real(pair.test.tensor.dtype)),
+            figures: TensorFigures::new(&read.sums, range, !is_real(pair.test.tensor.dtype)),
             sums: read.sums.clone(),
             spread: read.spread.clone(),
             map: read.map.clone(),

@@ -89,7 +89,7 @@ impl Record {
     /// What it lacks, in words that follow the file's name.
     pub fn of_run(file: &Path, run: &compare::Side) -> Result<Self, String> {
         if matches!(run.driver, Driver::Imported | Driver::Tap) {
-            return Err("is of a program that qnnscope did not run: there is no model to compute again".to_owned());
+            return Err("is from a program that qnnscope did not run: there is no model to run again".to_owned());
         }
         let model = run.model.as_ref().ok_or("does not name its model")?;
         let applied = run.settings.iter().filter(|setting| setting.applied);
@@ -137,7 +137,7 @@ fn files(file: &Path, inputs: &[TensorData]) -> Result<Option<Inputs>, String> {
             found.map_err(|error| format!("names the input {}, which cannot be read: {error}", path.display()))?;
         if input.sha256.as_ref().is_some_and(|recorded| *recorded != found) {
             return Err(format!(
-                "has inputs that it does not name all of, or {} has changed since: name the data with --inputs or --input-list",
+                "does not name all its inputs, or {} has changed since: give the data with --inputs or --input-list",
                 path.display()
             ));
         }

@@ -35,7 +35,7 @@ pub struct Side {
     /// Folder of the libraries.
     pub runtime_dir: PathBuf,
     /// Where its tensors come from.
-    pub place: Place,
+    pub place: SidePlace,
     /// SHA-256 that the model has to have still, lower-case hex: that of the one that was recorded.
     pub sha256: Option<String>,
     /// Graph; the first one if `None`.
@@ -52,7 +52,7 @@ pub struct Side {
 
 /// Where the tensors of a side come from.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum SidePlace {
     /// It is computed on this machine.
     Here,
     /// It is computed by a runner on a device.
@@ -69,8 +69,8 @@ pub enum SideError {
     Device(#[from] DeviceRunnerError),
     /// The model is not the recorded one.
     #[error(
-        "{model} is not the model that was recorded: its SHA-256 is {found}, that of the record {recorded}; give the model that is meant \
-         instead of the record"
+        "{model} is not the model that was recorded: its SHA-256 is {found}, the recorded one is {recorded}; give the intended model instead of \
+         the record"
     )]
     Changed {
         /// The model.
@@ -87,10 +87,10 @@ pub enum SideError {
     #[error("{}", .0.message)]
     Failed(Box<Failure>),
     /// The runner broke off.
-    #[error("the runner gave no answer")]
+    #[error("the runner did not answer")]
     NoAnswer,
     /// The folder for temporary files.
-    #[error("cannot use the folder for temporary files: {0}; $TMPDIR must name one with room")]
+    #[error("cannot use the temporary folder: {0}; $TMPDIR must name one with free space")]
     Exchange(#[from] io::Error),
     /// A file that goes on with an earlier call cannot be used.
     #[error("{0}")]
@@ -103,7 +103,7 @@ pub enum SideError {
     NoGraph {
         /// The model.
         model: String,
-        /// What was asked for.
+        /// What was requested.
         name: String,
         /// What there is.
         known: String,
@@ -114,18 +114,18 @@ impl Side {
     /// True if its numbers are those of a simulator.
     pub fn is_simulated(&self) -> bool {
         match &self.place {
-            Place::Here => self.backend.is_simulated_here(),
-            Place::Device(site) => self.backend == Backend::Htp && site.is_emulated(),
-            Place::Kept(kept) => kept.simulated,
+            SidePlace::Here => self.backend.is_simulated_here(),
+            SidePlace::Device(site) => self.backend == Backend::Htp && site.is_emulated(),
+            SidePlace::Kept(kept) => kept.simulated,
         }
     }
 
     /// The device that computes it, where it is not this machine.
     pub fn device(&self) -> Option<&str> {
         match &self.place {
-            Place::Here => None,
-            Place::Device(site) => Some(site.id()),
-            Place::Kept(kept) => kept.device.as_deref(),
+            SidePlace::Here => None,
+            SidePlace::Device(site) => Some(site.id()),
+            SidePlace::Kept(kept) => kept.device.as_deref(),
         }
     }
 
@@ -160,8 +160,8 @@ impl Side {
             allow_unknown_runtime: self.allow_unknown_runtime,
         };
         let ended = match &self.place {
-            Place::Device(site) => site.inspect(&task, self.limits).await?,
-            Place::Here | Place::Kept(_) => ask(&Task::Inspect(task), self.limits).await?,
+            SidePlace::Device(site) => site.inspect(&task, self.limits).await?,
+            SidePlace::Here | SidePlace::Kept(_) => ask(&Task::Inspect(task), self.limits).await?,
         };
         match ended {
             Ended::Done(Some(Frame::Inspected { model, graphs, .. })) => Ok((model, graphs)),
@@ -196,7 +196,7 @@ impl Side {
         given: Vec<GivenTensor>,
         constants: Vec<String>,
     ) -> Result<Opened, SideError> {
-        if let Place::Kept(kept) = &self.place
+        if let SidePlace::Kept(kept) = &self.place
             && constants.is_empty()
         {
             if !given.is_empty() {
@@ -224,11 +224,11 @@ impl Side {
         let dialogue = Dialogue { orders: ordered, answers: answering };
         let (stop, stopped) = watch::channel(false);
         let (there, child) = match &self.place {
-            Place::Device(site) => {
+            SidePlace::Device(site) => {
                 let (there, child) = site.open(&task, self.limits, dialogue).await?;
                 (Some(there), child)
             }
-            Place::Here | Place::Kept(_) => {
+            SidePlace::Here | SidePlace::Kept(_) => {
                 let supervisor = Supervisor::new(None, self.limits).talking(dialogue);
                 let task = Task::Tensors(Box::new(task));
                 (None, tokio::spawn(async move { supervisor.run(&task, stopped).await }))

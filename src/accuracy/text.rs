@@ -1,7 +1,7 @@
 //! A comparison for people.
 
 use super::cause::db;
-use super::compare::Outcome;
+use super::compare::AccuracyOutcome;
 use super::metrics::ChannelFigures;
 use super::pairing::How;
 use super::runner::Side;
@@ -12,11 +12,11 @@ use std::fmt::Write;
 
 /// Longest tensor name in the table.
 const NAME: usize = 34;
-/// Layers that are listed unless all are asked for.
+/// Layers that are listed unless all are requested.
 const MOST: usize = 40;
 
 /// The comparison, in lines of at most `width` columns; `all` lists every layer, and how each pair was found.
-pub fn accuracy_text(outcome: &Outcome, width: usize, all: bool) -> String {
+pub fn accuracy_text(outcome: &AccuracyOutcome, width: usize, all: bool) -> String {
     let mut out = String::new();
     for (role, at) in [("reference", 0), ("test     ", 1)] {
         let backend = outcome.sides[at].backend;
@@ -45,8 +45,8 @@ pub fn accuracy_text(outcome: &Outcome, width: usize, all: bool) -> String {
         pairs(&mut out, outcome);
     }
     out.push('\n');
-    let fusion = "Every tensor was read, which keeps backends from fusing ops: no times are taken from such graphs, and rounding may \
-                  differ from the fused graph.";
+    let fusion = "Every tensor was read, which prevents op fusion: such graphs give no times, and rounding may differ from the fused \
+                  graph.";
     for note in outcome.notes.iter().map(String::as_str).chain([fusion]) {
         out.push_str(&wrapped("note: ", "      ", note, width));
     }
@@ -54,16 +54,16 @@ pub fn accuracy_text(outcome: &Outcome, width: usize, all: bool) -> String {
         out.push_str(&wrapped(
             "note: ",
             "      ",
-            "HTP was simulated on this machine; its numbers are those of the compiler's emulation.",
+            "HTP was simulated on this machine; its numbers come from the compiler's emulation.",
             width,
         ));
     }
     out
 }
 
-fn verdict(out: &mut String, outcome: &Outcome, width: usize) {
+fn verdict(out: &mut String, outcome: &AccuracyOutcome, width: usize) {
     let Some(first) = &outcome.first else {
-        let read = if outcome.bisected { "of the layers that were read, none" } else { "no layer" };
+        let read = if outcome.bisected { "none of the layers read" } else { "no layer" };
         let text = format!("{read} is below {} dB.", three_digits(outcome.min_sqnr_db));
         out.push_str(&wrapped("agrees: ", "        ", &text, width));
         return;
@@ -72,7 +72,7 @@ fn verdict(out: &mut String, outcome: &Outcome, width: usize) {
     let pair = &outcome.pairing.pairs[layer.pair];
     let node = outcome.names.get(&layer.op).filter(|node| **node != layer.op);
     let lead = format!(
-        "`{}` ({} `{}`{}) is the first: {}, where what it is computed from has {}{}.",
+        "`{}` ({} `{}`{}) is the first: {}, while its inputs have {}{}.",
         pair.test.tensor.name,
         layer.op_type,
         layer.op,
@@ -90,11 +90,11 @@ fn quality(layer: &Layer) -> String {
     match (layer.figures.sqnr_db, layer.figures.differing_share) {
         (Some(sqnr), _) => db(sqnr),
         (None, Some(share)) if layer.is_counted() => format!("{} % differ", three_digits(share * 100.0)),
-        _ => "no ratio (the reference is zero)".to_owned(),
+        _ => "undefined (the reference is zero)".to_owned(),
     }
 }
 
-fn table(out: &mut String, outcome: &Outcome, all: bool) {
+fn table(out: &mut String, outcome: &AccuracyOutcome, all: bool) {
     let _ = writeln!(
         out,
         "{:<NAME$}  {:<18} {:>8} {:>8} {:>9} {:>9} {:>8} {:>7} {:>7}  worst channels",
@@ -134,7 +134,7 @@ fn table(out: &mut String, outcome: &Outcome, all: bool) {
 }
 
 /// Layers that are worth a line where there are many: the worst ones, those around the first that diverges, the last ones.
-fn near(outcome: &Outcome, at: usize) -> bool {
+fn near(outcome: &AccuracyOutcome, at: usize) -> bool {
     let first = outcome.first.as_ref().map(|first| first.layer);
     let worse = |other: &Layer| {
         let value = |layer: &Layer| layer.figures.sqnr_db.unwrap_or(f64::INFINITY);
@@ -167,7 +167,7 @@ fn shortened(name: &str, width: usize) -> String {
     }
 }
 
-fn pairs(out: &mut String, outcome: &Outcome) {
+fn pairs(out: &mut String, outcome: &AccuracyOutcome) {
     let _ = writeln!(out, "\npairs (test = reference)");
     for pair in &outcome.pairing.pairs {
         let how = match pair.how {

@@ -1,7 +1,7 @@
 //! Where the difference begins: the first layer in the order of the graph that adds it, not the one that shows most of it.
 
 use super::cause;
-use super::metrics::{Figures, TensorSums};
+use super::metrics::{TensorFigures, TensorSums};
 use super::pairing::Pairing;
 use super::spread::{DiffMap, Spread};
 use super::values::EncodedRange;
@@ -43,7 +43,7 @@ pub struct Layer {
     /// Its type.
     pub op_type: String,
     /// Figures over all inputs.
-    pub figures: Figures,
+    pub figures: TensorFigures,
     /// What they were made from.
     pub sums: TensorSums,
     /// How its values are spread.
@@ -110,7 +110,7 @@ impl Layer {
         (sizes.len() >= 4 && middle > 0.0 && largest > middle * LOUD_CHANNEL).then_some((largest, middle))
     }
 
-    /// Whether nothing but the sum of small errors speaks against it: it is above the limit, whole, and no channel of it is lost.
+    /// Whether nothing but the sum of small errors contradicts it: it is above the limit, whole, and no channel of it is lost.
     fn is_even(&self, min_sqnr_db: f64) -> bool {
         self.figures.sqnr_db.is_some_and(|sqnr| sqnr >= min_sqnr_db)
             && self.sums.whole.broken == 0

@@ -1,7 +1,7 @@
 //! Runs at several rates: what the pauses between inferences cost. Accelerators and clocks go to sleep in them, and the next
 //! inference wakes them up.
 
-use super::figures::Figures;
+use super::figures::LatencyFigures;
 use super::rounds::groups;
 use crate::store::{PaceStats, Run, Store};
 use serde::Serialize;
@@ -34,9 +34,9 @@ pub struct CadencePoint {
     /// Inferences a second that came out.
     pub throughput_ips: Option<f64>,
     /// Latency from the planned start, microseconds.
-    pub latency_us: Figures,
+    pub latency_us: LatencyFigures,
     /// What the inferences themselves took, microseconds.
-    pub service_us: Figures,
+    pub service_us: LatencyFigures,
     /// Inferences that were not done at the next planned start.
     pub missed: u64,
     /// Planned inferences that were never begun.
@@ -87,8 +87,8 @@ fn sweep(runs: &[&Run]) -> Cadence {
             run: run.id.0,
             rate_hz: run.plan.mode.rate_hz,
             throughput_ips: run.throughput_ips(),
-            latency_us: Figures::of(&run.clean),
-            service_us: Figures::of(run.service()),
+            latency_us: LatencyFigures::of(&run.clean),
+            service_us: LatencyFigures::of(run.service()),
             missed: run.pace.as_ref().map_or(0, |pace| pace.missed),
             unstarted: run.pace.as_ref().map_or(0, PaceStats::unstarted),
             overloaded: overloaded(run),

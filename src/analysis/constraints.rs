@@ -26,7 +26,7 @@ pub fn too_few(percent: f64, inferences: u64) -> String {
 
 /// What became of a constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum ConstraintVerdict {
     Met,
     /// By far, but few inferences back it.
     MetByFar,
@@ -54,7 +54,7 @@ pub fn findings(_store: &Store, run: &Run) -> Vec<Finding> {
 fn sqnr(run: &Run, limit_db: f64) -> Finding {
     const ID: &str = "constraint.sqnr";
     let what = format!("SQNR of at least {limit_db} dB");
-    let cannot = |why: &str| finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(why)]);
+    let cannot = |why: &str| finding(ID, &what, ConstraintVerdict::CannotTell, vec![Evidence::new(why)]);
     let Some(judged) = &run.judged else { return cannot("its outputs were not judged") };
     if let Some(reason) = &judged.error {
         return cannot(reason);
@@ -62,24 +62,24 @@ fn sqnr(run: &Run, limit_db: f64) -> Finding {
     let truth = format!("against {}, over {}", judged.truth, counted(u64::from(judged.inferences), "inference"));
     match judged.worst(TruthMetric::SqnrDb) {
         _ if judged.is_identical() => {
-            finding(ID, &what, Verdict::Met, vec![Evidence::new(format!("identical {truth}"))])
+            finding(ID, &what, ConstraintVerdict::Met, vec![Evidence::new(format!("identical {truth}"))])
         }
         Some(own) => {
-            let verdict = if own >= limit_db { Verdict::Met } else { Verdict::Missed };
+            let verdict = if own >= limit_db { ConstraintVerdict::Met } else { ConstraintVerdict::Missed };
             finding(ID, &what, verdict, vec![Evidence::new(format!("SQNR is {own:.1} dB {truth}"))])
         }
-        None => cannot("there is no SQNR: the expected outputs are zero, or --metric leaves it out"),
+        None => cannot("no SQNR: the expected outputs are zero, or --metric excludes it"),
     }
 }
 
-fn finding(id: &'static str, what: &str, verdict: Verdict, evidence: Vec<Evidence>) -> Finding {
+fn finding(id: &'static str, what: &str, verdict: ConstraintVerdict, evidence: Vec<Evidence>) -> Finding {
     let (severity, word) = match verdict {
-        Verdict::Met => (Severity::Info, "met"),
-        Verdict::MetByFar => (Severity::Info, "met by far, on few inferences"),
-        Verdict::Unsure { met: true } => (Severity::Warning, "met, but not surely"),
-        Verdict::Unsure { met: false } => (Severity::Warning, "missed, but not surely"),
-        Verdict::Missed => (Severity::Problem, "missed"),
-        Verdict::CannotTell => (Severity::Warning, "cannot tell"),
+        ConstraintVerdict::Met => (Severity::Info, "met"),
+        ConstraintVerdict::MetByFar => (Severity::Info, "met by a wide margin, on few inferences"),
+        ConstraintVerdict::Unsure { met: true } => (Severity::Warning, "met, but within the uncertainty"),
+        ConstraintVerdict::Unsure { met: false } => (Severity::Warning, "missed, but within the uncertainty"),
+        ConstraintVerdict::Missed => (Severity::Problem, "missed"),
+        ConstraintVerdict::CannotTell => (Severity::Warning, "cannot tell"),
     };
     Finding::new(id, FindingKind::Constraint, severity, format!("{what}: {word}"), evidence)
 }
@@ -88,7 +88,7 @@ fn finding(id: &'static str, what: &str, verdict: Verdict, evidence: Vec<Evidenc
 fn disqualified(run: &Run) -> Option<String> {
     match (run.status(), run.plan.simulated) {
         (Some(RunStatus::Failed), _) => Some("the run failed".to_owned()),
-        (_, true) => Some("the figures are simulated and say nothing about a device".to_owned()),
+        (_, true) => Some("the figures are simulated and predict no device".to_owned()),
         _ => None,
     }
 }
@@ -100,11 +100,11 @@ fn latency(run: &Run, budget_us: f64, percent: Option<f64>) -> Finding {
     let chosen = percent_that_counts(percent, clean.count());
     let what = format!("latency budget of {budget} at p{chosen}");
     if let Some(reason) = disqualified(run) {
-        return finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(reason)]);
+        return finding(ID, &what, ConstraintVerdict::CannotTell, vec![Evidence::new(reason)]);
     }
     let measured = percentile(clean, chosen);
     let Some(value_us) = measured.value_us else {
-        return finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(too_few(chosen, clean.count()))]);
+        return finding(ID, &what, ConstraintVerdict::CannotTell, vec![Evidence::new(too_few(chosen, clean.count()))]);
     };
     let mut evidence = vec![Evidence::new(interval_text(&measured, value_us, clean.launch_count()))];
     if percent.is_none() && chosen < PERCENTS[0] {
@@ -114,16 +114,16 @@ fn latency(run: &Run, budget_us: f64, percent: Option<f64>) -> Finding {
         )));
     }
     if let Some(pace) = &run.pace {
-        evidence.push(Evidence::new(format!("counted from the planned starts, {} a second", pace.rate_hz)));
+        evidence.push(Evidence::new(format!("counted from the planned starts, {} per second", pace.rate_hz)));
     }
     let mut verdict = against(&measured, value_us, budget_us);
-    if let (Verdict::Unsure { met: true }, Some(max_us)) = (verdict, clean.max_us())
+    if let (ConstraintVerdict::Unsure { met: true }, Some(max_us)) = (verdict, clean.max_us())
         && max_us <= WIDE_MARGIN * budget_us
     {
-        verdict = Verdict::MetByFar;
+        verdict = ConstraintVerdict::MetByFar;
         let slowest = duration_text(max_us);
         evidence.push(Evidence::new(format!(
-            "few inferences back it ({}), but the slowest of them took {slowest}, less than half the budget",
+            "few inferences support it ({}), but the slowest took {slowest}, less than half the budget",
             clean.count()
         )));
     }
@@ -144,13 +144,13 @@ fn interval_text(measured: &Percentile, value_us: f64, launches: usize) -> Strin
 }
 
 /// A bound that the samples do not give may be anywhere.
-fn against(measured: &Percentile, value_us: f64, budget_us: f64) -> Verdict {
+fn against(measured: &Percentile, value_us: f64, budget_us: f64) -> ConstraintVerdict {
     let (low, high) = measured.ci95_us;
     match value_us <= budget_us {
-        true if high.is_some_and(|high| high <= budget_us) => Verdict::Met,
-        true => Verdict::Unsure { met: true },
-        false if low.is_some_and(|low| low > budget_us) => Verdict::Missed,
-        false => Verdict::Unsure { met: false },
+        true if high.is_some_and(|high| high <= budget_us) => ConstraintVerdict::Met,
+        true => ConstraintVerdict::Unsure { met: true },
+        false if low.is_some_and(|low| low > budget_us) => ConstraintVerdict::Missed,
+        false => ConstraintVerdict::Unsure { met: false },
     }
 }
 
@@ -158,22 +158,22 @@ fn memory(run: &Run, limit: u64) -> Finding {
     const ID: &str = "constraint.memory";
     let what = format!("memory of at most {}", bytes_text(limit as f64));
     let Some(peak) = run.memory.rss_peak else {
-        let text = "the memory of the process that runs the model is not known";
-        return finding(ID, &what, Verdict::CannotTell, vec![Evidence::new(text)]);
+        let text = "the memory of the process that runs the model is unknown";
+        return finding(ID, &what, ConstraintVerdict::CannotTell, vec![Evidence::new(text)]);
     };
-    let mut evidence = vec![Evidence::new(format!("resident set at its peak: {}", bytes_text(peak as f64)))];
+    let mut evidence = vec![Evidence::new(format!("peak resident set: {}", bytes_text(peak as f64)))];
     if let Some(before) = run.memory.rss_before {
-        let text = format!("{} of it were there before the vendor's libraries", bytes_text(before as f64));
+        let text = format!("{} of it before the vendor's libraries were loaded", bytes_text(before as f64));
         evidence.push(Evidence::new(text));
     }
     // A failed or emulated run used what it used; whether a whole one would use more is another question.
     let verdict = match disqualified(run) {
         Some(reason) if peak <= limit || run.plan.simulated => {
             evidence.insert(0, Evidence::new(reason));
-            Verdict::CannotTell
+            ConstraintVerdict::CannotTell
         }
-        _ if peak <= limit => Verdict::Met,
-        _ => Verdict::Missed,
+        _ if peak <= limit => ConstraintVerdict::Met,
+        _ => ConstraintVerdict::Missed,
     };
     finding(ID, &what, verdict, evidence)
 }
@@ -208,13 +208,13 @@ mod tests {
             (with_budget(3.0, None), 1000, Severity::Info, "at p99: met"),
             (with_budget(1.2, None), 1000, Severity::Problem, "at p99: missed"),
             (with_budget(1.2, Some(10.0)), 1000, Severity::Info, "at p10: met"),
-            (with_budget(1.991, None), 1000, Severity::Warning, "not surely"),
+            (with_budget(1.991, None), 1000, Severity::Warning, "within the uncertainty"),
             // 50 samples support p95, whose interval has no upper bound yet.
-            (with_budget(3.0, None), 50, Severity::Warning, "at p95: met, but not surely"),
+            (with_budget(3.0, None), 50, Severity::Warning, "at p95: met, but within the uncertainty"),
             (with_budget(1.1, None), 50, Severity::Problem, "at p95: missed"),
             (with_budget(3.0, Some(99.0)), 50, Severity::Warning, "cannot tell"),
             // Even the slowest of few takes less than half of it.
-            (with_budget(100.0, None), 3, Severity::Info, "at p50: met by far, on few inferences"),
+            (with_budget(100.0, None), 3, Severity::Info, "at p50: met by a wide margin, on few inferences"),
             (with_budget(100.0, None), 1000, Severity::Info, "at p99: met"),
             (with_budget(3.0, None), 0, Severity::Warning, "cannot tell"),
         ] {

@@ -31,11 +31,11 @@ pub enum NoEnergy {
     #[error("the battery's current and voltage cannot be read: {0}")]
     NotReadable(String),
     #[error(
-        "the device is charged over its cable, so that the battery's current does not show the chip's power (unplug it and use \
-         wireless adb, or ask with --energy-while-charging)"
+        "the device is charging, so the battery current does not show the chip's power (unplug it and use wireless adb, or set \
+         --energy-while-charging)"
     )]
     Charging,
-    #[error("too few readings of the battery: {0} in the clean phase")]
+    #[error("too few battery readings: {0} in the clean phase")]
     TooFew(usize),
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Latencies in short, microseconds. What the samples do not support is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Figures {
+pub struct LatencyFigures {
     /// Samples they rest on.
     pub samples: u64,
     /// Mean.
@@ -22,7 +22,7 @@ pub struct Figures {
     pub max: Option<f64>,
 }
 
-impl Figures {
+impl LatencyFigures {
     /// Of these latencies.
     pub fn of(stats: &LatencyStats) -> Self {
         Self {

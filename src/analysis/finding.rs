@@ -38,13 +38,13 @@ pub struct Evidence {
     /// One sentence with its figures and their units.
     pub text: String,
     /// Where to see it.
-    pub at: Option<Place>,
+    pub at: Option<EvidencePlace>,
 }
 
 /// Where an observation can be seen in the views.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum EvidencePlace {
     /// A row of the run's op table, from 0.
     Op(usize),
     /// A counter; without a device it is one of this machine's.
@@ -77,7 +77,7 @@ pub struct Advice {
 pub enum Effort {
     /// A flag or a setting of the run.
     Setting,
-    /// The model is converted, quantised or compiled anew.
+    /// The model is converted, quantised or compiled again.
     Reconvert,
     /// The program that calls QNN changes.
     Code,
@@ -133,7 +133,7 @@ impl Evidence {
     }
 
     /// An observation that can be seen at a place.
-    pub fn at(text: impl Into<String>, place: Place) -> Self {
+    pub fn at(text: impl Into<String>, place: EvidencePlace) -> Self {
         Self { text: text.into(), at: Some(place) }
     }
 }

@@ -15,7 +15,7 @@ pub enum State {
     Met,
     /// It does not.
     NotMet,
-    /// The session does not tell.
+    /// The session does not report it.
     CannotTell,
     /// It is about what this run does not have.
     DoesNotApply,
@@ -26,7 +26,7 @@ pub enum State {
 pub struct Condition {
     /// Stable id.
     pub id: &'static str,
-    /// What is asked for.
+    /// What is requested.
     pub text: &'static str,
     /// Whether it holds.
     pub state: State,
@@ -104,34 +104,29 @@ const MLPERF: &str = "MLPerf Inference rules, single stream";
 
 /// What may explain a gap stands in the order of its weight.
 const AIHUB: [Rule; 7] = [
-    Rule::new("device", "a device, no emulation", FAQ, device).worth("only a device's figures can be compared at all"),
+    Rule::new("device", "a device, no emulation", FAQ, device).worth("only figures from a device are comparable"),
     Rule::new("burst", "performance profile burst", HTP, burst)
-        .worth("it sets the clocks: a large difference, and the first thing to try when slower than published"),
+        .worth("it sets the clocks: a large effect, and the first thing to try when slower than published"),
     Rule::new("fp16", "float graphs compute in fp16 (relaxed precision)", FAQ, relaxed)
-        .worth("fp32 arithmetic is slower, or falls back"),
+        .worth("fp32 arithmetic is slower, or falls back to another backend"),
     Rule {
-        worth: Some("a shell process was 9.7 % slower in the mean over 65 phones (median 5.3 %, from -3.6 % to 58 %)"),
+        worth: Some("a shell process was 9.7 % slower on average over 65 phones (median 5.3 %, from -3.6 % to 58 %)"),
         worth_percent: Some([-3.6, 58.0]),
-        ..Rule::new("priority", "priority of an app in the foreground", FAQ, priority)
+        ..Rule::new("priority", "priority of a foreground app", FAQ, priority)
     },
     Rule::new("cool", "a device that was cool before the run", FAQ, cool)
         .worth("a warm device throttles: rankings can change between the first minute and the thirtieth"),
     Rule::new("inferences", "100 inferences", FAQ, hundred),
-    Rule::new("profiling", "no profiling of single ops in the latencies", FAQ, unprofiled)
+    Rule::new("profiling", "no per-op profiling in the latencies", FAQ, unprofiled)
         .worth("per-op profiling can make an inference much slower"),
 ];
 
 const MLPERF_RULES: [Rule; 7] = [
     Rule::new("samples", "at least 1,024 samples", MLPERF, enough_samples),
     Rule::new("duration", "at least 60 s", MLPERF, long_enough),
-    Rule::new(
-        "single_stream",
-        "one inference after the other, each sent when the one before is done",
-        MLPERF,
-        one_stream,
-    ),
-    Rule::new("complete", "the run came to its end", MLPERF, complete),
-    Rule::new("profiling", "no profiling of single ops in the latencies", MLPERF, unprofiled),
+    Rule::new("single_stream", "back-to-back inferences, each sent when the previous one is done", MLPERF, one_stream),
+    Rule::new("complete", "the run completed", MLPERF, complete),
+    Rule::new("profiling", "no per-op profiling in the latencies", MLPERF, unprofiled),
     Rule::new("device", "a device, no emulation", MLPERF, device),
     Rule::new("data", "inputs from the benchmark's data set, and its accuracy run passed", MLPERF, data),
 ];
@@ -195,7 +190,7 @@ fn setting(run: &Run, name: &str, value: &[&str]) -> (State, String) {
         Some(SettingOutcome::Applied) => (State::Met, "applied".to_owned()),
         Some(SettingOutcome::NoEffect(reason)) => (State::NotMet, format!("no effect: {reason}")),
         Some(SettingOutcome::Refused(reason)) => (State::NotMet, format!("refused: {reason}")),
-        None => (State::CannotTell, "the run did not come to it".to_owned()),
+        None => (State::CannotTell, "the run did not get that far".to_owned()),
     }
 }
 
@@ -228,9 +223,9 @@ fn cool(store: &Store, run: &Run) -> (State, String) {
     match (warm, store.device_facts(&run.plan.device)) {
         (Some(confound), _) => (State::NotMet, confound.observation.clone()),
         (None, Some(facts)) if facts.hottest_celsius.is_some() || facts.thermal_status.is_some() => {
-            (State::Met, "nothing reported heat before the run".to_owned())
+            (State::Met, "no sensor reported heat before the run".to_owned())
         }
-        _ => (State::CannotTell, "no temperature was told before the run".to_owned()),
+        _ => (State::CannotTell, "no temperature was reported before the run".to_owned()),
     }
 }
 
@@ -255,8 +250,8 @@ fn long_enough(_: &Store, run: &Run) -> (State, String) {
 
 fn one_stream(_: &Store, run: &Run) -> (State, String) {
     match run.plan.mode.rate_hz {
-        Some(rate) => (State::NotMet, format!("paced at {rate} a second")),
-        None => (State::Met, "one right after the other".to_owned()),
+        Some(rate) => (State::NotMet, format!("paced at {rate} per second")),
+        None => (State::Met, "back to back".to_owned()),
     }
 }
 
@@ -272,7 +267,7 @@ fn data(_: &Store, run: &Run) -> (State, String) {
     if run.inputs.iter().any(|input| input.source == "random") {
         return (State::NotMet, "random data".to_owned());
     }
-    (State::CannotTell, "whose files these are is not known, and accuracy is not measured here".to_owned())
+    (State::CannotTell, "the origin of these files is unknown, and accuracy is not measured here".to_owned())
 }
 
 #[cfg(test)]

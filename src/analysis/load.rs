@@ -4,12 +4,12 @@ use super::window::{Watched, counter};
 use crate::backends::Backend;
 use crate::store::{Run, Store};
 
-/// A reading of processor use tells about the time since the one before, at most this long, microseconds.
+/// A reading of CPU use tells about the time since the one before, at most this long, microseconds.
 pub(super) const READING_US: u64 = 250_000;
 /// Readings that a figure rests on, at least.
 const MIN_READINGS: usize = 3;
 
-/// Processor use during the clean phase.
+/// CPU use during the clean phase.
 pub struct Load<'a> {
     /// Cores kept busy by everything.
     pub busy_cores: f64,
@@ -32,7 +32,7 @@ impl Load<'_> {
     /// What others took, in a sentence.
     pub fn text(&self) -> String {
         let (others, cores, percent) = (self.others(), self.cores, self.share() * 100.0);
-        format!("other processes kept {others:.1} of {cores:.0} cores busy meanwhile ({percent:.0} %)")
+        format!("other processes kept {others:.1} of {cores:.0} cores busy ({percent:.0} %)")
     }
 
     /// Part of the machine that others took, 0 to 1.
@@ -60,7 +60,7 @@ pub fn load<'a>(store: &'a Store, run: &'a Run) -> Result<Load<'a>, String> {
     } else {
         cores_of(store, run)
     };
-    let cores = cores.ok_or("the number of processor cores is unknown")?;
+    let cores = cores.ok_or("the number of CPU cores is unknown")?;
     let windows_us = run.clean.windows_us();
     if windows_us.is_empty() {
         return Err("nothing was measured".to_owned());
@@ -70,17 +70,14 @@ pub fn load<'a>(store: &'a Store, run: &'a Run) -> Result<Load<'a>, String> {
     let values = busy.values_in(&later);
     if values.len() < MIN_READINGS {
         let measured = run.clean.span_us() / 1e6;
-        return Err(format!(
-            "only {} readings of the processor's use fell into the {measured:.1} s of the clean phase",
-            values.len()
-        ));
+        return Err(format!("only {} CPU-usage readings fall in the {measured:.1} s of the clean phase", values.len()));
     }
     let percent = values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64;
     let own = match run.cpu_utilization_percent() {
         Some(own) => Some(own),
         None => counter(store, run, "proc.cpu").and_then(|own| own.mean_in(windows_us)),
     };
-    let own_cores = own.ok_or("the processor time of the run's own process is unknown")? / 100.0;
+    let own_cores = own.ok_or("the CPU time of the run's own process is unknown")? / 100.0;
     Ok(Load { busy_cores: percent / 100.0 * cores, own_cores, cores, readings: values.len(), busy })
 }
 

@@ -22,7 +22,7 @@ pub fn findings(run: &Run) -> Vec<Finding> {
 /// Mean times of an inference as ONNX Runtime's own profile has them, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeTimes {
-    /// Nodes on the processor.
+    /// Nodes on the CPU.
     pub cpu_us: f64,
     /// Borders of partitions.
     pub borders_us: f64,
@@ -72,21 +72,20 @@ fn advice(nodes: &[&NodePlacement]) -> Option<Advice> {
     let action = node.remedy.clone()?;
     let is_setting = ["give every free dimension", "--ep-option", "mend the backend"];
     let effort = if is_setting.iter().any(|start| action.starts_with(start)) { Effort::Setting } else { Effort::Model };
-    let why = "what QNN does not run costs the processor's time, and two borders to copy across".to_owned();
+    let why = "every node that QNN does not run costs CPU time and two partition borders to copy across".to_owned();
     Some(Advice { action, why, effort, snippets: Vec::new() })
 }
 
 fn nothing_on_qnn(run: &Run, placed: &NodesPlaced) -> Finding {
     let nodes = on_cpu(placed);
     let title = format!(
-        "nothing ran on {}: ONNX Runtime ran all {} nodes on the processor, and every figure of this run is the processor's",
+        "nothing ran on {}: ONNX Runtime ran all {} nodes on the CPU, and every figure of this run is the CPU's",
         run.plan.backend,
         nodes.len()
     );
     let mut evidence: Vec<Evidence> = Vec::new();
-    evidence.extend(
-        placed.problem.as_ref().map(|problem| Evidence::new(format!("the backend did not come up: {problem}"))),
-    );
+    evidence
+        .extend(placed.problem.as_ref().map(|problem| Evidence::new(format!("the backend did not start: {problem}"))));
     if evidence.is_empty() {
         evidence.extend(
             reasons(&nodes)
@@ -96,7 +95,7 @@ fn nothing_on_qnn(run: &Run, placed: &NodesPlaced) -> Finding {
         );
     }
     if evidence.is_empty() {
-        evidence.push(Evidence::new("ONNX Runtime's record of its assignment has no node of QNN's"));
+        evidence.push(Evidence::new("ONNX Runtime's assignment record lists no QNN node"));
     }
     let mut finding = Finding::new("placement.all-cpu", FindingKind::Placement, Severity::Problem, title, evidence);
     finding.ops = nodes.iter().map(|node| node.node.clone()).collect();
@@ -122,13 +121,13 @@ fn fallback(run: &Run, placed: &NodesPlaced) -> Option<Finding> {
     });
     let parts = placed.partitions.len();
     let split = if parts > 1 { format!(", which split the model into {parts} QNN graphs") } else { String::new() };
-    let title = format!("{} of {all} nodes fell back to the processor{cost}{split}", nodes.len());
+    let title = format!("{} of {all} nodes fell back to the CPU{cost}{split}", nodes.len());
     let evidence = if nodes.len() <= NAMED {
         nodes
             .iter()
             .map(|node| {
                 let time = node.time_us.map_or_else(String::new, |us| format!(", {}", duration_text(us)));
-                let reason = node.reason.as_deref().unwrap_or("the reason is not known");
+                let reason = node.reason.as_deref().unwrap_or("the reason is unknown");
                 Evidence::new(format!("`{}` ({}{time}): {reason}", node.node, node.op_type))
             })
             .collect()
@@ -163,7 +162,7 @@ fn borders(run: &Run, placed: &NodesPlaced) -> Option<Finding> {
     let times = node_times(placed).filter(|times| !run.plan.simulated && times.borders_us / times.all_us >= MUCH)?;
     let percent = 100.0 * times.borders_us / times.all_us;
     let title = format!(
-        "{percent:.0} % of an inference is spent at the borders of QNN's graphs: copies, binding, quantising ({})",
+        "{percent:.0} % of an inference is spent at the borders of QNN's graphs: copying, binding, quantising ({})",
         duration_text(times.borders_us)
     );
     let evidence = placed
@@ -239,7 +238,7 @@ mod tests {
         // 200 of 1000 us on the processor; 200 at borders, of which one of two stays: at most 300 of 1000 us.
         let fallback = found.iter().find(|finding| finding.id == "placement.fallback").unwrap();
         assert!(
-            fallback.title.starts_with("1 of 2 nodes fell back to the processor, 20 % of an inference"),
+            fallback.title.starts_with("1 of 2 nodes fell back to the CPU, 20 % of an inference"),
             "{}",
             fallback.title
         );

@@ -1,7 +1,7 @@
 //! Inferences far from the others, with what the counters and the log said around them.
 
 use super::window::watched;
-use super::{Evidence, Finding, FindingKind, Place, Severity};
+use super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
 use crate::event::{LogLevel, OutlierLimit};
 use crate::store::{Run, Store};
 use crate::text::{counted, duration_text};
@@ -72,7 +72,7 @@ pub struct Outlier {
 /// All outliers of the clean phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outliers {
-    /// What was asked for.
+    /// What was requested.
     pub limit: OutlierLimit,
     /// Median of the clean phase, microseconds.
     pub median_us: f64,
@@ -109,7 +109,7 @@ pub fn outliers(store: &Store, run: &Run) -> Option<Outliers> {
     Some(Outliers { limit, median_us, limit_us, count, kept: kept.collect() })
 }
 
-/// Why the limit that was asked for cannot be judged; `None` where it can, where none was asked for, or where nothing was
+/// Why the limit that was asked for cannot be judged; `None` where it can, where none was requested, or where nothing was
 /// measured.
 pub fn limit_not_supported(run: &Run) -> Option<String> {
     let limit = run.plan.mode.outlier_limit?;
@@ -130,7 +130,7 @@ pub fn limit_not_supported(run: &Run) -> Option<String> {
     (0 < count && count < needed).then(|| {
         let do_not = if count == 1 { "does not" } else { "do not" };
         let count = counted(count, "inference");
-        format!("{count} {do_not} support {limit} as the limit of slow ones: at least {needed} are needed")
+        format!("{count} {do_not} support {limit} as the limit for slow inferences: at least {needed} are needed")
     })
 }
 
@@ -180,7 +180,7 @@ pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding>
     let Some(outliers) = outliers else {
         let text = limit_not_supported(run).filter(|_| run.is_ended() && !run.plan.simulated)?;
         let evidence = vec![Evidence::new(format!("{} in the clean phase", counted(run.clean.count(), "inference")))];
-        let title = format!("outliers were not looked for: {text}");
+        let title = format!("outliers were not searched for: {text}");
         return Some(Finding::new("outlier.not-judged", FindingKind::Outlier, Severity::Info, title, evidence));
     };
     let worst = outliers.kept.first().filter(|_| !run.plan.simulated)?;
@@ -191,7 +191,7 @@ pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding>
     let severity = if many { Severity::Warning } else { Severity::Info };
     let mut evidence = vec![Evidence::at(
         format!("the slowest is inference {} with {}", worst.index, duration_text(worst.latency_us)),
-        Place::Moment(worst.start_us),
+        EvidencePlace::Moment(worst.start_us),
     )];
     evidence.extend(common(outliers));
     let with_lines = outliers.kept.iter().filter(|outlier| !outlier.logs.is_empty()).count();
@@ -203,7 +203,7 @@ pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding>
     }
     if outliers.kept.iter().any(|outlier| outlier.surroundings_gone) {
         evidence
-            .push(Evidence::new("counters around some of them are no longer in memory; a recorded session has them"));
+            .push(Evidence::new("counters around some of them are no longer in memory; a recorded session keeps them"));
     }
     let title = format!(
         "{} of {} inferences ({:.1} %) took more than {} ({})",
@@ -239,7 +239,7 @@ fn common(outliers: &Outliers) -> Option<Evidence> {
         if way > 0 { "rises" } else { "falls" },
         outliers.kept.len()
     );
-    Some(Evidence::at(text, Place::Counter { device: around.device.clone(), id: around.id.clone() }))
+    Some(Evidence::at(text, EvidencePlace::Counter { device: around.device.clone(), id: around.id.clone() }))
 }
 
 #[cfg(test)]

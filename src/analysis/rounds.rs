@@ -1,6 +1,6 @@
 //! Runs that were made in turns: the rounds of one plan together, and whether they drift.
 
-use super::figures::{Figures, pooled};
+use super::figures::{LatencyFigures, pooled};
 use crate::event::Member;
 use crate::store::{LatencyStats, Run, Store};
 use serde::Serialize;
@@ -16,12 +16,12 @@ pub struct Rounds {
     pub group: u32,
     /// True where the backend only emulates the hardware.
     pub simulated: bool,
-    /// Rounds that were asked for.
+    /// Rounds that were requested.
     pub asked: u32,
     /// The rounds that were made.
     pub rounds: Vec<Round>,
     /// Latencies of all rounds as one distribution, microseconds.
-    pub latency_us: Figures,
+    pub latency_us: LatencyFigures,
     /// Median of the last round against that of the first, per cent; `None` below two rounds with figures.
     pub drift_percent: Option<f64>,
     /// Largest median of a round against the smallest, per cent.
@@ -53,7 +53,7 @@ pub fn clean_of_all_rounds(store: &Store, run: &Run) -> LatencyStats {
     }
 }
 
-/// Runs that belong together, by what `member` says of each. An index that does not go up begins a group anew, as it does
+/// Runs that belong together, by what `member` says of each. An index that does not go up begins a group again, as it does
 /// when the same is asked for again.
 pub(super) fn groups(store: &Store, member: impl Fn(&Run) -> Option<Member>) -> Vec<Vec<&Run>> {
     let mut open: Vec<(Member, Vec<&Run>)> = Vec::new();
@@ -97,7 +97,7 @@ fn rounds(runs: &[&Run]) -> Rounds {
         group: place.map_or(0, |place| place.group),
         simulated: first.simulated,
         asked: place.map_or(1, |place| place.of),
-        latency_us: Figures::of(&pooled(runs.iter().map(|run| &run.clean))),
+        latency_us: LatencyFigures::of(&pooled(runs.iter().map(|run| &run.clean))),
         drift_percent: several.then(|| against(medians[medians.len() - 1], medians[0])),
         spread_percent: several.then(|| against(high, low)),
         rounds: made,

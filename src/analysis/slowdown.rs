@@ -2,7 +2,7 @@
 
 use super::load::Load;
 use super::sustained::{LASTING, SLOWER, Sustained, Window};
-use super::{Evidence, Finding, FindingKind, Place, Severity};
+use super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
 use crate::store::Run;
 use serde::Serialize;
 
@@ -60,10 +60,10 @@ impl Cause {
     pub fn text(self) -> &'static str {
         match self {
             Self::Throttling => "throttling",
-            Self::Contention => "load of other processes",
+            Self::Contention => "load from other processes",
             Self::Clocks => "slower clocks",
             Self::Warmth => "warmth",
-            Self::Unknown => "cause not known",
+            Self::Unknown => "cause unknown",
         }
     }
 }
@@ -73,8 +73,8 @@ impl Slowdown {
     pub fn text(&self) -> String {
         let (after, percent, cause) = (moment(self.after_s), self.percent, self.cause.text());
         let onset = match self.throttled_from_s {
-            Some(0.0) => ", in force from the start".to_owned(),
-            Some(seconds) => format!(", which set in at {}", moment(seconds)),
+            Some(0.0) => ", active from the start".to_owned(),
+            Some(seconds) => format!(", which started at {}", moment(seconds)),
             None => String::new(),
         };
         format!("slower from {after} on, by {percent:.0} % in the median: {cause}{onset}")
@@ -140,14 +140,14 @@ impl Seen {
                 seen.evidence.push(format!("the hottest sensor went from {before:.1} to {now:.1} °C"));
             }
             Some((before, now)) => {
-                unchanged.push(format!("the hottest sensor became no warmer: {before:.1} and {now:.1} °C"));
+                unchanged.push(format!("the hottest sensor did not warm up: {before:.1} and {now:.1} °C"));
             }
             None => seen.not_read.push("temperatures"),
         }
         let now = mean(slow.iter().filter_map(|window| window.cpu_busy_percent));
         match fast.cpu_busy_percent.zip(now) {
             Some(busy) => unchanged.extend(seen.load(busy, load)),
-            None => seen.not_read.push("processor use"),
+            None => seen.not_read.push("CPU use"),
         }
         if seen.cause() == Cause::Unknown {
             seen.evidence.extend(unchanged);
@@ -168,7 +168,7 @@ impl Seen {
         if read == 0 {
             self.not_read.push("clocks");
         }
-        (read > 0 && !self.clocks_fell).then(|| "no clock that was read fell by 5 %".to_owned())
+        (read > 0 && !self.clocks_fell).then(|| "no sampled clock fell by 5 %".to_owned())
     }
 
     /// Takes the processor's use before and after; the run's own part of it is the same all the time.
@@ -182,16 +182,16 @@ impl Seen {
         if rise || full {
             self.contended = true;
             self.evidence.push(if rise {
-                format!("the use of all cores went from {before:.0} to {now:.0} %")
+                format!("use of all cores went from {before:.0} to {now:.0} %")
             } else {
-                format!("all cores were taken when it was slow ({now:.0} %; {before:.0} % before)")
+                format!("all cores were busy when it was slow ({now:.0} %; {before:.0} % before)")
             });
             self.evidence.extend(others);
             return None;
         }
         Some(match others {
-            Some(others) => format!("{others}, no more of it when it was slow: {before:.0} and {now:.0} % in all"),
-            None => format!("the processor was not kept busier by others: {before:.0} and {now:.0} % in all"),
+            Some(others) => format!("{others}, and no more when it was slow: {before:.0} and {now:.0} % in total"),
+            None => format!("other processes kept the CPU no busier: {before:.0} and {now:.0} % in total"),
         })
     }
 
@@ -217,7 +217,7 @@ pub(super) fn tell(run: &Run, sustained: Option<&Sustained>, findings: &mut Vec<
     let slow = sustained.and_then(|told| told.slowdown.as_ref()).filter(|_| !run.plan.simulated);
     let Some((slow, (from_us, _))) = slow.zip(run.clean.window_us()) else { return };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive time")]
-    let at = Place::Moment(from_us + (slow.after_s * 1e6) as u64);
+    let at = EvidencePlace::Moment(from_us + (slow.after_s * 1e6) as u64);
     let same = &SAME[if slow.cause == Cause::Contention { HEAT } else { 0 }..];
     let same = same.iter().find_map(|id| {
         // A drift to faster inferences is another one.
@@ -271,10 +271,10 @@ mod tests {
         assert!(slow.evidence.iter().all(|text| !text.contains("sensor") && !text.contains("clock")), "{slow:?}");
         let alone = told(&slower(1.3, |_| 51.0).store());
         assert_eq!(alone.cause, Cause::Unknown);
-        assert!(alone.evidence[0].contains("not kept busier by others"), "{alone:?}");
+        assert!(alone.evidence[0].contains("kept the CPU no busier"), "{alone:?}");
         let even = told(&slower(1.3, |_| 75.0).store());
         assert_eq!(even.cause, Cause::Unknown, "what was there all the time made nothing slower");
-        assert!(even.evidence[0].contains("no more of it"), "{even:?}");
+        assert!(even.evidence[0].contains("and no more when it was slow"), "{even:?}");
         let full = told(&slower(1.3, |_| 99.0).store());
         assert_eq!(full.cause, Cause::Contention, "no rise can be seen where all cores are taken");
     }
@@ -322,7 +322,7 @@ mod tests {
             };
             let onsets: Vec<f64> = all
                 .iter()
-                .filter_map(|text| after(text, "throttled from ").or_else(|| after(text, "which set in at ")))
+                .filter_map(|text| after(text, "throttled from ").or_else(|| after(text, "which started at ")))
                 .collect();
             assert!(onsets.len() >= 2, "{early}: the finding and the slowdown: {all:#?}");
             assert!(onsets.iter().all(|onset| (4.4..4.7).contains(onset)), "{early}: {onsets:?} in {all:#?}");

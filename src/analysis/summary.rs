@@ -1,6 +1,6 @@
 //! A run in one paragraph of plain words.
 
-use super::trust::Verdict;
+use super::trust::TrustVerdict;
 use super::{Finding, FindingKind, Severity, Verdicts};
 use crate::event::capitalised;
 use crate::store::Run;
@@ -27,7 +27,7 @@ pub fn summary(run: &Run, verdicts: &Verdicts, findings: &[Finding]) -> Option<S
     let before = if text.is_empty() { "" } else { " Before that, " };
     let _ = write!(
         text,
-        "{before}{model} takes {} an inference on the {simulated}{}{device} (median of {}",
+        "{before}{model} takes {} per inference on the {simulated}{}{device} (median of {}",
         duration_text(p50),
         run.plan.backend.name().to_uppercase(),
         run.clean.count()
@@ -37,14 +37,14 @@ pub fn summary(run: &Run, verdicts: &Verdicts, findings: &[Finding]) -> Option<S
         let _ = write!(text, "; p{percent} {}", duration_text(value));
     }
     if let Some(ips) = run.throughput_ips() {
-        let _ = write!(text, "; {} a second", rate_text(ips));
+        let _ = write!(text, "; {} per second", rate_text(ips));
     }
     text.push_str(").");
     if let Some(pace) = &run.pace {
         let alone = pace.service.percentile_us(50.0).unwrap_or(p50);
         let _ = write!(
             text,
-            " It was started {} times a second, and times count from the planned starts; the inference alone takes {}.",
+            " It was started {} times per second, and times count from the planned starts; the inference alone takes {}.",
             rate_text(pace.rate_hz),
             duration_text(alone)
         );
@@ -67,7 +67,7 @@ fn bound(text: &mut String, verdicts: &Verdicts) {
             let _ = write!(text, " Most of that is {}.", part(first));
         }
         (None, [first, second, ..]) => {
-            let _ = write!(text, " Nothing bounds it alone: {}, {}.", part(first), part(second));
+            let _ = write!(text, " No single bound dominates: {}, {}.", part(first), part(second));
         }
         _ => {}
     }
@@ -92,7 +92,7 @@ fn trust(text: &mut String, run: &Run, verdicts: &Verdicts) {
         text.push_str(" Simulated: these times do not predict a device.");
         return;
     }
-    let weighs = |reason: &&super::trust::Reason| reason.weight > Verdict::WithinLaunch;
+    let weighs = |reason: &&super::trust::Reason| reason.weight > TrustVerdict::WithinLaunch;
     let first = trust.reasons.first().filter(weighs);
     let others = trust.reasons.iter().filter(weighs).count().saturating_sub(1);
     let more = match others {
@@ -101,13 +101,13 @@ fn trust(text: &mut String, run: &Run, verdicts: &Verdicts) {
         others => format!(" (and {others} more reasons)"),
     };
     match (trust.verdict, first) {
-        (Verdict::Trusted, _) if trust.not_judged.is_empty() => text.push_str(" Nothing speaks against these figures."),
-        (Verdict::Trusted, _) => text.push_str(" Nothing that could be judged speaks against these figures."),
-        (Verdict::WithinLaunch, _) => text.push_str(
-            " Nothing that could be judged speaks against these figures within this launch; the next one may be faster or slower \
-             (--launches 3).",
+        (TrustVerdict::Trusted, _) if trust.not_judged.is_empty() => text.push_str(" These figures can be trusted."),
+        (TrustVerdict::Trusted, _) => text.push_str(" Everything that could be checked supports these figures."),
+        (TrustVerdict::WithinLaunch, _) => text.push_str(
+            " Everything that could be checked supports these figures within this launch; the next one may be faster or slower (--launches \
+             3).",
         ),
-        (Verdict::WithCare, Some(reason)) => {
+        (TrustVerdict::WithCare, Some(reason)) => {
             let _ = write!(text, " Use the figures with care: {}{more}.", reason.finding.title);
         }
         (_, Some(reason)) => {
@@ -125,7 +125,7 @@ fn next(text: &mut String, verdicts: &Verdicts, findings: &[Finding]) {
         .filter(|finding| finding.kind == FindingKind::Suggestion && gain(finding) > 0.0)
         .max_by(|a, b| gain(a).total_cmp(&gain(b)));
     if let Some((finding, advice)) = advice.and_then(|finding| Some((finding, finding.suggestion.as_ref()?))) {
-        let _ = write!(text, " First thing to change: {}", trimmed(&advice.action));
+        let _ = write!(text, " Change first: {}", trimmed(&advice.action));
         if let Some(gain) = finding.gain_text("µs") {
             let _ = write!(text, " (may save {gain})");
         }
@@ -175,7 +175,7 @@ mod tests {
     fn it_says_what_was_measured_what_bounds_it_and_whether_to_trust_it() {
         let text = words(&made().store(), Vec::new()).unwrap();
         for part in
-            ["made.dlc takes", "an inference on the CPU (median of 500; p99", "Most of that is computing (98 %)"]
+            ["made.dlc takes", "per inference on the CPU (median of 500; p99", "Most of that is computing (98 %)"]
         {
             assert!(text.contains(part), "{part}: {text}");
         }
@@ -183,14 +183,14 @@ mod tests {
         let several = made().launches(vec![steady(1000.0, 5.0, 500); 3]).store();
         let text = words(&several, Vec::new()).unwrap();
         assert!(text.contains("(median of 1500; p99"), "{text}");
-        assert!(text.ends_with("Nothing that could be judged speaks against these figures."), "{text}");
+        assert!(text.ends_with("Everything that could be checked supports these figures."), "{text}");
     }
 
     #[test]
     fn the_change_with_the_highest_gain_comes_first_in_it() {
         let more = vec![suggestion("do little", [1.0, 10.0]), suggestion("do this", [100.0, 300.0])];
         let text = words(&made().store(), more).unwrap();
-        assert!(text.ends_with("First thing to change: do this (may save 100 µs to 300 µs, up to 30 %)."), "{text}");
+        assert!(text.ends_with("Change first: do this (may save 100 µs to 300 µs, up to 30 %)."), "{text}");
     }
 
     #[test]

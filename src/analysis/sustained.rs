@@ -1,6 +1,6 @@
 //! A run over time: percentiles window by window, when it became slower and with what, and the steady state.
 
-use super::figures::Figures;
+use super::figures::LatencyFigures;
 use super::heat::throttled_from_us;
 use super::load::load;
 use super::slowdown::{Cause, Slowdown, slowdown};
@@ -43,7 +43,7 @@ pub struct Window {
     /// Its start, from the first clean inference on, seconds.
     pub from_s: f64,
     /// Latencies of the inferences that were to start in it, microseconds.
-    pub latency_us: Figures,
+    pub latency_us: LatencyFigures,
     /// Hottest sensor, mean over the window, °C.
     pub temperature_c: Option<f64>,
     /// Clocks and their limits by counter id, means, MHz.
@@ -60,7 +60,7 @@ pub struct Steady {
     /// Windows in it.
     pub windows: usize,
     /// Their latencies together, microseconds.
-    pub latency_us: Figures,
+    pub latency_us: LatencyFigures,
 }
 
 /// Why no steady state can be named.
@@ -104,7 +104,7 @@ pub fn sustained(store: &Store, run: &Run) -> Option<Sustained> {
         let span = (at(from_us, offset), at(from_us, offset + width_s).min(to_us));
         Window {
             from_s: offset,
-            latency_us: Figures::of(&filling.latency),
+            latency_us: LatencyFigures::of(&filling.latency),
             temperature_c: sensors.hottest(span),
             clocks_mhz: sensors.clocks(span),
             cpu_busy_percent: sensors.busy(span),
@@ -126,7 +126,9 @@ pub fn sustained(store: &Store, run: &Run) -> Option<Sustained> {
         steady: steady.ok().map(|first| Steady {
             from_s: windows[first].from_s,
             windows: windows.len() - first,
-            latency_us: Figures::of(&super::figures::pooled(filled[first..].iter().map(|filling| &filling.latency))),
+            latency_us: LatencyFigures::of(&super::figures::pooled(
+                filled[first..].iter().map(|filling| &filling.latency),
+            )),
         }),
         windows,
     })
@@ -302,7 +304,7 @@ mod tests {
         let slowdown = told.slowdown.unwrap();
         assert_eq!(slowdown.cause, Cause::Unknown);
         assert_eq!(slowdown.evidence, Vec::<String>::new(), "what was not read is no observation");
-        assert_eq!(slowdown.not_read, ["clocks", "temperatures", "processor use"]);
+        assert_eq!(slowdown.not_read, ["clocks", "temperatures", "CPU use"]);
         assert_eq!(told.unsteady, Some(Unsteady::Differs));
     }
 

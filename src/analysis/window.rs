@@ -1,6 +1,6 @@
 //! Counters over a stretch of time: those of this machine and of the run's device in one list.
 
-use super::Place;
+use super::EvidencePlace;
 use crate::event::CounterInfo;
 use crate::store::{CounterSeries, Run, Store};
 
@@ -20,8 +20,8 @@ impl<'a> Watched<'a> {
     }
 
     /// Where to see it.
-    pub fn place(&self) -> Place {
-        Place::Counter { device: self.device.map(ToOwned::to_owned), id: self.info().id.clone() }
+    pub fn place(&self) -> EvidencePlace {
+        EvidencePlace::Counter { device: self.device.map(ToOwned::to_owned), id: self.info().id.clone() }
     }
 
     /// Label for people; that of a device's counter is told apart by the views.

@@ -48,13 +48,13 @@ macro_rules! key_actions {
 }
 
 key_actions! {
-    Quit "quit" "quit" "Stop what runs and leave";
-    Interrupt "interrupt" "stop, then quit" "Stop the run; leave if nothing runs";
+    Quit "quit" "quit" "Stop the run and quit";
+    Interrupt "interrupt" "stop, then quit" "Stop the run; quit if nothing runs";
     Help "help" "help" "Show or hide all keys";
-    Back "back" "back" "Close what is open, or clear the filter";
-    Pause "pause" "pause" "Freeze or release the view; the run goes on";
-    Sessions "sessions" "sessions" "Kept sessions, to open another one; press again to return";
-    Play "play" "play" "Play or stop the recording";
+    Back "back" "back" "Close the open pane, or clear the filter";
+    Pause "pause" "pause" "Freeze or resume the view; the run goes on";
+    Sessions "sessions" "sessions" "Session history, to open another one; press again to return";
+    Play "play" "play" "Play or pause the recording";
     SeekBack "seek-back" "back" "Go back in the recording";
     SeekForward "seek-forward" "forward" "Go forward in the recording";
     SeekStart "seek-start" "start" "Go to the start of the recording";
@@ -73,12 +73,12 @@ key_actions! {
     Diagnosis "diagnosis" "diagnosis" "Why a run failed; press again to return";
     Findings "findings" "findings" "What the figures mean; press again to return";
     Outliers "outliers" "outliers" "Inferences far slower than the others; press again to return";
-    Modes "modes" "modes" "What the way of measuring shows; press again to return";
+    Modes "modes" "modes" "Results of the measurement mode; press again to return";
     Placement "placement" "placement" "Which node of an ONNX model ran where, and why; press again to return";
     Compare "compare" "compare" "Runs side by side; press again to return";
-    Program "program" "program" "What the tapped program does and prints; press again to return";
+    Program "program" "program" "Activity and output of the tapped program; press again to return";
     OpTypes "op-types" "op types" "Compare layers, or op types and refused ops";
-    Baseline "baseline" "baseline" "Take differences from the selected run";
+    Baseline "baseline" "baseline" "Use the selected run as baseline";
     NextEntry "next-entry" "next" "Next entry of the list, wherever the focus is";
     PreviousEntry "previous-entry" "previous" "Previous entry of the list, wherever the focus is";
     Copy "copy" "copy" "Send the selected text to the terminal's clipboard";
@@ -89,8 +89,8 @@ key_actions! {
     PageDown "page-down" "page down" "One page down";
     First "first" "first" "First row";
     Last "last" "last" "Last row";
-    Open "open" "open" "Open or choose what is selected, or go to it";
-    Toggle "toggle" "toggle" "Tick or untick the selected row";
+    Open "open" "open" "Open, choose or go to the selection";
+    Toggle "toggle" "toggle" "Select or deselect the row";
     StartRun "start-run" "run" "Start the chosen model on the chosen backends";
     Browse "browse" "browse" "Choose a model file";
     Filter "filter" "filter" "Filter the layers by name or type";
@@ -101,9 +101,9 @@ key_actions! {
     Parent "parent" "parent folder" "Go to the parent folder";
     DeleteBack "delete-back" "delete" "Delete the character before the cursor";
     DeleteAll "delete-all" "clear" "Empty the text field";
-    Suspend "suspend" "suspend" "Stop qnnscope itself until the shell brings it back";
-    Redraw "redraw" "redraw" "Draw the whole screen again";
-    Nothing "none" "" "Do nothing; takes a default key away";
+    Suspend "suspend" "suspend" "Suspend qnnscope (resume it from the shell)";
+    Redraw "redraw" "redraw" "Redraw the screen";
+    Nothing "none" "" "Do nothing; removes a default key";
 }
 
 impl KeyAction {

@@ -86,7 +86,7 @@ impl App {
     pub(super) fn draw(&mut self) -> io::Result<()> {
         let Self { screen, view, store, theme, more, .. } = self;
         screen.draw(|frame| {
-            // A recording has a clock of its own.
+            // A recording has its own clock.
             let now = view.replay.as_ref().map_or_else(now_us, |replay| replay.at_us);
             *more = view.prepare(store, frame.area(), now);
             draw(frame, store, view, theme, now);
@@ -229,8 +229,8 @@ impl App {
         }
         let refused = match self.requests.try_send(request) {
             Ok(()) => return Turn::Urgent,
-            Err(TrySendError::Full(_)) => "busy with what was asked before; try again",
-            Err(TrySendError::Closed(_)) => "nothing takes requests any more: the session has ended",
+            Err(TrySendError::Full(_)) => "busy with an earlier request; try again",
+            Err(TrySendError::Closed(_)) => "the session has ended and takes no more requests",
         };
         self.view.asked = None;
         self.view.notice = Some(refused.to_owned());

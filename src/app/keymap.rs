@@ -155,7 +155,7 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// The defaults with the user's file before them. A file that does not exist is an error: it was asked for.
+    /// The defaults with the user's file before them. A file that does not exist is an error: it was requested.
     ///
     /// # Errors
     /// The file cannot be read, or has a fault.

@@ -1,12 +1,12 @@
 //! Opening and leaving the pages with lists, and going from what they say to where it can be seen.
 
 use super::movement::show;
-use super::pages::{self, Content, Part, Section, Target};
+use super::pages::{self, Content, JumpTarget, Part, Section};
 use super::panes;
 use super::parts::{Page, Pane};
 use super::symbols::UNICODE;
 use super::view::View;
-use crate::analysis::Place;
+use crate::analysis::EvidencePlace;
 use crate::store::Store;
 
 /// Opens a page, or goes back to the live view if it is open.
@@ -60,7 +60,7 @@ pub(super) fn step_entry(view: &mut View, store: &Store, step: isize) {
 pub(super) fn copy(view: &mut View, store: &Store) {
     let Some((content, browser)) = pages::content(view, store, &UNICODE).zip(view.browser()) else { return };
     let Some(entry) = content.entries.get(browser.position(&content.entries)) else {
-        view.notice = Some("there is nothing to copy here".to_owned());
+        view.notice = Some("nothing to copy here".to_owned());
         return;
     };
     let selected = browser.item(entry).filter(|_| browser.section == Section::Detail);
@@ -78,14 +78,14 @@ pub(super) fn look(view: &mut View, store: &Store) {
         Section::List if !content.entries.is_empty() => browser.section = Section::Detail,
         Section::List | Section::Log => {}
         Section::Detail => match target(&content, browser) {
-            Some(Target::LogLine(_)) => (browser.log_top, browser.section) = (None, Section::Log),
-            Some(Target::Place(place)) => go(view, store, &place),
-            None => view.notice = Some("this concerns the whole run; nowhere to jump to".to_owned()),
+            Some(JumpTarget::LogLine(_)) => (browser.log_top, browser.section) = (None, Section::Log),
+            Some(JumpTarget::Place(place)) => go(view, store, &place),
+            None => view.notice = Some("this concerns the whole run; there is nothing to jump to".to_owned()),
         },
     }
 }
 
-fn target(content: &Content, browser: &pages::Browser) -> Option<Target> {
+fn target(content: &Content, browser: &pages::Browser) -> Option<JumpTarget> {
     let entry = content.entries.get(browser.position(&content.entries))?;
     browser.item(entry)?.target.clone()
 }
@@ -102,26 +102,26 @@ pub(super) fn look_at_layer(view: &mut View, store: &Store) {
         return;
     }
     if view.comparing.totals {
-        view.notice = Some("op types are no layers; those are shown again with the key of `op types`".to_owned());
+        view.notice = Some("op types are not layers; press the `op types` key to show layers".to_owned());
         return;
     }
     let Some((run, row)) = view.comparing.selected_op(store) else {
-        view.notice = Some("the selected run has no time of this layer".to_owned());
+        view.notice = Some("the selected run has no time for this layer".to_owned());
         return;
     };
     view.run = store.followed_run().is_none_or(|followed| followed.id != run || !followed.is_ended()).then_some(run);
-    go(view, store, &Place::Op(row));
+    go(view, store, &EvidencePlace::Op(row));
     // The table of that run is shown from the next frame on; until then nothing may take the selection away.
     view.keep_selection = view.shown.run != Some(run);
 }
 
 /// Shows a place in the live view.
-fn go(view: &mut View, store: &Store, place: &Place) {
+fn go(view: &mut View, store: &Store, place: &EvidencePlace) {
     let came_from = std::mem::replace(&mut view.page, Page::Live);
     view.opened_for = None;
     view.zoomed = false;
     match place {
-        Place::Op(row) => {
+        EvidencePlace::Op(row) => {
             let Ok(row) = u32::try_from(*row) else { return };
             // A filter that hides the layer is in the way.
             if !view.shown.layers.order.contains(&row) {
@@ -130,24 +130,24 @@ fn go(view: &mut View, store: &Store, place: &Place) {
             view.selected = Some(row);
             show(view, Pane::Layers);
         }
-        Place::Counter { device, id } => {
+        EvidencePlace::Counter { device, id } => {
             view.counter = Some((device.clone(), id.clone()));
             show(view, Pane::Host);
             match panes::counter_position(view, store) {
                 // With a little of what is above.
                 Some(position) => view.scroll[2] = position.saturating_sub(2),
-                None => view.notice = Some(format!("the counter {id} is not known in this session")),
+                None => view.notice = Some(format!("this session has no counter {id}")),
             }
         }
-        // A slow inference has a page of its own, with what happened around it.
-        Place::Moment(t_us) if came_from != Page::Outliers && outlier_at(view, *t_us).is_some() => {
+        // A slow inference has its own page, with what happened around it.
+        EvidencePlace::Moment(t_us) if came_from != Page::Outliers && outlier_at(view, *t_us).is_some() => {
             view.page = Page::Outliers;
             let (content, at) = (pages::content(view, store, &UNICODE), outlier_at(view, *t_us));
             if let (Some(content), Some(at)) = (content, at) {
                 view.browsers[Page::Outliers as usize].show(view.shown.run, &content.entries, at);
             }
         }
-        Place::Moment(t_us) => {
+        EvidencePlace::Moment(t_us) => {
             show(view, Pane::Log);
             let after = store.logs().iter().rev().take_while(|line| line.t_us > *t_us).count();
             // A little of what came later is below.

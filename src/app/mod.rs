@@ -80,7 +80,7 @@ pub struct AppOptions {
     pub accuracy: Option<Arc<AccuracyDocument>>,
 }
 
-/// What runs were asked for.
+/// What runs were requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartChoice {
     /// Device id.

@@ -1,4 +1,4 @@
-//! What the view is made of: panes, pages, what is open above them, what is asked for.
+//! What the view is made of: panes, pages, what is open above them, what is requested.
 
 use super::picker::Picker;
 use crate::event::RunId;
@@ -62,7 +62,7 @@ pub enum Page {
     Findings,
     /// Inferences far from the others.
     Outliers,
-    /// What the way of measuring tells.
+    /// What the measurement mode tells.
     Modes,
     /// Where the nodes of an ONNX model ran.
     Placement,

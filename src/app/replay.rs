@@ -1,4 +1,4 @@
-//! Recorded events in the live view: a clock of their own, and a player that folds them up to its moment.
+//! Recorded events in the live view: their own clock, and a player that folds them up to its moment.
 
 use crate::event::Record;
 use crate::history;
@@ -88,7 +88,7 @@ pub struct Replay {
     pub speed: f64,
     /// It goes on by itself.
     pub playing: bool,
-    /// A moment that was asked for and is not reached yet.
+    /// A moment that was requested and is not reached yet.
     pub wanted_us: Option<u64>,
 }
 
@@ -101,7 +101,7 @@ impl Replay {
         Self { start_us, end_us, at_us, speed, playing: recording.plays(), wanted_us: None }
     }
 
-    /// Plays or stops; at the end it begins anew.
+    /// Plays or stops; at the end it begins again.
     pub fn toggle(&mut self) {
         self.playing = !self.playing;
         if self.playing && self.target_us() >= self.end_us {
@@ -159,7 +159,7 @@ pub enum Played {
 }
 
 impl Player {
-    /// A player of a recording; it reads only what is asked for.
+    /// A player of a recording; it reads only what is requested.
     pub fn new(recording: Recording) -> Self {
         let mut player = Self { recording, records: None, next: None, last: None };
         if player.recording.plays() {
@@ -168,7 +168,7 @@ impl Player {
         player
     }
 
-    /// Begins to read from the start, on a thread of its own: files may block.
+    /// Begins to read from the start, on its own thread: files may block.
     fn rewind(&mut self) {
         let (sender, receiver) = channel(AHEAD);
         let reread = self.recording.reread.clone();

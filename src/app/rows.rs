@@ -7,7 +7,7 @@ use crate::store::Run;
 
 /// Rows whose percentiles are computed per frame.
 const SLICE: usize = 512;
-/// A table that is sorted anew on every frame cannot be read.
+/// A table that is sorted again on every frame cannot be read.
 const REFRESH_US: u64 = 250_000;
 
 /// Columns that can be sorted by, in the order of the table.
@@ -82,7 +82,7 @@ pub enum TimeBasis {
 
 /// Figures of one op, in the backend's unit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Figures {
+pub struct OpFigures {
     /// Mean.
     pub mean: Option<f64>,
     /// 95th percentile.
@@ -97,7 +97,7 @@ pub struct Figures {
 #[derive(Debug, Clone, Default)]
 pub struct LayerRows {
     /// Figures by row of the op table.
-    pub figures: Vec<Figures>,
+    pub figures: Vec<OpFigures>,
     /// Rows of the op table in the order shown.
     pub order: Vec<u32>,
     /// What the times shown are.
@@ -129,7 +129,7 @@ impl LayerRows {
         let key = Some((run.id.0, rows));
         let other = self.key != key;
         if other {
-            *self = Self { key, figures: vec![Figures::default(); rows], ..Self::default() };
+            *self = Self { key, figures: vec![OpFigures::default(); rows], ..Self::default() };
         }
         let changed = self.inferences != run.ops.inferences() || Self::basis_of(run) != (self.basis, self.factor);
         let due = other || run.is_ended() || now_us.saturating_sub(self.refreshed_us) >= REFRESH_US;

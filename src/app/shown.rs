@@ -1,4 +1,4 @@
-//! What the panes show of the run, taken from the store before a frame. While the view is paused it is not taken anew, so
+//! What the panes show of the run, taken from the store before a frame. While the view is paused it is not taken again, so
 //! nothing on the screen moves, however far the run has come.
 
 use super::rows::{LayerRows, Sort};

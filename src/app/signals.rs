@@ -5,7 +5,7 @@ use std::io;
 /// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
-    /// Stop the run; leave if nothing runs.
+    /// Stop the run; quit if nothing runs.
     Interrupt,
     /// Leave.
     End,

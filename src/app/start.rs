@@ -126,7 +126,7 @@ impl StartForm {
         let (Some(backend), Some(ticked)) = (self.backends.get(index), self.ticked.get_mut(index)) else {
             return Ok(());
         };
-        // What this machine has says nothing of another one: a run there tells what is missing.
+        // What this machine has says nothing about another one: a run there tells what is missing.
         if let (Err(reason), false) = (&backend.available, elsewhere) {
             return Err(format!("{} is not available: {reason}", backend.backend));
         }

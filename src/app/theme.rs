@@ -126,7 +126,7 @@ struct FullStyle {
 
 impl Theme {
     /// Loads a theme by name (a shipped one, or `<name>.toml` in `dir`) for a terminal of this colour depth. Without
-    /// colours it is always `mono`, whatever was asked for. The second value lists what in the files made no sense.
+    /// colours it is always `mono`, whatever was requested. The second value lists what in the files made no sense.
     ///
     /// # Errors
     /// The theme or one it inherits does not exist, cannot be read or is not a theme.

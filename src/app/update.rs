@@ -216,7 +216,7 @@ fn choose_session(view: &mut View) {
 
 fn replay(view: &mut View, key: KeyAction) {
     let Some(replay) = &mut view.replay else {
-        view.notice = Some("only a recording can be played".to_owned());
+        view.notice = Some("only recordings can be played".to_owned());
         return;
     };
     match key {
@@ -268,7 +268,7 @@ fn restart(view: &mut View, store: &Store) -> Option<Request> {
     Some(Request::Restart)
 }
 
-const OVER: &str = "this session has ended: nothing can be run in it any more";
+const OVER: &str = "this session has ended: it can run nothing more";
 
 fn ask_run(view: &mut View, store: &Store, what: String) {
     view.asked = Some(Asked::Run { what, runs: store.runs().len() });

@@ -78,7 +78,7 @@ pub struct View {
     pub accuracy: Option<Arc<AccuracyDocument>>,
     /// The kept sessions, where one of them can be opened.
     pub library: Option<Vec<history::Entry>>,
-    /// The one that was asked for.
+    /// The one that was requested.
     pub chosen: Option<String>,
     /// Where the recording is that is shown instead of runs that go on.
     pub replay: Option<Replay>,
@@ -235,7 +235,7 @@ impl View {
     }
 }
 
-/// Words for runs that were asked for.
+/// Words for runs that were requested.
 pub(super) fn starting(model: &str, backends: &[Backend]) -> String {
     let names: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
     // A tapped program chooses its backends itself.

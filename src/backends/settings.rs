@@ -1,6 +1,6 @@
-//! Settings of a run: what the user asked for, and what a backend's API can do with it.
+//! Settings of a run: what the user requested, and what a backend's API can do with it.
 //!
-//! A setting that cannot be applied is never dropped in silence: every one ends as an outcome with its reason.
+//! A setting that cannot be applied is never dropped silently: every one ends as an outcome with its reason.
 
 use super::Backend;
 use crate::event::{Setting, SettingOutcome};
@@ -163,14 +163,14 @@ pub fn resolve(requests: &[SettingRequest], backend: Backend) -> Result<Resolved
         requests.iter().filter(|r| r.backend.is_none() || r.backend == Some(backend)).collect();
     for (i, request) in relevant.iter().enumerate() {
         if let Some(later) = relevant[i + 1..].iter().find(|later| later.name == request.name) {
-            resolved.settle(request, SettingOutcome::NoEffect(format!("{} wins", later.origin)));
+            resolved.settle(request, SettingOutcome::NoEffect(format!("{} takes precedence", later.origin)));
             continue;
         }
         resolved.take(request, backend)?;
     }
     if resolved.soc_model.is_some() && resolved.arch.take().is_some() {
         // Both runtimes warn that ARCH will go away, and the SoC implies it.
-        let reason = "the SoC implies the architecture".to_owned();
+        let reason = "the SoC determines the architecture".to_owned();
         for setting in resolved.with_device.iter_mut().filter(|setting| setting.key.contains("arch")) {
             setting.outcome = SettingOutcome::NoEffect(reason.clone());
         }
@@ -194,7 +194,7 @@ impl Resolved {
                 let name = profile_name(request)?;
                 match (name.as_str(), backend) {
                     ("default" | "system_settings", _) => {
-                        self.no_effect(request, format!("`{name}` casts no vote; the system decides"));
+                        self.no_effect(request, format!("`{name}` sets no votes; the system decides"));
                     }
                     (_, Backend::Htp) => self.perf_profile = Some((request.origin.clone(), name)),
                     _ => self.no_effect(request, htp_only("a performance profile")),
@@ -206,7 +206,7 @@ impl Resolved {
             }
             ("precision", Backend::Cpu) => {
                 precision(request)?;
-                self.no_effect(request, "the CPU backend computes in the types of the model");
+                self.no_effect(request, "the CPU backend computes in the model's own types");
             }
             ("vtcm_mb", Backend::Htp) => {
                 self.vtcm_mb = Some(whole(request)?);
@@ -258,7 +258,7 @@ impl Resolved {
             },
             ("enable_dma", _) => {
                 boolean(request)?;
-                self.no_effect(request, "QNN's API has no switch for DMA; the HTP compiler uses it by itself");
+                self.no_effect(request, "QNN's API has no switch for DMA; the HTP compiler decides");
             }
             ("num_threads", Backend::Cpu) => {
                 whole(request)?;
@@ -388,7 +388,7 @@ mod tests {
         requests.push(flag("vtcm_mb", 8));
         let resolved = resolve(&requests, Backend::Htp).unwrap();
         assert_eq!(resolved.vtcm_mb, Some(8));
-        assert_eq!(resolved.settled[0].outcome, SettingOutcome::NoEffect("--vtcm_mb wins".into()));
+        assert_eq!(resolved.settled[0].outcome, SettingOutcome::NoEffect("--vtcm_mb takes precedence".into()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Checks of context binaries against the device and the runtime.
 
 use super::scene::Scene;
-use super::verdict::Verdict;
+use super::verdict::CheckVerdict;
 use crate::facts::{BuildId, build_id_in, release};
 use crate::models::ModelFormat;
 
@@ -12,63 +12,67 @@ fn binary_arch(scene: &Scene) -> Option<u32> {
 }
 
 /// Whether the binary's architecture is above the device's.
-pub fn arch(scene: &Scene) -> Verdict {
+pub fn arch(scene: &Scene) -> CheckVerdict {
     let Some(binary) = binary_arch(scene) else {
-        return Verdict::unknown("the context binary does not record its architecture");
+        return CheckVerdict::unknown("the context binary does not record its architecture");
     };
     let Some(device) = scene.about.arch() else {
-        return Verdict::unknown(format!("the binary is for v{binary}; the device's architecture is not known"));
+        return CheckVerdict::unknown(format!("the binary is for v{binary}; the device's architecture is unknown"));
     };
     if binary > device {
-        Verdict::confirms(format!("the binary is for Hexagon v{binary}, this device has v{device}"))
+        CheckVerdict::confirms(format!("the binary is for Hexagon v{binary}, this device has v{device}"))
     } else {
-        Verdict::refutes(format!("the binary is for Hexagon v{binary}, which runs on this device's v{device}"))
+        CheckVerdict::refutes(format!("the binary is for Hexagon v{binary}, which runs on this device's v{device}"))
     }
 }
 
 /// Whether the binary was made for another part. That alone stops nothing: binaries of one architecture often run on others.
-pub fn soc(scene: &Scene) -> Verdict {
+pub fn soc(scene: &Scene) -> CheckVerdict {
     let Some(made_for) = scene.context.as_ref().and_then(|text| text.soc.as_deref()) else {
-        return Verdict::unknown("the context binary does not record its SoC");
+        return CheckVerdict::unknown("the context binary does not record its SoC");
     };
     match scene.about.facts.as_ref().and_then(|facts| facts.soc.part.as_deref()) {
-        Some(part) => Verdict::neutral(format!("the binary was made for {made_for}; this device is {part}")),
-        None => Verdict::unknown(format!("the binary was made for {made_for}; the device's part is not known")),
+        Some(part) => CheckVerdict::neutral(format!("the binary was made for {made_for}; this device is {part}")),
+        None => CheckVerdict::unknown(format!("the binary was made for {made_for}; the device's SoC is unknown")),
     }
 }
 
 /// Whether the binary wants more VTCM than the part has.
-pub fn vtcm(scene: &Scene) -> Verdict {
+pub fn vtcm(scene: &Scene) -> CheckVerdict {
     let info = scene.about.model.as_ref().and_then(|model| model.context_binary.as_ref());
     let told = info.and_then(|info| info.graphs.iter().filter_map(|graph| graph.vtcm_bytes).max());
     let text = scene.context.as_ref().and_then(|text| text.vtcm_mb).map(|mb| u64::from(mb) << 20);
     let Some(wanted) = told.filter(|bytes| *bytes > 0).or(text) else {
-        return Verdict::unknown("the context binary does not record its VTCM");
+        return CheckVerdict::unknown("the context binary does not record its VTCM");
     };
     let wanted_mb = wanted.div_ceil(1 << 20);
     match scene.about.facts.as_ref().and_then(|facts| facts.soc.vtcm_mb) {
         Some(there) if wanted_mb > u64::from(there) => {
-            Verdict::confirms(format!("the binary wants {wanted_mb} MB of VTCM, this part has {there} MB"))
+            CheckVerdict::confirms(format!("the binary needs {wanted_mb} MB of VTCM, this SoC has {there} MB"))
         }
-        Some(there) => Verdict::refutes(format!("the binary wants {wanted_mb} MB of VTCM, this part has {there} MB")),
-        None => Verdict::unknown(format!("the binary wants {wanted_mb} MB of VTCM; what this part has is not known")),
+        Some(there) => {
+            CheckVerdict::refutes(format!("the binary needs {wanted_mb} MB of VTCM, this SoC has {there} MB"))
+        }
+        None => {
+            CheckVerdict::unknown(format!("the binary needs {wanted_mb} MB of VTCM; how much this SoC has is unknown"))
+        }
     }
 }
 
 /// Whether the runtime is older than the binary's writer.
-pub fn writer(scene: &Scene) -> Verdict {
+pub fn writer(scene: &Scene) -> CheckVerdict {
     let info = scene.about.model.as_ref().and_then(|model| model.context_binary.as_ref());
     let told = info.and_then(|info| build_id_in(info.build_id.as_bytes()));
     let Some(writer) = told.or_else(|| scene.context.as_ref()?.writer.clone()) else {
-        return Verdict::unknown("the context binary does not record who wrote it");
+        return CheckVerdict::unknown("the context binary does not record the SDK that wrote it");
     };
     let Some(runtime) = runtime(scene) else {
-        return Verdict::unknown(format!("{writer} wrote the binary; the runtime's build is not known"));
+        return CheckVerdict::unknown(format!("{writer} wrote the binary; the runtime's build is unknown"));
     };
     if writer.release > runtime.release {
-        Verdict::confirms(format!("{writer} wrote the binary, the older {runtime} runs"))
+        CheckVerdict::confirms(format!("{writer} wrote the binary, the older {runtime} is running"))
     } else {
-        Verdict::refutes(format!("{writer} wrote the binary, {runtime} runs"))
+        CheckVerdict::refutes(format!("{writer} wrote the binary, {runtime} is running"))
     }
 }
 
@@ -78,9 +82,9 @@ fn runtime(scene: &Scene) -> Option<BuildId> {
 }
 
 /// Whether who reads the DLC is older than who made it.
-pub fn dlc_maker(scene: &Scene) -> Verdict {
+pub fn dlc_maker(scene: &Scene) -> CheckVerdict {
     let Some(maker) = &scene.dlc_maker else {
-        return Verdict::unknown("the DLC does not record which SDK made it, or there is none to look at");
+        return CheckVerdict::unknown("the DLC does not record its SDK, or there is no DLC to read");
     };
     let library = |name: &str| Some((name.to_owned(), scene.library(name)?.build?));
     let tool = scene.tool.clone().map(|build| ("qnn-net-run".to_owned(), build));
@@ -89,18 +93,18 @@ pub fn dlc_maker(scene: &Scene) -> Verdict {
     let oldest = readers.into_iter().flatten().min_by_key(|(_, build)| build.release);
     let runtime = || Some(("the runtime".to_owned(), runtime(scene)?));
     let (Some((reader, build)), Some(made)) = (oldest.or_else(runtime), release(maker)) else {
-        return Verdict::unknown(format!("SDK {maker} made the DLC; the builds of who reads it are not known"));
+        return CheckVerdict::unknown(format!("SDK {maker} made the DLC; the build that reads it is unknown"));
     };
     let text = format!("SDK {maker} made the DLC, {reader} is {build}");
-    if made > build.release { Verdict::confirms(text) } else { Verdict::refutes(text) }
+    if made > build.release { CheckVerdict::confirms(text) } else { CheckVerdict::refutes(text) }
 }
 
 /// Whether the file is a context binary at all.
-pub fn container(scene: &Scene) -> Verdict {
+pub fn container(scene: &Scene) -> CheckVerdict {
     match &scene.model_kind {
-        None => Verdict::unknown("the model file is not known, or cannot be read here"),
-        Some(Ok(ModelFormat::ContextBinary)) => Verdict::neutral("it begins as context binaries do"),
-        Some(Ok(format)) => Verdict::confirms(format!("the file is a {}", format.label())),
-        Some(Err(reason)) => Verdict::confirms(reason),
+        None => CheckVerdict::unknown("the model file is unknown or cannot be read here"),
+        Some(Ok(ModelFormat::ContextBinary)) => CheckVerdict::neutral("it starts like a context binary"),
+        Some(Ok(format)) => CheckVerdict::confirms(format!("the file is a {}", format.label())),
+        Some(Err(reason)) => CheckVerdict::confirms(reason),
     }
 }

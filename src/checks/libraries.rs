@@ -1,7 +1,7 @@
 //! Checks of libraries: there, for this processor, with what they need.
 
 use super::scene::{FileFacts, Scene};
-use super::verdict::Verdict;
+use super::verdict::CheckVerdict;
 use crate::backends::Backend;
 use crate::facts::Listing;
 use object::elf;
@@ -26,56 +26,56 @@ fn own_side(scene: &Scene) -> Vec<FileFacts> {
 }
 
 /// A library by name: there or not.
-fn there(scene: &Scene, name: &str) -> Verdict {
+fn there(scene: &Scene, name: &str) -> CheckVerdict {
     let look = match scene.look() {
         Ok(look) => look,
         Err(unknown) => return unknown,
     };
     match scene.library(name) {
-        Some(file) if !file.readable => Verdict::confirms(format!("{} may not be read by this user", file.path)),
-        Some(file) if file.bytes == 0 => Verdict::confirms(format!("{} has 0 bytes", file.path)),
-        Some(file) => Verdict::refutes(format!("{} is there and may be read", file.path)),
+        Some(file) if !file.readable => CheckVerdict::confirms(format!("this user may not read {}", file.path)),
+        Some(file) if file.bytes == 0 => CheckVerdict::confirms(format!("{} has 0 bytes", file.path)),
+        Some(file) => CheckVerdict::refutes(format!("{} exists and is readable", file.path)),
         None => {
             let folders = &scene.about.library_folders;
             let listed = |path: &String| look.folder(path).is_some_and(|folder| folder.listing != Listing::Refused);
             if folders.iter().any(listed) {
-                Verdict::confirms(format!("{name} is in none of {}", folders.join(", ")))
+                CheckVerdict::confirms(format!("{name} is in none of {}", folders.join(", ")))
             } else {
-                Verdict::unknown("which folders the process searched is not known")
+                CheckVerdict::unknown("the folders the process searched are unknown")
             }
         }
     }
 }
 
 /// Whether the backend's library is in the folder.
-pub fn backend_file(scene: &Scene) -> Verdict {
+pub fn backend_file(scene: &Scene) -> CheckVerdict {
     match scene.about.backend {
         Some(backend) => there(scene, backend.library()),
-        None => Verdict::unknown("which backend was asked for is not known"),
+        None => CheckVerdict::unknown("the requested backend is unknown"),
     }
 }
 
 /// Whether the library that compiles graphs on a device is there.
-pub fn prepare_file(scene: &Scene) -> Verdict {
+pub fn prepare_file(scene: &Scene) -> CheckVerdict {
     if scene.about.backend.is_some_and(|backend| backend != Backend::Htp) {
-        return Verdict::refutes("only HTP needs libQnnHtpPrepare.so");
+        return CheckVerdict::refutes("only HTP needs libQnnHtpPrepare.so");
     }
     there(scene, "libQnnHtpPrepare.so")
 }
 
 /// Whether the libraries are for this processor.
-pub fn elf_header(scene: &Scene) -> Verdict {
+pub fn elf_header(scene: &Scene) -> CheckVerdict {
     if let Err(unknown) = scene.look() {
         return unknown;
     }
     if let Some(unlike) = unlike(scene) {
-        return Verdict::confirms(unlike);
+        return CheckVerdict::confirms(unlike);
     }
     let read = own_side(scene).into_iter().filter(|file| file.was_read).count();
     match machine(scene) {
-        _ if read == 0 => Verdict::unknown("none of the libraries could be read"),
-        None => Verdict::unknown("the processor of this device is not known"),
-        Some((_, name)) => Verdict::refutes(format!("all {read} libraries are for {name}")),
+        _ if read == 0 => CheckVerdict::unknown("none of the libraries could be read"),
+        None => CheckVerdict::unknown("the CPU architecture of this device is unknown"),
+        Some((_, name)) => CheckVerdict::refutes(format!("all {read} libraries are for {name}")),
     }
 }
 
@@ -84,7 +84,7 @@ fn unlike(scene: &Scene) -> Option<String> {
     let files: Vec<FileFacts> = own_side(scene).into_iter().filter(|file| file.was_read).collect();
     for file in &files {
         match &file.elf {
-            None => return Some(format!("{} is no ELF file", file.path)),
+            None => return Some(format!("{} is not an ELF file", file.path)),
             Some(elf) if elf.machine == elf::EM_HEXAGON => {
                 return Some(format!("{} is for the DSP ({})", file.path, elf.label()));
             }
@@ -113,49 +113,49 @@ pub(super) fn machine(scene: &Scene) -> Option<(elf::Machine, String)> {
 }
 
 /// Whether the C++ runtime is the library that is missing.
-pub fn needed_libcxx(scene: &Scene) -> Verdict {
-    needed(scene, |name| name.starts_with("libc++"), "the C++ runtime is there")
+pub fn needed_libcxx(scene: &Scene) -> CheckVerdict {
+    needed(scene, |name| name.starts_with("libc++"), "the C++ runtime is present")
 }
 
 /// Whether a library that is needed is missing.
-pub fn needed_any(scene: &Scene) -> Verdict {
-    needed(scene, |_| true, "every library that the QNN libraries need is there")
+pub fn needed_any(scene: &Scene) -> CheckVerdict {
+    needed(scene, |_| true, "every library that the QNN libraries need is present")
 }
 
-fn needed(scene: &Scene, wanted: impl Fn(&str) -> bool, all_there: &str) -> Verdict {
+fn needed(scene: &Scene, wanted: impl Fn(&str) -> bool, all_there: &str) -> CheckVerdict {
     if let Some(unlike) = unlike(scene) {
-        return Verdict::neutral(format!("{unlike}, so that what it needs explains nothing"));
+        return CheckVerdict::neutral(format!("{unlike}, so its dependencies explain nothing"));
     }
     let Some(missing) = &scene.missing else {
-        return Verdict::unknown("what the libraries need could not be followed");
+        return CheckVerdict::unknown("the libraries' dependencies could not be resolved");
     };
     let missing: Vec<String> =
         missing.iter().filter(|(name, _)| wanted(name)).map(|(name, by)| format!("{name}, needed by {by}")).collect();
     if missing.is_empty() {
-        Verdict::refutes(all_there)
+        CheckVerdict::refutes(all_there)
     } else {
-        Verdict::confirms(format!("missing: {}", missing.join("; ")))
+        CheckVerdict::confirms(format!("missing: {}", missing.join("; ")))
     }
 }
 
 /// Whether this machine is a PC, where no Adreno is.
-pub fn pc_machine(scene: &Scene) -> Verdict {
+pub fn pc_machine(scene: &Scene) -> CheckVerdict {
     match (scene.about.is_here, scene.is_pc) {
-        (true, true) => Verdict::confirms(format!("this machine is a PC ({})", std::env::consts::ARCH)),
-        (true, false) => Verdict::refutes(format!("this machine's processor is {}", std::env::consts::ARCH)),
-        (false, _) => Verdict::refutes("it ran on a device"),
+        (true, true) => CheckVerdict::confirms(format!("this machine is a PC ({})", std::env::consts::ARCH)),
+        (true, false) => CheckVerdict::refutes(format!("this machine's CPU is {}", std::env::consts::ARCH)),
+        (false, _) => CheckVerdict::refutes("it ran on a device"),
     }
 }
 
 /// Whether the catalogue files of Windows lie beside the skels: each `libQnnHtpV73Skel.so` needs a `libqnnhtpv73.cat`, the
 /// stub and the backend in one folder.
-pub fn windows_files(scene: &Scene) -> Verdict {
+pub fn windows_files(scene: &Scene) -> CheckVerdict {
     let look = match scene.look() {
         Ok(look) => look,
         Err(unknown) => return unknown,
     };
     let Some(folder) = scene.about.folder.as_deref().and_then(|path| look.folder(path)) else {
-        return Verdict::unknown("name the folder of QnnHtp.dll with --files DIR");
+        return CheckVerdict::unknown("name the folder of QnnHtp.dll with --files DIR");
     };
     let names: Vec<String> = folder.files().iter().map(|file| file.name.to_lowercase()).collect();
     let has = |name: &str| names.iter().any(|known| known == name);
@@ -164,7 +164,7 @@ pub fn windows_files(scene: &Scene) -> Verdict {
         .filter_map(|name| name.strip_prefix("libqnnhtpv")?.strip_suffix("skel.so")?.parse().ok())
         .collect();
     if !has("qnnhtp.dll") && skels.is_empty() {
-        return Verdict::unknown(format!("{} has neither QnnHtp.dll nor a skel", folder.path));
+        return CheckVerdict::unknown(format!("{} has neither QnnHtp.dll nor a skel", folder.path));
     }
     let mut missing = Vec::new();
     if !has("qnnhtp.dll") {
@@ -181,8 +181,8 @@ pub fn windows_files(scene: &Scene) -> Verdict {
         }
     }
     if missing.is_empty() {
-        Verdict::refutes(format!("QnnHtp.dll, stub, skel and .cat lie together in {}", folder.path))
+        CheckVerdict::refutes(format!("QnnHtp.dll, stub, skel and .cat are together in {}", folder.path))
     } else {
-        Verdict::confirms(format!("{} lacks {}", folder.path, missing.join(", ")))
+        CheckVerdict::confirms(format!("{} lacks {}", folder.path, missing.join(", ")))
     }
 }

@@ -20,4 +20,4 @@ pub use gather::gather;
 pub use run::confirm;
 pub use scene::{About, FileFacts, Scene};
 pub use table::{Confirming, confirming};
-pub use verdict::Verdict;
+pub use verdict::CheckVerdict;

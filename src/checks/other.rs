@@ -1,7 +1,7 @@
 //! Checks of the model, its inputs, memory and storage.
 
 use super::scene::Scene;
-use super::verdict::Verdict;
+use super::verdict::CheckVerdict;
 use std::path::Path;
 
 /// Free space below which writes fail, bytes.
@@ -18,69 +18,69 @@ fn mib(bytes: u64) -> String {
 }
 
 /// Whether storage is full where the run's files are.
-pub fn space(scene: &Scene) -> Verdict {
+pub fn space(scene: &Scene) -> CheckVerdict {
     match scene.look() {
         Err(unknown) => unknown,
         Ok(look) => match look.free_bytes {
-            Some(free) if free < FULL => Verdict::confirms(format!("{free} bytes are free")),
-            Some(free) if free > ROOMY => Verdict::refutes(format!("{} are free", mib(free))),
-            Some(free) => Verdict::neutral(format!("{} are free", mib(free))),
-            None => Verdict::unknown("free space could not be asked for"),
+            Some(free) if free < FULL => CheckVerdict::confirms(format!("{free} bytes are free")),
+            Some(free) if free > ROOMY => CheckVerdict::refutes(format!("{} are free", mib(free))),
+            Some(free) => CheckVerdict::neutral(format!("{} are free", mib(free))),
+            None => CheckVerdict::unknown("free space could not be read"),
         },
     }
 }
 
 /// Whether memory is short.
-pub fn memory(scene: &Scene) -> Verdict {
+pub fn memory(scene: &Scene) -> CheckVerdict {
     match scene.dsp() {
         Err(unknown) => unknown,
         Ok(look) => match look.memory_available_bytes {
             Some(free) if free < SHORT_MEMORY => {
-                Verdict::confirms(format!("only {} of memory are available", mib(free)))
+                CheckVerdict::confirms(format!("only {} of memory is available", mib(free)))
             }
-            Some(free) => Verdict::neutral(format!("{} of memory are available now", mib(free))),
-            None => Verdict::unknown("/proc/meminfo could not be read"),
+            Some(free) => CheckVerdict::neutral(format!("{} of memory is available now", mib(free))),
+            None => CheckVerdict::unknown("/proc/meminfo could not be read"),
         },
     }
 }
 
 /// Whether the binary alone exceeds what a DSP process can map.
-pub fn binary_size(scene: &Scene) -> Verdict {
+pub fn binary_size(scene: &Scene) -> CheckVerdict {
     match scene.about.model.as_ref().map(|model| model.bytes) {
         Some(bytes) if bytes > DSP_SPACE => {
-            Verdict::confirms(format!("the model has {}; a DSP process can map {}", mib(bytes), mib(DSP_SPACE)))
+            CheckVerdict::confirms(format!("the model has {}; a DSP process can map {}", mib(bytes), mib(DSP_SPACE)))
         }
         Some(bytes) => {
-            Verdict::neutral(format!("the model has {}; a DSP process can map {}", mib(bytes), mib(DSP_SPACE)))
+            CheckVerdict::neutral(format!("the model has {}; a DSP process can map {}", mib(bytes), mib(DSP_SPACE)))
         }
-        None => Verdict::unknown("the size of the model is not known"),
+        None => CheckVerdict::unknown("the size of the model is unknown"),
     }
 }
 
 /// Whether the user may open the heaps of shared memory.
-pub fn heaps(scene: &Scene) -> Verdict {
+pub fn heaps(scene: &Scene) -> CheckVerdict {
     let look = match scene.dsp() {
         Ok(look) => look,
         Err(unknown) => return unknown,
     };
     if look.heaps.is_empty() {
-        return Verdict::unknown("there is neither /dev/dma_heap nor /dev/ion, or it may not be listed");
+        return CheckVerdict::unknown("there is neither /dev/dma_heap nor /dev/ion, or listing them is not permitted");
     }
     match look.heaps.iter().find(|heap| heap.readable) {
-        Some(heap) => Verdict::neutral(format!("this user may open {}", heap.path)),
-        None => Verdict::confirms(format!("this user may open none of them: {}", look.heaps[0].shown)),
+        Some(heap) => CheckVerdict::neutral(format!("this user may open {}", heap.path)),
+        None => CheckVerdict::confirms(format!("this user may open none of them: {}", look.heaps[0].shown)),
     }
 }
 
 /// Whether the files given for inputs have the sizes of the tensors.
-pub fn input_bytes(scene: &Scene) -> Verdict {
+pub fn input_bytes(scene: &Scene) -> CheckVerdict {
     let about = &scene.about;
     let given: Vec<_> = about.inputs.iter().filter(|input| input.source != "random").collect();
     if given.is_empty() {
         return if about.inputs.is_empty() {
-            Verdict::unknown("what the inputs were fed with is not known")
+            CheckVerdict::unknown("the input data is unknown")
         } else {
-            Verdict::refutes("all inputs are random data made to size")
+            CheckVerdict::refutes("all inputs are random data of the right size")
         };
     }
     let mut known = 0;
@@ -89,38 +89,38 @@ pub fn input_bytes(scene: &Scene) -> Verdict {
         let Some(wanted) = tensor.and_then(crate::models::Tensor::bytes) else { continue };
         known += 1;
         if wanted != input.bytes {
-            let text = format!("{} has {wanted} bytes and was given {} from {}", input.name, input.bytes, input.source);
-            return Verdict::confirms(text);
+            let text = format!("{} needs {wanted} bytes and got {} from {}", input.name, input.bytes, input.source);
+            return CheckVerdict::confirms(text);
         }
     }
     if known == given.len() {
-        Verdict::refutes("every input was given as many bytes as its tensor has")
+        CheckVerdict::refutes("every input got as many bytes as its tensor has")
     } else {
-        Verdict::unknown("the sizes of the graph's inputs are not known")
+        CheckVerdict::unknown("the sizes of the graph's inputs are unknown")
     }
 }
 
 /// Whether the part runs float graphs, if the graph is one.
-pub fn float_on_part(scene: &Scene) -> Verdict {
+pub fn float_on_part(scene: &Scene) -> CheckVerdict {
     let inputs = &scene.about.graph_inputs;
     let part = scene.about.facts.as_ref().and_then(|facts| Some((facts.soc.part.clone()?, facts.soc.htp_fp16)));
     match part {
-        Some((part, Some(true))) => Verdict::refutes(format!("{part} runs float graphs on HTP")),
+        Some((part, Some(true))) => CheckVerdict::refutes(format!("{part} runs float graphs on HTP")),
         Some((part, Some(false))) if inputs.iter().any(|tensor| tensor.dtype.is_float()) => {
-            Verdict::confirms(format!("{part} has no float on HTP, and the graph's inputs are float"))
+            CheckVerdict::confirms(format!("{part} has no float support on HTP, and the graph's inputs are float"))
         }
-        Some((part, Some(false))) => {
-            Verdict::neutral(format!("{part} has no float on HTP; look for float tensors inside the graph"))
-        }
-        Some((part, None)) => Verdict::unknown(format!("whether {part} runs float graphs is not known")),
-        None => Verdict::unknown("the part is not known"),
+        Some((part, Some(false))) => CheckVerdict::neutral(format!(
+            "{part} has no float support on HTP; look for float tensors inside the graph"
+        )),
+        Some((part, None)) => CheckVerdict::unknown(format!("whether {part} runs float graphs is unknown")),
+        None => CheckVerdict::unknown("the SoC is unknown"),
     }
 }
 
 /// Whether a setting asks for an architecture above the device's.
-pub fn asked_arch(scene: &Scene) -> Verdict {
+pub fn asked_arch(scene: &Scene) -> CheckVerdict {
     let Some(device) = scene.about.arch() else {
-        return Verdict::unknown("the Hexagon architecture of this device is not known");
+        return CheckVerdict::unknown("the Hexagon architecture of this device is unknown");
     };
     let asked = scene.about.settings.iter().filter_map(|setting| {
         let key = setting.key.to_lowercase().replace('-', "_");
@@ -136,25 +136,27 @@ pub fn asked_arch(scene: &Scene) -> Verdict {
     let mut asked: Vec<_> = asked.collect();
     asked.sort_by_key(|(_, arch)| std::cmp::Reverse(*arch));
     match asked.first() {
-        Some((setting, arch)) if *arch > device => {
-            Verdict::confirms(format!("{} {} asks for v{arch}, this device has v{device}", setting.key, setting.value))
-        }
-        Some((setting, arch)) => {
-            Verdict::refutes(format!("{} {} asks for v{arch}, this device has v{device}", setting.key, setting.value))
-        }
-        None => Verdict::refutes("no setting of this run names an architecture"),
+        Some((setting, arch)) if *arch > device => CheckVerdict::confirms(format!(
+            "{} {} asks for v{arch}, this device has v{device}",
+            setting.key, setting.value
+        )),
+        Some((setting, arch)) => CheckVerdict::refutes(format!(
+            "{} {} asks for v{arch}, this device has v{device}",
+            setting.key, setting.value
+        )),
+        None => CheckVerdict::refutes("no setting of this run names an architecture"),
     }
 }
 
 /// Whether the model file is there.
-pub fn model_file(scene: &Scene) -> Verdict {
+pub fn model_file(scene: &Scene) -> CheckVerdict {
     if scene.about.model.is_some() {
-        return Verdict::refutes("the model was read and identified");
+        return CheckVerdict::refutes("the model was read and identified");
     }
     match &scene.about.model_path {
-        Some(path) if Path::new(path).is_file() => Verdict::refutes(format!("{path} is there")),
-        Some(path) if !Path::new(path).exists() => Verdict::confirms(format!("there is no {path}")),
-        Some(path) => Verdict::confirms(format!("{path} is no file")),
-        None => Verdict::unknown("which model was asked for is not known"),
+        Some(path) if Path::new(path).is_file() => CheckVerdict::refutes(format!("{path} exists")),
+        Some(path) if !Path::new(path).exists() => CheckVerdict::confirms(format!("{path} does not exist")),
+        Some(path) => CheckVerdict::confirms(format!("{path} is not a file")),
+        None => CheckVerdict::unknown("the requested model is unknown"),
     }
 }

@@ -143,11 +143,11 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// A scene in which nothing was looked at yet.
+    /// A scene in which nothing was inspected yet.
     pub fn new(about: About) -> Self {
         Self {
             about,
-            look: Err("nothing was looked at".to_owned()),
+            look: Err("nothing was inspected".to_owned()),
             read: BTreeMap::new(),
             context: None,
             model_kind: None,
@@ -162,17 +162,19 @@ impl Scene {
     ///
     /// # Errors
     /// Unknown, with the reason.
-    pub fn look(&self) -> Result<&DspLook, super::Verdict> {
-        self.look.as_ref().map_err(super::Verdict::unknown)
+    pub fn look(&self) -> Result<&DspLook, super::CheckVerdict> {
+        self.look.as_ref().map_err(super::CheckVerdict::unknown)
     }
 
-    /// What the device said of its DSP. A PC has none: what is not there says nothing of the machine where it failed.
+    /// What the device said of its DSP. A PC has none: what is not there says nothing about the machine where it failed.
     ///
     /// # Errors
     /// Unknown, with the reason.
-    pub fn dsp(&self) -> Result<&DspLook, super::Verdict> {
+    pub fn dsp(&self) -> Result<&DspLook, super::CheckVerdict> {
         if self.about.is_here && self.is_pc {
-            return Err(super::Verdict::unknown("this machine has no DSP; --device names the one where it failed"));
+            return Err(super::CheckVerdict::unknown(
+                "this machine has no DSP; name the one where it failed with --device",
+            ));
         }
         self.look()
     }

@@ -1,7 +1,7 @@
 //! Which check confirms which cause.
 
 use super::scene::Scene;
-use super::verdict::Verdict;
+use super::verdict::CheckVerdict;
 use super::{context, libraries, other, transport};
 use crate::diagnosis::Diagnosis;
 
@@ -13,10 +13,10 @@ pub struct Confirming {
     /// Id of the check.
     pub check: &'static str,
     /// The check.
-    pub test: fn(&Scene) -> Verdict,
+    pub test: fn(&Scene) -> CheckVerdict,
 }
 
-const fn row(cause: &'static str, check: &'static str, test: fn(&Scene) -> Verdict) -> Confirming {
+const fn row(cause: &'static str, check: &'static str, test: fn(&Scene) -> CheckVerdict) -> Confirming {
     Confirming { cause, check, test }
 }
 

@@ -22,7 +22,7 @@ fn without_any_facts_nothing_is_confirmed() {
         let verdict = (row.test)(&scene);
         let outcome = verdict.outcome;
         assert!(!verdict.detail.is_empty());
-        // That it ran on a device and not on a PC, and that nothing was asked for, is known all the same.
+        // That it ran on a device and not on a PC, and that nothing was requested, is known all the same.
         assert!(outcome == CheckOutcome::Unknown || row.check == "machine", "{} {}: {verdict:?}", row.cause, row.check);
     }
 }

@@ -1,18 +1,18 @@
 //! Checks of the way to the DSP: skel, stub, search path, build ids, FastRPC.
 
 use super::scene::{FileFacts, Scene, numbered};
-use super::verdict::Verdict;
+use super::verdict::CheckVerdict;
 use crate::facts::{BuildId, Listing};
 
 /// Either way, a verdict.
-type Told = Result<Verdict, Verdict>;
+type Checked = Result<CheckVerdict, CheckVerdict>;
 
-fn either(told: Told) -> Verdict {
+fn either(told: Checked) -> CheckVerdict {
     told.unwrap_or_else(|verdict| verdict)
 }
 
-fn arch(scene: &Scene) -> Result<u32, Verdict> {
-    scene.about.arch().ok_or_else(|| Verdict::unknown("the Hexagon architecture of this device is not known"))
+fn arch(scene: &Scene) -> Result<u32, CheckVerdict> {
+    scene.about.arch().ok_or_else(|| CheckVerdict::unknown("the Hexagon architecture of this device is unknown"))
 }
 
 /// Entries of `ADSP_LIBRARY_PATH` that hold colons.
@@ -47,7 +47,7 @@ fn skels(scene: &Scene) -> Vec<(u32, FileFacts)> {
 fn damage(file: &FileFacts) -> Option<String> {
     let path = &file.path;
     if !file.readable {
-        return Some(format!("{path} may not be read by this user"));
+        return Some(format!("this user may not read {path}"));
     }
     if file.bytes == 0 {
         return Some(format!("{path} has 0 bytes"));
@@ -55,49 +55,51 @@ fn damage(file: &FileFacts) -> Option<String> {
     if !file.was_read {
         return None;
     }
-    let Some(elf) = &file.elf else { return Some(format!("{path} is no ELF file")) };
+    let Some(elf) = &file.elf else { return Some(format!("{path} is not an ELF file")) };
     let needs = elf.needs_bytes.filter(|needs| *needs > file.bytes)?;
-    Some(format!("{path} is cut short: it has {} of {needs} bytes", file.bytes))
+    Some(format!("{path} is truncated: it has {} of {needs} bytes", file.bytes))
 }
 
 /// Whether the skel of this DSP is where `ADSP_LIBRARY_PATH` points.
-pub fn skel_files(scene: &Scene) -> Verdict {
+pub fn skel_files(scene: &Scene) -> CheckVerdict {
     either(try_skel_files(scene))
 }
 
-fn try_skel_files(scene: &Scene) -> Told {
+fn try_skel_files(scene: &Scene) -> Checked {
     scene.look()?;
     let arch = arch(scene)?;
     let name = format!("libQnnHtpV{arch}Skel.so");
     if let Some(file) = scene.on_dsp_path(&name) {
         return Ok(match damage(&file) {
-            Some(damage) => Verdict::confirms(damage),
-            None => Verdict::refutes(format!("{} is there and may be read", file.path)),
+            Some(damage) => CheckVerdict::confirms(damage),
+            None => CheckVerdict::refutes(format!("{} exists and is readable", file.path)),
         });
     }
     if !colons(scene).is_empty() {
-        return Ok(Verdict::neutral(format!("{name} is in no folder of ADSP_LIBRARY_PATH, whose entries hold colons")));
+        return Ok(CheckVerdict::neutral(format!(
+            "{name} is in no folder of ADSP_LIBRARY_PATH, whose entries contain colons"
+        )));
     }
     let others = skels(scene);
     if let Some((other, file)) = others.first() {
-        return Ok(Verdict::neutral(format!("{name} is not there; {} is, for v{other}", file.path)));
+        return Ok(CheckVerdict::neutral(format!("{name} is not there; {} is, for v{other}", file.path)));
     }
     let first = scene.dsp_folders().into_iter().next();
     match first.map(|folder| &folder.listing) {
-        None => Ok(Verdict::unknown("where ADSP_LIBRARY_PATH points is not known")),
-        Some(Listing::Refused) => Ok(Verdict::unknown(format!("{} may not be listed", folders(scene)))),
+        None => Ok(CheckVerdict::unknown("the folders of ADSP_LIBRARY_PATH are unknown")),
+        Some(Listing::Refused) => Ok(CheckVerdict::unknown(format!("listing {} is not permitted", folders(scene)))),
         Some(_) if scene.about.dsp_path.is_none() => {
-            let text = format!("{name} is in none of {}; what ADSP_LIBRARY_PATH was is not known", folders(scene));
-            Ok(if scene.about.folder.is_some() { Verdict::confirms(text) } else { Verdict::unknown(text) })
+            let text = format!("{name} is in none of {}; the value of ADSP_LIBRARY_PATH is unknown", folders(scene));
+            Ok(if scene.about.folder.is_some() { CheckVerdict::confirms(text) } else { CheckVerdict::unknown(text) })
         }
         Some(_) => {
             let unlisted = scene.unlisted();
             let rest = if unlisted.is_empty() {
                 String::new()
             } else {
-                format!(" ({} may not be listed)", unlisted.join(", "))
+                format!(" (listing {} is not permitted)", unlisted.join(", "))
             };
-            Ok(Verdict::confirms(format!(
+            Ok(CheckVerdict::confirms(format!(
                 "{name} is in none of the folders of ADSP_LIBRARY_PATH: {}{rest}",
                 folders(scene)
             )))
@@ -106,85 +108,86 @@ fn try_skel_files(scene: &Scene) -> Told {
 }
 
 /// Whether the skel that is there is for this DSP.
-pub fn skel_arch(scene: &Scene) -> Verdict {
+pub fn skel_arch(scene: &Scene) -> CheckVerdict {
     either(try_skel_arch(scene))
 }
 
-fn try_skel_arch(scene: &Scene) -> Told {
+fn try_skel_arch(scene: &Scene) -> Checked {
     scene.look()?;
     let arch = arch(scene)?;
     let name = format!("libQnnHtpV{arch}Skel.so");
     if let Some(file) = scene.on_dsp_path(&name) {
         return Ok(match file.elf.as_ref() {
-            None => Verdict::unknown(format!("the header of {} could not be read as ELF", file.path)),
+            None => CheckVerdict::unknown(format!("the header of {} could not be read as ELF", file.path)),
             Some(elf) => match elf.hexagon_arch() {
                 Some(found) if found == arch => {
-                    Verdict::refutes(format!("{} is for v{arch}, as this DSP is", file.path))
+                    CheckVerdict::refutes(format!("{} is for v{arch}, as this DSP is", file.path))
                 }
-                Some(found) => {
-                    Verdict::confirms(format!("{} is named for v{arch}, but its ELF header says v{found}", file.path))
-                }
-                None => Verdict::confirms(format!("{} is no Hexagon file: {}", file.path, elf.label())),
+                Some(found) => CheckVerdict::confirms(format!(
+                    "{} is named for v{arch}, but its ELF header says v{found}",
+                    file.path
+                )),
+                None => CheckVerdict::confirms(format!("{} is not a Hexagon file: {}", file.path, elf.label())),
             },
         });
     }
     let others = skels(scene);
     if others.is_empty() {
-        return Ok(Verdict::neutral("no skel of any architecture is there"));
+        return Ok(CheckVerdict::neutral("there is no skel for any architecture"));
     }
     let names: Vec<String> = others.iter().map(|(other, file)| format!("{} (v{other})", file.path)).collect();
-    Ok(Verdict::confirms(format!("this DSP is v{arch} and there is only {}", names.join(", "))))
+    Ok(CheckVerdict::confirms(format!("this DSP is v{arch}, and only {} is present", names.join(", "))))
 }
 
 /// Whether the stub is where the process looks.
-pub fn stub_files(scene: &Scene) -> Verdict {
+pub fn stub_files(scene: &Scene) -> CheckVerdict {
     either(try_stub_files(scene))
 }
 
-fn try_stub_files(scene: &Scene) -> Told {
+fn try_stub_files(scene: &Scene) -> Checked {
     let look = scene.look()?;
     let arch = arch(scene)?;
     let name = format!("libQnnHtpV{arch}Stub.so");
     if let Some(file) = scene.library(&name) {
         return Ok(match damage(&file) {
-            Some(damage) => Verdict::confirms(damage),
-            None => Verdict::refutes(format!("{} is there and may be read", file.path)),
+            Some(damage) => CheckVerdict::confirms(damage),
+            None => CheckVerdict::refutes(format!("{} exists and is readable", file.path)),
         });
     }
     let folders = &scene.about.library_folders;
     if folders.is_empty() || folders.iter().all(|path| look.folder(path).is_none_or(|f| f.listing == Listing::Refused))
     {
-        return Ok(Verdict::unknown("which folders the process searched is not known"));
+        return Ok(CheckVerdict::unknown("the folders the process searched are unknown"));
     }
-    Ok(Verdict::confirms(format!("{name} is in none of {}", folders.join(", "))))
+    Ok(CheckVerdict::confirms(format!("{name} is in none of {}", folders.join(", "))))
 }
 
 /// Whether `ADSP_LIBRARY_PATH` is separated by semicolons.
-pub fn adsp_path(scene: &Scene) -> Verdict {
+pub fn adsp_path(scene: &Scene) -> CheckVerdict {
     let Some(path) = &scene.about.dsp_path else {
-        return Verdict::unknown("what ADSP_LIBRARY_PATH the process had is not known");
+        return CheckVerdict::unknown("the process's ADSP_LIBRARY_PATH is unknown");
     };
     let entries = colons(scene);
     let Some(entry) = entries.first() else {
-        return Verdict::refutes(format!("ADSP_LIBRARY_PATH has no colon: {path}"));
+        return CheckVerdict::refutes(format!("ADSP_LIBRARY_PATH has no colon: {path}"));
     };
     let found = scene.about.arch().and_then(|arch| scene.on_dsp_path(&format!("libQnnHtpV{arch}Skel.so")));
     match found {
         Some(file) => {
-            Verdict::neutral(format!("an entry holds colons ({entry}), but {} is found all the same", file.path))
+            CheckVerdict::neutral(format!("an entry contains colons ({entry}), but {} is found anyway", file.path))
         }
-        None => {
-            Verdict::confirms(format!("ADSP_LIBRARY_PATH has the entry {entry}, which is one folder name to the DSP"))
-        }
+        None => CheckVerdict::confirms(format!(
+            "ADSP_LIBRARY_PATH has the entry {entry}, which the DSP reads as one folder name"
+        )),
     }
 }
 
 /// Whether `ADSP_LIBRARY_PATH` says anything at all.
-pub fn adsp_path_set(scene: &Scene) -> Verdict {
+pub fn adsp_path_set(scene: &Scene) -> CheckVerdict {
     match scene.about.dsp_path.as_deref() {
-        None => Verdict::unknown("what ADSP_LIBRARY_PATH the process had is not known"),
-        Some("") => Verdict::confirms("ADSP_LIBRARY_PATH is not set"),
-        Some(path) => Verdict::neutral(format!("ADSP_LIBRARY_PATH is {path}")),
+        None => CheckVerdict::unknown("the process's ADSP_LIBRARY_PATH is unknown"),
+        Some("") => CheckVerdict::confirms("ADSP_LIBRARY_PATH is not set"),
+        Some(path) => CheckVerdict::neutral(format!("ADSP_LIBRARY_PATH is {path}")),
     }
 }
 
@@ -203,43 +206,45 @@ fn builds(scene: &Scene) -> Vec<(String, BuildId)> {
 }
 
 /// Whether backend, stub, skel, prepare and system library are of one build.
-pub fn build_ids(scene: &Scene) -> Verdict {
+pub fn build_ids(scene: &Scene) -> CheckVerdict {
     if let Err(unknown) = scene.look() {
         return unknown;
     }
     let found = builds(scene);
     let Some((_, first)) = found.first().filter(|_| found.len() > 1) else {
-        return Verdict::unknown("fewer than two of the libraries tell their build id");
+        return CheckVerdict::unknown("fewer than two libraries report their build id");
     };
     if found.iter().all(|(_, build)| build == first) {
         let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
-        return Verdict::refutes(format!("all are of {first}: {}", names.join(", ")));
+        return CheckVerdict::refutes(format!("all are of {first}: {}", names.join(", ")));
     }
     let told: Vec<String> = found.iter().map(|(name, build)| format!("{name} {build}")).collect();
-    Verdict::confirms(format!("the builds differ: {}", told.join(", ")))
+    CheckVerdict::confirms(format!("the builds differ: {}", told.join(", ")))
 }
 
 /// Whether the extensions library and the backend are of one build.
-pub fn extension_builds(scene: &Scene) -> Verdict {
+pub fn extension_builds(scene: &Scene) -> CheckVerdict {
     let build = |name: &str| scene.library(name).and_then(|file| file.build);
     match (build("libQnnHtpNetRunExtensions.so"), build("libQnnHtp.so")) {
-        (Some(extension), Some(backend)) if extension == backend => Verdict::refutes(format!("both are of {backend}")),
-        (Some(extension), Some(backend)) => {
-            Verdict::confirms(format!("libQnnHtpNetRunExtensions.so is of {extension}, libQnnHtp.so of {backend}"))
+        (Some(extension), Some(backend)) if extension == backend => {
+            CheckVerdict::refutes(format!("both are of {backend}"))
         }
-        _ => Verdict::unknown("one of the two libraries does not report its build id"),
+        (Some(extension), Some(backend)) => {
+            CheckVerdict::confirms(format!("libQnnHtpNetRunExtensions.so is of {extension}, libQnnHtp.so of {backend}"))
+        }
+        _ => CheckVerdict::unknown("one of the two libraries does not report its build id"),
     }
 }
 
 /// Whether libraries of the system come before or instead of those that were sent.
-pub fn vendor_files(scene: &Scene) -> Verdict {
+pub fn vendor_files(scene: &Scene) -> CheckVerdict {
     either(try_vendor_files(scene))
 }
 
-fn try_vendor_files(scene: &Scene) -> Told {
+fn try_vendor_files(scene: &Scene) -> Checked {
     let look = scene.dsp()?;
     let Some(folder) = &scene.about.folder else {
-        return Ok(Verdict::unknown("the folder of the libraries is not known"));
+        return Ok(CheckVerdict::unknown("the folder of the libraries is unknown"));
     };
     let own = |path: &str| path.starts_with(&format!("{folder}/"));
     let arch = arch(scene)?;
@@ -250,8 +255,8 @@ fn try_vendor_files(scene: &Scene) -> Told {
     if let Some(first) = foreign.first() {
         let paths: Vec<&str> = foreign.iter().map(|file| file.path.as_str()).collect();
         let build = first.build.as_ref().map_or_else(String::new, |build| format!(" ({build})"));
-        return Ok(Verdict::confirms(format!(
-            "the system's own {}{build} is what is found, not one of {folder}",
+        return Ok(CheckVerdict::confirms(format!(
+            "the system's own {}{build} is found first, not the one in {folder}",
             paths.join(", ")
         )));
     }
@@ -261,52 +266,56 @@ fn try_vendor_files(scene: &Scene) -> Told {
         .map(|(path, file)| format!("{path}/{}", file.name))
         .take(4)
         .collect();
-    Ok(Verdict::refutes(if vendor.is_empty() {
-        "the system has no QNN libraries of its own where they are searched".to_owned()
+    Ok(CheckVerdict::refutes(if vendor.is_empty() {
+        "the system's search paths have no QNN libraries".to_owned()
     } else {
         format!("{folder} comes before {}", vendor.join(", "))
     }))
 }
 
 /// Whether the DSP's own C++ runtime is where the skel looks for it.
-pub fn dsp_libcxx(scene: &Scene) -> Verdict {
+pub fn dsp_libcxx(scene: &Scene) -> CheckVerdict {
     either(try_dsp_libcxx(scene))
 }
 
-fn try_dsp_libcxx(scene: &Scene) -> Told {
+fn try_dsp_libcxx(scene: &Scene) -> Checked {
     let look = scene.dsp()?;
     if look.files(|name| name.starts_with("libcdsprpc.so")).next().is_none() {
-        return Ok(Verdict::unknown("without libcdsprpc.so the DSP was never asked to load anything"));
+        return Ok(CheckVerdict::unknown("without libcdsprpc.so the DSP was never asked to load anything"));
     }
     let arch = arch(scene)?;
     let skel = scene.on_dsp_path(&format!("libQnnHtpV{arch}Skel.so"));
-    let Some(skel) = skel else { return Ok(Verdict::unknown("the skel that would need it is not there")) };
+    let Some(skel) = skel else { return Ok(CheckVerdict::unknown("the skel that would need it is missing")) };
     let Some(needed) = skel.elf.as_ref().and_then(|elf| elf.needed.as_ref()) else {
-        return Ok(Verdict::unknown(format!("what {} needs could not be read", skel.path)));
+        return Ok(CheckVerdict::unknown(format!("what {} needs could not be read", skel.path)));
     };
     let wanted: Vec<&String> = needed.iter().filter(|name| name.starts_with("libc++")).collect();
     if wanted.is_empty() {
-        return Ok(Verdict::refutes(format!("{} needs no C++ runtime of the DSP", skel.path)));
+        return Ok(CheckVerdict::refutes(format!("{} needs no C++ runtime of the DSP", skel.path)));
     }
     let missing: Vec<&str> =
         wanted.into_iter().filter(|name| scene.on_dsp_path(name).is_none()).map(String::as_str).collect();
     if missing.is_empty() {
-        return Ok(Verdict::refutes("the C++ runtime that the skel needs is in a folder that is searched"));
+        return Ok(CheckVerdict::refutes("the C++ runtime that the skel needs is in a searched folder"));
     }
     let unlisted = scene.unlisted();
     Ok(if unlisted.is_empty() {
-        Verdict::confirms(format!(
+        CheckVerdict::confirms(format!(
             "{} is in none of the folders of ADSP_LIBRARY_PATH: {}",
             missing.join(", "),
             folders(scene)
         ))
     } else {
-        Verdict::unknown(format!("{} was not found, but {} may not be listed", missing.join(", "), unlisted.join(", ")))
+        CheckVerdict::unknown(format!(
+            "{} was not found, but listing {} is not permitted",
+            missing.join(", "),
+            unlisted.join(", ")
+        ))
     })
 }
 
 /// Whether the FastRPC client library is there.
-pub fn find_cdsprpc(scene: &Scene) -> Verdict {
+pub fn find_cdsprpc(scene: &Scene) -> CheckVerdict {
     let look = match scene.dsp() {
         Ok(look) => look,
         Err(unknown) => return unknown,
@@ -316,7 +325,7 @@ pub fn find_cdsprpc(scene: &Scene) -> Verdict {
         .map(|(folder, file)| format!("{folder}/{}", file.name))
         .collect();
     if !found.is_empty() {
-        return Verdict::refutes(format!("it is there: {}", found.join(", ")));
+        return CheckVerdict::refutes(format!("it exists: {}", found.join(", ")));
     }
     let refused: Vec<&str> = look
         .folders
@@ -325,86 +334,88 @@ pub fn find_cdsprpc(scene: &Scene) -> Verdict {
         .map(|folder| folder.path.as_str())
         .collect();
     if refused.is_empty() {
-        Verdict::confirms("there is no libcdsprpc.so in any folder of libraries")
+        CheckVerdict::confirms("no library folder has libcdsprpc.so")
     } else {
-        Verdict::unknown(format!("{} may not be listed", refused.join(", ")))
+        CheckVerdict::unknown(format!("listing {} is not permitted", refused.join(", ")))
     }
 }
 
 /// Whether the user may open the DSP's nodes.
-pub fn nodes(scene: &Scene) -> Verdict {
+pub fn nodes(scene: &Scene) -> CheckVerdict {
     let look = match scene.dsp() {
         Ok(look) => look,
         Err(unknown) => return unknown,
     };
     let compute: Vec<_> = look.nodes.iter().filter(|node| node.is_compute()).collect();
     if compute.is_empty() {
-        return Verdict::neutral("there is no node of the compute DSP in /dev (fastrpc-cdsp, adsprpc-smd)");
+        return CheckVerdict::neutral("there is no node of the compute DSP in /dev (fastrpc-cdsp, adsprpc-smd)");
     }
     let open: Vec<&str> = compute.iter().filter(|node| node.readable).map(|node| node.path.as_str()).collect();
     if open.is_empty() {
         let shown: Vec<&str> = compute.iter().map(|node| node.shown.as_str()).collect();
-        return Verdict::confirms(format!("this user may open none of them: {}", shown.join("; ")));
+        return CheckVerdict::confirms(format!("this user may open none of them: {}", shown.join("; ")));
     }
     // The mode alone does not say what SELinux thinks of it.
-    Verdict::neutral(format!("this user may open {}", open.join(", ")))
+    CheckVerdict::neutral(format!("this user may open {}", open.join(", ")))
 }
 
 /// Whether SELinux denied something that has to do with the DSP.
-pub fn denials(scene: &Scene) -> Verdict {
+pub fn denials(scene: &Scene) -> CheckVerdict {
     let look = match scene.dsp() {
         Ok(look) => look,
         Err(unknown) => return unknown,
     };
     match &look.denials {
         Some(lines) if !lines.is_empty() && look.selinux.as_deref() == Some("Permissive") => {
-            Verdict::neutral(format!("SELinux is permissive and only logged it: {}", lines[lines.len() - 1]))
+            CheckVerdict::neutral(format!("SELinux is permissive and only logged it: {}", lines[lines.len() - 1]))
         }
-        Some(lines) if !lines.is_empty() => Verdict::confirms(format!("SELinux denied it: {}", lines[lines.len() - 1])),
-        Some(_) => Verdict::neutral("no denial that concerns the DSP is in the logs since then"),
-        None => Verdict::unknown("neither the kernel's log nor logcat may be read here"),
+        Some(lines) if !lines.is_empty() => {
+            CheckVerdict::confirms(format!("SELinux denied it: {}", lines[lines.len() - 1]))
+        }
+        Some(_) => CheckVerdict::neutral("the logs since then have no denial about the DSP"),
+        None => CheckVerdict::unknown("neither the kernel log nor logcat is readable here"),
     }
 }
 
 /// Whether the compute DSP is up.
-pub fn remoteproc(scene: &Scene) -> Verdict {
+pub fn remoteproc(scene: &Scene) -> CheckVerdict {
     let look = match scene.dsp() {
         Ok(look) => look,
         Err(unknown) => return unknown,
     };
     let Some(cdsp) = look.remoteprocs.iter().find(|remote| remote.is_compute()) else {
         return if look.remoteproc_refused {
-            Verdict::unknown("the state of the remote processors may not be read by this user")
+            CheckVerdict::unknown("this user may not read the state of the remote processors")
         } else {
-            Verdict::unknown("the kernel lists no remote processor named cdsp")
+            CheckVerdict::unknown("the kernel lists no remote processor named cdsp")
         };
     };
     if cdsp.state == "running" || cdsp.state == "attached" {
-        return Verdict::neutral(format!("the compute DSP is {}", cdsp.state));
+        return CheckVerdict::neutral(format!("the compute DSP is {}", cdsp.state));
     }
-    Verdict::confirms(format!("the compute DSP ({}) is {}, not running", cdsp.name, cdsp.state))
+    CheckVerdict::confirms(format!("the compute DSP ({}) is {}, not running", cdsp.name, cdsp.state))
 }
 
 /// Whether this part's DSP is one that HTP runs on.
-pub fn htp_arch(scene: &Scene) -> Verdict {
+pub fn htp_arch(scene: &Scene) -> CheckVerdict {
     match arch(scene) {
-        Ok(arch) if arch < 68 => Verdict::confirms(format!("this part has Hexagon v{arch}; HTP begins with v68")),
-        Ok(arch) => Verdict::refutes(format!("this part has Hexagon v{arch}")),
+        Ok(arch) if arch < 68 => CheckVerdict::confirms(format!("this SoC has Hexagon v{arch}; HTP starts at v68")),
+        Ok(arch) => CheckVerdict::refutes(format!("this SoC has Hexagon v{arch}")),
         Err(unknown) => unknown,
     }
 }
 
 /// Whether the compute DSP crashed meanwhile.
-pub fn crashes(scene: &Scene) -> Verdict {
+pub fn crashes(scene: &Scene) -> CheckVerdict {
     let look = match scene.dsp() {
         Ok(look) => look,
         Err(unknown) => return unknown,
     };
     match &look.crashes {
         Some(lines) => match lines.iter().rev().find(|line| line.to_lowercase().contains("crash")) {
-            Some(line) => Verdict::confirms(format!("the kernel reported it: {line}")),
-            None => Verdict::neutral("the kernel reports no cdsp crash since then"),
+            Some(line) => CheckVerdict::confirms(format!("the kernel reported it: {line}")),
+            None => CheckVerdict::neutral("the kernel reports no cdsp crash since then"),
         },
-        None => Verdict::unknown("the kernel's log may not be read by this user"),
+        None => CheckVerdict::unknown("this user may not read the kernel log"),
     }
 }

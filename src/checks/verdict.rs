@@ -4,14 +4,14 @@ use crate::event::{CheckOutcome, clean_text};
 
 /// Outcome and what was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
-    /// What it says of the cause.
+pub struct CheckVerdict {
+    /// What it says about the cause.
     pub outcome: CheckOutcome,
     /// One sentence, free of control characters.
     pub detail: String,
 }
 
-impl Verdict {
+impl CheckVerdict {
     /// It is so.
     pub fn confirms(detail: impl AsRef<str>) -> Self {
         Self::new(CheckOutcome::Confirms, detail)

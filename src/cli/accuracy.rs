@@ -1,6 +1,6 @@
 //! `qnnscope accuracy`.
 
-use super::accuracy_sides::{Asked, asked};
+use super::accuracy_sides::{SideRequest, asked};
 use super::compute::{ComputeOptions, DataOptions, DimensionOptions, HardwareOptions, bar, show};
 use super::diagnose::text_width;
 use super::headless::{print, print_json};
@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct AccuracyArgs {
-    /// What is right, such as the float model; MODEL@BACKEND says where it is computed [default: cpu]. Also a run (session, result, @last), an
-    /// earlier comparison, or a folder of tensors
+    /// Reference, such as the float model; MODEL@BACKEND picks the backend that computes it [default: cpu]. Also a run
+    /// (session, result, @last), an earlier comparison, or a folder of tensors
     #[arg(value_name = "REFERENCE")]
     pub(super) reference: String,
-    /// What to look at, such as the quantised model; MODEL@BACKEND says where it is computed [default: htp]. Also a run, an earlier comparison,
-    /// or a folder of tensors
+    /// Model under test, such as the quantised one; MODEL@BACKEND picks the backend that computes it [default: htp]. Also a
+    /// run, an earlier comparison, or a folder of tensors
     #[arg(value_name = "TEST")]
     pub(super) test: String,
     /// Backend of the reference, instead of REFERENCE@BACKEND
@@ -30,7 +30,7 @@ pub struct AccuracyArgs {
     /// Backend of the test, instead of TEST@BACKEND
     #[arg(long, value_name = "BACKEND", value_parser = options::backend)]
     pub(super) test_backend: Option<Backend>,
-    /// Folder with the reference's QNN libraries, where they are others than the test's
+    /// Folder with the reference's QNN libraries, if they differ from the test's
     #[arg(long, value_name = "DIR")]
     pub(super) reference_runtime: Option<PathBuf>,
     /// Device that computes the reference; --device computes the test [default: local]
@@ -48,16 +48,16 @@ pub struct AccuracyArgs {
     pub(super) dimensions: DimensionOptions,
     #[command(flatten)]
     pub(super) hardware: HardwareOptions,
-    /// Signal to noise below which a layer diverges, dB
+    /// SQNR in dB below which a layer counts as diverging
     #[arg(long, value_name = "DB", default_value_t = 20.0, value_parser = options::decibels)]
     min_sqnr_db: f64,
-    /// Look for the first layer that diverges by halves, instead of reading all of them
+    /// Find the first diverging layer by bisection, instead of reading all layers
     #[arg(long)]
     bisect: bool,
-    /// Keep the tensors of both sides here, as .npy in the test's layout, with the inputs and the document: a side of later comparisons
+    /// Keep both sides' tensors in this folder (.npy in the test's layout) with inputs and document, for later comparisons
     #[arg(long, value_name = "DIR")]
     save_tensors: Option<PathBuf>,
-    /// Let --save-tensors overwrite files that qnnscope did not make; never those that the command reads
+    /// Let --save-tensors overwrite files that qnnscope did not write; never those the command reads
     #[arg(long, requires = "save_tensors")]
     force: bool,
     /// List every layer, and how each pair of tensors was found
@@ -66,7 +66,7 @@ pub struct AccuracyArgs {
     /// Print the document as JSON on stdout
     #[arg(long)]
     json: bool,
-    /// Show the layers in the live view, instead of printing them
+    /// Show the layers in the live view instead of printing them
     #[arg(long, conflicts_with = "json")]
     view: bool,
     #[command(flatten)]
@@ -123,11 +123,10 @@ pub fn accuracy(args: &AccuracyArgs, global: &Global) -> Result<u8, CliError> {
 }
 
 /// The data that the user names, else that of a record.
-fn inputs(args: &AccuracyArgs, sides: &[Asked; 2]) -> Result<Inputs, CliError> {
+fn inputs(args: &AccuracyArgs, sides: &[SideRequest; 2]) -> Result<Inputs, CliError> {
     let own = sides.iter().find(|side| side.has_own_data());
     if let (Some(flag), Some(_)) = (args.data.given(), own) {
-        let text =
-            format!("{flag} cannot be given: tensors that were kept belong to the inputs that were kept with them");
+        let text = format!("{flag} cannot be given: kept tensors belong to the inputs kept with them");
         return Err(CliError::Usage(text));
     }
     let recorded = own.into_iter().chain(sides).find_map(|side| side.record.as_ref()?.inputs.clone());
@@ -138,7 +137,7 @@ fn inputs(args: &AccuracyArgs, sides: &[Asked; 2]) -> Result<Inputs, CliError> {
 }
 
 /// Makes the folder for tensors, if nothing that is read or somebody else's is in it.
-fn claim(args: &AccuracyArgs, sides: &[Asked; 2], folder: &Path) -> Result<(), CliError> {
+fn claim(args: &AccuracyArgs, sides: &[SideRequest; 2], folder: &Path) -> Result<(), CliError> {
     let mut guard = Guard::new(args.force);
     for side in sides {
         side.guard(&mut guard);

@@ -3,7 +3,7 @@
 use super::accuracy::AccuracyArgs;
 use super::compute::{device, model_on, runtime_here};
 use super::{CliError, Global, target};
-use crate::accuracy::{DOCUMENT, Kept, Place, Record, Role, Side, document_of};
+use crate::accuracy::{DOCUMENT, Kept, Record, Role, Side, SidePlace, document_of};
 use crate::backends::Backend;
 use crate::backends::qnn::runner::OnnxTask;
 use crate::backends::runtime::{Env, RuntimeDir, RuntimeError, onnx_library};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// A side as far as it is known before a device is asked.
 #[derive(Debug)]
-pub struct Asked {
+pub struct SideRequest {
     /// What was recorded of it.
     pub record: Option<Record>,
     model: PathBuf,
@@ -43,7 +43,7 @@ enum Argument {
 }
 
 /// Both sides.
-pub fn asked(args: &AccuracyArgs, global: &Global) -> Result<[Asked; 2], CliError> {
+pub fn asked(args: &AccuracyArgs, global: &Global) -> Result<[SideRequest; 2], CliError> {
     let texts = [&args.reference, &args.test];
     let roles = [Role::Reference, Role::Test];
     let mut named = Vec::new();
@@ -55,7 +55,7 @@ pub fn asked(args: &AccuracyArgs, global: &Global) -> Result<[Asked; 2], CliErro
         Argument::Model(path) => Ok(path.clone()),
         Argument::Record(record, _) => Ok(record.model.clone()),
         Argument::Tensors(path) => Err(CliError::Usage(format!(
-            "{} holds tensors of a model that is not named: name the model as the other side, or give the folder with --{}-tensors and the model as {}",
+            "{} holds tensors of an unnamed model: name the model as the other side, or give the folder with --{}-tensors and the model as {}",
             clean_text(&path.to_string_lossy()),
             roles[at].name(),
             roles[at].name().to_uppercase()
@@ -99,7 +99,7 @@ fn name(argument: &Path, role: Role) -> Result<Argument, CliError> {
             return Ok(Argument::Tensors(path));
         }
         let text = format!(
-            "{} is a folder without tensors: {DOCUMENT}, as --save-tensors leaves it, or Result_0, Result_1 and so on, as qnn-net-run --debug does",
+            "{} has no tensors: expected {DOCUMENT} from --save-tensors, or Result_0, Result_1 and so on from qnn-net-run --debug",
             shown()
         );
         return Err(CliError::Usage(text));
@@ -125,7 +125,7 @@ fn side(
     named: Argument,
     on: Option<Backend>,
     model: PathBuf,
-) -> Result<Asked, CliError> {
+) -> Result<SideRequest, CliError> {
     let (flag, usual, dir, tensors) = match role {
         Role::Reference => {
             (args.reference_backend, Backend::Cpu, args.reference_runtime.as_deref(), args.reference_tensors.as_ref())
@@ -151,7 +151,7 @@ fn side(
         asked.or(recorded.map(|record| record.backend)).filter(|backend| is_onnx && *backend != Backend::Cpu)
     {
         let text = format!(
-            "{}: an ONNX model is computed by ONNX Runtime's CPU provider; `qnnscope convert` makes a DLC of it for {backend}",
+            "{}: ONNX models run on ONNX Runtime's CPU provider; `qnnscope convert` makes a DLC for {backend}",
             model.display()
         );
         return Err(CliError::Usage(text));
@@ -168,7 +168,7 @@ fn side(
     } else {
         args.dimensions.dim.clone()
     };
-    Ok(Asked {
+    Ok(SideRequest {
         onnx: match &runtime {
             Some(runtime) if is_onnx => Some(onnx_task(&model, runtime, &dimensions)?),
             _ => None,
@@ -217,14 +217,14 @@ fn device_of(
     }
     let elsewhere = named.as_ref().is_some_and(|name| name != LOCAL_DEVICE);
     if elsewhere && (is_kept || is_onnx) {
-        let why = if is_kept { "its tensors are there already" } else { "ONNX Runtime's own kernels compute it here" };
-        return Err(CliError::Usage(format!("{flag} is of no use for the {}: {why}", role.name())));
+        let why = if is_kept { "its tensors already exist" } else { "ONNX Runtime's own kernels compute it" };
+        return Err(CliError::Usage(format!("{flag} does not apply to the {}: {why}", role.name())));
     }
     let recorded = recorded.and_then(|record| record.device.clone()).filter(|_| !is_kept);
     Ok(named.or(recorded).filter(|name| name != LOCAL_DEVICE))
 }
 
-impl Asked {
+impl SideRequest {
     /// What must not be written over.
     pub fn guard(&self, guard: &mut Guard) {
         for path in &self.read {
@@ -243,7 +243,7 @@ impl Asked {
     /// The side, with the device that computes it.
     pub async fn side(self, args: &AccuracyArgs, global: &Global) -> Result<Side, CliError> {
         let place = match self.kept {
-            Some(kept) => Place::Kept(Arc::new(kept)),
+            Some(kept) => SidePlace::Kept(Arc::new(kept)),
             None => args.compute.place(self.device.as_deref(), global).await?,
         };
         let record = self.record;

@@ -22,10 +22,10 @@ pub struct BenchCheckArgs {
     /// Backend
     #[arg(short, long, default_value = "cpu", value_parser = backend)]
     backend: Backend,
-    /// Inferences of each launch; the default is what launches of `qnnscope run` have
+    /// Inferences per launch; the default is that of `qnnscope run`
     #[arg(short = 'n', long, value_name = "N", default_value_t = 34, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
     iterations: u64,
-    /// Time that it may take (30s, 5m)
+    /// Time limit (30s, 5m)
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
     time: f64,
     /// Print the document as JSON on stdout
@@ -37,7 +37,7 @@ pub struct BenchCheckArgs {
     /// Do not keep the session in the history
     #[arg(long)]
     no_history: bool,
-    /// Overwrite a file that qnnscope did not make; never one that the command reads
+    /// Overwrite a file that qnnscope did not write; never one the command reads
     #[arg(long)]
     force: bool,
 }

@@ -51,7 +51,7 @@ pub fn bundle(
     say(bundle.preview().trim_end());
     let answer = if yes { Some(true) } else { agreed(file) };
     if answer != Some(true) {
-        let text = format!("{} was not written; --yes writes it without asking", file.display());
+        let text = format!("{} was not written; --yes writes without asking", file.display());
         // Somebody who was asked has said no; a script was not asked.
         if answer.is_none() {
             return Err(CliError::Usage(text));
@@ -61,7 +61,7 @@ pub fn bundle(
     }
     let io = |source| CliError::Io { action: format!("write {}", file.display()), source };
     write_whole(file, &bundle.archive().map_err(io)?).map_err(io)?;
-    say(&format!("{} is written; look into it before you send it", file.display()));
+    say(&format!("{} written; check it before you send it", file.display()));
     Ok(())
 }
 

@@ -21,43 +21,43 @@ use std::time::Duration;
 /// Arguments of `qnnscope check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// DLC, model library (.so), context binary or ONNX model; told apart by content
+    /// DLC, model library (.so), context binary or ONNX model; recognised by content
     #[arg(value_name = "MODEL")]
     pub(super) model: PathBuf,
-    /// Backends to ask [default: htp,cpu,gpu as far as they can be asked here; htp for a context binary]
+    /// Backends to check [default: those of htp,cpu,gpu available here; htp for a context binary]
     #[arg(short, long, value_name = "LIST", value_delimiter = ',', value_parser = options::backend)]
     pub(super) backend: Vec<Backend>,
-    /// SoCs to answer for, by part, product or QNN's number: SM8650,8 Gen 2,69 [default: SM8650]
+    /// SoCs to check for, by part, product or QNN's number: SM8650,8 Gen 2,69 [default: SM8650]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     soc: Vec<String>,
-    /// Hexagon architectures to answer for, each by its best known SoC: v68,v69,v73,v75,v79,v81,v85
+    /// Hexagon architectures to check for, each by its best-known SoC: v68,v69,v73,v75,v79,v81,v85
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     htp_arch: Vec<String>,
     /// VTCM for each graph in MB; 0 uses all available [default: the compiler's choice]
     #[arg(long, value_name = "MB")]
     pub(super) vtcm_mb: Option<u32>,
-    /// Size of a free dimension of an ONNX model; repeat it for several
+    /// Size of a free dimension of an ONNX model; may be repeated
     #[arg(long, value_name = "NAME=N", value_parser = onnx_options::dimension)]
     pub(super) dim: Vec<(String, u64)>,
     /// Option of ONNX Runtime's QNN provider, or of the session: offload_graph_io_quantization=0
     #[arg(long, value_name = "KEY=VALUE", value_parser = onnx_options::pair)]
     pub(super) ep_option: Vec<(String, String)>,
-    /// Ask about the ops only
+    /// Check the ops only, without compiling
     #[arg(long)]
     pub(super) no_compile: bool,
-    /// List every op, and every encoding that is worth a word
+    /// List every op, and every doubtful encoding
     #[arg(long)]
     pub(super) all: bool,
     /// Print the document as JSON on stdout
     #[arg(long)]
     pub(super) json: bool,
-    /// Longest time for all questions together, such as 30, 30s or 5m [default: none]
+    /// Time limit for the whole check, such as 30, 30s or 5m [default: none]
     #[arg(long, value_name = "TIME", value_parser = options::seconds)]
     timeout: Option<f64>,
-    /// Longest time without progress before a question is given up, seconds
+    /// Give up a question after this many seconds without progress
     #[arg(long, value_name = "S", default_value = "300", value_parser = options::seconds)]
     pub(super) stage_timeout: f64,
-    /// Most memory a runner may use [default: 90 % of what is free]
+    /// Memory limit of a runner [default: 90 % of what is free]
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) memory_limit_mb: Option<u64>,
 }
@@ -65,7 +65,7 @@ pub struct CheckArgs {
 /// Asks the backends of this machine about the model, and prints what is wrong with it.
 pub fn check(args: &CheckArgs, global: &Global) -> Result<u8, CliError> {
     if global.runner.is_some() {
-        let text = "--runner is of no use here: check asks the libraries of this machine, also about a --device";
+        let text = "--runner does not apply here: check uses the libraries of this machine, even for a --device";
         return Err(CliError::Usage(text.to_owned()));
     }
     for (flag, given) in [
@@ -74,7 +74,7 @@ pub fn check(args: &CheckArgs, global: &Global) -> Result<u8, CliError> {
         ("--vtcm-mb", args.vtcm_mb.is_some()),
     ] {
         if given && !args.backend.is_empty() && !args.backend.contains(&Backend::Htp) {
-            return Err(CliError::Usage(format!("{flag} is about HTP, which is not among the backends")));
+            return Err(CliError::Usage(format!("{flag} is an HTP option, and htp is not among the backends")));
         }
     }
     let format = identify(&args.model)?;

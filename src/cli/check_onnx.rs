@@ -31,7 +31,7 @@ pub async fn ask(
     tell: impl FnMut(&str, usize, usize),
 ) -> Result<Vec<NodesAnswer>, CliError> {
     if args.no_compile {
-        let text = "--no-compile is of no use for ONNX models: what QNN takes is known once it is compiled";
+        let text = "--no-compile does not apply to ONNX models: which nodes QNN takes is known only after compiling";
         return Err(CliError::Usage(text.to_owned()));
     }
     let runtime = options::runtime(global)?;

@@ -7,7 +7,9 @@ use super::{CliError, OK, setup};
 use crate::analysis::compare::{LayerSort, pool_rounds, pool_same};
 use crate::analysis::recommend::Constraints;
 use crate::history;
-use crate::report::comparison::{Asked, CompareDocument, ComparisonReport, Named, comparison_text, load, with_history};
+use crate::report::comparison::{
+    CompareDocument, ComparisonOptions, ComparisonReport, Named, comparison_text, load, with_history,
+};
 use std::path::PathBuf;
 
 /// Layers of the text where nothing is said.
@@ -17,13 +19,13 @@ const LAYERS: usize = 15;
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
     /// Session and result files, files of other tools (docs/imports.md), @ID or @last of the history; FILE#2 or FILE#htp picks runs of
-    /// one, else all are compared
+    /// one; otherwise all are compared
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Run that differences are taken from, by its number in the comparison [default: the first with latencies]
+    /// Number of the run to compare against [default: the first with latencies]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     baseline: Option<u16>,
-    /// Run whose saved outputs the others' are compared with [default: the baseline]
+    /// Number of the run whose saved outputs are the reference [default: the baseline]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     reference: Option<u16>,
     /// Order of the layers: difference, winners, losers, time, order or name
@@ -40,7 +42,7 @@ pub struct CompareArgs {
     history: bool,
     #[command(flatten)]
     wishes: Wishes,
-    /// The percentile that has to keep the budget [default: the highest up to p99 that the samples support]
+    /// Percentile that must meet the budget [default: the highest up to p99 that the samples support]
     #[arg(
         long,
         value_name = "P",
@@ -71,8 +73,8 @@ pub fn compare(args: &CompareArgs) -> Result<u8, CliError> {
     }
     if sides.len() < 2 {
         return Err(CliError::Usage(
-            "one run alone cannot be compared: name another file, or one with several runs (rounds of --interleave, and with \
-             --pool all runs of the same thing, count as launches of one)"
+            "a comparison needs two runs: name another file, or one with several runs (rounds of --interleave, and with --pool \
+             all runs of the same thing, count as launches of one run)"
                 .to_owned(),
         ));
     }
@@ -82,7 +84,7 @@ pub fn compare(args: &CompareArgs) -> Result<u8, CliError> {
         }
         number => Ok(number.map(|number| number - 1)),
     };
-    let asked = Asked {
+    let asked = ComparisonOptions {
         baseline: column("--baseline", args.baseline)?,
         reference: column("--reference", args.reference)?,
         sort: args.sort,

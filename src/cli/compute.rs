@@ -2,7 +2,7 @@
 
 use super::onnx_options::dimension;
 use super::{CliError, Global, options, target};
-use crate::accuracy::{Inputs, Place, Progress};
+use crate::accuracy::{Inputs, Progress, SidePlace};
 use crate::backends::Backend;
 use crate::backends::device_runner::TensorSite;
 use crate::backends::local::Limits;
@@ -30,7 +30,7 @@ pub struct DataOptions {
     /// Inputs in qnn-net-run's list format, a line per inference; raw files hold float32
     #[arg(long, value_name = "FILE")]
     input_list: Option<PathBuf>,
-    /// Random inputs, where no files are given [default: 4]
+    /// Number of random inputs, if no files are given [default: 4]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000), conflicts_with_all = ["inputs", "input_list"])]
     iterations: Option<u64>,
     /// Seed of random inputs [default: 1]
@@ -121,16 +121,16 @@ pub struct ComputeOptions {
     /// Graph, where a model has several
     #[arg(long, value_name = "NAME")]
     pub graph: Option<String>,
-    /// Most memory for tensors that are held at a time; longer graphs are read in several passes
+    /// Memory limit for tensors held at a time; larger graphs are read in several passes
     #[arg(long, value_name = "MB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..))]
     memory_limit_mb: u64,
     /// On a device, leave the system's own library folders out of the search paths
     #[arg(long)]
     no_vendor_libs: bool,
-    /// Longest time for everything, such as 30, 30s or 5m [default: none]
+    /// Time limit for everything, such as 30, 30s or 5m [default: none]
     #[arg(long, value_name = "TIME", value_parser = options::seconds)]
     pub timeout: Option<f64>,
-    /// Longest time without progress before a runner is given up, seconds
+    /// Give up a runner after this many seconds without progress
     #[arg(long, value_name = "S", default_value = "300", value_parser = options::seconds)]
     stage_timeout: f64,
 }
@@ -147,19 +147,19 @@ impl ComputeOptions {
     }
 
     /// Where a side is computed: on the device of this name, or here.
-    pub async fn place(&self, device: Option<&str>, global: &Global) -> Result<Place, CliError> {
-        let Some(name) = device.filter(|name| *name != LOCAL_DEVICE) else { return Ok(Place::Here) };
+    pub async fn place(&self, device: Option<&str>, global: &Global) -> Result<SidePlace, CliError> {
+        let Some(name) = device.filter(|name| *name != LOCAL_DEVICE) else { return Ok(SidePlace::Here) };
         let device = target::find(name, global).await?;
         let facts = device.describe().await?;
         let runner = target::runner(&device, &facts, !self.no_vendor_libs, global).await?;
-        Ok(Place::Device(Arc::new(TensorSite::new(device, facts, runner).await?)))
+        Ok(SidePlace::Device(Arc::new(TensorSite::new(device, facts, runner).await?)))
     }
 }
 
 /// A size of a free dimension, `NAME=N`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DimensionOptions {
-    /// Size of a free dimension of an ONNX model; repeat it for several
+    /// Size of a free dimension of an ONNX model; may be repeated
     #[arg(long, value_name = "NAME=N", value_parser = dimension)]
     pub dim: Vec<(String, u64)>,
 }

@@ -11,8 +11,8 @@ use crate::backends::Backend;
 use crate::backends::qnn::runner::RunTask;
 use crate::backends::runtime::{Env, RuntimeDir};
 use crate::convert::{
-    Check, Conversion, ConvertDocument, ConvertError, Course, Made, SdkTarget, SdkTools, Target, TfliteTools, Told,
-    carry_out, convert_text, convert_tflite, inputs_of,
+    Check, Conversion, ConvertDocument, ConvertError, ConvertTarget, Course, Made, SdkTarget, SdkTools, StepProgress,
+    TfliteTools, carry_out, convert_text, convert_tflite, inputs_of,
 };
 use crate::event::clean_text;
 use crate::models::source::{SourceFormat, identify_source};
@@ -31,10 +31,10 @@ pub struct ConvertArgs {
     /// ONNX or TFLite model, DLC or model library (.so)
     #[arg(value_name = "MODEL")]
     pub(super) model: PathBuf,
-    /// What to write: a .dlc, a .bin (context binary), or a .onnx (EPContext model); of a split model one .dlc each, numbered
+    /// File to write: .dlc, .bin (context binary) or .onnx (EPContext model); a split model becomes several numbered .dlc
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: PathBuf,
-    /// Backend to convert for: it decides which nodes QNN takes
+    /// Backend to convert for; it decides which nodes QNN takes
     #[arg(short, long, value_name = "BACKEND", default_value = "htp", value_parser = options::backend)]
     pub(super) backend: Backend,
     /// QNN's number of the SoC to compile for: 57 is SM8650
@@ -46,22 +46,23 @@ pub struct ConvertArgs {
     /// Convert with the SDK's own converters ($QNN_SDK_ROOT), to a .dlc, a model library (.so) for this machine, or a context binary (.bin)
     #[arg(long, value_name = "WHAT", value_parser = ["sdk"])]
     with: Option<String>,
-    /// Further argument of the SDK's converter; repeat it for several
+    /// Extra argument for the SDK's converter; may be repeated
     #[arg(long, value_name = "ARG", requires = "with", allow_hyphen_values = true)]
     sdk_arg: Vec<String>,
-    /// Keep context binaries inside of the EPContext model
+    /// Embed the context binaries in the EPContext model
     #[arg(long)]
     embed: bool,
-    /// Run source and result on the same inputs, and tell how far their outputs are apart
+    /// Run source and result on the same inputs and report how much their outputs differ
     #[arg(long)]
     verify: bool,
-    /// Inputs of --verify: how many random ones, a folder of inputs, or a list in qnn-net-run's format [default: 3, of what is compiled 1]
+    /// Inputs of --verify: a number of random ones, a folder of inputs, or a list in qnn-net-run's format [default: 3, or 1 for
+    /// a compiled result]
     #[arg(long, value_name = "N|PATH", requires = "verify")]
     verify_inputs: Option<String>,
-    /// Keep the log of the conversion in this file; a conversion that fails leaves it beside the output
+    /// Keep the conversion log in this file; a failed conversion leaves it beside the output
     #[arg(long, value_name = "FILE", conflicts_with = "with")]
     log: Option<PathBuf>,
-    /// Overwrite files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
     /// Print the document as JSON on stdout
@@ -78,21 +79,21 @@ pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     if args.with.is_some() {
         return with_sdk(args, global);
     }
-    let target = Target::of(&args.output, args.embed).ok_or_else(|| {
+    let target = ConvertTarget::of(&args.output, args.embed).ok_or_else(|| {
         let path = clean_text(&args.output.to_string_lossy());
-        CliError::Usage(format!("the ending of {path} does not say what to write: use .dlc, .bin or .onnx"))
+        CliError::Usage(format!("{path} has no known file extension: use .dlc, .bin or .onnx"))
     })?;
-    let inputs = inputs_of(args.verify_inputs.as_deref(), 0, if target == Target::Dlc { 3 } else { 1 })
+    let inputs = inputs_of(args.verify_inputs.as_deref(), 0, if target == ConvertTarget::Dlc { 3 } else { 1 })
         .map_err(CliError::Usage)?;
     if let Some(log) = args.log.as_ref().filter(|log| log.exists() && !args.force) {
         return Err(ConvertError::Exists { path: log.clone() }.into());
     }
     let runtime = options::runtime(global)?;
     let progress = Progress::new(args);
-    let tell = |told: Told<'_>| progress.tell(told);
+    let tell = |told: StepProgress<'_>| progress.tell(told);
     let course = Course::new(&tell);
     if identify_source(&args.model) == Some(SourceFormat::Tflite) {
-        if target != Target::Dlc {
+        if target != ConvertTarget::Dlc {
             return Err(no_way(args, target, "LiteRT's compiler makes DLCs of TFLite models").into());
         }
         return of_tflite(args, &runtime, &inputs, &course, &progress);
@@ -100,11 +101,11 @@ pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let site = Arc::new(Site::Here { runtime: runtime.clone(), counters: None });
     let format = identify(&args.model)?;
     onnx_install::offer(&args.model, &site, global)?;
-    if format != ModelFormat::Onnx && target != Target::Binary {
-        return Err(no_way(args, target, "QNN's own formats only become context binaries").into());
+    if format != ModelFormat::Onnx && target != ConvertTarget::Binary {
+        return Err(no_way(args, target, "QNN's own formats convert to context binaries only").into());
     }
     if format == ModelFormat::ContextBinary {
-        return Err(no_way(args, target, "it is compiled already").into());
+        return Err(no_way(args, target, "it is already compiled").into());
     }
     let run = task(args, args.backend, &args.model, &site, global)?;
     let conversion = Conversion {
@@ -130,7 +131,7 @@ pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let (made, checks) = args.patience.wait(|| progress.waited_for(), work)?;
     progress.end();
     keep_log(args, &course)?;
-    tell_made(args, &made, matches!(target, Target::ContextModel { .. }), checks.as_deref(), &course)
+    tell_made(args, &made, matches!(target, ConvertTarget::ContextModel { .. }), checks.as_deref(), &course)
 }
 
 fn of_tflite(
@@ -169,13 +170,13 @@ fn keep_log(args: &ConvertArgs, course: &Course<'_>) -> Result<(), CliError> {
 fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let ending = args.output.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     let (target, like) = match ending.as_deref() {
-        Some("dlc") => (SdkTarget::Dlc, Target::Dlc),
+        Some("dlc") => (SdkTarget::Dlc, ConvertTarget::Dlc),
         // What is read of a library is read of a DLC, too.
-        Some("so") => (SdkTarget::Library, Target::Dlc),
-        Some("bin") => (SdkTarget::Binary { backend: args.backend, of: ModelFormat::Dlc }, Target::Binary),
+        Some("so") => (SdkTarget::Library, ConvertTarget::Dlc),
+        Some("bin") => (SdkTarget::Binary { backend: args.backend, of: ModelFormat::Dlc }, ConvertTarget::Binary),
         _ => {
             let path = clean_text(&args.output.to_string_lossy());
-            return Err(CliError::Usage(format!("the SDK's tools make a .dlc, a .so or a .bin, and {path} is none")));
+            return Err(CliError::Usage(format!("the SDK's tools write .dlc, .so or .bin files, not {path}")));
         }
     };
     if !args.model.is_file() {
@@ -188,12 +189,12 @@ fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
         other => other,
     };
     if let SdkTarget::Binary { of: ModelFormat::ContextBinary, .. } = target {
-        return Err(no_way(args, like, "it is compiled already").into());
+        return Err(no_way(args, like, "it is already compiled").into());
     }
     let sdk = SdkTools::find(&Env::from_process())?;
     let verified = if args.verify { Some(verification(args, like, global)?) } else { None };
     let progress = Progress::new(args);
-    let tell = |told: Told<'_>| progress.tell(told);
+    let tell = |told: StepProgress<'_>| progress.tell(told);
     let course = Course::new(&tell);
     let work = async {
         let made = sdk.convert(&args.model, &args.output, target, &args.sdk_arg, args.force, &course).await?;
@@ -209,8 +210,12 @@ fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
 }
 
 /// What a comparison of source and result needs, before any time is spent.
-fn verification(args: &ConvertArgs, target: Target, global: &Global) -> Result<(RunTask, Arc<Site>, Inputs), CliError> {
-    let usual = if target == Target::Dlc { 3 } else { 1 };
+fn verification(
+    args: &ConvertArgs,
+    target: ConvertTarget,
+    global: &Global,
+) -> Result<(RunTask, Arc<Site>, Inputs), CliError> {
+    let usual = if target == ConvertTarget::Dlc { 3 } else { 1 };
     let inputs = inputs_of(args.verify_inputs.as_deref(), 0, usual).map_err(CliError::Usage)?;
     let site = Arc::new(Site::Here { runtime: options::runtime(global)?, counters: None });
     onnx_install::offer(&args.model, &site, global)?;
@@ -218,7 +223,7 @@ fn verification(args: &ConvertArgs, target: Target, global: &Global) -> Result<(
     Ok((run, site, inputs))
 }
 
-fn no_way(args: &ConvertArgs, target: Target, reason: &str) -> ConvertError {
+fn no_way(args: &ConvertArgs, target: ConvertTarget, reason: &str) -> ConvertError {
     ConvertError::NoWay { model: args.model.clone(), to: target.label().to_owned(), reason: reason.to_owned() }
 }
 
@@ -281,13 +286,13 @@ impl Progress {
         Self { bar, doing: Mutex::new(doing) }
     }
 
-    fn tell(&self, told: Told<'_>) {
+    fn tell(&self, told: StepProgress<'_>) {
         match told {
-            Told::Begun(step) => {
+            StepProgress::Begun(step) => {
                 self.bar.set_message(step.to_owned());
                 step.clone_into(&mut self.doing.lock().unwrap_or_else(PoisonError::into_inner));
             }
-            Told::Taken(step) => {
+            StepProgress::Taken(step) => {
                 let line = format!("{:>7.1} s  {}", step.seconds, clean_text(&step.step));
                 self.bar.suspend(|| eprintln!("{line}"));
             }

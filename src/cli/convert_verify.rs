@@ -2,12 +2,12 @@
 
 use super::CliError;
 use super::convert::{ConvertArgs, task};
-use crate::accuracy::{Inputs, Place, Side};
+use crate::accuracy::{Inputs, Side, SidePlace};
 use crate::backends::Backend;
 use crate::backends::qnn::runner::{OnnxTask, RunTask};
 use crate::backends::runtime::RuntimeDir;
 use crate::convert::{
-    Check, ConvertError, Course, Made, Reference, Target, TfliteReference, number_ops, verify, verify_files,
+    Check, ConvertError, ConvertTarget, Course, Made, Reference, TfliteReference, number_ops, verify, verify_files,
 };
 use crate::run::Site;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub async fn check(
     args: &ConvertArgs,
     made: &Made,
-    target: Target,
+    target: ConvertTarget,
     run: &RunTask,
     inputs: &Inputs,
     site: &Arc<Site>,
@@ -28,7 +28,7 @@ pub async fn check(
     let Site::Here { runtime, .. } = &**site else { return Ok(Vec::new()) };
     // The reference of an ONNX model is ONNX Runtime's own kernels; that of QNN's formats the same backend, uncompiled.
     let source = RunTask { onnx: run.onnx.clone().map(|onnx| OnnxTask { reference: true, ..onnx }), ..run.clone() };
-    if target == Target::Dlc {
+    if target == ConvertTarget::Dlc {
         let reference = Reference::Onnx(Box::new(Side {
             onnx: source.onnx,
             ..side(args, runtime, Backend::Cpu, run.model.clone())
@@ -100,7 +100,7 @@ pub fn side(args: &ConvertArgs, runtime: &RuntimeDir, backend: Backend, model: P
         model,
         backend,
         runtime_dir: runtime.path.clone(),
-        place: Place::Here,
+        place: SidePlace::Here,
         sha256: None,
         graph: None,
         onnx: None,

@@ -22,13 +22,13 @@ pub struct CountersArgs {
     /// Counters to read, by id, group or glob: cpu, thermal.npu* [default: what the catalogue chooses]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     counters: Vec<String>,
-    /// Counters of your own [default: counters.toml in the config folder]
+    /// File with your own counters [default: counters.toml in the config folder]
     #[arg(long, value_name = "FILE")]
     counter_file: Option<PathBuf>,
-    /// Read them for so many seconds and tell how well that went
+    /// Read them for this many seconds and report how well that went
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=3600))]
     sample: Option<u64>,
-    /// Readings a second; 0: as fast as it goes
+    /// Readings per second; 0: as fast as possible
     #[arg(long, value_name = "HZ", default_value_t = 20.0, value_parser = rate)]
     rate: f64,
     /// Print the document as JSON on stdout
@@ -36,7 +36,7 @@ pub struct CountersArgs {
     json: bool,
 }
 
-/// Lists the counters of a device, and reads them if that is asked for.
+/// Lists the counters of a device, and reads them if that is requested.
 pub fn counters(args: &CountersArgs, global: &Global) -> Result<u8, CliError> {
     let options = CounterOptions::new(args.rate, args.counters.clone(), args.counter_file.as_deref())?;
     let document = setup::block_on(collect(args, &options, global))??;
@@ -54,10 +54,10 @@ async fn collect(args: &CountersArgs, options: &CounterOptions, global: &Global)
     let found = discover(&device, root, &options.custom).await?;
     let (chosen, unknown) = options.choose(&found);
     for pattern in unknown {
-        say(&format!("note: no counter of {} is named {}", device.id(), clean_text(&pattern)));
+        say(&format!("note: {} has no counter named {}", device.id(), clean_text(&pattern)));
     }
     if chosen.is_empty() && !args.counters.is_empty() {
-        let text = format!("{} has none of these counters; without --counters all are listed", device.id());
+        let text = format!("{} has none of these counters; leave out --counters to list all", device.id());
         return Err(CliError::Usage(text));
     }
     let wanted = |id: &str| chosen.iter().any(|counter| counter.id == id);

@@ -18,7 +18,7 @@ const MODEL_NAME: &str = "qnnscope-demo-int8.dlc";
 /// Arguments of `qnnscope demo`.
 #[derive(Debug, clap::Args)]
 pub struct DemoArgs {
-    /// Install the runtime without asking, if there is none; only the libraries whose checksum qnnscope knows
+    /// Install a missing runtime without asking; only libraries whose checksum qnnscope knows
     #[arg(short, long)]
     yes: bool,
     /// Inferences to measure on each backend
@@ -75,7 +75,7 @@ fn confirm() -> Result<(), CliError> {
         (Ok(count), "" | "y" | "yes") if count > 0 => Ok(()),
         _ => Err(CliError::Missing {
             message: "no QNN runtime is installed".to_owned(),
-            hint: "`qnnscope demo --yes` or `qnnscope runtime install` gets it".to_owned(),
+            hint: "`qnnscope demo --yes` or `qnnscope runtime install` installs it".to_owned(),
         }),
     }
 }

@@ -5,7 +5,7 @@ use super::options::RunOptions;
 use super::patience::Patience;
 use super::{CliError, Global, say};
 use crate::backends::runtime::{Env, RuntimeError, choose};
-use crate::convert::{Conversion, Course, Target, carry_out};
+use crate::convert::{Conversion, ConvertTarget, Course, carry_out};
 use crate::event::{LOCAL_DEVICE, clean_text};
 use crate::models::{ModelFormat, identify};
 use crate::run::Site;
@@ -51,13 +51,11 @@ pub fn converted(
         .map_err(|source| CliError::Io { action: "make a temporary folder".to_owned(), source })?;
     let out = dir.path().join(model.file_stem().unwrap_or(model.as_os_str())).with_extension("dlc");
     let shown = clean_text(&model.to_string_lossy());
-    say(&format!(
-        "{shown} is an ONNX model: it is converted to a DLC here (for {backend}), and the DLC runs on {device}"
-    ));
+    say(&format!("{shown} is an ONNX model: converting it to a DLC here (for {backend}) to run on {device}"));
     let limits = options.limits();
     let conversion = Conversion {
         run: request.task,
-        target: Target::Dlc,
+        target: ConvertTarget::Dlc,
         out: out.clone(),
         force: false,
         // A part of the model is not the model.

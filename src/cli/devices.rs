@@ -19,7 +19,7 @@ pub struct DevicesArgs {
 /// Arguments of `qnnscope connect`.
 #[derive(Debug, clap::Args)]
 pub struct ConnectArgs {
-    /// Address of a device with wireless debugging; the port is 5555 where none is given
+    /// Address of a device with wireless debugging [default port: 5555]
     #[arg(value_name = "HOST[:PORT]")]
     address: String,
 }
@@ -82,10 +82,9 @@ pub fn connect(args: &ConnectArgs, global: &Global) -> Result<u8, CliError> {
     let answer = answer.map_err(|error| match error {
         DeviceError::Refused { action, message } => CliError::Missing {
             message: format!("{action} failed: {message}"),
-            hint:
-                "check address and port (Developer options, Wireless debugging); pair first with `adb pair HOST:PORT` \
-                   where the device asks for it"
-                    .to_owned(),
+            hint: "check address and port (Developer options, Wireless debugging); if the device asks for it, \
+                   pair first with `adb pair HOST:PORT`"
+                .to_owned(),
         },
         other => CliError::Device(other),
     })?;

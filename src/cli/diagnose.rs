@@ -29,10 +29,10 @@ pub struct DiagnoseArgs {
     /// Exit status of the program that wrote the log (128 and the signal for a signal)
     #[arg(long, value_name = "STATUS", allow_negative_numbers = true)]
     exit_code: Option<i32>,
-    /// Folder with the results of the program that wrote the log: empty files in it are a sign, too
+    /// Folder with the results of the program that wrote the log; empty files count as evidence
     #[arg(long, value_name = "DIR")]
     outputs: Option<PathBuf>,
-    /// System to advise for: android, linux, windows, pc [default: what the log tells]
+    /// System to advise for: android, linux, windows, pc [default: taken from the log]
     #[arg(long, value_name = "SYSTEM", value_parser = str::parse::<Platform>)]
     platform: Option<Platform>,
     /// Look for the likely causes on the device that --device names, or on this machine; only reads
@@ -41,10 +41,10 @@ pub struct DiagnoseArgs {
     /// With --check: folder with the program's QNN libraries, there
     #[arg(long, value_name = "DIR", requires = "check")]
     files: Option<String>,
-    /// Diagnose as lines come, until Ctrl-C
+    /// Diagnose lines as they arrive, until Ctrl-C
     #[arg(long, conflicts_with_all = ["check", "bundle", "explain"])]
     watch: bool,
-    /// Write a report to send: log, diagnosis, doctor, versions, without names, serials and secrets; shows it and asks first
+    /// Write a shareable report (log, diagnosis, doctor, versions) without names, serials and secrets; shows it and asks first
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
     /// With --bundle: write without asking
@@ -53,7 +53,7 @@ pub struct DiagnoseArgs {
     /// With --bundle: overwrite a file that qnnscope did not write
     #[arg(long, requires = "bundle")]
     force: bool,
-    /// Show what each line states and how each cause came to its confidence
+    /// Show what each line states and how each cause got its confidence
     #[arg(long)]
     explain: bool,
     /// Print the document as JSON on stdout
@@ -83,7 +83,10 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
         return Err(CliError::Usage("--bundle needs the log as a file, not standard input".to_owned()));
     }
     if args.bundle.is_some() && args.log.exists() && !args.log.is_file() {
-        let text = format!("--bundle reads the log twice, and {} is no file: keep it in one first", args.log.display());
+        let text = format!(
+            "--bundle reads the log twice and {} is not a regular file: save it to a file first",
+            args.log.display()
+        );
         return Err(CliError::Usage(text));
     }
     let diagnosis = if args.log.as_os_str() == "-" {

@@ -5,7 +5,7 @@ use super::diagnose::text_width;
 use super::headless::{print, print_json};
 use super::patience::Patience;
 use super::{CliError, FAILED, Global, OK, options, say};
-use crate::accuracy::{Place, Side};
+use crate::accuracy::{Side, SidePlace};
 use crate::backends::Backend;
 use crate::encodings::{
     Encodings, EncodingsDocument, Finding, Hardware, WriteFormat, diff, findings_text, from_graphs, lint, read,
@@ -41,13 +41,13 @@ enum EncodingsCommand {
 
 #[derive(Debug, clap::Args)]
 struct LintArgs {
-    /// QNN overrides, AIMET encodings (0.6.1, 1.0.0, 2.0.0), or a model that brings its own
+    /// QNN overrides, AIMET encodings (0.6.1, 1.0.0, 2.0.0), or a model with its own
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The model that the encodings are meant for: ONNX, DLC or model library
     #[arg(long, value_name = "MODEL")]
     model: Option<PathBuf>,
-    /// Hexagon architecture that they are meant for: v68, v73, v75, ...
+    /// Hexagon architecture they are meant for: v68, v73, v75, ...
     #[arg(long, value_name = "ARCH", value_parser = arch)]
     htp_arch: Option<u32>,
     #[command(flatten)]
@@ -58,7 +58,7 @@ struct LintArgs {
 fn refuse_device(global: &Global, command: &str) -> Result<(), CliError> {
     let named = global.device.as_deref().is_some_and(|device| device != LOCAL_DEVICE);
     if named || global.runner.is_some() {
-        let text = format!("{command} asks the libraries of this machine; --device and --runner are of no use here");
+        let text = format!("{command} uses the libraries of this machine; --device and --runner do not apply here");
         return Err(CliError::Usage(text));
     }
     Ok(())
@@ -87,7 +87,7 @@ struct ConvertArgs {
     /// File to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Overwrite a file that qnnscope did not make; never one that the command reads
+    /// Overwrite a file that qnnscope did not write; never one the command reads
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -121,13 +121,13 @@ pub fn encodings(args: &EncodingsArgs, global: &Global) -> Result<u8, CliError> 
             let hardware = Hardware { hexagon_arch: args.htp_arch };
             let findings = lint(&encodings, model.as_deref(), hardware);
             let count = encodings.tensors.len();
-            let nothing = format!("{count} encodings ({}): nothing to object to", encodings.format.name());
+            let nothing = format!("{count} encodings ({}): no problems found", encodings.format.name());
             report(findings, &args.common, &nothing)
         }
         EncodingsCommand::Diff(args) => {
             let a = load(&args.a, args.common.patience, global)?;
             let b = load(&args.b, args.common.patience, global)?;
-            let nothing = format!("{} encodings, all the same", a.tensors.len());
+            let nothing = format!("{} encodings, all equal", a.tensors.len());
             report(diff(&a, &b), &args.common, &nothing)
         }
         EncodingsCommand::Convert(args) => convert(args, global),
@@ -149,7 +149,10 @@ fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let (text, left_out) = write(&encodings, args.to);
     put(&text, args.output.as_deref(), args.force, &[&args.file])?;
     if !left_out.is_empty() {
-        say(&format!("note: left out, for which this format has no place or no numbers: {}", left_out.join(", ")));
+        say(&format!(
+            "note: left out, as this format cannot hold them or they have no numbers: {}",
+            left_out.join(", ")
+        ));
     }
     Ok(OK)
 }
@@ -196,7 +199,7 @@ fn graphs(path: &Path, patience: Patience, global: &Global) -> Result<Vec<Graph>
         runtime_dir: options::runtime(global)?.path,
         graph: None,
         onnx: None,
-        place: Place::Here,
+        place: SidePlace::Here,
         sha256: None,
         settings: Vec::new(),
         allow_unknown_runtime: global.allow_unknown_runtime,

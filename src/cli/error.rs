@@ -215,7 +215,7 @@ impl CliError {
             Self::Compare(error) => error.advice().map(ToOwned::to_owned),
             Self::Dataset(error) => error.advice().map(ToOwned::to_owned),
             Self::History(error) => error.advice().map(ToOwned::to_owned),
-            Self::Record(_) => Some("the figures are whole; free some space and record again".to_owned()),
+            Self::Record(_) => Some("the figures are complete; free some space and record again".to_owned()),
             Self::TimedOut { .. } => Some("allow more time with --timeout".to_owned()),
             Self::Missing { hint, .. } => Some(hint.clone()),
             Self::Failure(failure) => failure.hint.clone(),

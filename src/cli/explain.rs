@@ -7,7 +7,7 @@ use crate::diagnosis::{Answer, ExplainDocument, explain_text, load_user_causes};
 /// Arguments of `qnnscope explain`.
 #[derive(Debug, clap::Args)]
 pub struct ExplainArgs {
-    /// Decimal, hexadecimal or negative number, a value with higher bits set, or a symbol or part of one
+    /// Codes: decimal, hexadecimal or negative, with or without higher bits set; or a symbol or part of one
     #[arg(value_name = "CODE", required = true, allow_hyphen_values = true)]
     codes: Vec<String>,
     /// Print the document as JSON on stdout

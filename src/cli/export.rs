@@ -16,7 +16,7 @@ pub struct ExportArgs {
     /// [default: all of the history]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Add the sessions to the Parquet dataset in this folder; those that it has already are left alone
+    /// Add the sessions to the Parquet dataset in this folder; those already in it stay as they are
     #[arg(long, value_name = "DIR", required = true)]
     parquet: PathBuf,
 }
@@ -63,7 +63,7 @@ pub fn export(args: &ExportArgs) -> Result<u8, CliError> {
         .join(", ");
     let of = if of.is_empty() { String::new() } else { format!(": {of}") };
     let mut left = String::new();
-    for (count, what) in [(mended, "of them mended"), (known, "in it already")] {
+    for (count, what) in [(mended, "of them repaired"), (known, "already in it")] {
         if count > 0 {
             let _ = write!(left, "; {count} {what}");
         }

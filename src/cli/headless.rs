@@ -19,7 +19,7 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Launches up to which each has a line of its own.
+/// Launches up to which each has its own line.
 const LINES: u32 = 10;
 
 /// Makes the runs and prints what came out.
@@ -147,7 +147,7 @@ pub fn one_line(document: &impl Serialize) -> Result<Vec<u8>, CliError> {
 async fn interrupts(stop: &watch::Sender<bool>, asked: &Cell<bool>) {
     caught(setup::termination()).await;
     asked.set(true);
-    say("stopping; once more to end at once");
+    say("stopping; press Ctrl-C again to stop at once");
     let _ = stop.send(true);
     caught(setup::insistence()).await;
 }
@@ -273,7 +273,7 @@ impl Progress {
                 let fault = Fault::of(failure).or_else(|| Fault::suspected(failure));
                 let said = match fault {
                     // The validator's word comes after the failure itself was told.
-                    Some(fault) if asked => format!("asked afterwards, the backend refuses {}", fault.sentence()),
+                    Some(fault) if asked => format!("checked afterwards: the backend refuses {}", fault.sentence()),
                     Some(fault) => format!("failed in stage {} at {}", failure.stage, fault.sentence()),
                     None => format!("failed in stage {}: {}", failure.stage, failure.message),
                 };

@@ -18,13 +18,13 @@ pub struct InspectArgs {
     /// DLC, model library (.so), context binary, or a model before conversion: ONNX, TFLite, ExecuTorch (.pte)
     #[arg(value_name = "MODEL")]
     pub(super) model: PathBuf,
-    /// Number for a free dimension of an ONNX model, such as batch=1; may be given several times
+    /// Size of a free dimension of an ONNX model, such as batch=1; may be repeated
     #[arg(long, value_name = "NAME=N", value_parser = onnx_options::dimension)]
     pub(super) dim: Vec<(String, u64)>,
     /// Write the QNN context binaries that an ONNX, TFLite or ExecuTorch model carries into this folder
     #[arg(long, value_name = "DIR")]
     pub(super) extract: Option<PathBuf>,
-    /// Let --extract overwrite files of other makers
+    /// Let --extract overwrite files that qnnscope did not write
     #[arg(long, requires = "extract")]
     pub(super) force: bool,
     /// Print the document as JSON on stdout
@@ -74,7 +74,7 @@ pub fn read(
     match ended? {
         Ended::Done(Some(Frame::Inspected { model, graphs, sandbox })) => Ok((model, graphs, sandbox)),
         Ended::Failed(failure) => Err(CliError::Failure(failure)),
-        Ended::Done(_) => Err(CliError::Usage("the runner gave no answer".to_owned())),
+        Ended::Done(_) => Err(CliError::Usage("the runner did not answer".to_owned())),
     }
 }
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Longest file name that is made of a binary's name, bytes.
 const MOST_NAME: usize = 120;
 
-/// Reads the model and prints what it is made of; takes its context binaries out where that is asked for.
+/// Reads the model and prints what it is made of; takes its context binaries out where that is requested.
 pub fn inspect(args: &InspectArgs, format: SourceFormat) -> Result<u8, CliError> {
     let job = Job {
         model: args.model.clone(),

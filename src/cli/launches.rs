@@ -21,8 +21,7 @@ pub fn plan(options: &ModeOptions, budget: Budget, seed: u64) -> Result<Launches
     if let Some(asked) = options.launches {
         return match budget {
             Budget::Iterations(all) if all < u64::from(asked) => Err(CliError::Usage(format!(
-                "--launches {asked}: {all} inferences cannot be shared by {asked} launches; ask for more with -n, or for fewer \
-                 launches"
+                "--launches {asked}: {all} inferences are too few for {asked} launches; raise -n or use fewer launches"
             ))),
             _ => Ok(Launches { planned: asked, limit: asked, seed }),
         };

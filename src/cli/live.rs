@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 /// Records that may wait for the view.
 const VIEW_CAPACITY: usize = 4096;
 
-/// Time to end without a word about it.
+/// Time to end silently about it.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Opens the live view: with runs that are asked for already, or on the start screen.
@@ -168,7 +168,7 @@ struct Desk {
     device: String,
     model: Option<PathBuf>,
     last: Vec<RunRequest>,
-    /// Runs that could not be asked for. Their ids go down from the largest, those of the conductor up from 0.
+    /// Runs that could not be requested. Their ids go down from the largest, those of the conductor up from 0.
     refused: u32,
 }
 

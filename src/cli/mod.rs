@@ -80,7 +80,7 @@ pub struct Global {
     /// Folder with the QNN libraries, or root of an SDK; takes precedence over every other place
     #[arg(long, global = true, value_name = "DIR")]
     runtime: Option<PathBuf>,
-    /// Run QNN core API versions that this version of qnnscope does not know
+    /// Accept QNN core API versions that this qnnscope does not know
     #[arg(long, global = true)]
     allow_unknown_runtime: bool,
     /// Where to run: local, an adb serial, or adb for the only device attached [env: ANDROID_SERIAL]
@@ -92,7 +92,7 @@ pub struct Global {
     /// The adb server to ask [env: ADB_SERVER_SOCKET, default: 127.0.0.1:5037]
     #[arg(long, global = true, value_name = "HOST:PORT")]
     adb_server: Option<String>,
-    /// Run libraries and models on this machine without the sandbox: they can then read and write whatever you can
+    /// Run libraries and models on this machine without the sandbox, with all your permissions
     #[arg(long, global = true)]
     no_sandbox: bool,
     /// Theme of the live view: dark, light, ansi, mono, or one of your own
@@ -107,24 +107,24 @@ pub struct Global {
 enum Command {
     /// Run a model and measure it
     Run(Box<run::RunArgs>),
-    /// Run a program of yours with the tap in it: profile every QNN graph that it executes, without changing it
+    /// Run your own program with the tap attached: profile every QNN graph it executes, without changing it
     #[cfg(unix)]
     Tap(Box<tap::TapArgs>),
-    /// Show what a model is made of, without running it
+    /// Show a model's graphs, tensors and ops without running it
     Inspect(inspect::InspectArgs),
     /// Convert a model: ONNX or TFLite to DLC, ONNX to an EPContext model or a context binary, DLC to a context binary
     Convert(Box<convert::ConvertArgs>),
-    /// Find what backends refuse in a model, whether HTP compiles it, and doubtful encodings; with no phone
+    /// Find the ops that backends refuse, whether HTP compiles the model, and doubtful encodings; needs no phone
     Check(check::CheckArgs),
     /// Compare two models layer by layer on the same inputs: which layer loses the accuracy, and why
     Accuracy(Box<accuracy::AccuracyArgs>),
-    /// Find the ranges of a model's tensors on data, and encodings that fit them; see what given ones lose
+    /// Calibrate on your data: tensor ranges, encodings that fit them, and what given encodings lose
     Ranges(Box<ranges::RangesArgs>),
     /// Check, compare and convert quantisation encodings: QNN overrides, AIMET, and those inside models
     Encodings(encodings::EncodingsArgs),
     /// Profile the bundled model on cpu and htp
     Demo(demo::DemoArgs),
-    /// Put runs of session and result files side by side: figures, layers, accuracy, which backend
+    /// Compare runs from session and result files: figures, layers, accuracy, which backend to use
     Compare(compare::CompareArgs),
     /// Show a session or result file as `run` printed it; @last is the newest of the history
     Show(show::ShowArgs),
@@ -132,27 +132,27 @@ enum Command {
     Open(open::OpenArgs),
     /// Add sessions to a Parquet dataset, for DuckDB, Spark, pandas and the like
     Export(export::ExportArgs),
-    /// List the sessions that were kept, name and tag them, remove or export them
+    /// List, name, tag, remove or export the sessions in the history
     Sessions(sessions::SessionsArgs),
-    /// Write a report of sessions and other tools' files: HTML, Markdown, CSV, SVG, Perfetto trace, HDR histograms
+    /// Write a report from sessions and other tools' files: HTML, Markdown, CSV, SVG, Perfetto trace, HDR histograms
     Report(report::ReportArgs),
-    /// Suggest a backend from the model's graph, without running it
+    /// Recommend a backend for a model without running it
     Recommend(recommend::RecommendArgs),
-    /// Measure how small a difference this machine or device can resolve, by running the same model again and again
+    /// Measure the smallest difference this machine or device can resolve, by running one model repeatedly
     BenchCheck(bench_check::BenchCheckArgs),
-    /// Find known failures in a log from anywhere: logcat, qnn-net-run, ONNX Runtime, ExecuTorch, LiteRT, AI Hub
+    /// Find known failures in a log of any source: logcat, qnn-net-run, ONNX Runtime, ExecuTorch, LiteRT, AI Hub
     Diagnose(diagnose::DiagnoseArgs),
-    /// Check the SDK, libraries, variables, adb and devices: what works, what does not, and what to do about it
+    /// Check the SDK, libraries, variables, adb and devices: what works, what does not, and how to fix it
     Doctor(doctor::DoctorArgs),
     /// Explain QNN and FastRPC error codes: what they mean and what usually causes them
     Explain(explain::ExplainArgs),
-    /// List this machine and the devices behind adb: what they are, and what may disturb a run
+    /// List this machine and the adb devices: what they are, and what may disturb a run
     Devices(devices::DevicesArgs),
     /// Connect to a device with wireless adb
     Connect(devices::ConnectArgs),
     /// Read a QNN profiling log: qnn-profiling-data_*.log, or ONNX Runtime's *_qnn.log
     ProfileLog(profile_log::ProfileLogArgs),
-    /// List the counters of a device, why others cannot be read, and how fast they can be
+    /// List a device's counters, how fast they can be read, and why others cannot
     Counters(counters::CountersArgs),
     /// Remove everything that qnnscope put on a device
     Clean(clean::CleanArgs),
@@ -176,7 +176,7 @@ pub(crate) fn parses(arguments: &[String]) -> Result<(), clap::Error> {
 /// Longest time for the last words to devices.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// A limit on file sizes would end the process with a signal, and without a word; caught, writing fails with an error. Runners are
+/// A limit on file sizes would end the process with a signal, and silently; caught, writing fails with an error. Runners are
 /// started by this, too.
 fn catch_file_size_limit() {
     #[cfg(target_os = "linux")]
@@ -250,7 +250,7 @@ fn own_causes(command: Option<&Command>) {
         Some(Command::Runner | Command::Diagnose(_) | Command::Explain(_) | Command::Completions(_) | Command::Man(_))
     );
     if !reads_itself && let Err(error) = crate::diagnosis::load_user_causes() {
-        say(&format!("note: {error}; causes of your own are left out"));
+        say(&format!("note: {error}; your own causes are not used"));
     }
 }
 

@@ -21,50 +21,50 @@ const DETAILED_SECONDS: f64 = 10.0;
 /// How to measure.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ModeOptions {
-    /// Start this many inferences a second, as a camera would; latency counts from the planned start
+    /// Start this many inferences per second, as a camera would; latency counts from the planned start
     #[arg(long, value_name = "HZ", value_parser = pace, help_heading = MODES)]
     pub rate: Option<f64>,
-    /// A run at each of these rates, such as 1,5,15,30,max (max: one right after the other); shows what waking up costs
+    /// Run once at each of these rates, such as 1,5,15,30,max (max: back to back); shows what waking up costs
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = pace_or_max, conflicts_with_all = ["rate", "interleave", "like"], help_heading = MODES)]
     pub rate_sweep: Vec<Option<f64>>,
     /// Measure for this long (30s, 10m, 1h): percentiles over time, when it throttles, the steady state
     #[arg(long, value_name = "TIME", value_parser = seconds, conflicts_with_all = ["iterations", "duration", "like"], help_heading = MODES)]
     pub sustained: Option<f64>,
-    /// Measure as a published figure was: aihub (100 inferences, burst, fp16) or mlperf (1,024 samples and 60 s)
+    /// Measure the way a published figure was: aihub (100 inferences, burst, fp16) or mlperf (1,024 samples and 60 s)
     #[arg(long, value_name = "WHOM", value_parser = like, conflicts_with = "rate", help_heading = MODES)]
     pub like: Option<Like>,
     /// The published latency; the report says what may explain the gap
     #[arg(long, value_name = "MS", value_parser = positive, requires = "like", help_heading = MODES)]
     pub published_ms: Option<f64>,
-    /// Share the inferences of each run among N fresh processes; with several backends they take turns in random order
-    /// [default: 3, more while they disagree and time allows, fewer where there is little to share or loading takes long]
+    /// Split each run's inferences over N fresh processes, in random order across backends [default: 3; more while they disagree
+    /// and time allows, fewer for few inferences or slow loading]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with_all = ["interleave", "sustained"], help_heading = MODES)]
     pub launches: Option<u32>,
-    /// Make each run N times, in turns (A B A B ...), so that heat and clock drift favour none
+    /// Repeat each run N times, alternating (A B A B ...), so that heat and clock drift favour none
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100), help_heading = MODES)]
     pub interleave: Option<u32>,
-    /// Before each launch but the first, wait until temperatures and clock limits are back, but no longer than this
+    /// Before every launch but the first, wait at most this long for temperatures and clock limits to recover
     #[arg(long, value_name = "TIME", value_parser = seconds, num_args = 0..=1, require_equals = true, default_missing_value = "5m", help_heading = MODES)]
     pub cool_down: Option<f64>,
-    /// Which inferences are outliers: those beyond so many times the median (3x) or beyond a percentile (p99.9) [default: 2x]
+    /// Count inferences as outliers beyond this multiple of the median (3x) or this percentile (p99.9) [default: 2x]
     #[arg(long, value_name = "LIMIT", value_parser = outlier_limit, help_heading = MODES)]
     pub outlier_limit: Option<OutlierLimit>,
-    /// Longest latency; the report says whether the run keeps it
+    /// Latency budget; the report shows whether the run meets it
     #[arg(long, value_name = "MS", value_parser = positive, help_heading = "Constraints")]
     pub latency_budget_ms: Option<f64>,
-    /// The percentile that has to keep the budget [default: the highest up to p99 that the samples support]
+    /// Percentile that must meet the budget [default: the highest up to p99 that the samples support]
     #[arg(long, value_name = "P", value_parser = percent, requires = "latency_budget_ms", help_heading = "Constraints")]
     pub latency_percentile: Option<f64>,
-    /// Most memory of the process that runs the model; the report says whether it is kept
+    /// Memory limit of the process that runs the model; the report shows whether it is met
     #[arg(long, value_name = "MB", value_parser = positive, help_heading = "Constraints")]
     pub max_memory_mb: Option<f64>,
-    /// Power matters more than latency: for recommendations
+    /// Prefer low power to low latency: for recommendations
     #[arg(long, conflicts_with = "latency_critical", help_heading = "Constraints")]
     pub power_critical: bool,
-    /// The slowest inferences matter, not the usual one: for recommendations
+    /// Judge by the slowest inferences, not the typical one: for recommendations
     #[arg(long, help_heading = "Constraints")]
     pub latency_critical: bool,
-    /// Smallest signal to noise of the outputs to those of --expected, dB
+    /// Lowest SQNR of the outputs in dB, against those of --expected
     #[arg(long, value_name = "DB", value_parser = decibels, requires = "expected", help_heading = "Constraints")]
     pub min_sqnr_db: Option<f64>,
     /// Largest loss of top-1 accuracy against the best run, percentage points: for recommendations
@@ -72,10 +72,10 @@ pub struct ModeOptions {
     pub max_top1_loss: Option<f64>,
 }
 
-/// One run of those that are asked for.
+/// One run of those that are requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slot {
-    /// Place of the model among those asked for.
+    /// Place of the model among those requested.
     pub model: usize,
     /// Backend.
     pub backend: Backend,
@@ -83,9 +83,9 @@ pub struct Slot {
     pub mode: Mode,
 }
 
-/// What else the user asked for, as far as a way of measuring may contradict it.
+/// What else the user requested, as far as a way of measuring may contradict it.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ModeRequest<'a> {
     /// `--iterations`.
     pub iterations: Option<u64>,
     /// `--duration`, seconds.
@@ -148,20 +148,20 @@ impl ModeOptions {
     }
 
     /// Refuses what cannot be done there, and flags that contradict a way of measuring.
-    pub fn check(&self, asked: Asked<'_>, site: &Site) -> Result<(), CliError> {
+    pub fn check(&self, asked: ModeRequest<'_>, site: &Site) -> Result<(), CliError> {
         let usage = |text: String| Err(CliError::Usage(text));
         let slowest = self.rate_sweep.iter().flatten().chain(&self.rate).copied().fold(f64::INFINITY, f64::min);
         if slowest.is_finite() {
             let flag = if self.rate.is_some() { "--rate" } else { "--rate-sweep" };
             if matches!(site, Site::NetRun { .. }) {
                 return usage(format!(
-                    "{flag}: qnn-net-run starts one inference right after the other and cannot wait between them; a qnnscope \
-                     built for the device can: name it with --runner FILE"
+                    "{flag}: qnn-net-run runs inferences back to back and cannot wait between them; a qnnscope built for \
+                     the device can: give it with --runner FILE"
                 ));
             }
             if 1.0 / slowest >= asked.stage_timeout {
                 return usage(format!(
-                    "{flag}: at {slowest}/s there are {} s between two inferences, which --stage-timeout {} takes for a hang",
+                    "{flag}: at {slowest}/s there are {} s between two inferences, which --stage-timeout {} would treat as a hang",
                     1.0 / slowest,
                     asked.stage_timeout
                 ));
@@ -178,8 +178,8 @@ impl ModeOptions {
         }
     }
 
-    /// Budget of the clean phase, where the way of measuring sets it, and the one of the detailed phase that fits it.
-    pub fn budgets(&self, asked: Asked<'_>) -> Option<(Budget, Budget)> {
+    /// Budget of the clean phase, where the measurement mode sets it, and the one of the detailed phase that fits it.
+    pub fn budgets(&self, asked: ModeRequest<'_>) -> Option<(Budget, Budget)> {
         let clean = match (self.sustained, self.like) {
             (Some(seconds), _) => Budget::Seconds(seconds),
             (None, Some(Like::Mlperf)) => Budget::AtLeast {
@@ -192,8 +192,8 @@ impl ModeOptions {
         Some((clean, Budget::Seconds(seconds)))
     }
 
-    /// Settings that the way of measuring brings with it, where the user's flags do not say the same already.
-    pub fn settings(&self, asked: Asked<'_>) -> Vec<SettingRequest> {
+    /// Settings that the measurement mode brings with it, where the user's flags do not say the same already.
+    pub fn settings(&self, asked: ModeRequest<'_>) -> Vec<SettingRequest> {
         if self.like != Some(Like::Aihub) {
             return Vec::new();
         }
@@ -209,44 +209,44 @@ impl ModeOptions {
     }
 }
 
-fn contradicts_aihub(asked: Asked<'_>) -> Option<String> {
+fn contradicts_aihub(asked: ModeRequest<'_>) -> Option<String> {
     let profile = asked.perf_profile.filter(|profile| !profile.trim().eq_ignore_ascii_case("burst"));
     let full = |text: &&str| ["float32", "fp32", "32"].contains(&text.trim().to_ascii_lowercase().as_str());
     let contradiction = match asked {
-        Asked { iterations: Some(n), .. } if n != AIHUB_ITERATIONS => {
-            format!("--iterations {n}: a profile job makes {AIHUB_ITERATIONS} inferences")
+        ModeRequest { iterations: Some(n), .. } if n != AIHUB_ITERATIONS => {
+            format!("--iterations {n}: a profile job runs {AIHUB_ITERATIONS} inferences")
         }
-        Asked { duration: Some(_), .. } => {
-            format!("--duration: a profile job makes {AIHUB_ITERATIONS} inferences, however long they take")
+        ModeRequest { duration: Some(_), .. } => {
+            format!("--duration: a profile job runs {AIHUB_ITERATIONS} inferences, however long they take")
         }
         _ if profile.is_some() => {
             format!("--perf-profile {}: a profile job runs in burst", profile.unwrap_or_default())
         }
-        Asked { precision: Some(text), .. } if full(&text) => {
-            format!("--precision {text}: a profile job lets float graphs compute in fp16")
+        ModeRequest { precision: Some(text), .. } if full(&text) => {
+            format!("--precision {text}: a profile job runs float graphs in fp16")
         }
         _ => return None,
     };
-    Some(format!("--like aihub contradicts {contradiction}; leave one of them out"))
+    Some(format!("--like aihub contradicts {contradiction}; remove one of them"))
 }
 
-fn contradicts_mlperf(asked: Asked<'_>) -> Option<String> {
+fn contradicts_mlperf(asked: ModeRequest<'_>) -> Option<String> {
     let contradiction = match asked {
-        Asked { iterations: Some(n), .. } if n < MLPERF.0 => {
-            format!("--iterations {n}: single stream wants at least {} samples", MLPERF.0)
+        ModeRequest { iterations: Some(n), .. } if n < MLPERF.0 => {
+            format!("--iterations {n}: single stream needs at least {} samples", MLPERF.0)
         }
-        Asked { duration: Some(seconds), .. } if seconds < MLPERF.1 => {
-            format!("--duration {seconds}: single stream wants at least {} s", MLPERF.1)
+        ModeRequest { duration: Some(seconds), .. } if seconds < MLPERF.1 => {
+            format!("--duration {seconds}: single stream needs at least {} s", MLPERF.1)
         }
         _ => return None,
     };
-    Some(format!("--like mlperf contradicts {contradiction}; leave one of them out"))
+    Some(format!("--like mlperf contradicts {contradiction}; remove one of them"))
 }
 
 fn pace(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(value) if (RATES_HZ.0..=RATES_HZ.1).contains(&value) => Ok(value),
-        _ => Err(format!("expected inferences a second, from {} to {}", RATES_HZ.0, RATES_HZ.1)),
+        _ => Err(format!("expected inferences per second, from {} to {}", RATES_HZ.0, RATES_HZ.1)),
     }
 }
 
@@ -285,7 +285,8 @@ fn outlier_limit(text: &str) -> Result<OutlierLimit, String> {
         _ => None,
     };
     limit.ok_or_else(|| {
-        "expected a number of medians above 1, such as 2x, or a percentile from 50 on, such as p99.9".to_owned()
+        "expected a multiple of the median above 1, such as 2x, or a percentile of at least 50, such as p99.9"
+            .to_owned()
     })
 }
 
@@ -302,8 +303,8 @@ mod tests {
         }
     }
 
-    const NOTHING: Asked<'_> =
-        Asked { iterations: None, duration: None, perf_profile: None, precision: None, stage_timeout: 300.0 };
+    const NOTHING: ModeRequest<'_> =
+        ModeRequest { iterations: None, duration: None, perf_profile: None, precision: None, stage_timeout: 300.0 };
 
     #[test]
     fn rounds_go_over_the_backends_in_turn() {
@@ -329,18 +330,19 @@ mod tests {
     #[test]
     fn flags_that_contradict_a_published_way_are_named() {
         for (asked, word) in [
-            (Asked { iterations: Some(50), ..NOTHING }, "--iterations 50"),
-            (Asked { duration: Some(3.0), ..NOTHING }, "--duration"),
-            (Asked { perf_profile: Some("balanced"), ..NOTHING }, "balanced"),
-            (Asked { precision: Some("fp32"), ..NOTHING }, "fp32"),
+            (ModeRequest { iterations: Some(50), ..NOTHING }, "--iterations 50"),
+            (ModeRequest { duration: Some(3.0), ..NOTHING }, "--duration"),
+            (ModeRequest { perf_profile: Some("balanced"), ..NOTHING }, "balanced"),
+            (ModeRequest { precision: Some("fp32"), ..NOTHING }, "fp32"),
         ] {
             assert!(contradicts_aihub(asked).unwrap().contains(word));
         }
-        let same = Asked { iterations: Some(100), perf_profile: Some("burst"), precision: Some("fp16"), ..NOTHING };
+        let same =
+            ModeRequest { iterations: Some(100), perf_profile: Some("burst"), precision: Some("fp16"), ..NOTHING };
         assert_eq!(contradicts_aihub(same), None);
-        assert!(contradicts_mlperf(Asked { iterations: Some(1023), ..NOTHING }).is_some());
-        assert!(contradicts_mlperf(Asked { duration: Some(59.0), ..NOTHING }).is_some());
-        assert_eq!(contradicts_mlperf(Asked { iterations: Some(5000), duration: Some(90.0), ..NOTHING }), None);
+        assert!(contradicts_mlperf(ModeRequest { iterations: Some(1023), ..NOTHING }).is_some());
+        assert!(contradicts_mlperf(ModeRequest { duration: Some(59.0), ..NOTHING }).is_some());
+        assert_eq!(contradicts_mlperf(ModeRequest { iterations: Some(5000), duration: Some(90.0), ..NOTHING }), None);
     }
 
     #[test]
@@ -351,7 +353,7 @@ mod tests {
         let aihub = ModeOptions { like: Some(Like::Aihub), ..ModeOptions::default() };
         let names: Vec<String> = aihub.settings(NOTHING).into_iter().map(|setting| setting.name).collect();
         assert_eq!(names, ["perf_profile", "precision"]);
-        assert_eq!(aihub.settings(Asked { perf_profile: Some("burst"), ..NOTHING }).len(), 1);
+        assert_eq!(aihub.settings(ModeRequest { perf_profile: Some("burst"), ..NOTHING }).len(), 1);
     }
 
     #[test]

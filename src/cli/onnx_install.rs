@@ -52,9 +52,9 @@ pub fn offer(model: &Path, site: &Site, global: &Global) -> Result<(), CliError>
     }
     if !runtime.path.join(PLUGIN).is_file() {
         let version = runtime.version.as_deref().unwrap_or(DEFAULT_WHEEL_VERSION);
-        wanted.push(format!("onnxruntime-qnn {version} once more, for its plug-in (about 93 MB, Qualcomm's licence)"));
+        wanted.push(format!("onnxruntime-qnn {version} again, for its plug-in (about 93 MB, Qualcomm's licence)"));
     }
-    let text = format!("ONNX models run through ONNX Runtime. Fetch {} with pip? [Y/n] ", wanted.join(" and "));
+    let text = format!("ONNX models need ONNX Runtime. Fetch {} with pip? [Y/n] ", wanted.join(" and "));
     let _ = std::io::stderr().write_all(text.as_bytes());
     let _ = std::io::stderr().flush();
     let mut answer = String::new();

@@ -13,13 +13,13 @@ const HEADING: &str = "Options of ONNX models";
 /// What only ONNX models have.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct OnnxOptions {
-    /// Size of a free dimension; repeat it for several
+    /// Size of a free dimension; may be repeated
     #[arg(long, value_name = "NAME=N", value_parser = dimension, help_heading = HEADING)]
     pub dim: Vec<(String, u64)>,
     /// Option of ONNX Runtime's QNN provider, or of the session: soc_model=57, session.intra_op.allow_spinning=0
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair, help_heading = HEADING)]
     pub ep_option: Vec<(String, String)>,
-    /// Fail if any node falls back to the processor, and name the nodes
+    /// Fail if any node falls back to the CPU, and name the nodes
     #[arg(long, help_heading = HEADING)]
     pub no_cpu_fallback: bool,
 }
@@ -31,7 +31,7 @@ impl OnnxOptions {
         if !is_onnx {
             return match self.first() {
                 Some(option) => Err(CliError::Usage(format!(
-                    "{option} is for ONNX models, and {} is none",
+                    "{option} is for ONNX models, and {} is not one",
                     clean_text(&model.to_string_lossy())
                 ))),
                 None => Ok(None),
@@ -52,7 +52,7 @@ impl OnnxOptions {
                 }))
             }
             _ => Err(CliError::Usage(format!(
-                "{} is an ONNX model, which runs on this machine only: `qnnscope convert` makes a DLC of it for a device",
+                "{} is an ONNX model, which runs on this machine only: `qnnscope convert` makes a DLC for a device",
                 clean_text(&model.to_string_lossy())
             ))),
         }

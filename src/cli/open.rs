@@ -18,7 +18,7 @@ pub struct OpenArgs {
     /// Session files, or what `accuracy --json` printed; @ID, @NAME or @last picks a session of the history [default: choose one of the history]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Play from the start, instead of showing all of it at once
+    /// Replay from the start instead of showing everything at once
     #[arg(long)]
     play: bool,
     /// Recorded seconds per second, 0.1 to 100

@@ -1,7 +1,7 @@
 //! Options of a run, and the requests they become.
 
 use super::launches;
-use super::modes::{Asked, ModeOptions, Slot, positive};
+use super::modes::{ModeOptions, ModeRequest, Slot, positive};
 use super::names::Names;
 use super::onnx_options::OnnxOptions;
 use super::pin::pin;
@@ -35,7 +35,7 @@ pub struct RunOptions {
     /// Backends, one run each, in this order
     #[arg(short, long, value_name = "LIST", value_delimiter = ',', default_value = "cpu", value_parser = backend)]
     pub backend: Vec<Backend>,
-    /// Graph to run, where the model has several
+    /// Graph to run, if the model has several
     #[arg(long, value_name = "NAME")]
     pub graph: Option<String>,
     /// Input data, raw or .npy; float32 is quantised with the tensor's encoding
@@ -50,25 +50,25 @@ pub struct RunOptions {
     /// Seed of the random data for inputs without a file
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Write the outputs here, as float32 .raw and .npy
+    /// Write the outputs to this folder, as float32 .raw and .npy
     #[arg(long, value_name = "DIR")]
     pub save_outputs: Option<PathBuf>,
-    /// Write the compiled context here, as a context binary; with several backends one each, named FILE-BACKEND
+    /// Write the compiled context as a context binary; with several backends one each, named FILE-BACKEND
     #[arg(long, value_name = "FILE")]
     pub save_context: Option<PathBuf>,
-    /// Write a QNN profile log here, as qnn-net-run does; with several backends one each, named FILE-BACKEND
+    /// Write a QNN profile log, as qnn-net-run does; with several backends one each, named FILE-BACKEND
     #[arg(long, value_name = "FILE")]
     pub save_profile_log: Option<PathBuf>,
     /// Inferences to measure [default: 100]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: Option<u64>,
-    /// Time to measure (10, 30s, 5m), instead of a number of inferences
+    /// How long to measure (10, 30s, 5m), instead of a number of inferences
     #[arg(long, value_name = "S", conflicts_with = "iterations", value_parser = seconds)]
     pub duration: Option<f64>,
-    /// Inferences before measuring, after the first one
+    /// Warm-up inferences after the first one, not measured
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub warmup: u64,
-    /// off: latencies only; basic: backend totals too; detailed: layer times in a phase of their own
+    /// off: latencies only; basic: also backend totals; detailed: also layer times, in a separate phase
     #[arg(long, value_name = "LEVEL", default_value = "detailed", value_parser = profiling)]
     pub profiling: ProfilingLevel,
     /// Inferences of the detailed phase [default: a quarter of --iterations, 5 to 200]
@@ -101,23 +101,23 @@ pub struct RunOptions {
     /// Counters to read, by id, group or glob: cpu, thermal.npu*; `qnnscope counters` lists them
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Options of runs on a device")]
     pub counters: Vec<String>,
-    /// Counters of your own [default: counters.toml in the config folder]
+    /// File with your own counters [default: counters.toml in the config folder]
     #[arg(long, value_name = "FILE", help_heading = "Options of runs on a device")]
     pub counter_file: Option<PathBuf>,
-    /// On a device, report energy even while charging, where the battery's current is not what the chip uses
+    /// On a device, report energy even while charging; the battery current then is not what the chip draws
     #[arg(long, help_heading = "Options of runs on a device")]
     pub energy_while_charging: bool,
     /// On a device, leave the system's own library folders out of the search paths
     #[arg(long, help_heading = "Options of runs on a device")]
     pub no_vendor_libs: bool,
-    /// Processor cores that the process running the model may use, such as 0-3,6; spread (or spread:0-3): one for each thread
-    /// that computes; free: where the system puts them [default: spread for the cpu backend on this machine, else free]
+    /// CPU cores for the process that runs the model: a list such as 0-3,6; spread (or spread:0-3), one core per
+    /// compute thread; or free, where the scheduler decides [default: spread for the cpu backend on this machine, else free]
     #[arg(long, value_name = "CORES", value_parser = pin)]
     pub pin: Option<Pin>,
-    /// Give a run up after this many seconds without progress
+    /// Give up after this many seconds without progress
     #[arg(long, value_name = "S", default_value = "300", value_parser = seconds)]
     pub stage_timeout: f64,
-    /// Most memory a runner may use [default: 90 % of what is free]
+    /// Memory limit of a runner [default: 90 % of what is free]
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u64).range(1..))]
     pub memory_limit_mb: Option<u64>,
     #[command(flatten)]
@@ -156,7 +156,7 @@ pub struct OutputOptions {
     /// Do not keep the session in the history
     #[arg(long)]
     pub no_history: bool,
-    /// Overwrite files and output folders that qnnscope did not make; never those that the command reads
+    /// Overwrite files and output folders that qnnscope did not write; never those the command reads
     #[arg(long)]
     pub force: bool,
 }
@@ -167,19 +167,19 @@ pub(super) const RECOMMENDATION: &str = "Options of the recommendation";
 /// What a choice of backends is to go by.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Wishes {
-    /// Longest latency that is allowed, milliseconds
+    /// Latency budget, milliseconds
     #[arg(long, value_name = "MS", value_parser = positive, help_heading = RECOMMENDATION)]
     latency_budget_ms: Option<f64>,
-    /// Most memory that is allowed, MB (1024 x 1024 bytes)
+    /// Memory limit, MB (1024 x 1024 bytes)
     #[arg(long, value_name = "MB", value_parser = positive, help_heading = RECOMMENDATION)]
     max_memory_mb: Option<f64>,
-    /// Energy matters more than time
+    /// Prefer low energy to low latency
     #[arg(long, conflicts_with = "latency_critical", help_heading = RECOMMENDATION)]
     power_critical: bool,
-    /// The slowest inferences matter, not the usual one
+    /// Judge by the slowest inferences, not the typical one
     #[arg(long, help_heading = RECOMMENDATION)]
     latency_critical: bool,
-    /// Smallest signal to noise of the outputs: to expected outputs, else to those of the reference run, dB
+    /// Lowest SQNR of the outputs in dB, against the expected outputs or else the reference run's
     #[arg(long, value_name = "DB", value_parser = decibels, help_heading = RECOMMENDATION)]
     min_sqnr_db: Option<f64>,
     /// Largest loss of top-1 accuracy against the best run, percentage points
@@ -216,7 +216,7 @@ impl OutputOptions {
 
 impl RunOptions {
     /// Checks everything that can be checked before a runner starts, and makes the requests: one per backend and model, unless the
-    /// way of measuring wants several.
+    /// measurement mode wants several.
     pub fn requests(&self, models: &[PathBuf], site: &Arc<Site>, global: &Global) -> Result<Vec<RunRequest>, CliError> {
         let settings = self.settings()?;
         self.modes.check(self.asked(), site)?;
@@ -269,7 +269,7 @@ impl RunOptions {
         match files.find(is_stdin) {
             None => Ok(()),
             Some(path) => Err(CliError::Usage(format!(
-                "inputs cannot come from standard input ({}): each launch reads them anew; name a file",
+                "inputs cannot come from standard input ({}), since every launch reads them again; name a file",
                 path.display()
             ))),
         }
@@ -379,8 +379,8 @@ impl RunOptions {
     }
 
     /// What a way of measuring may contradict.
-    fn asked(&self) -> Asked<'_> {
-        Asked {
+    fn asked(&self) -> ModeRequest<'_> {
+        ModeRequest {
             iterations: self.iterations,
             duration: self.duration,
             perf_profile: self.perf_profile.as_deref(),
@@ -492,7 +492,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 pub fn rate(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(value) if value.is_finite() && (0.0..=2000.0).contains(&value) => Ok(value),
-        _ => Err("expected readings a second, from 0 to 2000".to_owned()),
+        _ => Err("expected readings per second, from 0 to 2000".to_owned()),
     }
 }
 

@@ -4,7 +4,7 @@ use super::{CliError, options, say, setup};
 use crate::backends::local::Limits;
 use std::time::{Duration, Instant};
 
-/// Time without a word about what is waited for.
+/// Time silently about what is waited for.
 const SILENT: Duration = Duration::from_secs(2);
 /// How often it is said again.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -14,7 +14,7 @@ const LATER: Duration = Duration::from_secs(5);
 /// How long an answer may take.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Patience {
-    /// Longest wait for an answer, such as 30, 30s or 5m
+    /// Time limit for an answer, such as 30, 30s or 5m
     #[arg(long, value_name = "TIME", default_value = "300", value_parser = options::seconds)]
     timeout: f64,
 }
@@ -36,7 +36,7 @@ impl Patience {
         Duration::try_from_secs_f64(self.timeout).ok()
     }
 
-    /// Waits for `work`, on a runtime of its own. `what` is said on stderr when it takes long, unless it is empty (where a
+    /// Waits for `work`, on its own runtime. `what` is said on stderr when it takes long, unless it is empty (where a
     /// terminal shows it already). A signal or the limit drops the work, with the runner and all that it started.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::headless::{check_output, print};
 use super::{BAD_INPUT, CliError, OK, say};
-use crate::backends::profile_log::{Outcome, ProfileLogError, write_csv, write_csv_once, write_json, write_text};
+use crate::backends::profile_log::{ProfileLogError, ReadOutcome, write_csv, write_csv_once, write_json, write_text};
 use crate::event::clean_text;
 use crate::files::open_input;
 use std::fs::File;
@@ -63,7 +63,7 @@ fn streamed<R: Read, W: Write + Send>(
     format: Format,
     path: &str,
     sink: W,
-) -> Result<Outcome, ProfileLogError> {
+) -> Result<ReadOutcome, ProfileLogError> {
     match format {
         Format::Text => write_text(source, path, sink),
         Format::Csv => write_csv_once(source, path, sink),
@@ -92,7 +92,7 @@ impl<W: Write> Write for Sink<W> {
 }
 
 /// What the rows do not say goes to stderr.
-fn report(outcome: Outcome, format: Format, path: &str) -> Result<u8, CliError> {
+fn report(outcome: ReadOutcome, format: Format, path: &str) -> Result<u8, CliError> {
     let path = clean_text(path);
     if let Some(note) = nothing(&outcome) {
         let note = format!("{path}: {note}");
@@ -104,15 +104,15 @@ fn report(outcome: Outcome, format: Format, path: &str) -> Result<u8, CliError> 
     }
     if outcome.incomplete_bytes > 0 {
         say(&format!(
-            "warning: {path}: the last {} bytes are an incomplete chunk and left out (the log is still being written, or \
-             it was cut)",
+            "warning: {path}: the last {} bytes are an incomplete chunk and were skipped (the log is still being written, or \
+             was truncated)",
             outcome.incomplete_bytes
         ));
     }
     if outcome.sessions > 1 && format == Format::Csv {
         say(&format!(
-            "warning: {path}: {} sessions wrote into this log; as in the vendor's CSV, their inferences are listed \
-             together, and everything else is the last one's (text and json keep them apart)",
+            "warning: {path}: {} sessions wrote to this log; as in the vendor's CSV, their inferences are listed \
+             together and everything else is from the last one (text and json keep them apart)",
             outcome.sessions
         ));
     }
@@ -121,21 +121,21 @@ fn report(outcome: Outcome, format: Format, path: &str) -> Result<u8, CliError> 
         Some(source) => {
             let error = CliError::ProfileLog { path, source };
             say(error.render().trim_end());
-            say("  next: what was printed is everything before that chunk");
+            say("  next: the output covers everything before that chunk");
             Ok(BAD_INPUT)
         }
     }
 }
 
 /// Why there is nothing to print, if so.
-fn nothing(outcome: &Outcome) -> Option<&'static str> {
+fn nothing(outcome: &ReadOutcome) -> Option<&'static str> {
     if outcome.is_empty() {
         Some(
             "the log is empty (0 bytes). A run that failed or was killed before its first flush leaves such a log: \
              qnn-net-run writes after about 1000 messages and at its end",
         )
     } else if outcome.chunks == 0 && outcome.damage.is_none() {
-        Some("there is no whole chunk in the log yet")
+        Some("the log holds no complete chunk yet")
     } else {
         None
     }

@@ -23,31 +23,31 @@ pub struct RangesArgs {
     data: DataOptions,
     #[command(flatten)]
     hardware: HardwareOptions,
-    /// How encodings are chosen: min-max, percentile, mse, entropy
+    /// How to choose encodings: min-max, percentile, mse, entropy
     #[arg(long, value_name = "METHOD", default_value = "min-max", value_parser = |text: &str| text.parse::<Method>())]
     method: Method,
-    /// Share of values that has to fit, for --method percentile
+    /// Percentage of values that must fit, for --method percentile
     #[arg(long, value_name = "PERCENT", default_value_t = 99.99, value_parser = percent)]
     percentile: f64,
     /// Bits of the encodings
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(4..=16))]
     bits: u32,
-    /// Bits of the encodings of weights: symmetric, with a scale for each output channel of convolutions
+    /// Bits of the weight encodings: symmetric, one scale per output channel of convolutions
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(4..=16))]
     weight_bits: u32,
-    /// Write the encodings of activations and weights here
+    /// Write the encodings of activations and weights to this file
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Format of --output: overrides, aimet-0.6.1, aimet-1.0.0, aimet-2.0.0
     #[arg(long, value_name = "FORMAT", default_value = "overrides", value_parser = |text: &str| text.parse::<WriteFormat>())]
     to: WriteFormat,
-    /// Encodings to check: what each loses on this data, and what 16 bits would lose
+    /// Encodings to check: what each loses on this data, and what 16 bits would
     #[arg(long, value_name = "FILE")]
     validate: Option<PathBuf>,
-    /// Keep what was found in this file, and go on with it next time
+    /// Keep the collected ranges in this file and continue from it next time
     #[arg(long, value_name = "FILE", conflicts_with = "validate")]
     state: Option<PathBuf>,
-    /// Overwrite files that qnnscope did not make; never those that the command reads
+    /// Overwrite files that qnnscope did not write; never those the command reads
     #[arg(long)]
     force: bool,
     /// Print the document as JSON on stdout

@@ -6,7 +6,7 @@ use super::options::Wishes;
 use super::patience::Patience;
 use super::{CliError, Global, OK, inspect};
 use crate::analysis::compare::graph_facts;
-use crate::analysis::recommend::{Support, Target, expected};
+use crate::analysis::recommend::{RecommendTarget, Support, expected};
 use crate::backends::Backend;
 use crate::backends::qnn::runner::Asked;
 use crate::devices::{Soc, soc_by_part, socs_by_model};
@@ -23,10 +23,10 @@ pub struct RecommendArgs {
     /// DLC or model library (.so)
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// Graph, where the model has several
+    /// Graph, if the model has several
     #[arg(long, value_name = "NAME")]
     graph: Option<String>,
-    /// SoC that it is for: a part such as SM8650, or QNN's number of it
+    /// Target SoC: a part such as SM8650, or QNN's number for it
     #[arg(long, value_name = "SOC", value_parser = soc)]
     soc: Option<&'static str>,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> 
     })?;
     if graph.ops.is_empty() {
         return Err(CliError::Usage(format!(
-            "{} does not list its ops, so backends cannot be judged; a context binary runs on the one it was made for",
+            "{} does not list its ops, so backends cannot be judged; a context binary runs only on the backend it was made for",
             model.path
         )));
     }
@@ -61,7 +61,7 @@ pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> 
         ModelFormat::ContextBinary => Vec::new(),
         _ => support(args, global)?,
     };
-    let recommendation = expected(&facts, Target { soc }, &support, &args.wishes.constraints());
+    let recommendation = expected(&facts, RecommendTarget { soc }, &support, &args.wishes.constraints());
     let document = RecommendDocument::new(&model.path, facts, soc.map(|soc| soc.part), recommendation);
     if args.json {
         print_json(&document)?;
@@ -120,12 +120,12 @@ fn soc(text: &str) -> Result<&'static str, String> {
         let found: Vec<&Soc> = socs_by_model(number).collect();
         return match found.as_slice() {
             [soc] => Ok(soc.part),
-            [] => Err(format!("no part with the number {number} is known")),
+            [] => Err(format!("no SoC with the number {number} is known")),
             many => {
                 let names: Vec<&str> = many.iter().map(|soc| soc.part).collect();
-                Err(format!("several parts have the number {number}: {}; give one of them", names.join(", ")))
+                Err(format!("several SoCs have the number {number}: {}; give one by name", names.join(", ")))
             }
         };
     }
-    soc_by_part(text).map(|soc| soc.part).ok_or_else(|| "unknown part; known are names such as SM8650".to_owned())
+    soc_by_part(text).map(|soc| soc.part).ok_or_else(|| "unknown SoC; expected a name such as SM8650".to_owned())
 }

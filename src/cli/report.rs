@@ -20,10 +20,10 @@ pub struct ReportArgs {
     /// File to write: .html, .md, .csv, .svg, .png, .trace.json (Perfetto), .hlog (HDR histograms)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Format, where the name does not say it: html, md, csv, svg, png, trace or hdr
+    /// Format, if the file name does not show it: html, md, csv, svg, png, trace or hdr
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     format: Option<&'static str>,
-    /// Take out paths, serials of devices, and names of models, layers and tensors; log lines are left out
+    /// Remove paths, device serials, names of models, layers and tensors, and all log lines
     #[arg(long)]
     redact: bool,
     /// Overwrite a file that qnnscope did not write
@@ -60,7 +60,7 @@ pub fn report(args: &ReportArgs) -> Result<u8, CliError> {
         }
     }
     if files.is_empty() && !["html", "md"].contains(&format.name) {
-        let text = "comparisons layer by layer go into pages (.html) and comments (.md); the other formats are of runs";
+        let text = "layer-by-layer comparisons export to .html and .md only; the other formats hold runs";
         return Err(CliError::Usage(text.to_owned()));
     }
     let material = Material::of_files(&files, args.redact).with_accuracy(&accuracy);
@@ -79,7 +79,7 @@ fn chosen(args: &ReportArgs) -> Result<&'static Format, CliError> {
         let endings: Vec<&str> = FORMATS.iter().filter_map(|format| format.endings.first().copied()).collect();
         let name = args.output.display();
         CliError::Usage(format!(
-            "the name {name} does not say a format: let it end in one of {}, or name it with --format",
+            "{name} has no known file extension: use one of {}, or give --format",
             endings.join(", ")
         ))
     })

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 /// Arguments of `qnnscope run`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RunArgs {
-    /// DLC, model library (.so), context binary or ONNX model; told apart by content. Launches of several models alternate, so that
-    /// drift over time favours none
+    /// DLC, model library (.so), context binary or ONNX model; recognised by content. Launches of several models alternate, so
+    /// that drift favours none
     #[arg(value_name = "MODEL", required = true)]
     pub models: Vec<PathBuf>,
     #[command(flatten)]

@@ -32,9 +32,9 @@ pub struct RuntimeArgs {
 pub enum RuntimeCommand {
     /// Download the QNN libraries with pip and keep them in the data folder
     Install(InstallArgs),
-    /// List the runtimes of this machine, the one that is used first
+    /// List the runtimes of this machine, the one in use first
     List(ListArgs),
-    /// Compare installed files with what was installed: sizes and SHA-256 of each
+    /// Check installed files against the manifest: size and SHA-256 of each
     Verify(VerifyArgs),
 }
 
@@ -45,16 +45,16 @@ pub struct InstallArgs {
     /// Version of the onnxruntime-qnn wheel
     #[arg(long, value_name = "V", default_value = DEFAULT_WHEEL_VERSION, conflicts_with = "wheel")]
     pub version: String,
-    /// Install from a wheel that is here already
+    /// Install from this wheel instead of downloading one
     #[arg(long, value_name = "FILE")]
     pub wheel: Option<PathBuf>,
-    /// Install again even if it is there
+    /// Reinstall even if it is there
     #[arg(long)]
     pub force: bool,
-    /// Install a wheel whose checksum qnnscope does not know: of another version, another index, or your own
+    /// Install a wheel whose checksum qnnscope does not know: another version, another index, or your own
     #[arg(short, long)]
     pub yes: bool,
-    /// Get ONNX Runtime, which ONNX models run through, and QNN's libraries again where they lack its plug-in
+    /// Install ONNX Runtime, which runs ONNX models, and reinstall QNN's libraries if they lack its plug-in
     #[arg(long, conflicts_with = "version")]
     pub onnx: bool,
     /// Print the result as JSON on stdout
@@ -136,7 +136,7 @@ pub(super) fn carry_out(mut request: InstallRequest, args: &InstallArgs, policy:
 
 /// Asks on the terminal whether a wheel with an unknown checksum is to be installed.
 fn confirm(unpinned: &Unpinned) -> bool {
-    let text = format!("{}: {}.\nInstall it all the same? [y/N] ", unpinned.wheel, unpinned.reason);
+    let text = format!("{}: {}.\nInstall it anyway? [y/N] ", unpinned.wheel, unpinned.reason);
     // A terminal that cannot be written to or read from does not answer yes.
     if io::stderr().write_all(text.as_bytes()).is_err() {
         return false;
@@ -152,12 +152,12 @@ fn report(installed: &Installed, package: Package, json: bool) -> Result<(), Cli
     let dir = installed.dir.display();
     let (what, whose) = match package {
         Package::Qnn => ("QNN runtime", "Qualcomm's licence applies to these libraries: "),
-        Package::OnnxRuntime => ("ONNX Runtime", "It is under the licence of its authors: "),
+        Package::OnnxRuntime => ("ONNX Runtime", "Its authors' licence applies: "),
     };
     let verb = if installed.already_installed { "is already installed" } else { "installed" };
     let mut text = format!("{what} {} {verb} in {dir} ({} files, {mib} MiB)\n", installed.version, installed.files);
     if !installed.pinned {
-        let _ = writeln!(text, "Its checksum is none that qnnscope knows: you vouched for {}", installed.wheel);
+        let _ = writeln!(text, "qnnscope does not know its checksum: you vouched for {}", installed.wheel);
     }
     if let Some(licence) = &installed.licence {
         text.push_str(whose);

@@ -55,12 +55,12 @@ struct Problem {
     hint: Option<String>,
 }
 
-/// Tries every library of every runtime in a child of its own and prints what came back.
+/// Tries every library of every runtime in its own child and prints what came back.
 pub fn list(json: bool, patience: Patience, global: &Global) -> Result<u8, CliError> {
     let env = Env::from_process();
     let found = survey(global.runtime.as_deref(), &env);
     let onnx = onnx_row(found.runtimes.first(), &env);
-    let rows = patience.wait(|| "the libraries, which are tried one by one".to_owned(), probe_all(&found.runtimes))?;
+    let rows = patience.wait(|| "the libraries to load".to_owned(), probe_all(&found.runtimes))?;
     let document = Document {
         schema: "qnnscope.runtimes/1",
         runtimes: rows,
@@ -81,7 +81,7 @@ pub fn list(json: bool, patience: Patience, global: &Global) -> Result<u8, CliEr
         print(&render(&document))?;
     }
     if document.runtimes.is_empty() {
-        say("no QNN runtime found\n  next: `qnnscope runtime install` gets one");
+        say("no QNN runtime found\n  next: `qnnscope runtime install` installs one");
         return Ok(MISSING);
     }
     Ok(OK)
@@ -160,12 +160,14 @@ fn render(document: &Document) -> String {
             let version = onnx.version.as_ref().map_or_else(String::new, |version| format!(", version {version}"));
             let _ = writeln!(out, "ONNX Runtime{version}: {}", clean_text(&onnx.library.to_string_lossy()));
             let plugin = onnx.plugin.as_ref().map_or_else(
-                || "missing: `qnnscope runtime install --onnx` gets it".to_owned(),
+                || "missing: `qnnscope runtime install --onnx` installs it".to_owned(),
                 |plugin| clean_text(&plugin.to_string_lossy()),
             );
             let _ = writeln!(out, "    QNN plug-in: {plugin}");
         }
-        None => out.push_str("no ONNX Runtime, which ONNX models need: `qnnscope runtime install --onnx` gets it\n"),
+        None => {
+            out.push_str("no ONNX Runtime, which ONNX models need: `qnnscope runtime install --onnx` installs it\n");
+        }
     }
     if !document.runtimes.is_empty() {
         let _ = writeln!(out, "* is used; --runtime DIR overrides it");

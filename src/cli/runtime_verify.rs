@@ -68,7 +68,7 @@ pub fn verify(json: bool, global: &Global) -> Result<u8, CliError> {
         print(&render(&document))?;
     }
     if document.runtimes.is_empty() {
-        say("no QNN runtime found\n  next: `qnnscope runtime install` gets one");
+        say("no QNN runtime found\n  next: `qnnscope runtime install` installs one");
         return Ok(MISSING);
     }
     Ok(if document.runtimes.iter().all(|row| row.changed.is_empty()) { OK } else { FAILED })
@@ -84,14 +84,14 @@ fn render(document: &Document) -> String {
                 out.push_str("    next: install it again: qnnscope runtime install --force\n");
                 continue;
             }
-            out.push_str("    not installed by qnnscope: there is nothing to compare it with\n");
+            out.push_str("    not installed by qnnscope: nothing to verify it against\n");
             continue;
         };
         let origin = if pinned { "its checksum is known to qnnscope" } else { "its checksum is not known to qnnscope" };
         let sum = row.wheel_sha256.as_deref().unwrap_or_default();
         let _ = writeln!(out, "    wheel SHA-256 {}: {origin}", clean_text(sum));
         if row.changed.is_empty() {
-            let _ = writeln!(out, "    {} files as they were installed", row.verified);
+            let _ = writeln!(out, "    {} files unchanged since installation", row.verified);
             continue;
         }
         for file in &row.changed {

@@ -27,25 +27,25 @@ pub struct SessionsArgs {
 /// Which sessions are listed.
 #[derive(Debug, Default, clap::Args)]
 struct ListArgs {
-    /// Those with a model whose path holds this
+    /// Only sessions with a model whose path contains this
     #[arg(long, value_name = "TEXT")]
     model: Option<String>,
-    /// Those on a device whose id or name holds this
+    /// Only sessions on a device whose id or name contains this
     #[arg(long = "on", value_name = "TEXT")]
     device: Option<String>,
-    /// Those on a backend
+    /// Only sessions on this backend
     #[arg(short, long, value_name = "BACKEND", value_parser = backend)]
     backend: Option<Backend>,
-    /// Those that began on this day or later, in UTC
+    /// Only sessions that began on this day (UTC) or later
     #[arg(long, value_name = "DATE", value_parser = moment_us)]
     since: Option<u64>,
-    /// Those that began before this day
+    /// Only sessions that began before this day (UTC)
     #[arg(long, value_name = "DATE", value_parser = moment_us)]
     until: Option<u64>,
-    /// Those with a tag
+    /// Only sessions with this tag
     #[arg(long, value_name = "TAG")]
     tag: Option<String>,
-    /// Those whose name, note, tags, model or error hold this
+    /// Only sessions whose name, note, tags, model or error contain this
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
     /// The newest of them
@@ -59,7 +59,7 @@ struct ListArgs {
 /// A session: its id or the beginning of it, its name, `last`, or `last~N`.
 #[derive(Debug, clap::Args)]
 struct One {
-    /// Id or the beginning of it, name, last, or last~N
+    /// Id or its beginning, name, last, or last~N
     #[arg(value_name = "SESSION")]
     session: String,
 }
@@ -103,7 +103,7 @@ enum SessionsCommand {
     },
     /// Remove sessions
     Delete {
-        /// Ids or the beginnings of them, names, last, or last~N
+        /// Ids or their beginnings, names, last, or last~N
         #[arg(value_name = "SESSION", required = true)]
         sessions: Vec<String>,
     },
@@ -114,7 +114,7 @@ enum SessionsCommand {
         /// The file
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Overwrite a file that qnnscope did not make
+        /// Overwrite a file that qnnscope did not write
         #[arg(long)]
         force: bool,
     },
@@ -180,7 +180,7 @@ fn list(args: &ListArgs) -> Result<u8, CliError> {
         print_json(&SessionsDocument::new(&entries))?;
     } else if entries.is_empty() {
         let any = filter != Filter::default();
-        say(if any { "no session passes these filters" } else { "no session was kept yet: each run is, from now on" });
+        say(if any { "no session matches these filters" } else { "no sessions yet: every run is kept from now on" });
     } else {
         print(&sessions_text(&entries))?;
     }

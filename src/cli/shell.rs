@@ -26,13 +26,13 @@ pub fn completions(args: &CompletionsArgs) -> Result<u8, CliError> {
 /// Arguments of `qnnscope man`.
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
-    /// Command whose page is printed; without it, qnnscope's own
+    /// Command to print the page of [default: qnnscope itself]
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     command: Option<String>,
     /// Write the pages of all commands into this folder instead
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Overwrite files that are no man pages of qnnscope
+    /// Overwrite files that are not man pages of qnnscope
     #[arg(long, requires = "dir")]
     force: bool,
 }

@@ -9,8 +9,7 @@ use std::io::IsTerminal;
 pub fn start(global: &Global) -> Result<u8, CliError> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return Err(CliError::Usage(
-            "the start screen needs a terminal; `qnnscope run MODEL` works without one, `qnnscope --help` tells more"
-                .to_owned(),
+            "the start screen needs a terminal; use `qnnscope run MODEL`; `qnnscope --help` lists the rest".to_owned(),
         ));
     }
     live::live(None, &default_options()?, &OutputOptions::default(), global)

@@ -57,7 +57,7 @@ pub async fn runner(
     Ok(DeviceRunnerOptions { runner, libraries, vendor_libraries, counters: CounterOptions::default() })
 }
 
-/// A runner for a device has no use on this machine, and nothing that the user gives is dropped in silence.
+/// A runner for a device has no use on this machine, and nothing that the user gives is dropped silently.
 pub fn refuse_runner_here(name: &str, global: &Global) -> Result<(), CliError> {
     match global.runner {
         Some(_) if name == LOCAL_DEVICE => {

@@ -14,13 +14,13 @@ const TRUTH: &str = "Outputs against truth";
 /// What the outputs of a run are judged by.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct TruthOptions {
-    /// File with the number of the right class for each input, a line each: top-1 and top-5 accuracy
+    /// File with the right class of each input, one number per line: reports top-1 and top-5 accuracy
     #[arg(long, value_name = "FILE", group = "truth", help_heading = TRUTH)]
     pub labels: Option<PathBuf>,
-    /// Folder with the right outputs, as --save-outputs writes them: Result_<i>/NAME.npy or NAME.raw
+    /// Folder with the expected outputs, as --save-outputs writes them: Result_<i>/NAME.npy or NAME.raw
     #[arg(long, value_name = "DIR", group = "truth", help_heading = TRUTH)]
     pub expected: Option<PathBuf>,
-    /// What outputs are judged by: top1, top5, sqnr, mse, psnr, cosine, iou [default: what suits the outputs]
+    /// Metrics to judge outputs by: top1, top5, sqnr, mse, psnr, cosine, iou [default: what suits the outputs]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = metric, requires = "truth", help_heading = TRUTH)]
     pub metric: Vec<TruthMetric>,
 }
@@ -35,7 +35,7 @@ impl TruthOptions {
         };
         if !has_inputs {
             let text = format!(
-                "{flag} judges the outputs of real inputs, and random ones have no right outputs: give --input NAME=FILE or --input-list FILE"
+                "{flag} needs real inputs, since random ones have no expected outputs: give --input NAME=FILE or --input-list FILE"
             );
             return Err(CliError::Usage(text));
         }

@@ -57,7 +57,7 @@ async fn follow(
     global: &Global,
 ) -> Result<u8, CliError> {
     let (mut lines, beside) = open(log, global).await?;
-    // Only a screen is drawn anew for the sake of counters.
+    // Only a screen is drawn again for the sake of counters.
     let redraws = beside.is_some() && !json && std::io::stdout().is_terminal();
     let mut drawn = Instant::now();
     let mut has_told_counters = false;
@@ -71,9 +71,9 @@ async fn follow(
         match &mut lines {
             Lines::File { file, read } => {
                 let io = |source| CliError::Io { action: format!("read {}", log.display()), source };
-                // A log that was begun anew is another log.
+                // A log that was begun again is another log.
                 if std::fs::metadata(log).is_ok_and(|now| now.len() < *read) {
-                    say(&format!("{} was begun anew", log.display()));
+                    say(&format!("{} was truncated; reading from its start", log.display()));
                     *file = File::open(log).map_err(io)?;
                     file.seek(SeekFrom::Start(0)).map_err(io)?;
                     (*read, diagnoser, shown) = (0, fresh.clone(), None);

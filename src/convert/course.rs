@@ -27,7 +27,7 @@ pub struct Step {
 
 /// Progress of a conversion.
 #[derive(Debug, Clone, Copy)]
-pub enum Told<'a> {
+pub enum StepProgress<'a> {
     /// A step begins.
     Begun(&'a str),
     /// It was taken.
@@ -35,7 +35,7 @@ pub enum Told<'a> {
 }
 
 /// Hears how far a conversion is.
-pub type Tell<'a> = &'a (dyn Fn(Told<'_>) + Sync);
+pub type Tell<'a> = &'a (dyn Fn(StepProgress<'_>) + Sync);
 
 /// The steps of a conversion and its log.
 pub struct Course<'a> {
@@ -61,7 +61,7 @@ impl<'a> Course<'a> {
 
     /// Says what begins.
     pub fn begin(&self, step: &str) {
-        (self.tell)(Told::Begun(step));
+        (self.tell)(StepProgress::Begun(step));
     }
 
     /// Takes a step.
@@ -75,7 +75,7 @@ impl<'a> Course<'a> {
 
     fn taken(&self, step: &str, seconds: f64) {
         let step = Step { step: step.to_owned(), seconds };
-        (self.tell)(Told::Taken(&step));
+        (self.tell)(StepProgress::Taken(&step));
         self.heard().steps.push(step);
     }
 

@@ -30,7 +30,7 @@ pub struct ConvertDocument {
     /// Of the model as a whole, where one file is all of it.
     accuracy: Option<Accuracy>,
     not_verified: Option<String>,
-    /// Each file against the source, if that was asked for.
+    /// Each file against the source, if that was requested.
     verified: Option<Vec<CheckRow>>,
     /// Steps with their times.
     steps: Vec<Step>,
@@ -110,7 +110,7 @@ impl ConvertDocument {
         }
     }
 
-    /// False if a comparison was asked for and could not be made.
+    /// False if a comparison was requested and could not be made.
     pub fn is_verified(&self) -> bool {
         self.not_verified.is_none()
     }
@@ -132,14 +132,14 @@ pub fn convert_text(document: &ConvertDocument) -> String {
         let count = document.left_out.len();
         let nodes = if count == 1 { "1 node stays".to_owned() } else { format!("{count} nodes stay") };
         let text = if document.whole {
-            format!("{nodes} on the processor, as part of the new model:")
+            format!("{nodes} on the CPU, as part of the new model:")
         } else {
-            format!("these files are not the whole model: {nodes} on the processor and in none of them:")
+            format!("these files are not the whole model: {nodes} on the CPU and are in none of them:")
         };
         out.push('\n');
         paragraph(&mut out, &text, 0, 0);
         for node in document.left_out.iter().take(20) {
-            let reason = node.reason.as_deref().unwrap_or("the reason is not known");
+            let reason = node.reason.as_deref().unwrap_or("the reason is unknown");
             paragraph(&mut out, &format!("`{}` ({}): {reason}", node.node, node.op_type), 4, 2);
             if let Some(remedy) = &node.remedy {
                 paragraph(&mut out, &format!("> {remedy}"), 6, 4);
@@ -165,7 +165,7 @@ pub fn convert_text(document: &ConvertDocument) -> String {
             }
             (None, reason) => {
                 out.push('\n');
-                let reason = reason.as_deref().unwrap_or("the reason is not known");
+                let reason = reason.as_deref().unwrap_or("the reason is unknown");
                 paragraph(&mut out, &format!("{name} is not verified: {reason}"), 2, 0);
             }
         }

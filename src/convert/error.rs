@@ -9,17 +9,17 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum ConvertError {
-    #[error("{} cannot become {to}: {reason}", model.display())]
+    #[error("{} cannot be converted to {to}: {reason}", model.display())]
     NoWay { model: PathBuf, to: String, reason: String },
     #[error("{} exists; --force overwrites it", path.display())]
     Exists { path: PathBuf },
     #[error("cannot {action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
-    #[error("{} became nothing: QNN took none of its nodes ({reason})", model.display())]
+    #[error("{} was not converted: QNN took none of its nodes ({reason})", model.display())]
     Nothing { model: PathBuf, reason: String },
-    #[error("{} of {} nodes stay on the processor, which --no-cpu-fallback forbids: {nodes}", count, all)]
+    #[error("{} of {} nodes stay on the CPU, which --no-cpu-fallback forbids: {nodes}", count, all)]
     Fallback { count: usize, all: usize, nodes: String },
-    #[error("it became {count} QNN graphs, and a context binary holds those of one: {reason}")]
+    #[error("it became {count} QNN graphs, and a context binary holds only one: {reason}")]
     Several { count: usize, reason: String },
     #[error("{tool} is missing: {reason}")]
     MissingTool { tool: &'static str, reason: String, advice: String },
@@ -39,9 +39,9 @@ impl ConvertError {
                 "ways: .onnx to .dlc, .onnx or .bin; .dlc and .so to .bin; .tflite to .dlc (`qnnscope convert --help`)"
                     .to_owned(),
             ),
-            Self::Nothing { .. } => Some("`qnnscope run MODEL` tells the reason of each node".to_owned()),
-            Self::Fallback { .. } => Some("`qnnscope run MODEL` tells what to do about each of them".to_owned()),
-            Self::Several { .. } => Some("make an EPContext model, which keeps all of them: -o NAME.onnx".to_owned()),
+            Self::Nothing { .. } => Some("`qnnscope run MODEL` shows the reason for each node".to_owned()),
+            Self::Fallback { .. } => Some("`qnnscope run MODEL` shows what to do about each of them".to_owned()),
+            Self::Several { .. } => Some("write an EPContext model, which keeps all of them: -o NAME.onnx".to_owned()),
             Self::MissingTool { advice, .. } => Some(advice.clone()),
             Self::Tool { advice, .. } => advice.clone(),
             Self::Failure(failure) => failure.hint.clone(),

@@ -63,7 +63,7 @@ impl SdkTools {
         Err(ConvertError::MissingTool {
             tool: "the SDK",
             reason: looked.join("; "),
-            advice: "set QNN_SDK_ROOT to the root of Qualcomm's SDK; without one, leave --with sdk out".to_owned(),
+            advice: "set QNN_SDK_ROOT to the root of Qualcomm's SDK; without one, omit --with sdk".to_owned(),
         })
     }
 
@@ -231,7 +231,7 @@ impl Steps<'_> {
         let log = clean_text(&self.log.to_string_lossy());
         let advice = match cause(&self.text, Some(status.code().unwrap_or(-1))) {
             Some(cause) => format!("{cause}; the log is {log}"),
-            None => format!("the log is {log}; `qnnscope diagnose {log}` looks at it"),
+            None => format!("the log is {log}; `qnnscope diagnose {log}` explains it"),
         };
         let text = String::from_utf8_lossy(&self.text);
         let last = text.lines().rev().find(|line| !line.trim().is_empty()).map(clean_text).unwrap_or_default();

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 /// What a model is to become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum ConvertTarget {
     /// A DLC, or one for each partition.
     Dlc,
     /// A context binary.
@@ -26,7 +26,7 @@ pub enum Target {
     },
 }
 
-impl Target {
+impl ConvertTarget {
     /// What a file of this name is to be; `None` where its ending tells nothing.
     pub fn of(path: &Path, embed: bool) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
@@ -53,7 +53,7 @@ pub struct Conversion {
     /// The model, its backend and its options, as for a run.
     pub run: RunTask,
     /// What it becomes.
-    pub target: Target,
+    pub target: ConvertTarget,
     /// Where.
     pub out: PathBuf,
     /// Overwrite what is there.
@@ -82,12 +82,12 @@ pub async fn carry_out(conversion: &Conversion, course: &Course<'_>) -> Result<M
     let begun = Instant::now();
     let made = match (&conversion.run.onnx, conversion.target) {
         (Some(_), target) => of_onnx(conversion, target, course).await?,
-        (None, Target::Binary) => compiled(conversion, course).await?,
+        (None, ConvertTarget::Binary) => compiled(conversion, course).await?,
         (None, target) => {
             return Err(ConvertError::NoWay {
                 model: conversion.run.model.clone(),
                 to: target.label().to_owned(),
-                reason: "QNN's own formats only become context binaries".to_owned(),
+                reason: "QNN's own formats convert to context binaries only".to_owned(),
             });
         }
     };
@@ -122,7 +122,7 @@ fn partition_number(name: &str) -> u64 {
     stem.rsplit_once('_').and_then(|(_, number)| number.parse().ok()).unwrap_or(u64::MAX)
 }
 
-async fn of_onnx(conversion: &Conversion, target: Target, course: &Course<'_>) -> Result<Made, ConvertError> {
+async fn of_onnx(conversion: &Conversion, target: ConvertTarget, course: &Course<'_>) -> Result<Made, ConvertError> {
     let Conversion { run, out, force, .. } = conversion;
     free(out, *force)?;
     let io = |action, path: &Path| {
@@ -131,29 +131,29 @@ async fn of_onnx(conversion: &Conversion, target: Target, course: &Course<'_>) -
     };
     let dir = crate::files::private_folder().map_err(io("make a folder in", &std::env::temp_dir()))?;
     let name = match target {
-        Target::ContextModel { .. } => out.file_name().map(|name| name.to_string_lossy().into_owned()),
-        Target::Dlc | Target::Binary => None,
+        ConvertTarget::ContextModel { .. } => out.file_name().map(|name| name.to_string_lossy().into_owned()),
+        ConvertTarget::Dlc | ConvertTarget::Binary => None,
     };
     let work = match target {
-        Target::Dlc => ConvertWork::Dlc,
-        Target::Binary => ConvertWork::Context { name: "model.onnx".to_owned(), embed: false },
-        Target::ContextModel { embed } => ConvertWork::Context { name: name.unwrap_or_default(), embed },
+        ConvertTarget::Dlc => ConvertWork::Dlc,
+        ConvertTarget::Binary => ConvertWork::Context { name: "model.onnx".to_owned(), embed: false },
+        ConvertTarget::ContextModel { embed } => ConvertWork::Context { name: name.unwrap_or_default(), embed },
     };
     let task = ConvertTask { run: run.clone(), out_dir: dir.path().to_owned(), work };
     let converted = match course.ask(&Task::Convert(Box::new(task)), conversion.limits).await? {
         Ended::Done(Some(Frame::Converted(converted))) => *converted,
         Ended::Done(_) => {
             let failure =
-                crate::event::Failure::new(crate::event::Stage::Finalize, "convert", "the runner gave no answer");
+                crate::event::Failure::new(crate::event::Stage::Finalize, "convert", "the runner did not answer");
             return Err(ConvertError::Failure(Box::new(failure)));
         }
         Ended::Failed(failure) => return Err(ConvertError::Failure(failure)),
     };
     check_placement(conversion, &converted)?;
     let ending = match target {
-        Target::Dlc => ".dlc",
-        Target::Binary => ".bin",
-        Target::ContextModel { .. } => "",
+        ConvertTarget::Dlc => ".dlc",
+        ConvertTarget::Binary => ".bin",
+        ConvertTarget::ContextModel { .. } => "",
     };
     let mut names: Vec<&String> = converted.files.iter().filter(|name| name.ends_with(ending)).collect();
     names.sort_by_key(|name| (partition_number(name), (*name).clone()));
@@ -161,15 +161,15 @@ async fn of_onnx(conversion: &Conversion, target: Target, course: &Course<'_>) -
         let reason = converted.placed.problem.clone().unwrap_or_else(|| "no file was written".to_owned());
         return Err(ConvertError::Nothing { model: run.model.clone(), reason });
     }
-    if target == Target::Binary && (names.len() > 1 || converted.placed.partitions.len() > 1) {
-        let reason = "nodes on the processor stand between them".to_owned();
+    if target == ConvertTarget::Binary && (names.len() > 1 || converted.placed.partitions.len() > 1) {
+        let reason = "nodes on the CPU separate them".to_owned();
         return Err(ConvertError::Several { count: converted.placed.partitions.len(), reason });
     }
     let mut files = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let to = match target {
-            Target::ContextModel { .. } => out.with_file_name(name),
-            Target::Dlc | Target::Binary => in_place(out, index, names.len()),
+            ConvertTarget::ContextModel { .. } => out.with_file_name(name),
+            ConvertTarget::Dlc | ConvertTarget::Binary => in_place(out, index, names.len()),
         };
         free(&to, *force)?;
         files.push(to);
@@ -189,7 +189,7 @@ fn check_placement(conversion: &Conversion, converted: &Converted) -> Result<(),
     let placed = &converted.placed;
     if placed.is_all_cpu() {
         let first = placed.nodes.iter().find_map(|node| node.reason.clone());
-        let reason = placed.problem.clone().or(first).unwrap_or_else(|| "the reason is not known".to_owned());
+        let reason = placed.problem.clone().or(first).unwrap_or_else(|| "the reason is unknown".to_owned());
         return Err(ConvertError::Nothing { model: conversion.run.model.clone(), reason });
     }
     let on_cpu: Vec<String> = placed
@@ -253,8 +253,8 @@ mod tests {
 
     #[test]
     fn the_ending_tells_what_is_wanted() {
-        assert_eq!(Target::of(Path::new("m.DLC"), false), Some(Target::Dlc));
-        assert_eq!(Target::of(Path::new("m.onnx"), true), Some(Target::ContextModel { embed: true }));
-        assert_eq!(Target::of(Path::new("m"), false), None);
+        assert_eq!(ConvertTarget::of(Path::new("m.DLC"), false), Some(ConvertTarget::Dlc));
+        assert_eq!(ConvertTarget::of(Path::new("m.onnx"), true), Some(ConvertTarget::ContextModel { embed: true }));
+        assert_eq!(ConvertTarget::of(Path::new("m"), false), None);
     }
 }

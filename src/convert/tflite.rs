@@ -148,7 +148,7 @@ pub async fn convert_tflite(
         .collect();
     made.sort();
     if made.is_empty() {
-        let reason = "the compiler made no partition of it".to_owned();
+        let reason = "the compiler created no partition for it".to_owned();
         return Err(ConvertError::Nothing { model: model.to_owned(), reason });
     }
     let mut files = Vec::new();
@@ -168,8 +168,8 @@ pub async fn convert_tflite(
 fn advice(course: &Course<'_>, output: &std::process::Output, out: &Path, force: bool) -> String {
     let text = [output.stdout.as_slice(), output.stderr.as_slice()].concat();
     let known = if String::from_utf8_lossy(&text).contains("Qnn System library version") {
-        let advice = "the compiler wants newer QNN libraries than those of this runtime: `qnnscope runtime install 2.7.0`, and \
-                      --runtime names it";
+        let advice = "the compiler needs newer QNN libraries than this runtime's: `qnnscope runtime install 2.7.0`, then name it \
+                      with --runtime";
         Some(advice.to_owned())
     } else {
         cause(&text, output.status.code())

@@ -13,7 +13,7 @@ pub enum DatasetError {
     Session(#[from] ReadError),
     #[error("cannot write {path}: {source}")]
     Io { path: PathBuf, source: io::Error },
-    #[error("{path} is a symbolic link, which may lead out of the dataset")]
+    #[error("{path} is a symbolic link, which may point outside the dataset")]
     Link { path: PathBuf },
     #[error("cannot write the table {table}: {source}")]
     Table { table: &'static str, source: parquet::errors::ParquetError },
@@ -24,7 +24,7 @@ impl DatasetError {
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Link { .. } => {
-                Some("put a folder or nothing in its place; the folder of the dataset itself may be a link")
+                Some("replace it with a folder or remove it; only the dataset's own folder may be a link")
             }
             _ => None,
         }

@@ -32,7 +32,7 @@ pub enum Exported {
     Added {
         /// How many to each table.
         rows: Vec<(&'static str, u64)>,
-        /// The dataset had a part of it, or something that is no part of it: all was written anew.
+        /// The dataset had a part of it, or something that is no part of it: all was written again.
         mended: bool,
     },
     /// The dataset has it already.

@@ -8,7 +8,7 @@ const LOW_BATTERY_PERCENT: f64 = 20.0;
 /// A device this warm before the run has little room until it throttles.
 const WARM_CELSIUS: f64 = 45.0;
 
-/// What may disturb a run, worst first. Nothing is said of what the device does not tell.
+/// What may disturb a run, worst first. Nothing is said about what the device does not report.
 pub fn confounds(facts: &DeviceFacts) -> Vec<Confound> {
     let mut found = Vec::new();
     let mut add = |id: &str, observation: String, advice: &str| {
@@ -31,7 +31,7 @@ pub fn confounds(facts: &DeviceFacts) -> Vec<Confound> {
         );
     }
     if facts.power_save == Some(true) {
-        add("power_save", "power-save mode is on, it lowers the clocks".to_owned(), "switch battery saver off");
+        add("power_save", "power-save mode is on and lowers the clocks".to_owned(), "turn battery saver off");
     }
     if let Some(battery) = &facts.battery {
         if battery.is_externally_powered() {
@@ -45,14 +45,14 @@ pub fn confounds(facts: &DeviceFacts) -> Vec<Confound> {
             };
             add(
                 "charging",
-                format!("{state}: it warms the device, and its current does not show the chip's power"),
+                format!("{state}: charging warms the device and hides the chip's power draw"),
                 "use wireless adb and unplug it to measure energy",
             );
         }
         if let Some(level) = battery.level_percent.filter(|level| *level < LOW_BATTERY_PERCENT) {
             add(
                 "battery_low",
-                format!("the battery is at {level:.0} %, many phones lower their clocks then"),
+                format!("the battery is at {level:.0} %; many phones lower their clocks then"),
                 "charge it above 20 %",
             );
         }
@@ -60,15 +60,15 @@ pub fn confounds(facts: &DeviceFacts) -> Vec<Confound> {
     if facts.screen_on == Some(true) {
         add(
             "screen_on",
-            "the screen is on: it draws power, and GPU time goes to it".to_owned(),
-            "switch the screen off, or keep it on for all runs alike",
+            "the screen is on: it draws power and uses the GPU".to_owned(),
+            "turn the screen off, or keep it on for all runs",
         );
     }
     for process in &facts.busy_processes {
         add(
             "busy_process",
             format!("{} uses {:.0} % of a core", process.name, process.cpu_percent),
-            "close it, or wait until it is done",
+            "close it, or wait until it finishes",
         );
     }
     found

@@ -154,7 +154,7 @@ impl Device {
         })
     }
 
-    /// Runs each script with an end of its own, all in one go. The result is in the order of `scripts`.
+    /// Runs each script with its own end, all in one go. The result is in the order of `scripts`.
     pub async fn run_each(&self, scripts: &[&str], action: &str, limit: Duration) -> Result<Vec<Output>, DeviceError> {
         let fence = EndMarker::new();
         // Each in a subshell: what one sets or where it exits does not touch the next.

@@ -11,19 +11,19 @@ use thiserror::Error;
 pub enum DeviceError {
     #[error("no adb server answers at {server}: {reason}")]
     NoServer { server: String, reason: String },
-    #[error("adb is not installed: no program of this name is on $PATH")]
+    #[error("adb is not installed: not found on $PATH")]
     NoAdb,
     #[error("the adb server could not be started: {reason}")]
     ServerStart { reason: String },
-    #[error("{text} is no address of an adb server: {reason}")]
+    #[error("{text} is not an adb server address: {reason}")]
     ServerAddress { text: String, reason: String },
     #[error("no device {id} is attached{others}")]
     NotFound { id: String, others: String },
-    #[error("several devices are attached ({}), and none was chosen", ids.join(", "))]
+    #[error("several devices are attached ({}) and none was chosen", ids.join(", "))]
     Ambiguous { ids: Vec<String> },
     #[error("device {id} is {state}")]
     NotReady { id: String, state: super::DeviceState },
-    #[error("the link to {id} was lost while {action}")]
+    #[error("the connection to {id} was lost while {action}")]
     LinkLost { id: String, action: String },
     #[error("{id} did not answer within {} s while {action}", limit.as_secs_f64())]
     TimedOut { id: String, action: String, limit: Duration },
@@ -34,7 +34,7 @@ pub enum DeviceError {
     #[error("cannot {action}: {source}")]
     Io { action: String, source: std::io::Error },
     #[error(
-        "{id} has no space left for {what}: {} and {} of room for logs and outputs are needed, {} are free in {folder}",
+        "{id} has too little space for {what}: it needs {} plus {} for logs and outputs; {} are free in {folder}",
         bytes_text(*needed_bytes as f64), bytes_text(*reserve_bytes as f64), bytes_text(*free_bytes as f64)
     )]
     NoSpace { id: String, what: String, folder: String, needed_bytes: u64, reserve_bytes: u64, free_bytes: u64 },
@@ -46,12 +46,12 @@ impl DeviceError {
         let text = match self {
             Self::NoAdb => {
                 "install adb (Debian, Ubuntu: sudo apt-get install adb; macOS: brew install android-platform-tools; \
-                 otherwise the platform tools of developer.android.com); everything on this machine works without it"
+                 otherwise the platform tools of developer.android.com); local runs work without it"
             }
             Self::NoServer { .. } => {
                 "start it with `adb start-server`, or name another one with --adb-server HOST:PORT"
             }
-            Self::ServerStart { .. } => "run `adb start-server` by hand and read what it says",
+            Self::ServerStart { .. } => "run `adb start-server` by hand and read its messages",
             Self::ServerAddress { .. } => "write HOST:PORT, such as 127.0.0.1:5037 (or tcp:HOST:PORT)",
             Self::NotFound { .. } => {
                 "`qnnscope devices` lists what is attached; check the cable and USB debugging, or `qnnscope connect \
@@ -62,7 +62,7 @@ impl DeviceError {
             Self::LinkLost { .. } => {
                 "check the cable or the network, and try again; `qnnscope devices` shows whether the device is back"
             }
-            Self::TimedOut { .. } => "the device is busy or hangs: `adb shell` by hand shows whether it answers at all",
+            Self::TimedOut { .. } => "the device is busy or hangs: check whether `adb shell` answers at all",
             Self::NoSpace { .. } => {
                 "free space on the device; `qnnscope clean --device SERIAL` removes what qnnscope put there"
             }

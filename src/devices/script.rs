@@ -28,7 +28,7 @@ impl EndMarker {
         Self(format!("__qnnscope_end_{:016x}", RandomState::new().hash_one(crate::event::now_us())))
     }
 
-    /// `script` followed by the marker and the script's exit status, on a line of their own. The script runs in a
+    /// `script` followed by the marker and the script's exit status, on their own line. The script runs in a
     /// subshell: `exit` in it does not skip the marker.
     pub fn wrap(&self, script: &str) -> String {
         // The line ends keep a comment at the end of the script from reaching the bracket.

@@ -45,7 +45,7 @@ pub fn socs() -> &'static [Soc] {
     &TABLE
 }
 
-/// The part with this name, in any case; `SM8750-AB` and the like are found by what stands before the dash.
+/// The part with this name, in any case; `SM8750-AB` and the like are found by what is before the dash.
 pub fn soc_by_part(part: &str) -> Option<&'static Soc> {
     let wanted = part.trim();
     let bare = wanted.split('-').next().unwrap_or(wanted);

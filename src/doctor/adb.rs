@@ -41,14 +41,14 @@ pub async fn examine(server: AdbServer, asked: Option<&str>) -> Adb {
         }
     };
     if attached.is_empty() {
-        let fix = "switch USB debugging on and plug a device in, or `qnnscope connect HOST:PORT`";
+        let fix = "turn on USB debugging and plug in a device, or `qnnscope connect HOST:PORT`";
         items.push(Item::warning("devices", "devices", "none is attached", fix));
     }
     items.extend(attached.iter().map(state));
     let named = asked.filter(|asked| ![ANY, LOCAL_DEVICE].contains(asked));
     if let Some(name) = named.filter(|name| !attached.iter().any(|device| device.serial == *name)) {
-        let detail = format!("{name} is asked for, and not attached");
-        items.push(Item::problem("asked", "device asked for", detail, "`qnnscope devices` lists what is attached"));
+        let detail = format!("{name} was requested but is not attached");
+        items.push(Item::problem("asked", "requested device", detail, "`qnnscope devices` lists what is attached"));
     }
     let is_meant = |device: &&Attached| match asked {
         None | Some(ANY) => true,
@@ -71,7 +71,7 @@ async fn program() -> Item {
         }
         Started::Ended { .. } | Started::Hangs | Started::Refused(_) => {
             let detail = format!("{} does not run", path.display());
-            Item::problem("adb", "adb", detail, "run `adb version` by hand and read what it says")
+            Item::problem("adb", "adb", detail, "run `adb version` by hand and read its messages")
         }
     }
 }

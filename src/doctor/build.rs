@@ -36,7 +36,7 @@ async fn python(sdk: &Path, program: &Path) -> Vec<Item> {
         Started::Ended { status: Some(0), output } => output,
         other => {
             let detail = format!("{} does not run: {}", program.display(), describe(&other));
-            let fix = "install Python 3 in the version that the SDK names, or set QNNSCOPE_PYTHON";
+            let fix = "install the Python 3 version that the SDK requires, or set QNNSCOPE_PYTHON";
             return vec![Item::warning("python", "Python", detail, fix)];
         }
     };
@@ -47,9 +47,9 @@ async fn python(sdk: &Path, program: &Path) -> Vec<Item> {
     let wanted = tokio::task::spawn_blocking(move || versions(&folder)).await.unwrap_or_default();
     items.push(if wanted.is_empty() || wanted.contains(version) {
         let note = if wanted.is_empty() {
-            "; which versions the SDK is built for is not told by its files"
+            "; the SDK's files do not show which versions it is built for"
         } else {
-            ", which the SDK is built for"
+            ", which the SDK supports"
         };
         Item::ok("python", "Python", format!("{version} ({machine}){note}"))
     } else {
@@ -59,7 +59,7 @@ async fn python(sdk: &Path, program: &Path) -> Vec<Item> {
             "python",
             "Python",
             detail,
-            format!("make an environment with Python {}", wanted[wanted.len() - 1]),
+            format!("create an environment with Python {}", wanted[wanted.len() - 1]),
         )
     });
     let missing: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
@@ -76,7 +76,7 @@ async fn python(sdk: &Path, program: &Path) -> Vec<Item> {
 fn describe(started: &Started) -> String {
     match started {
         Started::Ended { output, .. } => output.lines().last().unwrap_or("it failed").trim().to_owned(),
-        Started::Hangs => "it did not end in time".to_owned(),
+        Started::Hangs => "it did not finish in time".to_owned(),
         Started::Refused(reason) => reason.clone(),
     }
 }

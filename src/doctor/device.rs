@@ -60,7 +60,7 @@ fn arch(facts: &DeviceFacts) -> Item {
     let number = facts.soc.hexagon_arch.as_deref().and_then(|arch| arch.strip_prefix('v')?.parse::<u32>().ok());
     match number {
         Some(arch) if arch < 68 => {
-            Item::problem("dsp-arch", what, format!("Hexagon v{arch}; HTP begins with v68"), "run on cpu or gpu")
+            Item::problem("dsp-arch", what, format!("Hexagon v{arch}; HTP starts at v68"), "run on cpu or gpu")
         }
         Some(arch) => {
             let vtcm = facts.soc.vtcm_mb.map_or_else(|| "VTCM unknown".to_owned(), |mb| format!("{mb} MB of VTCM"));
@@ -85,7 +85,7 @@ fn nodes(told: &DspLook) -> Item {
     let compute: Vec<_> = told.nodes.iter().filter(|node| node.is_compute()).collect();
     let open: Vec<&str> = compute.iter().filter(|node| node.readable).map(|node| node.path.as_str()).collect();
     if compute.is_empty() {
-        let fix = "without one HTP cannot be reached: on a board load the fastrpc driver; on a phone SELinux may hide it from the shell";
+        let fix = "without one, HTP is unreachable: on a board load the fastrpc driver; on a phone SELinux may hide it from the shell";
         return Item::warning("fastrpc", what, "no fastrpc-cdsp or adsprpc-smd in /dev", fix);
     }
     if open.is_empty() {
@@ -102,9 +102,8 @@ fn client(told: &DspLook) -> Item {
         .map(|(folder, file)| format!("{folder}/{}", file.name))
         .collect();
     if found.is_empty() {
-        let fix =
-            "Linux board: install Qualcomm's fastrpc package; Android: the firmware brings it under /vendor/lib64";
-        return Item::warning("libcdsprpc", "libcdsprpc", "in no folder of libraries that may be listed", fix);
+        let fix = "Linux board: install Qualcomm's fastrpc package; Android: the firmware has it under /vendor/lib64";
+        return Item::warning("libcdsprpc", "libcdsprpc", "in no readable library folder", fix);
     }
     Item::ok("libcdsprpc", "libcdsprpc", found.join(", "))
 }
@@ -117,9 +116,9 @@ fn remoteproc(told: &DspLook) -> Item {
         }
         Some(cdsp) => {
             let detail = format!("{} is {}", cdsp.name, cdsp.state);
-            Item::problem("remoteproc", what, detail, "restart the device; a Linux board may lack the DSP's firmware")
+            Item::problem("remoteproc", what, detail, "restart the device; a Linux board may lack the DSP firmware")
         }
-        None if told.remoteproc_refused => Item::ok("remoteproc", what, "its state may not be read by this user"),
+        None if told.remoteproc_refused => Item::ok("remoteproc", what, "this user may not read its state"),
         None => Item::ok("remoteproc", what, "the kernel does not report its state"),
     }
 }
@@ -174,10 +173,10 @@ fn denials(told: &DspLook) -> Item {
     match told.denials.as_deref() {
         Some([.., last]) if enforcing => {
             let fix = "run from the shell user under /data/local/tmp, or from an app that declares libcdsprpc.so";
-            Item::warning("denials", what, format!("the log has some about the DSP, the last: {last}"), fix)
+            Item::warning("denials", what, format!("the log has denials about the DSP, the last: {last}"), fix)
         }
-        Some(_) => Item::ok("denials", what, "none about the DSP in the logs"),
-        None => Item::ok("denials", what, "the logs may not be read by this user"),
+        Some(_) => Item::ok("denials", what, "no denials about the DSP in the logs"),
+        None => Item::ok("denials", what, "this user may not read the logs"),
     }
 }
 
@@ -201,7 +200,7 @@ async fn means(device: &Device, doctor: &Doctor, facts: &DeviceFacts) -> (Vec<It
             runs = true;
             items.push(Item::ok("net-run", "qnn-net-run for it", target.tool().display().to_string()));
         }
-        Err(_) if runs => items.push(Item::ok("net-run", "qnn-net-run for it", "none; the runner needs none")),
+        Err(_) if runs => items.push(Item::ok("net-run", "qnn-net-run for it", "none; not needed with the runner")),
         Err(error) => {
             items.push(Item::problem(
                 "net-run",
@@ -238,7 +237,7 @@ fn space(facts: &DeviceFacts) -> Item {
         Some(free) if free < NO_ROOM => Item::problem("space", "free space", mib(free), fix),
         Some(free) if free < LITTLE_ROOM => Item::warning("space", "free space", mib(free), fix),
         Some(free) => Item::ok("space", "free space", mib(free)),
-        None => Item::ok("space", "free space", "not told"),
+        None => Item::ok("space", "free space", "not reported"),
     }
 }
 
@@ -248,7 +247,7 @@ fn memory(facts: &DeviceFacts) -> Item {
             Item::warning("memory", "memory", format!("{} available", mib(free)), "close apps, or restart the device")
         }
         Some(free) => Item::ok("memory", "memory", format!("{} available", mib(free))),
-        None => Item::ok("memory", "memory", "not told"),
+        None => Item::ok("memory", "memory", "not reported"),
     }
 }
 
@@ -268,7 +267,7 @@ fn thermal(facts: &DeviceFacts) -> Item {
             format!("throttling, status {status}{hottest}"),
             "let it cool down first",
         ),
-        None => Item::ok("thermal", "thermal state", "not told"),
+        None => Item::ok("thermal", "thermal state", "not reported"),
     }
 }
 
@@ -277,12 +276,12 @@ fn access(facts: &DeviceFacts) -> Item {
     let root = match facts.root {
         Root::None => "no root: some counters cannot be read, and runs have the shell's priority",
         Root::Shell => "the shell is root",
-        Root::SuC | Root::Su0 => "root by su",
+        Root::SuC | Root::Su0 => "root via su",
     };
     let selinux = facts
         .selinux
         .as_ref()
-        .map_or_else(|| "no SELinux told".to_owned(), |mode| format!("SELinux {}", mode.to_lowercase()));
+        .map_or_else(|| "SELinux not reported".to_owned(), |mode| format!("SELinux {}", mode.to_lowercase()));
     Item::ok("access", "access", format!("{root}; {selinux}"))
 }
 

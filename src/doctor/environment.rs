@@ -20,7 +20,7 @@ pub fn examine(sdk: Option<&Path>) -> Vec<Item> {
             "sdk-roots",
             "both SDK variables",
             detail,
-            "let both name one SDK: versions must not be mixed",
+            "set both to the same SDK: versions must not be mixed",
         ));
     }
     items.push(library_path(value("LD_LIBRARY_PATH").as_deref()));
@@ -43,9 +43,9 @@ fn resolved(path: &str) -> PathBuf {
 fn root(name: &str, value: Option<&str>) -> Item {
     let Some(value) = value else { return Item::ok(name, name, not_set()) };
     let path = Path::new(value);
-    let fix = format!("set {name} to the root of the SDK, the folder with bin/ and lib/ in it, or unset it");
+    let fix = format!("set {name} to the SDK's root, the folder with bin/ and lib/, or unset it");
     if !path.is_dir() {
-        return Item::problem(name, name, format!("{value} is no folder"), fix);
+        return Item::problem(name, name, format!("{value} is not a folder"), fix);
     }
     if !is_sdk(path) {
         return Item::problem(name, name, format!("{value} has no bin/ and lib/"), fix);
@@ -69,7 +69,7 @@ fn library_path(value: Option<&str>) -> Item {
     if odd.is_empty() {
         return Item::ok(name, name, value);
     }
-    Item::warning(name, name, format!("not folders: {}", odd.join(", ")), "take these entries out")
+    Item::warning(name, name, format!("not folders: {}", odd.join(", ")), "remove these entries")
 }
 
 fn dsp_path(value: Option<&str>) -> Item {
@@ -77,13 +77,13 @@ fn dsp_path(value: Option<&str>) -> Item {
     let Some(value) = value else { return Item::ok(name, name, not_set()) };
     if value.contains(':') {
         let fix = format!("separate with ; and quote it: export ADSP_LIBRARY_PATH=\"{}\"", value.replace(':', ";"));
-        return Item::problem(name, name, format!("{value}: a list with colons is one folder name to the DSP"), fix);
+        return Item::problem(name, name, format!("{value}: the DSP reads a list with colons as one folder name"), fix);
     }
     let odd = odd_entries(value, ';');
     if odd.is_empty() {
         return Item::ok(name, name, value);
     }
-    let fix = "it is searched on the machine that has the DSP: take entries out that do not exist there";
+    let fix = "it applies on the machine with the DSP: remove entries that do not exist there";
     Item::warning(name, name, format!("not folders here: {}", odd.join(", ")), fix)
 }
 
@@ -93,7 +93,7 @@ fn python_path(value: Option<&str>, sdk: Option<&Path>) -> Item {
     let entries: Vec<PathBuf> = value.into_iter().flat_map(|value| value.split(':')).map(resolved).collect();
     match own {
         Some(folder) if !entries.contains(&resolved(&folder.to_string_lossy())) => {
-            let detail = format!("{} is not on it; the SDK's converters need it", folder.display());
+            let detail = format!("it lacks {}, which the SDK's converters need", folder.display());
             let fix = format!("export PYTHONPATH={}:$PYTHONPATH (the SDK's bin/envsetup.sh does it)", folder.display());
             Item::warning(name, name, detail, fix)
         }
@@ -105,7 +105,7 @@ fn ndk_root(value: Option<&str>) -> Item {
     let name = "ANDROID_NDK_ROOT";
     match value {
         Some(value) if !Path::new(value).is_dir() => {
-            Item::warning(name, name, format!("{value} is no folder"), "set it to the NDK's root, or unset it")
+            Item::warning(name, name, format!("{value} is not a folder"), "set it to the NDK's root, or unset it")
         }
         Some(value) => Item::ok(name, name, value),
         None => Item::ok(name, name, not_set()),

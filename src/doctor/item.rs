@@ -3,7 +3,7 @@
 use crate::event::{LOCAL_DEVICE, clean_text};
 use serde::Serialize;
 
-/// How a part is. Only what stands in the way of every run that is meant is a problem, so that the words and the exit status agree.
+/// How a part is. Only what is in the way of every run that is meant is a problem, so that the words and the exit status agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -87,7 +87,7 @@ impl Section {
 /// Everything that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Examination {
-    /// The device that was asked for; `None`: this machine and all that are attached.
+    /// The device that was requested; `None`: this machine and all that are attached.
     pub asked: Option<String>,
     /// The parts.
     pub sections: Vec<Section>,
@@ -110,7 +110,7 @@ impl Examination {
         self
     }
 
-    /// Whether anything can run where it was asked for: a backend on this machine, or a run on a device.
+    /// Whether anything can run where it was requested: a backend on this machine, or a run on a device.
     pub fn can_run(&self) -> bool {
         match self.asked.as_deref() {
             Some(LOCAL_DEVICE) => !self.backends_here.is_empty(),

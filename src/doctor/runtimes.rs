@@ -21,7 +21,7 @@ const AT_ONCE: usize = 3;
 /// Runtimes whose libraries are tried.
 const MOST_RUNTIMES: usize = 3;
 /// What to do where there is none.
-const INSTALL: &str = "`qnnscope runtime install` gets one";
+const INSTALL: &str = "`qnnscope runtime install` installs one";
 
 /// What ONNX models run through. Without it everything else works.
 fn onnx(chosen: &RuntimeDir, doctor: &Doctor) -> Item {
@@ -30,7 +30,7 @@ fn onnx(chosen: &RuntimeDir, doctor: &Doctor) -> Item {
         Ok(kit) => Item::ok("onnx-runtime", what, format!("{} with {}", kit.library.display(), kit.plugin.display())),
         // Nobody needs it who has no ONNX models.
         Err(error @ RuntimeError::NoOnnxRuntime) => {
-            Item::ok("onnx-runtime", what, format!("{error}; `qnnscope runtime install --onnx` gets it"))
+            Item::ok("onnx-runtime", what, format!("{error}; `qnnscope runtime install --onnx` installs it"))
         }
         Err(error) => Item::warning("onnx-runtime", what, error.to_string(), error.hint().unwrap_or_default()),
     }
@@ -56,13 +56,8 @@ pub async fn examine(doctor: &Doctor) -> (Vec<Item>, Vec<&'static str>) {
     let scratch = match crate::files::private_folder() {
         Ok(scratch) => scratch,
         Err(error) => {
-            let detail = format!("there is no temporary folder to try libraries in: {error}");
-            items.push(Item::problem(
-                "runtime",
-                "QNN libraries",
-                detail,
-                "free some space in the folder of temporary files",
-            ));
+            let detail = format!("no temporary folder to load libraries in: {error}");
+            items.push(Item::problem("runtime", "QNN libraries", detail, "free space in the temporary folder"));
             return (items, Vec::new());
         }
     };
@@ -169,16 +164,16 @@ fn files_line(index: usize, runtime: &RuntimeDir) -> Option<Item> {
     let changed = changed_in(&runtime.path, Depth::Quick);
     if changed.is_empty() {
         let count = manifest.files.len();
-        let origin = if manifest.pinned { ", from a wheel that qnnscope knows" } else { "" };
-        return Some(Item::ok(&id, what, format!("{count} files as they were installed{origin}")));
+        let origin = if manifest.pinned { ", from a wheel with a known checksum" } else { "" };
+        return Some(Item::ok(&id, what, format!("{count} files unchanged since installation{origin}")));
     }
     let names: Vec<String> = changed.iter().map(ToString::to_string).collect();
     let fix = format!(
-        "find out who changed them (`qnnscope runtime verify`), or install again: `qnnscope runtime install --force \
+        "find out what changed them (`qnnscope runtime verify`), or reinstall: `qnnscope runtime install --force \
          --version {}`",
         manifest.version
     );
-    Some(Item::warning(&id, what, format!("changed since they were installed: {}", names.join(", ")), fix))
+    Some(Item::warning(&id, what, format!("changed since installation: {}", names.join(", ")), fix))
 }
 
 /// What keeps libraries and models from the rest of the machine.
@@ -186,10 +181,10 @@ fn sandbox_line(sandbox: &Sandbox) -> Item {
     let (id, what) = ("sandbox", "sandbox of runners");
     match sandbox.state {
         SandboxState::Enforced => Item::ok(id, what, sandbox.summary()),
-        SandboxState::Off => Item::ok(id, what, "off, as you said (--no-sandbox)"),
+        SandboxState::Off => Item::ok(id, what, "off (--no-sandbox)"),
         SandboxState::Partial | SandboxState::Unavailable => {
             let fix =
-                "inspect and check models of others on a newer kernel with Landlock, or on a machine of their own";
+                "inspect and check other people's models on a newer kernel with Landlock, or on a separate machine";
             Item::warning(id, what, sandbox.summary(), fix)
         }
     }
@@ -214,13 +209,13 @@ fn library_line(index: usize, attempt: &Attempt) -> Item {
     let is_pc = matches!(std::env::consts::ARCH, "x86_64" | "x86");
     if attempt.name == "gpu" && is_pc && !attempt.is_cut && attempt.missing.is_empty() {
         let said = error.split(" (").next().unwrap_or(error);
-        let fix = "run it on a device: it needs an Adreno";
+        let fix = "run it on a device: it needs an Adreno GPU";
         return Item::warning(&id, &what, format!("no Adreno on this machine: {said}"), fix);
     }
     let (detail, fix) = if attempt.is_cut {
-        (format!("{shown} is cut short or no library"), "install the libraries again".to_owned())
+        (format!("{shown} is truncated or not a library"), "reinstall the libraries".to_owned())
     } else if attempt.missing.is_empty() {
-        (format!("does not load: {error}"), "take a runtime whose library is made for this machine".to_owned())
+        (format!("does not load: {error}"), "use a runtime with a library for this machine".to_owned())
     } else {
         (format!("does not load: {} is missing", attempt.missing.join(", ")), advice_for(&attempt.missing))
     };
@@ -235,16 +230,15 @@ fn no_device(none: &NoDevice) -> (String, String) {
         diagnoser.feed_line(number, line.as_bytes());
     }
     let diagnosis = diagnoser.finish();
-    let said = none.log.first().map_or_else(String::new, |line| format!("; first it logged: {}", line.trim()));
+    let said = none.log.first().map_or_else(String::new, |line| format!("; it first logged: {}", line.trim()));
     match diagnosis.causes.first() {
         Some(finding) => {
             let title = &finding.cause().title;
-            (format!("loads, and makes no device: {title} ({}{said})", none.error), finding.fix().to_owned())
+            (format!("loads but creates no device: {title} ({}{said})", none.error), finding.fix().to_owned())
         }
         None => {
-            let fix =
-                "run a model on it with --log-level verbose: the run is diagnosed with the checks of this machine";
-            (format!("loads, and makes no device: {}{said}", none.error), fix.to_owned())
+            let fix = "run a model on it with --log-level verbose: qnnscope then diagnoses the run on this machine";
+            (format!("loads but creates no device: {}{said}", none.error), fix.to_owned())
         }
     }
 }
@@ -254,7 +248,7 @@ fn absent(runtime: &RuntimeDir) -> Vec<Item> {
     let missing = Backend::ALL.into_iter().filter(|backend| runtime.library(backend.name()).is_none());
     missing
         .map(|backend| {
-            let fix = "take a runtime that has it: `qnnscope runtime list` shows those that are there";
+            let fix = "use a runtime that has it: `qnnscope runtime list` shows the installed ones";
             let what = format!("{backend} backend");
             Item::warning(backend.name(), &what, format!("this runtime has no {}", backend.library()), fix)
         })

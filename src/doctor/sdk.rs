@@ -27,7 +27,7 @@ pub fn find(option: Option<&Path>, env: &Env) -> Found {
         let detail = if named.is_empty() {
             "none of --runtime, QNN_SDK_ROOT, QAIRT_SDK_ROOT is set".to_owned()
         } else {
-            format!("{}: no SDK (a folder with bin/ and lib/)", named.join(", "))
+            format!("{}: not an SDK (a folder with bin/ and lib/)", named.join(", "))
         };
         let items = vec![Item::warning("sdk", "QNN SDK", detail, NO_SDK)];
         return Found { root: None, items };
@@ -43,7 +43,7 @@ pub fn find(option: Option<&Path>, env: &Env) -> Found {
             "skels",
             "DSP libraries",
             "the SDK has no lib/hexagon-v*",
-            "take an SDK with the libraries of the DSP to run HTP on devices",
+            "use an SDK with the DSP libraries to run HTP on devices",
         )
     } else {
         Item::ok("skels", "DSP libraries", skels.join(", "))

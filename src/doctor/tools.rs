@@ -66,24 +66,24 @@ fn absent(id: &str, names: &[&str], sdk: bool) -> Item {
     let names_text = names.join(" or ");
     if !sdk {
         // That there is no SDK is one warning, which says what to do; each of its tools need not say it again.
-        return Item::ok(id, names[0], format!("part of the SDK, which is not here; no {names_text} on PATH either"));
+        return Item::ok(id, names[0], format!("part of the SDK, which is missing; no {names_text} on PATH either"));
     }
     let detail = format!("no {names_text} for this machine, neither in the SDK nor on PATH");
-    Item::warning(id, names[0], detail, "take an SDK with tools for this machine, or add their folder to PATH")
+    Item::warning(id, names[0], detail, "use an SDK with tools for this machine, or add their folder to PATH")
 }
 
 async fn tool(id: &str, path: &Path, argument: &str, libraries: Option<&Path>) -> Item {
     let what = path.file_name().map_or_else(|| id.to_owned(), |name| name.to_string_lossy().into_owned());
     let shown = path.display();
     if !is_executable(path) {
-        return Item::problem(id, &what, format!("{shown} may not be executed"), format!("chmod +x {shown}"));
+        return Item::problem(id, &what, format!("{shown} is not executable"), format!("chmod +x {shown}"));
     }
     let elf = read_elf(path).ok().flatten();
     if let Some(elf) = &elf
         && !Platform::here().fits_machine(elf.machine)
     {
         let detail = format!("{shown} is {}; this machine is {}", elf.label(), std::env::consts::ARCH);
-        return Item::problem(id, &what, detail, "take the SDK's tools for this machine");
+        return Item::problem(id, &what, detail, "use the SDK's tools for this machine");
     }
     // As the SDK's own envsetup.sh does: its libraries before the user's folders.
     let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
@@ -118,7 +118,7 @@ fn judge(id: &str, what: &str, path: &Path, started: Started, limit: Duration) -
     let shown = path.display();
     let (status, output) = match started {
         Started::Hangs => {
-            let detail = format!("{shown} did not end within {} s and was ended", limit.as_secs());
+            let detail = format!("{shown} did not finish within {} s and was killed", limit.as_secs());
             return Item::problem(id, what, detail, format!("run `{shown} --help` by hand and see what it waits for"));
         }
         Started::Refused(reason) => {
@@ -126,7 +126,7 @@ fn judge(id: &str, what: &str, path: &Path, started: Started, limit: Duration) -
                 id,
                 what,
                 format!("{shown} does not start: {reason}"),
-                "take the SDK's tools for this machine",
+                "use the SDK's tools for this machine",
             );
         }
         Started::Ended { status, output } => (status, output),
@@ -137,11 +137,11 @@ fn judge(id: &str, what: &str, path: &Path, started: Started, limit: Duration) -
     let version = build_id_in(output.as_bytes()).or_else(|| build_id_of(path).ok().flatten());
     let version = version.map_or_else(|| "version unknown".to_owned(), |version| version.to_string());
     match status {
-        None => Item::problem(id, what, format!("{shown} was ended by a signal"), "take another version of the SDK"),
+        None => Item::problem(id, what, format!("{shown} was killed by a signal"), "use another version of the SDK"),
         Some(status @ (126 | 127)) => {
-            let line = output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            let line = output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
             let detail = format!("{shown} does not start (status {status}): {}", line.trim());
-            Item::problem(id, what, detail, "see what it needs: `head -n 1` of it names its interpreter")
+            Item::problem(id, what, detail, "see what it needs: its first line (`head -n 1`) names the interpreter")
         }
         Some(_) => Item::ok(id, what, format!("{shown}, {version}, starts")),
     }

@@ -12,7 +12,7 @@ const TOOL: &str = "qnn-net-run";
 const NAMING: [&str; 4] = ["libQnnCpu.so", "libQnnGpu.so", "libQnnHtp.so", "libQnnSystem.so"];
 /// What to do about different releases.
 const FIX: &str =
-    "take tools and libraries of one SDK: an older one cannot open DLCs and context binaries that a newer one made";
+    "use tools and libraries of one SDK: an older one cannot open DLCs and context binaries made by a newer one";
 
 /// A tool or library and its build.
 type Build = (PathBuf, BuildId);
@@ -51,7 +51,7 @@ fn judge(pairs: &[(Build, Build)], used: Option<&Build>) -> Option<Item> {
         let detail = format!("{}, {} (used on this machine)", told(tool), told(used));
         return Some(Item::warning("versions", what, detail, FIX));
     }
-    Some(Item::ok("versions", what, format!("tools and libraries are of {}", tool.1)))
+    Some(Item::ok("versions", what, format!("tools and libraries are from {}", tool.1)))
 }
 
 #[cfg(test)]

@@ -23,12 +23,12 @@ pub fn diff(a: &Encodings, b: &Encodings) -> Vec<Finding> {
     };
     for one in &a.tensors {
         match theirs.get(&one.name) {
-            None => findings.push(alone("only-in-a", one, format!("only A has it: {}", told(one)))),
+            None => findings.push(alone("only-in-a", one, format!("only in A: {}", told(one)))),
             Some(&at) => findings.extend(pair(one, &b.tensors[at])),
         }
     }
     for other in b.tensors.iter().filter(|other| !ours.contains_key(&other.name)) {
-        findings.push(alone("only-in-b", other, format!("only B has it: {}", told(other))));
+        findings.push(alone("only-in-b", other, format!("only in B: {}", told(other))));
     }
     findings
 }

@@ -129,46 +129,48 @@ fn alone(encoding: &Encoding, format: Format, findings: &mut Vec<Finding>) {
         let incomplete = slice.scale.is_none() && (slice.min.is_none() || slice.max.is_none());
         match slice.scale {
             Some(scale) if scale <= 0.0 || !scale.is_finite() => Some(format!("its scale is {scale}")),
-            _ if incomplete => Some("it has neither a scale nor both ends".to_owned()),
+            _ if incomplete => Some("it has neither a scale nor min and max".to_owned()),
             _ => None,
         }
     });
-    let bad_range = slices(
-        encoding,
-        "bad-range",
-        "zero must be one of the stored numbers: min <= 0 <= max, min < max",
-        findings,
-        |slice| {
+    let bad_range =
+        slices(encoding, "bad-range", "zero must be representable: min <= 0 <= max, min < max", findings, |slice| {
             let (min, max) = (slice.min?, slice.max?);
             if min >= max || min.is_nan() || max.is_nan() {
                 return Some(format!("its range is empty: {min}..{max}"));
             }
             (min > 0.0 || max < 0.0).then(|| format!("zero is not in its range {min}..{max}"))
-        },
-    );
+        });
     let levels = encoding.levels();
     let fix = match format {
-        Format::Aimet200 => "zero points lie within the stored numbers, and turn into minus the offset",
+        Format::Aimet200 => "a zero point lies within the stored range; the offset is its negative",
         _ => "offset = min / scale: 0 or negative; ONNX's zero point is minus the offset",
     };
     let bad_sign = slices(encoding, "offset-sign", fix, findings, |slice| {
         let offset = slice.offset.filter(|offset| *offset > 0.0)?;
         let turned = slice.min.map_or_else(String::new, |min| format!(", though its smallest number is {min}"));
-        Some(format!("its offset is {offset}{turned}: converters turn the sign, other tools shift the range"))
+        Some(format!("its offset is {offset}{turned}: converters flip the sign, other tools shift the range"))
     });
-    slices(encoding, "offset-not-whole", "round it, and take min and max from it", findings, |slice| {
+    slices(encoding, "offset-not-whole", "round it, and derive min and max from it", findings, |slice| {
         let offset = slice.offset?;
-        (offset.fract() != 0.0).then(|| format!("its offset is {offset}, which is no whole number"))
+        (offset.fract() != 0.0).then(|| format!("its offset is {offset}, not an integer"))
     });
-    slices(encoding, "offset-range", "calibrate again: with such an offset zero cannot be stored", findings, |slice| {
-        let offset = slice.offset?;
-        (offset.abs() > levels).then(|| format!("its offset {offset} lies beyond the {} stored numbers", levels + 1.0))
-    });
+    slices(
+        encoding,
+        "offset-range",
+        "calibrate again: with such an offset zero is not representable",
+        findings,
+        |slice| {
+            let offset = slice.offset?;
+            (offset.abs() > levels)
+                .then(|| format!("its offset {offset} lies outside the {} stored values", levels + 1.0))
+        },
+    );
     if !(bad_scale || bad_range || bad_sign) {
         slices(
             encoding,
             "scale-range",
-            "leave scale and offset out, or compute them from min and max",
+            "remove scale and offset, or compute them from min and max",
             findings,
             |slice| {
                 let (scale, min, max) = (slice.scale?, slice.min?, slice.max?);
@@ -210,8 +212,7 @@ fn alone(encoding: &Encoding, format: Format, findings: &mut Vec<Finding>) {
             ));
         }
     } else if encoding.used == Use::Parameter && encoding.symmetric == Some(false) && encoding.per_channel {
-        let message =
-            "its weights have a scale for each channel and are not symmetric: HTP takes symmetric ones only".to_owned();
+        let message = "its per-channel weights are not symmetric: HTP takes only symmetric ones".to_owned();
         findings.push(Finding::warning("symmetric-weights", name, message, "quantise weights symmetrically"));
     }
 }
@@ -224,7 +225,7 @@ fn bits(encoding: &Encoding, hardware: Hardware, findings: &mut Vec<Finding>) {
     let name = &encoding.name;
     match (encoding.used, encoding.bits) {
         (Use::Activation, bits) if bits < 8 => {
-            let message = format!("it is an activation with {bits} bits, which no backend computes with");
+            let message = format!("it is an activation with {bits} bits, which no backend supports");
             findings.push(Finding::error("bit-width", name, message, "give it 8 or 16 bits"));
         }
         (_, bits) if ![2, 4, 8, 16, 32].contains(&bits) => {
@@ -233,11 +234,11 @@ fn bits(encoding: &Encoding, hardware: Hardware, findings: &mut Vec<Finding>) {
         }
         (Use::Parameter, 4) if !encoding.per_channel => {
             let message =
-                "its weights have 4 bits and one scale: HTP refuses that (`No weight scales found`)".to_owned();
+                "its weights have 4 bits and a single scale, which HTP refuses (`No weight scales found`)".to_owned();
             findings.push(Finding::error("bit-width", name, message, "quantise 4-bit weights per channel"));
         }
         (Use::Parameter, 16) => {
-            let message = "its weights have 16 bits, which HTP takes from v73 on (v68 refuses them)".to_owned();
+            let message = "its weights have 16 bits, which HTP supports from v73 on (v68 refuses them)".to_owned();
             let fix = "give weights 8 bits, or compile for a newer SoC";
             match hardware.hexagon_arch {
                 Some(arch) if arch >= WIDE_WEIGHTS => {}
@@ -252,11 +253,11 @@ fn bits(encoding: &Encoding, hardware: Hardware, findings: &mut Vec<Finding>) {
 fn unknown(encoding: &Encoding, names: &Names, findings: &mut Vec<Finding>) {
     let name = &encoding.name;
     let fix = match (names.made_by(name), names.nearest(name)) {
-        (Some(output), _) => format!("that is the name of an op; the tensor it makes is `{output}`"),
-        (None, Some(near)) => format!("is it `{near}`?"),
-        (None, None) => "no name of the model is like it: was the file made for another model, or for the model before a conversion?".to_owned(),
+        (Some(output), _) => format!("this is the name of an op; its output tensor is `{output}`"),
+        (None, Some(near)) => format!("did you mean `{near}`?"),
+        (None, None) => "no name in the model resembles it: was the file made for another model, or for the model before conversion?".to_owned(),
     };
-    let message = "the model has no tensor of this name; converters drop the record in silence".to_owned();
+    let message = "the model has no tensor of this name; converters silently drop the record".to_owned();
     findings.push(Finding::error("unknown-tensor", name, message, fix));
 }
 
@@ -271,7 +272,7 @@ fn channels(encoding: &Encoding, tensor: &Tensor, findings: &mut Vec<Finding>) {
     let Some(axis) = encoding.axis else {
         // Without an axis any that fits will do.
         if !tensor.shape.iter().any(|&size| size as usize == count) {
-            let message = format!("it has {count} scales, and no axis of {shape} has as many channels");
+            let message = format!("it has {count} scales, and no axis of {shape} has that many channels");
             findings.push(Finding::error(
                 "channel-count",
                 &encoding.name,
@@ -285,12 +286,12 @@ fn channels(encoding: &Encoding, tensor: &Tensor, findings: &mut Vec<Finding>) {
     let size = usize::try_from(at).ok().and_then(|at| tensor.shape.get(at));
     match size {
         None => {
-            let message = format!("axis {axis} is outside of {shape}");
+            let message = format!("axis {axis} is outside {shape}");
             findings.push(Finding::error(
                 "axis",
                 &encoding.name,
                 message,
-                format!("an axis from 0 to {} belongs here", rank - 1),
+                format!("use an axis from 0 to {}", rank - 1),
             ));
         }
         // The model may have the weights in another order than the file's.
@@ -302,7 +303,7 @@ fn channels(encoding: &Encoding, tensor: &Tensor, findings: &mut Vec<Finding>) {
                     "axis",
                     &encoding.name,
                     message,
-                    format!("axis {other} of this model has as many; converters move axes, so check the one of the file's own model"),
+                    format!("axis {other} of this model has that many; converters move axes, so check the axis in the file's own model"),
                 )),
                 None => findings.push(Finding::error("channel-count", &encoding.name, message, "write one scale for each channel")),
             }
@@ -346,7 +347,7 @@ fn islands(graph: &Graph, encodings: &HashMap<&str, &Encoding>, findings: &mut V
                 .any(|reader| reader.outputs.iter().any(|output| is_value(output) && has(&known, &output.name)));
             if fed && goes_on && !is_fused {
                 let message = format!(
-                    "it has no encoding, between `{}` and ops that have one: a float island in an integer graph",
+                    "it has no encoding between `{}` and ops that have one: a float island in an integer graph",
                     op.name
                 );
                 findings.push(Finding::warning(

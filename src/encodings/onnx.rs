@@ -144,7 +144,7 @@ fn plain(graph: &SourceGraph) -> Graph {
         };
         Tensor {
             name: name.clone(),
-            // Most values are floats; one whose type nobody says is taken for one.
+            // Most values are floats; one whose type nobody says counts as one.
             dtype: value.and_then(|value| value.dtype).map_or(DataType::FLOAT_32, data_type),
             shape: value.and_then(SourceValue::dims).unwrap_or_default().into_iter().map(size).collect(),
             quantization: None,

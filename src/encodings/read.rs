@@ -25,7 +25,7 @@ pub enum EncodingError {
         source: std::io::Error,
     },
     /// It is something else.
-    #[error("{path} is no file with encodings: {reason}")]
+    #[error("{path} is not an encodings file: {reason}")]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -99,7 +99,7 @@ pub fn parse(text: &str) -> Result<Encodings, String> {
             findings.push(Finding::error(
                 "twice",
                 &encoding.name,
-                "the tensor has several records, of which tools use one or the other".to_owned(),
+                "the tensor has several records; which one is used depends on the tool".to_owned(),
                 "keep one of them",
             ));
         }
@@ -150,7 +150,7 @@ fn overrides(name: &str, value: &Value, used: Use, findings: &mut Vec<Finding>) 
             findings.push(Finding::error(
                 "wrong-shape",
                 name,
-                "the record is a map; a list of maps belongs here, and converters fail on it (or drop it, if they do not know the name)"
+                "the record is a map, not a list of maps; converters fail on it (or drop it, if they do not know the name)"
                     .to_owned(),
                 format!("write \"{name}\": [{{...}}]"),
             ));
@@ -160,7 +160,7 @@ fn overrides(name: &str, value: &Value, used: Use, findings: &mut Vec<Finding>) 
     };
     let Some(first) = rows.first() else {
         let fix = format!("write \"{name}\": [{{\"bitwidth\": 8, \"min\": ..., \"max\": ...}}]");
-        findings.push(Finding::error("wrong-shape", name, "there is no record in it".to_owned(), fix));
+        findings.push(Finding::error("wrong-shape", name, "it has no record".to_owned(), fix));
         return None;
     };
     let Some(bits) = bits(first, "bitwidth") else {
@@ -214,7 +214,7 @@ fn aimet_100(row: &Value, used: Use, findings: &mut Vec<Finding>) -> Option<Enco
     };
     for key in ["scale", "offset"] {
         if row.get(key).is_some_and(|value| !value.is_array()) {
-            let message = format!("`{key}` is a number; version 1.0.0 has lists, also for one channel");
+            let message = format!("`{key}` is a number; version 1.0.0 uses lists, even for one channel");
             findings.push(Finding::error("wrong-shape", &name, message, format!("write \"{key}\": [...]")));
         }
     }
@@ -273,7 +273,7 @@ fn aimet_200(row: &Value, findings: &mut Vec<Finding>) -> Option<Encoding> {
         })
         .collect();
     let axis = row.get("axis").and_then(Value::as_i64);
-    // The one list of this version does not tell; what is signed are weights and biases.
+    // The one list of this version does not show it; what is signed are weights and biases.
     let used = if is_signed || axis.is_some() { Use::Parameter } else { Use::Activation };
     let listed = row.get("y_scale").is_some_and(Value::is_array);
     Some(Encoding {

@@ -25,7 +25,7 @@ impl std::str::FromStr for WriteFormat {
             "0.6.1" => Ok(Self::Aimet061),
             "1.0.0" => Ok(Self::Aimet100),
             "2.0.0" => Ok(Self::Aimet200),
-            _ => Err(format!("`{text}` is not a format; there are overrides, aimet-0.6.1, aimet-1.0.0, aimet-2.0.0")),
+            _ => Err(format!("`{text}` is not a format; expected overrides, aimet-0.6.1, aimet-1.0.0, aimet-2.0.0")),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What a context binary says of itself in plain text, for when no system library can be asked. Seen in files of QAIRT 2.47:
-//! `soc_type=SM8550;arch=73`, `vtcm_size=8`; other writers may say nothing.
+//! What a context binary records about itself in plain text, for when no system library can be asked. Seen in files of QAIRT
+//! 2.47: `soc_type=SM8550;arch=73`, `vtcm_size=8`; other writers may say nothing.
 
 use super::build_id::{BuildId, build_id_in};
 use crate::files::open_regular;

@@ -137,7 +137,7 @@ impl Remoteproc {
 /// Everything that one look told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DspLook {
-    /// Folders in the order in which they were asked for.
+    /// Folders in the order in which they were requested.
     pub folders: Vec<Folder>,
     /// Nodes of the DSP.
     pub nodes: Vec<Node>,
@@ -186,7 +186,7 @@ const REMOTEPROCS: &str = "for r in /sys/class/remoteproc/remoteproc*; do [ -e \
      read -r n 2>/dev/null <\"$r/name\"; read -r s 2>/dev/null <\"$r/state\"; read -r w 2>/dev/null <\"$r/firmware\"; \
      printf '%s|%s|%s\\n' \"$n\" \"$s\" \"$w\"; done";
 
-/// Looks at a device. `folders` are listed in this order, `space` is where free space is asked for, and `since_s` says how
+/// Looks at a device. `folders` are listed in this order, `space` is where free space is requested, and `since_s` says how
 /// many seconds ago what happened before no longer matters. `root` is the way to files that the shell may not read.
 ///
 /// # Errors

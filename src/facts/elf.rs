@@ -19,7 +19,7 @@ pub struct ElfFacts {
     pub machine: elf::Machine,
     /// Flags of the machine; the low byte of a Hexagon file is its architecture.
     pub flags: u32,
-    /// Names of needed libraries (DT_NEEDED); `None` where the file does not tell, or was not read that far.
+    /// Names of needed libraries (DT_NEEDED); `None` where the file does not report it, or was not read that far.
     pub needed: Option<Vec<String>>,
     /// Folders that the file itself names for them (DT_RUNPATH, DT_RPATH), unexpanded.
     pub runpath: Vec<String>,

@@ -71,7 +71,7 @@ fn script(wanted: &[Wanted], searched: &[String]) -> String {
 }
 
 /// The libraries that a device's loader would not find, in the order of `wanted`; `searched` are the folders of
-/// `LD_LIBRARY_PATH`. `None` where the device's answer makes no sense.
+/// `LD_LIBRARY_PATH`. `None` where the device's answer is invalid.
 ///
 /// # Errors
 /// When the device does not answer.

@@ -26,7 +26,7 @@ pub fn open_input(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
 }
 
-/// Opens a file, and neither a pipe nor a device: what stands in a folder of ours, or is read at several places.
+/// Opens a file, and neither a pipe nor a device: what is in a folder of ours, or is read at several places.
 ///
 /// # Errors
 /// The system's, or it is no file.
@@ -149,7 +149,7 @@ fn fill(mut source: File, copy: &mut File) -> io::Result<()> {
     if length > MOST_COPIED_BYTES {
         let most = MOST_COPIED_BYTES >> 30;
         return Err(io::Error::other(format!(
-            "more than {most} GiB came through the pipe; write them to a file first"
+            "the pipe delivered more than {most} GiB; write the data to a file first"
         )));
     }
     copy.flush()?;

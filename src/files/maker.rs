@@ -52,12 +52,12 @@ impl Kind {
             Self::ProfileLog => "it is not a profile log that qnnscope wrote",
             Self::Report => "it is not a report that qnnscope wrote",
             Self::TapDocument => "it is not a document of qnnscope tap",
-            Self::ProcessId => "it may belong to a running process, or to something else",
+            Self::ProcessId => "it may belong to a running process or another program",
             Self::Bundle => "it is not a bundle that qnnscope diagnose wrote",
             Self::ManPage => "it is not a man page of qnnscope",
-            Self::RangesState => "it is no state file of qnnscope ranges",
+            Self::RangesState => "it is not a state file of qnnscope ranges",
             Self::Encodings => "it holds no encodings that qnnscope wrote",
-            Self::Accuracy => "it is no document of qnnscope accuracy",
+            Self::Accuracy => "it is not a document of qnnscope accuracy",
         }
     }
 

@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum HistoryError {
-    #[error("there is no data folder to keep sessions in")]
+    #[error("there is no data folder for sessions")]
     NoDataDir,
     #[error("cannot {action} {path}: {source}")]
     Io { action: &'static str, path: PathBuf, source: io::Error },
@@ -17,21 +17,21 @@ pub enum HistoryError {
     Output(#[from] OutputError),
     #[error(transparent)]
     Session(#[from] ReadError),
-    #[error("the index of the history {path} cannot be used: {source}")]
+    #[error("the history index {path} cannot be used: {source}")]
     Index { path: PathBuf, source: rusqlite::Error },
     #[error("the history has no session `{reference}`")]
     NoSuch { reference: String },
-    #[error("`{reference}` may be any of {candidates}")]
+    #[error("`{reference}` matches several: {candidates}")]
     Ambiguous { reference: String, candidates: String },
     #[error("the session {id} is being recorded")]
     Recording { id: String },
-    #[error("the history has too many sessions that began at {stamp}")]
+    #[error("the history has too many sessions started at {stamp}")]
     TooMany { stamp: String },
     #[error("the name, tags and note of a session are in {path}, which cannot be read: {reason}")]
     Marks { path: PathBuf, reason: String },
     #[error("{0}")]
     BadMarks(String),
-    #[error("the session {id} has the name `{name}` already")]
+    #[error("session {id} already has the name `{name}`")]
     NameTaken { id: String, name: String },
     #[error("{path}: {reason}")]
     Config { path: PathBuf, reason: String },
@@ -47,13 +47,11 @@ impl HistoryError {
         match self {
             Self::NoDataDir => Some("name one with QNNSCOPE_DATA_DIR"),
             Self::NoSuch { .. } => Some("`qnnscope sessions` lists them"),
-            Self::Ambiguous { .. } => Some("give more of the id"),
-            Self::Marks { .. } => Some("mend the file, or remove it and give them anew"),
-            Self::NameTaken { .. } => {
-                Some("choose another, or take it away first with `qnnscope sessions rename ID ''`")
-            }
+            Self::Ambiguous { .. } => Some("give more characters of the id"),
+            Self::Marks { .. } => Some("repair the file, or remove it and set them again"),
+            Self::NameTaken { .. } => Some("choose another, or remove it first with `qnnscope sessions rename ID ''`"),
             Self::Recording { .. } => Some("wait for its run to end, or stop it"),
-            Self::Index { .. } => Some("remove the file: it is made anew from the sessions"),
+            Self::Index { .. } => Some("remove the file: qnnscope rebuilds it from the sessions"),
             _ => None,
         }
     }

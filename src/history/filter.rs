@@ -1,10 +1,10 @@
-//! Which sessions are asked for.
+//! Which sessions are requested.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-/// Which sessions are asked for; all of it has to hold. Texts are parts of the whole, in upper or lower case.
+/// Which sessions are requested; all of it has to hold. Texts are parts of the whole, in upper or lower case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Of the path of a model.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const FILE: &str = "index.sqlite";
-/// A database of another version is made anew.
+/// A database of another version is rebuilt.
 const VERSION: i64 = 1;
 /// How long another process may write.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,7 +32,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens the index of a folder; one that is missing, damaged or of another version is made anew, and is empty then.
+    /// Opens the index of a folder; one that is missing, damaged or of another version is rebuilt, and is empty then.
     pub fn open(folder: &Path) -> Result<Self, HistoryError> {
         let path = folder.join(FILE);
         match Self::connect(&path) {

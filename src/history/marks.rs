@@ -72,13 +72,13 @@ impl Marks {
         }
         if let Some(tag) = self.tags.iter().find(|tag| length(tag) > LONGEST_WORD) {
             let (tag, length) = (shortened(tag), length(tag));
-            return Some(format!("the tag `{tag}` has {length} characters; at most {LONGEST_WORD} are possible"));
+            return Some(format!("the tag `{tag}` has {length} characters; the limit is {LONGEST_WORD}"));
         }
         if self.tags.len() > MOST_TAGS {
-            return Some(format!("these are {} tags; at most {MOST_TAGS} are possible", self.tags.len()));
+            return Some(format!("{} tags are too many; the limit is {MOST_TAGS}", self.tags.len()));
         }
         let note = self.note.as_deref().map_or(0, length);
-        (note > LONGEST_NOTE).then(|| format!("the note has {note} characters; at most {LONGEST_NOTE} are possible"))
+        (note > LONGEST_NOTE).then(|| format!("the note has {note} characters; the limit is {LONGEST_NOTE}"))
     }
 
     pub(super) fn write(&self, folder: &Path, id: &str) -> Result<(), HistoryError> {
@@ -110,19 +110,19 @@ impl Marks {
 fn name_fault(name: &str) -> Option<String> {
     let length = name.chars().count();
     if length > LONGEST_WORD {
-        return Some(format!("it has {length} characters; at most {LONGEST_WORD} are possible"));
+        return Some(format!("it has {length} characters; the limit is {LONGEST_WORD}"));
     }
     if super::reference::last(name).is_some() {
-        return Some("it names one of the last sessions already".to_owned());
+        return Some("it already names one of the last sessions".to_owned());
     }
     if name.starts_with('@') {
-        return Some("an @ stands before names, and is no part of them".to_owned());
+        return Some("the @ before a name is not part of it".to_owned());
     }
     if name.contains('#') {
         return Some("what follows a # picks one of the session's runs".to_owned());
     }
     let is_of_ids = |c: char| c.is_ascii_digit() || c == '-';
-    name.chars().all(is_of_ids).then(|| "it reads like the beginning of an id".to_owned())
+    name.chars().all(is_of_ids).then(|| "it looks like the beginning of an id".to_owned())
 }
 
 /// The beginning of a text, for a message.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `ID.jsonl.zst` | a session, as `--record` writes it |
 //! | `ID.json` | name, tags and note that the user gave it, if any |
-//! | `index.sqlite` | what lists and filters need; made anew from the other files whenever it is missing or damaged |
+//! | `index.sqlite` | what lists and filters need; made again from the other files whenever it is missing or damaged |
 
 mod entry;
 mod error;

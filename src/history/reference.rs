@@ -5,7 +5,7 @@ use crate::backends::runtime::Env;
 use crate::event::clean_text;
 use std::path::{Path, PathBuf};
 
-/// The file that an argument names. One that begins with `@` and is no file is a session of the history; what stands behind a
+/// The file that an argument names. One that begins with `@` and is no file is a session of the history; what is behind a
 /// `#` stays.
 ///
 /// # Errors

@@ -115,9 +115,11 @@ impl Import for AiHub {
         }
         let is_summary = run.is_summary;
         if is_summary {
-            draft.note("the profile has one figure for all inferences (estimated_inference_time), not their times");
+            draft.note(
+                "the profile has one figure for all inferences (estimated_inference_time), not their single times",
+            );
         }
-        draft.note("an AI Hub profile names neither model, device nor runtime: the job's page does");
+        draft.note("an AI Hub profile names neither model, device nor runtime; the job's page does");
         Ok(())
     }
 }

@@ -65,7 +65,7 @@ impl Import for BenchmarkModel {
         }
         let run = draft.run()?;
         told.into_run(run, &summaries)?;
-        draft.note("benchmark_model prints one summary of all inferences, not their times; it does not say which backend a delegate used");
+        draft.note("benchmark_model prints one summary of all inferences, not their single times, and not which backend a delegate used");
         Ok(())
     }
 }
@@ -136,7 +136,7 @@ impl Told {
         let last = summaries.last();
         let mean_us = self.inference_us.or(last.map(|summary| summary.avg)).filter(|us| *us > 0.0);
         if mean_us.is_none() && self.ops.is_empty() {
-            return Err(Problem::content("it was cut off before any figure"));
+            return Err(Problem::content("it ends before any figure"));
         }
         if let Some(us) = self.init_us {
             run.stage(0, Stage::ContextCreate, us);

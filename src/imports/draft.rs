@@ -362,11 +362,11 @@ impl RunDraft {
         if let Some(values) = self.first_ops.take().filter(|_| self.op_samples == 0) {
             self.events.push((self.now_us, Event::OpTimes(OpSample { inference: 0, values })));
             self.op_samples = 1;
-            notes.push(format!("{}: layer times are those of the first inference, the only one with any", self.model));
+            notes.push(format!("{}: layer times are from the first inference, the only one that has them", self.model));
         }
         if self.mixed > 0 {
             let text = format!(
-                "{}: {} with other ops than the first one; their layer times are left out",
+                "{}: {} with different ops from the first one; their layer times are left out",
                 self.model,
                 counted(self.mixed, "inference")
             );

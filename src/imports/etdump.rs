@@ -32,7 +32,7 @@ impl Import for Etdump {
 
     fn read(&self, sample: &Sample, draft: &mut Draft) -> Result<(), Problem> {
         let bytes = sample.bytes()?;
-        let damaged = || Problem::content("its tables lead outside of the file: it is damaged or cut off");
+        let damaged = || Problem::content("its tables point outside the file: it is damaged or truncated");
         let root = buffer(&bytes).and_then(Table::root).ok_or_else(damaged)?;
         let mut left = MAX_EVENTS;
         let mut seen = 0;
@@ -51,8 +51,7 @@ impl Import for Etdump {
             return Err(damaged());
         }
         if run.backend == Backend::Unknown {
-            draft
-                .note("no delegate of QNN reports anything in it: it was compiled without profiling, or ran elsewhere");
+            draft.note("no QNN delegate reports anything in it: it was compiled without profiling, or ran elsewhere");
         }
         Ok(())
     }

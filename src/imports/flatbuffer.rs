@@ -1,4 +1,4 @@
-//! A bounded reader of FlatBuffers: whatever the bytes say, nothing outside of them is read. An absent field is `None`.
+//! A bounded reader of FlatBuffers: whatever the bytes say, nothing outside them is read. An absent field is `None`.
 
 /// A table.
 #[derive(Debug, Clone, Copy)]

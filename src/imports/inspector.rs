@@ -34,7 +34,7 @@ impl Import for InspectorTable {
         let text = String::from_utf8_lossy(&bytes);
         let mut rows = text.lines().map(cells).filter(|cells| cells.len() > 1);
         let header = rows.find(|cells| cells.contains(&NAME));
-        let header: Vec<&str> = header.ok_or_else(|| Problem::content("it has no line of column names"))?;
+        let header: Vec<&str> = header.ok_or_else(|| Problem::content("it has no header line"))?;
         let at = |name: &str| header.iter().position(|cell| *cell == name);
         let (name_at, block_at) = (at(NAME), at(BLOCK));
         // `avg (ms)`, `avg (us)`, or without a unit.
@@ -100,9 +100,9 @@ impl Import for InspectorTable {
             return Err(Problem::content("it has neither a whole inference (Method::execute) nor ops"));
         }
         if is_cut {
-            draft.note("the table was cut off");
+            draft.note("the table is truncated");
         }
-        draft.note("a table of averages: one figure for all inferences; layer figures are averages, too");
+        draft.note("a table of averages: one figure for all inferences, and averages per layer");
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ pub fn document<T: DeserializeOwned>(sample: &Sample) -> Result<T, Problem> {
 /// The same of bytes.
 pub fn of_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     serde_json::from_slice(&clean_json(bytes)).map_err(|error| {
-        let what = if error.is_eof() { "is cut off or incomplete" } else { "is damaged" };
+        let what = if error.is_eof() { "is truncated or incomplete" } else { "is damaged" };
         Problem::content(format!("its JSON {what}: {error}"))
     })
 }

@@ -28,11 +28,11 @@ struct Document {
 #[derive(Debug, Deserialize)]
 struct SocTrace {
     #[serde(default)]
-    compilation_target: Target,
+    compilation_target: CompilationTarget,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Target {
+struct CompilationTarget {
     #[serde(default)]
     htp_arch: Option<String>,
     #[serde(default)]
@@ -106,11 +106,11 @@ impl Import for OpTrace {
         }
         let first = draft.at(0)?;
         for node in &document.unsupported_nodes {
-            let reason = if node.reason.is_empty() { "no reason is given" } else { node.reason.as_str() };
+            let reason = if node.reason.is_empty() { "no reason given" } else { node.reason.as_str() };
             let text = format!("node `{}` ({}) is not on QNN: {reason}", node.node_name, node.op_type);
             first.say(LogLevel::Warning, &text);
         }
-        draft.note("the trace says which ops run on QNN; it has no times");
+        draft.note("the trace shows which ops run on QNN; it has no times");
         Ok(())
     }
 }

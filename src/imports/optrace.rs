@@ -77,8 +77,8 @@ impl Import for Optrace {
             Some((name.to_owned(), String::new(), figure(event.args.get(key)?)?))
         });
         of_ops(ops, draft)?;
-        let what = if on_path { "on the dominant path" } else { "of all threads together" };
-        draft.note(format!("an optrace holds one inference, in cycles; those of its ops are {what}"));
+        let what = if on_path { "on the dominant path" } else { "summed over all threads" };
+        draft.note(format!("an optrace holds one inference, in cycles; op cycles are {what}"));
         Ok(())
     }
 }
@@ -128,7 +128,7 @@ impl Import for Qhas {
                 }
             }
         }
-        draft.note("an analysis summary is of one traced inference; cycles of its ops add up all threads");
+        draft.note("an analysis summary covers one traced inference; op cycles add up all threads");
         Ok(())
     }
 }
@@ -148,7 +148,7 @@ fn of_ops(ops: impl Iterator<Item = (String, String, f64)>, draft: &mut Draft) -
         }
     }
     if rows.is_empty() {
-        return Err(Problem::content("no op with cycles was found in it"));
+        return Err(Problem::content("it has no op with cycles"));
     }
     let run = draft.run()?;
     run.backend = Backend::Htp;

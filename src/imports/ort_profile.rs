@@ -68,7 +68,7 @@ impl Import for OrtProfile {
             Err(error) => {
                 let cut = bytes.iter().rposition(|byte| *byte == b'}').map_or(0, |at| at + 1);
                 let events = of_bytes::<Vec<Trace>>(&[&bytes[..cut], b"]"].concat()).map_err(|_| error)?;
-                draft.note("the profile was cut off: the program ended before ONNX Runtime closed it");
+                draft.note("the profile is truncated: the program ended before ONNX Runtime closed it");
                 events
             }
         };

@@ -39,7 +39,7 @@ impl Import for PerfYaml {
             .map_err(|error| Problem::content(format!("its YAML is damaged: {}", first_line(&error.to_string()))))?;
         by_model(&document, draft)?;
         by_precision(&document, draft)?;
-        draft.note("published figures: one latency per device and runtime, without its samples");
+        draft.note("published figures: one latency per device and runtime, without samples");
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
 //! The two CSV files with QNN's figures: the vendor's viewer's, and the one that ONNX Runtime writes by itself. The columns
-//! are the same; what stands in them is not.
+//! are the same; what is in them is not.
 
 use super::Import;
 use super::draft::{Draft, RunDraft, metric};
@@ -261,10 +261,10 @@ impl Import for OrtCsv {
         }
         file.close(draft)?;
         if file.runs.len() > 1 {
-            draft.note("the CSV does not name its graphs: partitions are told apart by their ops; the *_qnn.log beside it names them");
+            draft.note("the CSV does not name its graphs: partitions are identified by their ops; the *_qnn.log beside it names them");
         } else if file.finalizes > 1 && file.runs.keys().all(Vec::is_empty) {
             draft.note(format!(
-                "{} graphs were prepared, and nothing in the CSV tells their inferences apart; read the *_qnn.log beside it",
+                "{} graphs were prepared, and the CSV does not separate their inferences; read the *_qnn.log beside it",
                 file.finalizes
             ));
         }

@@ -64,7 +64,7 @@ impl Import for ProfileLog {
                     Ok(None) => break,
                     Err(error) if log.messages == 0 => return Err(Problem::content(error.to_string())),
                     Err(error) => {
-                        draft.note(format!("{error}; what comes before it is used"));
+                        draft.note(format!("{error}; the part before it is used"));
                         return log.end(draft);
                     }
                 }
@@ -74,7 +74,10 @@ impl Import for ProfileLog {
             }
         }
         if decoder.incomplete_bytes() > 0 {
-            draft.note(format!("its last {} bytes are an incomplete chunk and left out", decoder.incomplete_bytes()));
+            draft.note(format!(
+                "its last {} bytes are an incomplete chunk and were skipped",
+                decoder.incomplete_bytes()
+            ));
         }
         log.end(draft)
     }

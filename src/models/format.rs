@@ -1,4 +1,4 @@
-//! Model formats, told by content and never by file name.
+//! Model formats, recognised by content and never by file name.
 
 use super::source::{SourceFormat, identify_source};
 use object::{Object, ObjectSegment, ObjectSymbol};
@@ -26,8 +26,8 @@ pub enum FormatError {
     )]
     NotAModel { path: PathBuf, start: String },
     #[error(
-        "{path} is {what}, which QNN runs only once it is converted or compiled; if it is compiled, \
-         `qnnscope inspect MODEL --extract DIR` takes out the context binaries that it carries, and those run"
+        "{path} is {what}, which QNN runs only after conversion or compilation; if it is compiled, `qnnscope inspect \
+         MODEL --extract DIR` extracts its context binaries, which run"
     )]
     NotConverted { path: PathBuf, what: String },
     #[error("{path} is a damaged or truncated DLC: {reason}")]
@@ -36,13 +36,13 @@ pub enum FormatError {
     NotADlc { path: PathBuf, found: String },
     #[error("{path} is a damaged or truncated shared library: {reason}")]
     DamagedLibrary { path: PathBuf, reason: String },
-    #[error("{path} is a model library for {found}; it would run on {needed}")]
+    #[error("{path} is a model library for {found}; it needs to be for {needed}")]
     WrongMachine { path: PathBuf, found: String, needed: String },
     #[error("{path} is a shared library without QnnModel_composeGraphs, so not a model library")]
     NotAModelLibrary { path: PathBuf },
     #[error(
-        "{path} was built with QNN core API {major}.{minor}; model libraries before 2.14 (SDK 2.20) lay tensors out \
-         differently and cannot be run"
+        "{path} was built with QNN core API {major}.{minor}; model libraries before 2.14 (SDK 2.20) use another tensor \
+         layout and cannot be run"
     )]
     LibraryTooOld { path: PathBuf, major: u32, minor: u32 },
 }

@@ -43,7 +43,7 @@ pub enum Cadence {
     Tenth,
     /// Once a second.
     Second,
-    /// On a stream of its own, as often as it goes without taking more than half the time.
+    /// On its own stream, as often as it goes without taking more than half the time.
     Slow,
 }
 

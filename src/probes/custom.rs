@@ -74,7 +74,7 @@ fn parse(text: &str) -> Result<Vec<Counter>, (usize, String)> {
         (error.span().map_or(1, |span| line_of(span.start)), clean_text(&error.message().replace('\n', "; ")))
     })?;
     if file.counter.len() > MAX_COUNTERS {
-        return Err((1, format!("{} counters are too many, at most {MAX_COUNTERS} are read", file.counter.len())));
+        return Err((1, format!("{} counters are too many; at most {MAX_COUNTERS} are read", file.counter.len())));
     }
     let mut seen = BTreeSet::new();
     let mut counters = Vec::with_capacity(file.counter.len());
@@ -82,7 +82,7 @@ fn parse(text: &str) -> Result<Vec<Counter>, (usize, String)> {
         let line = line_of(entry.span().start);
         let counter = counter(entry.into_inner()).map_err(|reason| (line, reason))?;
         if !seen.insert(counter.id.clone()) {
-            return Err((line, format!("counter {} stands twice", counter.id)));
+            return Err((line, format!("counter {} is defined twice", counter.id)));
         }
         counters.push(counter);
     }
@@ -92,24 +92,24 @@ fn parse(text: &str) -> Result<Vec<Counter>, (usize, String)> {
 fn counter(entry: Entry) -> Result<Counter, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if entry.id.is_empty() || entry.id.len() > 80 || !entry.id.chars().all(plain) {
-        return Err(format!("id {:?} has to be made of letters, digits, dots, - and _", clean_text(&entry.id)));
+        return Err(format!("id {:?} may contain only letters, digits, dots, - and _", clean_text(&entry.id)));
     }
     if super::catalogue::rows().iter().any(|row| entry.id == row.id || entry.id.starts_with(&format!("{}.", row.id))) {
-        return Err(format!("id {:?} is one of the built-in counters'", entry.id));
+        return Err(format!("id {:?} belongs to a built-in counter", entry.id));
     }
     if entry.path.len() > MAX_PATH_BYTES {
         return Err(format!("path is longer than {MAX_PATH_BYTES} bytes"));
     }
     if !entry.path.starts_with('/') || entry.path.contains(|c: char| c.is_control()) {
-        return Err(format!("path {:?} has to be absolute", clean_text(&entry.path)));
+        return Err(format!("path {:?} must be absolute", clean_text(&entry.path)));
     }
     if !entry.scale.is_finite() || entry.scale == 0.0 {
-        return Err(format!("scale {} makes no sense", entry.scale));
+        return Err(format!("scale {} is invalid", entry.scale));
     }
     let mut parser = Parser::new(Parse::Number);
     parser.scale = entry.scale;
     let cadence = match entry.cadence {
-        Some(Cadence::Slow) => return Err("cadence has to be fast, tenth or second".to_owned()),
+        Some(Cadence::Slow) => return Err("cadence must be fast, tenth or second".to_owned()),
         other => other.unwrap_or(Cadence::Fast),
     };
     Ok(Counter {

@@ -68,7 +68,7 @@ impl DeviceProbe {
         let found = discover(device, root, &wanted.custom).await?;
         let (counters, unknown) = wanted.choose(&found);
         for pattern in unknown {
-            let text = format!("no counter of {} is named {pattern}", device.id());
+            let text = format!("{} has no counter named {pattern}", device.id());
             source.send(None, Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text))).await;
         }
         if wanted.patterns.is_empty() {
@@ -84,7 +84,7 @@ impl DeviceProbe {
         Ok(Some(Self { device: device.clone(), root, counters, options, source: source.clone(), sampler }))
     }
 
-    /// Sets the process whose memory and processor time are read.
+    /// Sets the process whose memory and CPU time are read.
     pub fn watch(&self, pid: Option<u32>) {
         self.sampler.watch(pid);
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use sysinfo::{Components, CpuRefreshKind, MINIMUM_CPU_UPDATE_INTERVAL, MemoryRefreshKind, RefreshKind, System};
 
-/// Default period. sysinfo cannot tell processor use at less than 200 ms.
+/// Default period. sysinfo cannot tell CPU use at less than 200 ms.
 const PERIOD: Duration = Duration::from_millis(250);
 
 /// Hottest sensor of this machine now, °C; `None` where none can be read.
@@ -19,7 +19,7 @@ fn hottest(components: &Components) -> Option<f64> {
     components.iter().filter_map(sysinfo::Component::temperature).reduce(f32::max).map(f64::from)
 }
 
-/// Samples this machine's counters on a thread of its own until dropped.
+/// Samples this machine's counters on its own thread until dropped.
 #[derive(Debug)]
 pub struct HostProbe {
     stop: Arc<AtomicBool>,
@@ -129,7 +129,7 @@ impl Host {
         ]
     }
 
-    /// Mean clock of the cores; zero means that the system does not tell.
+    /// Mean clock of the cores; zero means that the system does not report it.
     fn frequency_mhz(&self) -> Option<f64> {
         let cpus = self.system.as_ref()?.cpus();
         let clocks: Vec<f64> = cpus.iter().map(|cpu| cpu.frequency() as f64).filter(|mhz| *mhz > 0.0).collect();

@@ -15,7 +15,7 @@ pub const LINE: u8 = 0x1e;
 const MICROAMPERES_FROM: f64 = 20_000.0;
 /// Above this a battery voltage is in µV.
 const MICROVOLTS_FROM: f64 = 100_000.0;
-/// Ticks of processor time per second; the kernel tells user space 100, whatever it uses itself.
+/// Ticks of CPU time per second; the kernel tells user space 100, whatever it uses itself.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Turns the contents of one counter's files into values. Rates and units told by size need what was read before.

@@ -306,7 +306,7 @@ fn load(path: &Path, model: &str, inputs: &str) -> Result<HashMap<String, Tensor
     let text = crate::files::read_text_at_most(path, MAX_STATE_BYTES).map_err(|error| broken(path, error))?;
     let state: State = serde_json::from_str(&text).map_err(|error| broken(path, error))?;
     if state.schema != STATE {
-        return Err(broken(path, "it is of another version of qnnscope; remove it to begin anew"));
+        return Err(broken(path, "it is from another version of qnnscope; remove it to start over"));
     }
     if state.model != model || state.inputs != inputs {
         return Err(broken(path, "it is of another model or other inputs; remove it to begin anew"));

@@ -41,7 +41,7 @@ impl std::str::FromStr for Method {
     }
 }
 
-/// An encoding with what it costs, as far as the histogram tells.
+/// An encoding with what it costs, as the histogram reports.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Proposal {
     /// How it was chosen.

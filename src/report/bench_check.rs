@@ -42,12 +42,12 @@ pub struct BenchCheckDocument {
     equal_sides: Option<EqualSides>,
 }
 
-/// What so many launches of each side tell.
+/// What so many launches per side tell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Tells {
     launches: usize,
     difference_percent: f64,
-    /// The same where the two sides are runs of their own; `None` where launches disagree too much for that.
+    /// The same where the two sides are their own runs; `None` where launches disagree too much for that.
     separate_runs_percent: Option<f64>,
     seconds: f64,
 }
@@ -58,7 +58,7 @@ struct Takes {
     difference_percent: f64,
     launches: Option<usize>,
     seconds: Option<f64>,
-    /// Launches of each of two runs of their own.
+    /// Launches of each of two their own runs.
     separate_runs_launches: Option<usize>,
 }
 
@@ -158,15 +158,15 @@ pub fn bench_check_text(document: &BenchCheckDocument) -> String {
     if let Some(share) = document.variance_share {
         let _ = write!(out, "; {:.0} % of the variance is between launches", share * 100.0);
     }
-    let _ = writeln!(out, "\n\n  {:<24}{:<28}time for two sides", "launches of each side", "tell a difference of");
+    let _ = writeln!(out, "\n\n  {:<24}{:<28}time for two sides", "launches per side", "resolves a difference of");
     let _ = writeln!(out, "  {:<24}{:<14}{:<14}", "", "in turns", "two runs");
     for row in &document.tells {
         let in_turns = part(row.difference_percent);
-        let apart = row.separate_runs_percent.map_or_else(|| "not told".to_owned(), part);
+        let apart = row.separate_runs_percent.map_or_else(|| "unresolved".to_owned(), part);
         let _ = writeln!(out, "  {:<24}{in_turns:<14}{apart:<14}{}", row.launches, time(row.seconds));
     }
     if document.tells.len() < SIDES.len() {
-        let _ = writeln!(out, "  fewer tell nothing: launches differ too much");
+        let _ = writeln!(out, "  fewer resolve nothing: launches differ too much");
     }
     let _ = writeln!(out, "\n  {:<24}{:<28}time in turns", "a difference of", "takes launches");
     let _ = writeln!(out, "  {:<24}{:<14}{:<14}", "", "in turns", "two runs");
@@ -174,7 +174,7 @@ pub fn bench_check_text(document: &BenchCheckDocument) -> String {
         let percent = format!("{} %", row.difference_percent);
         let count = |launches: Option<usize>| launches.map_or_else(|| "over 100".to_owned(), |some| some.to_string());
         let two = if row.separate_runs_launches.is_none() && row.launches.is_some() {
-            "not told".to_owned()
+            "unresolved".to_owned()
         } else {
             count(row.separate_runs_launches)
         };
@@ -183,14 +183,14 @@ pub fn bench_check_text(document: &BenchCheckDocument) -> String {
     }
     let _ = writeln!(
         out,
-        "\nIn turns: `qnnscope run A B`, or -b with several backends. Two runs: made one after the other; equal ones differ by up \
-         to {:.1} %, which no number of launches takes away",
+        "\nIn turns: `qnnscope run A B`, or -b with several backends. Two runs: one after the other; equal ones differ by up \
+         to {:.1} %, which no number of launches removes",
         100.0 * between_runs(&[&document.medians_us]).exp_m1()
     );
     if let Some(equal) = &document.equal_sides {
         let _ = writeln!(
             out,
-            "\nA/A: {} pairs of {} launches each of the same thing: {} told apart",
+            "\nA/A: {} pairs of {} launches each of the same thing: {} reported as different",
             equal.pairs, equal.launches, equal.told_apart
         );
     }

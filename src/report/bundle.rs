@@ -64,7 +64,7 @@ impl Bundle {
         }
         let taken: Vec<String> = self.redactor.counts().map(|(what, count)| format!("{what} {count}")).collect();
         let taken = if taken.is_empty() { "nothing".to_owned() } else { taken.join(", ") };
-        let _ = writeln!(out, "taken out: {taken}");
+        let _ = writeln!(out, "removed: {taken}");
         out
     }
 

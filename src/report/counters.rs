@@ -25,7 +25,7 @@ pub struct CounterRow {
     unit: String,
     about: String,
     needs_root: bool,
-    /// True if it is read unless something else is asked for.
+    /// True if it is read unless something else is requested.
     chosen: bool,
     /// Why it cannot be read; null if it can.
     reason: Option<Gap>,
@@ -47,7 +47,7 @@ pub struct SamplingDocument {
     pub late: u64,
     /// Planned ticks that were not taken.
     pub missed: u64,
-    /// Processor time of the device per tick, microseconds; null where it does not tell.
+    /// CPU time of the device per tick, microseconds; null where it does not report it.
     pub cpu_us_per_tick: Option<f64>,
     /// Uncertainty of the device's clock against this machine's, microseconds.
     pub uncertainty_us: Option<u64>,
@@ -145,10 +145,10 @@ fn sampled(out: &mut String, sampling: &SamplingDocument) {
         sampling.missed
     );
     if let Some(us) = sampling.cpu_us_per_tick {
-        let _ = writeln!(out, "  {us:.0} µs of the device's processor time a tick");
+        let _ = writeln!(out, "  {us:.0} µs of the device's CPU time per tick");
     }
     if let Some(us) = sampling.uncertainty_us {
-        let _ = writeln!(out, "  the device's clock is known to ±{us} µs");
+        let _ = writeln!(out, "  the device's clock is aligned to ±{us} µs");
     }
     if let Some(reason) = &sampling.ended {
         let _ = writeln!(out, "  ended early: {reason}");

@@ -140,7 +140,7 @@ fn describe(out: &mut String, facts: &DeviceFacts) {
     let root = match facts.root {
         Root::None => "no root",
         Root::Shell => "shell is root",
-        Root::SuC | Root::Su0 => "root by su",
+        Root::SuC | Root::Su0 => "root via su",
     };
     let uid = facts.shell_uid.map(|uid| format!(" (uid {uid})")).unwrap_or_default();
     let selinux = facts.selinux.as_ref().map(|mode| format!(", SELinux {}", mode.to_lowercase())).unwrap_or_default();

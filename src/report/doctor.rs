@@ -89,7 +89,7 @@ fn verdict(examination: &Examination) -> String {
     match (examination.can_run(), here.is_empty(), examination.devices.is_empty()) {
         (false, ..) => match examination.asked.as_deref() {
             Some(LOCAL_DEVICE) => format!("Nothing can run on this machine: no backend loads. {counts}."),
-            Some(device) => format!("Nothing can run on {device} as it is. {counts}."),
+            Some(device) => format!("Nothing can run on {device} in its current state. {counts}."),
             None => {
                 format!("Nothing can run: no backend loads here, and no device is ready with tools for it. {counts}.")
             }

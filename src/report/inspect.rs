@@ -166,7 +166,7 @@ pub(super) fn tensor_line(tensor: &Tensor) -> String {
     format!("{}  {} {}{encoding}", tensor.name, tensor.dtype, tensor.shape_text())
 }
 
-/// What a context binary says of itself, in lines.
+/// What a context binary records about itself, in lines.
 pub(super) fn context_binary_lines(binary: &ContextBinaryInfo) -> Vec<String> {
     let backend = match binary.backend_id {
         3 => "cpu".to_owned(),

@@ -28,7 +28,7 @@ pub fn figures(output: &JudgedOutput) -> String {
         parts.push(format!("{} left out, NaN or infinite", counted(output.not_finite, "value")));
     }
     if let Some(axes) = &output.permutation {
-        parts.push(format!("axes {axes} of what is expected"));
+        parts.push(format!("axes {axes} of the expected output"));
     }
     parts.join(", ")
 }

@@ -122,14 +122,14 @@ fn note(run: &Run) -> Option<String> {
     let (planned, made) = (run.plan.mode.launches.planned as usize, run.launches.len());
     if made > planned {
         let why = run.launches.last().and_then(|launch| launch.reason.as_deref()).unwrap_or("more were asked for");
-        return Some(format!("{planned} launches were planned and {made} made: {why}"));
+        return Some(format!("{planned} launches were planned, {made} ran: {why}"));
     }
     if made < planned && run.status() == Some(RunStatus::Ok) {
         let load =
             run.launches[0].stages.iter().filter(|time| time.stage.is_reported() && time.stage < Stage::FirstInference);
         let load_us: f64 = load.map(|time| time.duration_us).sum();
         return Some(format!(
-            "loading took {}, so all inferences were made in one launch; --launches {planned} makes them in {planned}",
+            "loading took {}, so all inferences ran in one launch; --launches {planned} splits them over {planned}",
             duration_text(load_us)
         ));
     }
@@ -152,16 +152,18 @@ pub(super) fn text(out: &mut String, run: &Run) {
     list(out, &format!("  {} launches", measured.len()), &[format!("p50 {}", medians.join(", "))]);
     let Some(seen) = between_launches(&run.clean) else { return };
     let tells = match (seen.tells_percent, seen.tells_in_turns_percent) {
-        (Some(percent), _) => format!("as many launches can tell {} from another run", difference_text(percent)),
+        (Some(percent), _) => {
+            format!("this many launches can resolve {} against another run", difference_text(percent))
+        }
         (None, Some(percent)) => {
             let told = difference_text(percent);
-            format!("as many in turns (`qnnscope run A B`) can tell {told}, separate runs none")
+            format!("this many in turns (`qnnscope run A B`) can resolve {told}; separate runs cannot")
         }
-        (None, None) => "so few that differ so much tell nothing of another run".to_owned(),
+        (None, None) => "so few launches that differ this much cannot be compared with another run".to_owned(),
     };
     let _ = writeln!(
         out,
-        "  they lie {}: the median is known {}; {tells}",
+        "  they are {}: the median is known {}; {tells}",
         apart_text(seen.spread_percent),
         known_text(seen.known_to_percent)
     );

@@ -1,6 +1,6 @@
 //! Ways of measuring in the result document.
 
-use crate::analysis::Figures;
+use crate::analysis::LatencyFigures;
 use crate::analysis::compare::{Series, SideLatency, SideLaunch};
 use crate::store::{PaceStats, Run};
 use serde::Serialize;
@@ -15,7 +15,7 @@ pub(super) struct PaceResult {
     missed: u64,
     unstarted: u64,
     overloaded: bool,
-    service_us: Figures,
+    service_us: LatencyFigures,
     service_stddev_us: Option<f64>,
     service_series: Series,
     service_launches: Vec<SideLaunch>,
@@ -35,7 +35,7 @@ pub(super) fn pace(run: &Run) -> Option<PaceResult> {
             missed: pace.missed,
             unstarted: PaceStats::unstarted(pace),
             overloaded: pace.is_overloaded(),
-            service_us: Figures::of(&pace.service),
+            service_us: LatencyFigures::of(&pace.service),
             service_stddev_us: pace.service.stddev_us(),
             service_series: Series::of(&pace.service),
             service_launches: SideLatency::of(&pace.service).launches,

@@ -37,7 +37,7 @@ pub fn pace_lines(run: &Run) -> Vec<String> {
     let mut lines = vec![format!("paced at {}: the latencies above count from the planned starts", rate(pace.rate_hz))];
     if let Some(report) = &pace.report {
         lines.push(format!(
-            "{} planned, {} on time, {} late (not done by the next), {} never begun",
+            "{} planned, {} on time, {} late (not done by the next), {} never started",
             report.planned,
             pace.service.count() - pace.missed,
             pace.missed,
@@ -56,11 +56,11 @@ pub fn pace_lines(run: &Run) -> Vec<String> {
         let mean = or_dash(service.mean_us());
         let period = duration_text(pace.period_us());
         lines.push(format!("too slow for this rate: an inference takes {mean}, a period {period};"));
-        lines.push("the queue grew as long as the run lasted, so the latencies say how long it was".to_owned());
+        lines.push("the queue grew throughout the run, so the latencies reflect the run's length".to_owned());
     }
     if let Some(report) = pace.report.filter(|report| report.waited_us > 0.0) {
         lines.push(format!(
-            "waiting cost {:.1} % of one CPU core; the worst start when idle was {} late",
+            "waiting cost {:.1} % of one CPU core; the worst start from idle was {} late",
             100.0 * report.wait_cpu_us / report.wall_us.max(1.0),
             duration_text(report.worst_start_us)
         ));
@@ -86,11 +86,11 @@ pub fn cool_down_text(pause: &CoolDown) -> String {
     });
     let first = first.map_or_else(String::new, |text| format!(": {text}"));
     match pause.end {
-        None if pause.watched == 0 => format!("no temperature can be read here: pausing for {limit}"),
+        None if pause.watched == 0 => format!("no temperature is readable here: pausing for {limit}"),
         None => format!("cooling down, {waited} of at most {limit}{first}"),
-        Some(CoolDownEnd::Back) => format!("cooled down in {waited}: {} counters are back", pause.watched),
+        Some(CoolDownEnd::Back) => format!("cooled down in {waited}: {} counters recovered", pause.watched),
         Some(CoolDownEnd::Limit) => format!("not cooled down within {limit}{first}"),
-        Some(CoolDownEnd::Fixed) => format!("paused for {waited}: no temperature can be read here"),
+        Some(CoolDownEnd::Fixed) => format!("paused for {waited}: no temperature is readable here"),
         Some(CoolDownEnd::Stopped) => format!("cool-down ended by the user after {waited}{first}"),
     }
 }
@@ -171,16 +171,16 @@ pub fn rates_table(sweep: &Cadence) -> Vec<String> {
     lines
 }
 
-/// What the table means, and what speaks against it.
+/// What the table means, and what contradicts it.
 pub fn rates_notes(sweep: &Cadence) -> Vec<String> {
     let mut notes = Vec::new();
     if sweep.densest_is_slower {
-        let text = "the rate with the fewest pauses was slower than another one, which pauses do not explain: other load or \
-                    heat may be the cause of these differences, so no wake-up is sure";
+        let text = "the rate with the fewest pauses was slower than another, which pauses do not explain: other load or heat \
+                    may cause these differences, so no wake-up cost is certain";
         notes.push(text.to_owned());
     }
     notes.push("p50 and p99 count from the planned start; alone is the inference itself".to_owned());
-    notes.push("wake-up: its median against the quickest rate's (~ not sure), where there are pauses".to_owned());
+    notes.push("wake-up: its median minus the fastest rate's (~ uncertain), where there are pauses".to_owned());
     if sweep.points.iter().any(|point| point.overloaded) {
         notes.push("slow: an inference takes longer than a period".to_owned());
     }
@@ -235,11 +235,11 @@ pub fn course(told: &Sustained) -> Vec<String> {
             lines.push(slow.text());
             lines.extend(slow.evidence.iter().map(|text| format!("- {text}")));
             if !slow.not_read.is_empty() {
-                lines.push(format!("- not read, and so not told: {}", slow.not_read.join(", ")));
+                lines.push(format!("- not read, so not reported: {}", slow.not_read.join(", ")));
             }
         }
         None if told.unsteady == Some(Unsteady::TooFewWindows) => {}
-        None => lines.push("it did not become slower by more than 5 % for good".to_owned()),
+        None => lines.push("no lasting slowdown of more than 5 %".to_owned()),
     }
     let with_median = told.windows.iter().filter(|window| window.latency_us.p50.is_some()).count();
     lines.push(match (&told.steady, told.unsteady) {
@@ -252,7 +252,7 @@ pub fn course(told: &Sustained) -> Vec<String> {
             steady.latency_us.samples
         ),
         (None, Some(Unsteady::TooFewWindows)) => format!(
-            "too few windows to tell a slowdown or a steady state: {with_median} of {} have a median, 3 are needed",
+            "too few windows to detect a slowdown or a steady state: {with_median} of {} have a median, 3 are needed",
             told.windows.len()
         ),
         (None, Some(Unsteady::EmptyWindows)) => format!(
@@ -324,13 +324,13 @@ pub fn gap_lines(report: &LikeReport) -> Vec<String> {
 
 fn explanations(report: &LikeReport, gap: &Gap) -> Vec<String> {
     if gap.explained_by.is_empty() {
-        let text = "no condition is known that explains it: compare the SDK's build, the model's file and the device";
+        let text = "no known condition explains it: compare SDK build, model file and device";
         return vec![text.to_owned()];
     }
     let open = report.conditions.iter().filter(|condition| gap.explained_by.contains(&condition.id));
     let lines = open.map(|condition| {
         let beyond = condition.worth_percent.is_some_and(|[_, high]| gap.percent > high);
-        let beyond = if beyond { "; this alone was never seen to cost as much" } else { "" };
+        let beyond = if beyond { "; this alone was never seen to cost that much" } else { "" };
         format!("may explain it: {}; {}{beyond}", condition.text, condition.worth.unwrap_or_default())
     });
     lines.collect()

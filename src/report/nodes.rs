@@ -81,8 +81,8 @@ pub fn placement_line(run: &Run, placed: &NodesPlaced) -> String {
         1 => " in 1 partition".to_owned(),
         several => format!(" in {several} partitions"),
     };
-    let gone = if none > 0 { format!(", {none} computed or merged at load") } else { String::new() };
-    format!("{qnn} of {} nodes on QNN {}{parts}, {cpu} on the processor{gone}", qnn + cpu, run.plan.backend)
+    let gone = if none > 0 { format!(", {none} folded or merged at load") } else { String::new() };
+    format!("{qnn} of {} nodes on QNN {}{parts}, {cpu} on the CPU{gone}", qnn + cpu, run.plan.backend)
 }
 
 /// The table of a run.

@@ -1,7 +1,7 @@
 //! The layers of a run in the result document.
 
 use crate::analysis::compare::producers;
-use crate::analysis::{Bound, Evidence, Finding, Place, Verdicts};
+use crate::analysis::{Bound, Evidence, EvidencePlace, Finding, Verdicts};
 use crate::event::OpUnit;
 use crate::models::{ModelFormat, Op};
 use crate::store::{OpStats, Run};
@@ -106,8 +106,8 @@ fn order(run: &Run) -> Vec<Option<usize>> {
 pub fn placed(run: &Run, findings: Vec<Finding>) -> Vec<Finding> {
     let order = order(run);
     let place = |evidence: Evidence| match evidence.at {
-        Some(Place::Op(row)) => {
-            let at = order.iter().position(|of| *of == Some(row)).map(Place::Op);
+        Some(EvidencePlace::Op(row)) => {
+            let at = order.iter().position(|of| *of == Some(row)).map(EvidencePlace::Op);
             Evidence { at, ..evidence }
         }
         _ => evidence,

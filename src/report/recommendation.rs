@@ -1,7 +1,7 @@
 //! Which backend: the end of a report on several runs, and the `qnnscope.recommend/1` document.
 
 use crate::analysis::compare::{GraphFacts, Side};
-use crate::analysis::recommend::{Recommendation, Target, measured};
+use crate::analysis::recommend::{RecommendTarget, Recommendation, measured};
 use crate::devices::soc_by_part;
 use crate::event::clean_text;
 use crate::store::{Run, Store};
@@ -27,7 +27,7 @@ pub fn recommendation(store: &Store) -> Option<Recommendation> {
 /// The recommendation of these runs of a session, whose columns are `sides`.
 pub fn of_sides(store: &Store, runs: &[&Run], sides: &[Side]) -> Option<Recommendation> {
     let part = runs.iter().find_map(|run| store.device(&run.plan.device)?.soc.as_deref());
-    let target = Target { soc: part.and_then(soc_by_part) };
+    let target = RecommendTarget { soc: part.and_then(soc_by_part) };
     let constraints = runs.first().map(|run| (&run.plan.constraints).into()).unwrap_or_default();
     measured(sides, &[], target, &constraints)
 }

@@ -42,7 +42,7 @@ impl Recorded {
                 let reason = match refused.map_err(|error| error.named(path)) {
                     Err(ReadError::NotASession { reason, .. }) => reason,
                     Err(error) => error.to_string(),
-                    Ok(_) => "it is no session".to_owned(),
+                    Ok(_) => "it is not a session".to_owned(),
                 };
                 Err(LoadError::NoSession { path: clean_text(&path.to_string_lossy()), reason })
             }

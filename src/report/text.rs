@@ -124,7 +124,7 @@ fn heading(out: &mut String, store: &Store, run: &Run) {
         let _ = writeln!(out, "   sandbox {}", sandbox.summary());
     }
     if run.plan.simulated {
-        let _ = writeln!(out, "   simulated: these are not figures of a device");
+        let _ = writeln!(out, "   simulated: these figures predict no device");
     }
 }
 
@@ -344,7 +344,7 @@ fn failure(out: &mut String, store: &Store, run: &Run) {
         out.push_str(&causes_text(&diagnosis, CAUSES, 2, WIDTH));
     }
     if !failure.log_tail.is_empty() {
-        let _ = writeln!(out, "  log lines that count:");
+        let _ = writeln!(out, "  relevant log lines:");
         for line in &failure.log_tail {
             let _ = writeln!(out, "    {line}");
         }
@@ -364,7 +364,7 @@ fn energy_line(out: &mut String, store: &Store, run: &Run) {
         Err(NoEnergy::NoDevice) => {}
         Err(reason) if run.clean.is_empty() => drop(reason),
         Err(reason) => {
-            let _ = writeln!(out, "energy     not told: {reason}");
+            let _ = writeln!(out, "energy     not reported: {reason}");
         }
     }
 }
@@ -381,14 +381,14 @@ pub(super) fn device_counters(out: &mut String, store: &Store) {
         counter_table(out, &by_importance(of_device()));
         let refused = of_device().filter(|series| series.series.info.unavailable.is_some()).count();
         if refused > 0 {
-            let _ = writeln!(out, "  {refused} others cannot be read; `qnnscope counters --device {device}` says why");
+            let _ = writeln!(out, "  {refused} others cannot be read; `qnnscope counters --device {device}` shows why");
         }
         if let Some(report) = all.sampler(device).and_then(|sampler| sampler.report.as_ref()) {
             let sampler = all.sampler(device);
             let cost = report.cpu_us_per_tick.map_or_else(|| "unknown".to_owned(), |us| format!("{us:.0} µs"));
             let _ = writeln!(
                 out,
-                "  sampler  {:.1} ticks/s of {}, {} late, {} missed, {cost} of the device's CPU a tick",
+                "  sampler  {:.1} ticks/s of {}, {} late, {} missed, {cost} of the device's CPU per tick",
                 sampler.and_then(SamplerState::mean_rate_hz).unwrap_or(report.rate_hz),
                 planned(sampler.and_then(|sampler| sampler.period_us)),
                 sampler.map_or(0, |sampler| sampler.late),
@@ -424,7 +424,7 @@ fn counter_table(out: &mut String, counters: &[&DeviceSeries]) {
     }
     let mut rest = Vec::new();
     if more > 0 {
-        rest.push(format!("{more} more moved"));
+        rest.push(format!("{more} more changed"));
     }
     if still > 0 {
         rest.push(format!("{still} did not change"));
@@ -434,10 +434,10 @@ fn counter_table(out: &mut String, counters: &[&DeviceSeries]) {
     }
 }
 
-/// The rate that was asked for.
+/// The rate that was requested.
 fn planned(period_us: Option<u64>) -> String {
     match period_us {
-        Some(0) => "as many as it gives".to_owned(),
+        Some(0) => "as many as possible".to_owned(),
         Some(us) => format!("{:.0} planned", 1e6 / us as f64),
         None => "an unknown number planned".to_owned(),
     }

@@ -1,7 +1,7 @@
 //! Verdicts on a run: their part of the result document, and of the text report.
 
 use crate::analysis::{
-    Around, Bound, Finding, FindingKind, LineAround, Outliers, Severity, Share, Trust, Verdict, Verdicts,
+    Around, Bound, Finding, FindingKind, LineAround, Outliers, Severity, Share, Trust, TrustVerdict, Verdicts,
 };
 use crate::text::paragraph;
 use serde::Serialize;
@@ -16,7 +16,7 @@ const OBSERVATIONS: usize = 2;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct TrustResult {
-    verdict: Verdict,
+    verdict: TrustVerdict,
     reasons: Vec<TrustReason>,
     not_judged: Vec<String>,
 }
@@ -24,7 +24,7 @@ pub(super) struct TrustResult {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct TrustReason {
     id: &'static str,
-    weight: Verdict,
+    weight: TrustVerdict,
     title: String,
 }
 
@@ -120,7 +120,7 @@ pub(super) fn findings_text(out: &mut String, findings: &[Finding]) {
     }
     let left = shown.iter().skip(LISTED).filter(|finding| finding.severity == Severity::Info).count();
     if left > 0 {
-        let _ = writeln!(out, "   and {left} more of lesser weight, see --json");
+        let _ = writeln!(out, "   and {left} less important ones, see --json");
     }
 }
 

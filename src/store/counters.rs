@@ -234,7 +234,7 @@ mod tests {
         counters.push(&sample(1, 10, &[1.0, 2.0]));
         counters.push(&sample(2, 20, &[3.0]));
         counters.push(&sample(9, 20, &[9.0]));
-        // y is slow: it moves to a set of its own and keeps its values.
+        // y is slow: it moves to its own set and keeps its values.
         counters.declare(&set(3, "a", &["x"]));
         counters.declare(&set(4, "a", &["y"]));
         counters.gap(&CounterGap { set: 4, counter: 0, reason: Some(Gap::Refused) });

@@ -13,7 +13,7 @@ pub struct LaunchFacts {
     pub stages: Vec<StageTime>,
     /// Its first inference, microseconds.
     pub first_us: Option<f64>,
-    /// Processor time and wall time of its clean phase, microseconds.
+    /// CPU time and wall time of its clean phase, microseconds.
     pub cpu_used_us: Option<(f64, f64)>,
 }
 
@@ -23,7 +23,7 @@ impl LaunchFacts {
         Self { started_us, ..Self::default() }
     }
 
-    /// Processor use during its clean phase, per cent of one core.
+    /// CPU use during its clean phase, per cent of one core.
     pub fn cpu_utilization_percent(&self) -> Option<f64> {
         let (cpu_us, wall_us) = self.cpu_used_us?;
         (wall_us > 0.0).then(|| 100.0 * cpu_us / wall_us)

@@ -107,7 +107,7 @@ impl Store {
                     self.runs.push(Run::new(id, (**plan).clone(), record.t_us));
                 }
             }
-            // Declared anew by the session that comes after another one: the series go on.
+            // Declared again by the session that comes after another one: the series go on.
             Event::CountersDeclared(infos)
                 if !infos.is_empty() && infos.iter().eq(self.counters.iter().map(|series| &series.info)) => {}
             Event::CountersDeclared(infos) => {

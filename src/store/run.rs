@@ -164,7 +164,7 @@ pub struct Run {
     pub memory: MemoryStats,
     /// Recent resident-set samples for the chart: (host monotonic us, bytes).
     pub memory_series: Vec<(u64, u64)>,
-    /// Processor time and wall time of the clean phase, all launches, microseconds.
+    /// CPU time and wall time of the clean phase, all launches, microseconds.
     pub cpu_used_us: Option<(f64, f64)>,
     /// Files of saved outputs.
     pub outputs: Vec<String>,
@@ -376,7 +376,7 @@ impl Run {
         self.stages.iter().find(|time| time.stage == stage).map(|time| time.duration_us)
     }
 
-    /// Processor use of the runner during the clean phase, per cent of one core.
+    /// CPU use of the runner during the clean phase, per cent of one core.
     pub fn cpu_utilization_percent(&self) -> Option<f64> {
         let (cpu_us, wall_us) = self.cpu_used_us?;
         (wall_us > 0.0).then(|| 100.0 * cpu_us / wall_us)

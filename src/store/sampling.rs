@@ -105,7 +105,7 @@ mod tests {
         state.interrupt("nothing came for 3 s");
         state.interrupt("reading /x does not come to an end");
         assert_eq!(state.gaps_us(3_000_000), 1_000_000, "it lasts");
-        // Declared anew: the numbers of the sets are new. Those that are read once a second do not count as ticks.
+        // Declared again: the numbers of the sets are new. Those that are read once a second do not count as ticks.
         state.tick(5, 50_000, 7_000_000);
         state.tick(6, 1_000_000, 7_000_000);
         state.tick(5, 50_000, 7_050_000);

@@ -75,7 +75,7 @@ pub(super) fn take(binary: &Binary, folder: Option<&Path>) -> Result<Vec<u8>, St
         && path.file_name().is_some_and(|name| is_copy(&name.to_string_lossy()))
         && std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
     if !is_ours {
-        return Err("its copy is not where the tap keeps them".to_owned());
+        return Err("its copy is missing from the tap's folder".to_owned());
     }
     let bytes = crate::files::read_at_most(path, LARGEST_COPY);
     let _ = std::fs::remove_file(path);
@@ -146,8 +146,8 @@ impl Binaries {
         }
         let reason = tokio::select! {
             () = self.read_waiting(shared) => return,
-            () = tokio::time::sleep(LAST_LIMIT) => format!("there was no time to read it within {} s", LAST_LIMIT.as_secs()),
-            _ = tokio::signal::ctrl_c() => "it was left unread, by Ctrl-C".to_owned(),
+            () = tokio::time::sleep(LAST_LIMIT) => format!("it was not read within {} s", LAST_LIMIT.as_secs()),
+            _ = tokio::signal::ctrl_c() => "Ctrl-C skipped reading it".to_owned(),
         };
         let left = std::mem::take(&mut self.state().waiting);
         for job in left {
@@ -178,7 +178,7 @@ impl Binaries {
                 format!("beside the program's backend ({}), and ", clean_text(&folder.to_string_lossy()))
             });
             return unread(format!(
-                "{SYSTEM}, which reads context binaries, is not {beside}in a runtime of qnnscope's: name one with --runtime"
+                "{SYSTEM}, which reads context binaries, is not {beside}in an installed runtime: name one with --runtime"
             ));
         };
         let task = Task::Inspect(InspectTask {
@@ -195,7 +195,7 @@ impl Binaries {
                 let copy = job.copy.to_string_lossy();
                 return unread(failure.message.replace(&*copy, "it"));
             }
-            Ok(Ended::Done(_)) => return unread("the runner gave no answer".to_owned()),
+            Ok(Ended::Done(_)) => return unread("the runner did not answer".to_owned()),
             Err(error) => return unread(error.to_string()),
         };
         BinaryRead {
@@ -204,7 +204,7 @@ impl Binaries {
             reason: model
                 .context_binary
                 .is_none()
-                .then(|| format!("it is no context binary, but a {}", model.format.label())),
+                .then(|| format!("it is not a context binary but a {}", model.format.label())),
             info: model.context_binary,
             ..unknown(job.key)
         }
@@ -220,7 +220,7 @@ impl State {
         let parts =
             binary.head.checked_add(binary.tail).filter(|parts| *parts <= binary.bytes && *parts == bytes.len() as u64);
         if parts.is_none() {
-            return Err("its copy has another size than the tap said".to_owned());
+            return Err("its copy does not have the size the tap reported".to_owned());
         }
         let head = usize::try_from(binary.head).unwrap_or(0);
         let written = || -> io::Result<PathBuf> {
@@ -292,9 +292,9 @@ mod tests {
             let read = binaries.submit(0, binary, Ok(bytes.to_vec()), None);
             read.and_then(|read| read.reason).unwrap()
         };
-        assert!(refused(&binary(None, 10, 4, 3), b"12345678").contains("another size"));
-        assert!(refused(&binary(None, 6, 4, 3), b"1234567").contains("another size"));
-        assert!(refused(&binary(None, 9, u64::MAX, 2), b"1").contains("another size"));
+        assert!(refused(&binary(None, 10, 4, 3), b"12345678").contains("does not have the size"));
+        assert!(refused(&binary(None, 6, 4, 3), b"1234567").contains("does not have the size"));
+        assert!(refused(&binary(None, 9, u64::MAX, 2), b"1").contains("does not have the size"));
         assert!(refused(&binary(None, u64::MAX, 4, 3), b"1234567").contains("4 GiB"));
         assert_eq!(binaries.submit(0, &binary(None, 10, 4, 3), Ok(b"1234567".to_vec()), None), None);
         assert_eq!(binaries.submit(1, &binary(None, 10, 4, 3), Err("gone".to_owned()), None), None, "it waits already");

@@ -268,8 +268,8 @@ impl Feed {
                 }
                 for (count, reason) in [
                     (self.damaged, "they could not be read"),
-                    (self.early, "they came before the process said who it is"),
-                    (self.unknown, "a newer tap sent them"),
+                    (self.early, "they came before the process identified itself"),
+                    (self.unknown, "they came from a newer tap"),
                     (too_long, "they were too long"),
                     (cut, "the connection ended within one"),
                 ] {
@@ -278,8 +278,7 @@ impl Feed {
                     }
                 }
                 if self.is_closed {
-                    let reason =
-                        "the program closed the tap's connection again and again, and how much followed is not known";
+                    let reason = "the program kept closing the tap's connection; how much more it sent is unknown";
                     locked.lost(REST, reason, 1, &mut out);
                 }
                 locked.end(&mut out);
@@ -293,7 +292,7 @@ impl Feed {
             None => {
                 let count = self.damaged + self.unknown + too_long + self.early;
                 if count > 0 {
-                    let (source, reason) = ("tap: messages".to_owned(), "nobody said whose they are".to_owned());
+                    let (source, reason) = ("tap: messages".to_owned(), "their process is unknown".to_owned());
                     out.push(Out { t_us: now_us(), run: None, event: Event::Lost { source, reason, count } });
                 }
             }
@@ -302,7 +301,7 @@ impl Feed {
     }
 }
 
-/// The executions in the ring file of a process that ended without a word; the file goes. A process may name any file: what is
+/// The executions in the ring file of a process that ended silently; the file goes. A process may name any file: what is
 /// no ring of ours stays as it is.
 fn left(path: &Path) -> Vec<Execution> {
     let is_plain = std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());

@@ -52,7 +52,7 @@ pub fn find(named: Option<&Path>) -> Result<PathBuf, LibraryError> {
 fn fault(path: &Path) -> Option<String> {
     let facts = match read_elf(path) {
         Err(error) => return Some(format!("it cannot be read: {error}")),
-        Ok(None) => return Some("it is no shared library".to_owned()),
+        Ok(None) => return Some("it is not a shared library".to_owned()),
         Ok(Some(facts)) => facts,
     };
     let same = |own: &ElfFacts| (own.is_64, own.machine) == (facts.is_64, facts.machine);
@@ -122,7 +122,7 @@ mod tests {
             let error = find(Some(&other)).expect_err(words).to_string();
             assert!(error.contains(words), "{error}");
         };
-        refused(b"not a library", "no shared library");
+        refused(b"not a library", "not a shared library");
         refused(&own, "does not export qnnscope_tap_mark");
         own.truncate(1 << 16);
         own[18..20].copy_from_slice(&if cfg!(target_arch = "x86_64") { 183u16 } else { 62 }.to_le_bytes());

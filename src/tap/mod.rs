@@ -17,4 +17,4 @@ mod server;
 pub use feed::{Feed, replay};
 pub use fold::{Fold, Out, RunIds};
 pub use program::{Ended, Output, Program, ProgramError, Signals, Variables, send};
-pub use server::{Listener, ServeError, Server, Told};
+pub use server::{Listener, ServeError, Server, ServerEvent};

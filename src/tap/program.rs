@@ -55,7 +55,7 @@ impl Variables {
         self.set(LOG_VARIABLE, level);
     }
 
-    /// Repairs that were asked for.
+    /// Repairs that were requested.
     pub fn repair(&mut self, repairs: &str) {
         self.set(REPAIR_VARIABLE, repairs);
     }

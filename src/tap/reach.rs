@@ -29,7 +29,7 @@ pub struct Barrier {
 
 const LINK: &str = "link the program dynamically, against the GNU C library";
 const RIGHTS: &str = "run the program with your own rights";
-const SAME: &str = "build qnnscope's tap for that architecture, or tap a program of this one";
+const SAME: &str = "build qnnscope's tap for that architecture, or tap a program of this architecture";
 
 /// What keeps the tap out of `program`, as the shell would find it; `None` where nothing is known of that would.
 pub fn barrier(program: &OsStr) -> Option<Barrier> {
@@ -108,7 +108,7 @@ fn of_binary(file: &Path) -> Option<Barrier> {
     }
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if user != 0 && rustix::fs::getxattr(file, "security.capability", &mut [0_u8; 64]).is_ok_and(|size| size > 0) {
-        return found("has capabilities of its own, so the system loads nothing into it".to_owned(), RIGHTS, false);
+        return found("has file capabilities, so the system loads nothing into it".to_owned(), RIGHTS, false);
     }
     None
 }

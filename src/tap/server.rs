@@ -39,11 +39,11 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum ServeError {
-    #[error("cannot make the folder of the tap's socket: {0}; $TMPDIR must name one that can be written to")]
+    #[error("cannot create the folder of the tap's socket: {0}; $TMPDIR must name a writable folder")]
     Folder(std::io::Error),
     #[error("cannot listen on {path}: {source}")]
     Listen { path: PathBuf, source: std::io::Error },
-    #[error("{0} is there already and is no socket that nobody listens on")]
+    #[error("{0} already exists and is not an unused socket")]
     Taken(PathBuf),
 }
 
@@ -63,7 +63,7 @@ fn file(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Listener {
-    /// A socket in a folder of its own that nobody else can read.
+    /// A socket in its own folder that nobody else can read.
     ///
     /// # Errors
     /// There is no room for temporary files, or their folder has too long a name.
@@ -104,7 +104,7 @@ impl Listener {
         self.file.is_some() && self.file == file(&self.path)
     }
 
-    /// A place for small files beside it, if it has a folder of its own.
+    /// A place for small files beside it, if it has its own folder.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_ref().map(TempDir::path)
     }
@@ -118,7 +118,7 @@ impl Drop for Listener {
 
 /// What the server tells beside the events.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum ServerEvent {
     /// The tap was loaded into a process.
     Loaded(u32),
     /// A process uses QNN.
@@ -152,7 +152,7 @@ pub(super) struct Shared {
     pub source: Source,
     /// Where the processes are.
     device: String,
-    pub told: mpsc::UnboundedSender<Told>,
+    pub told: mpsc::UnboundedSender<ServerEvent>,
     next: AtomicU32,
     ids: RunIds,
     /// Processes that are connected, by their ids.
@@ -176,7 +176,7 @@ impl Server {
     /// A server for processes of `device`, whose events go to `source`, and what it tells beside them to the receiver.
     ///
     /// `runtime` has the QNN libraries that read context binaries of programs whose own are not at hand.
-    pub fn new(device: &str, source: Source, runtime: Option<PathBuf>) -> (Self, mpsc::UnboundedReceiver<Told>) {
+    pub fn new(device: &str, source: Source, runtime: Option<PathBuf>) -> (Self, mpsc::UnboundedReceiver<ServerEvent>) {
         let (told, receiver) = mpsc::unbounded_channel();
         let shared = Shared {
             source,
@@ -261,8 +261,8 @@ impl Server {
         let Some(pid) = loaded.into_iter().find(|pid| is_alive(*pid)) else { return };
         if self.shared.next.load(Ordering::Relaxed) == 0 {
             let reason = format!(
-                "process {pid} lives on after the program has ended, and had not asked for QNN until then; a program that \
-                 goes into the background is for --listen"
+                "process {pid} outlives the program and had not used QNN when the program ended; use --listen for programs that go \
+                 into the background"
             );
             self.shared.say(TapSeen::NotReached { reason }).await;
         }
@@ -275,8 +275,8 @@ impl Server {
         }
         *is_reachable = false;
         let reason = format!(
-            "the tap's socket {} was removed, by the program or by something that clears temporary files: what asks for QNN from \
-             then on is not seen; leave that folder alone, or use --listen with a path that stays",
+            "the tap's socket {} was removed, by the program or by a cleaner of temporary files: later users of QNN are \
+             not seen; keep that folder, or use --listen with a permanent path",
             clean_text(&listener.path.to_string_lossy())
         );
         self.shared.say(TapSeen::NotReached { reason }).await;
@@ -338,7 +338,7 @@ impl Shared {
             loaded.remove(0);
         }
         loaded.push(pid);
-        let _ = self.told.send(Told::Loaded(pid));
+        let _ = self.told.send(ServerEvent::Loaded(pid));
     }
 
     fn absent(&self) -> std::sync::MutexGuard<'_, HashMap<u32, oneshot::Sender<Connected>>> {
@@ -389,7 +389,7 @@ impl Shared {
         let parent = self.lock().get(&process.parent_pid).filter(|_| process.forked).cloned();
         let fold = Arc::new(Mutex::new(Fold::new(number, &self.device, self.ids.clone(), parent)));
         self.lock().insert(process.pid, fold.clone());
-        let _ = self.told.send(Told::Process(process.pid));
+        let _ = self.told.send(ServerEvent::Process(process.pid));
         fold
     }
 

@@ -21,7 +21,7 @@ pub enum ExpectedError {
     },
     /// There is nothing in it.
     #[error(
-        "{path} holds no expected outputs: it should hold Result_0, Result_1 and so on with NAME.npy or NAME.raw (float32) for each \
+        "{path} has no expected outputs: it needs Result_0, Result_1 and so on with NAME.npy or NAME.raw (float32) for each \
          output, as --save-outputs writes them, or these files themselves for a single inference"
     )]
     Empty {
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn folders_of_inferences_come_before_files_of_one() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(find(dir.path()).unwrap_err().to_string().contains("holds no expected outputs"));
+        assert!(find(dir.path()).unwrap_err().to_string().contains("has no expected outputs"));
         assert!(find(&dir.path().join("none")).unwrap_err().to_string().contains("cannot read"));
         for name in ["y.raw", "z.npy", "notes.txt"] {
             std::fs::write(dir.path().join(name), b"").unwrap();

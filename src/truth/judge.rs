@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Classes of an output that is taken for a classifier's.
+/// Classes of an output that counts as a classifier's.
 const CLASSES: std::ops::RangeInclusive<usize> = 2..=100_000;
 /// A value above this belongs to a mask.
 const IN_MASK: f64 = 0.5;
@@ -26,7 +26,7 @@ pub enum TruthError {
     Expected(#[from] ExpectedError),
     /// A figure that labels do not give.
     #[error(
-        "--metric {0} compares values, which labels do not give; with --labels use top1 and top5, or give --expected DIR"
+        "--metric {0} compares values, and labels have none; use top1 or top5 with --labels, or give --expected DIR"
     )]
     Metric(TruthMetric),
 }
@@ -137,8 +137,8 @@ impl Truth {
                 let path = found.get(&(first, (*name).clone()));
                 path.and_then(|path| Values::read(path).ok()).is_some_and(|values| values.is_classifier())
             };
-            name = names.iter().find(fits).ok_or("none of the outputs has one dimension with classes")?;
-            judged.notes.push(format!("of {} outputs `{name}` is judged: the first one that has classes", names.len()));
+            name = names.iter().find(fits).ok_or("no output has a single class dimension")?;
+            judged.notes.push(format!("of {} outputs, `{name}` is judged: the first one with classes", names.len()));
         }
         let mut tally = Tally::default();
         let (mut next, mut elements) = (0, 0);
@@ -178,14 +178,14 @@ impl Truth {
         let (own, theirs) = (inferences(found), inferences(expected));
         if let Some(missing) = own.iter().find(|inference| !theirs.contains(inference)) {
             return Err(format!(
-                "nothing is expected of inference {missing}: there are outputs of {} inferences and expected ones of {}",
+                "inference {missing} has no expected outputs: the run has outputs of {} inferences and {} are expected",
                 own.len(),
                 theirs.len()
             ));
         }
         if own.len() < theirs.len() {
             judged.notes.push(format!(
-                "outputs of {} inferences are expected, the run left those of {}",
+                "outputs of {} inferences are expected; the run left {}",
                 theirs.len(),
                 own.len()
             ));
@@ -195,7 +195,7 @@ impl Truth {
         if pairs.len() < all {
             judged
                 .notes
-                .push(format!("{} of {all} outputs are judged: nothing is expected of the others", pairs.len()));
+                .push(format!("{} of {all} outputs are judged: the others have no expected values", pairs.len()));
         }
         for (name, other) in pairs {
             let mut tally = Tally::default();
@@ -204,7 +204,7 @@ impl Truth {
                 let file = |all: &'_ SavedOutputs, name: &String| all.get(&(inference, name.clone())).cloned();
                 let y = file(found, &name).ok_or_else(|| format!("inference {inference} left no output `{name}`"))?;
                 let x = file(expected, &other)
-                    .ok_or_else(|| format!("nothing is expected of output `{name}` in inference {inference}"))?;
+                    .ok_or_else(|| format!("output `{name}` of inference {inference} has no expected values"))?;
                 let (x, y) = (Values::read(&x)?, Values::read(&y)?);
                 elements = y.values.len();
                 if let Some(axis) = map_axis(&x, &y) {
@@ -287,7 +287,7 @@ fn pairs(found: &[String], expected: &[String]) -> Result<Vec<(String, String)>,
     };
     let pairs: Vec<(String, String)> = found.iter().filter_map(|name| Some((name.clone(), other(name)?))).collect();
     if pairs.is_empty() {
-        return Err(format!("the run has the outputs {}, expected are {}", found.join(", "), expected.join(", ")));
+        return Err(format!("the run has the outputs {}; expected were {}", found.join(", "), expected.join(", ")));
     }
     Ok(pairs)
 }
@@ -300,7 +300,7 @@ fn arranged(x: Values, y: &Values, name: &str, moved: &mut Option<String>) -> Re
     };
     let other = || {
         let (own, theirs) = (text(&y.shape, y.values.len()), text(&x.shape, x.values.len()));
-        format!("output `{name}` has {own} values, expected are {theirs}")
+        format!("output `{name}` has {own} values; {theirs} were expected")
     };
     if x.values.len() != y.values.len() {
         return Err(other());

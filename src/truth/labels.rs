@@ -22,7 +22,7 @@ pub enum LabelsError {
     },
     /// A line that holds no class.
     #[error(
-        "{path}, line {line}: `{text}` is no class; each line holds the number of one, counted from 0, in the order of the inputs"
+        "{path}, line {line}: `{text}` is not a class; each line holds one class number, from 0, in the order of the inputs"
     )]
     Line {
         /// The file.
@@ -33,9 +33,7 @@ pub enum LabelsError {
         text: String,
     },
     /// Nothing in it.
-    #[error(
-        "{path} holds no labels; each line holds the number of a class, counted from 0, in the order of the inputs"
-    )]
+    #[error("{path} has no labels; each line holds one class number, from 0, in the order of the inputs")]
     Empty {
         /// The file.
         path: PathBuf,
@@ -88,10 +86,10 @@ mod tests {
         let path = Path::new("l.txt");
         assert_eq!(parse("# val\n3\r\n\n 0 \n999", path).unwrap(), [3, 0, 999]);
         let error = |text: &str| parse(text, path).unwrap_err().to_string();
-        assert!(error("1\n-2").contains("l.txt, line 2: `-2` is no class"), "{}", error("1\n-2"));
+        assert!(error("1\n-2").contains("l.txt, line 2: `-2` is not a class"), "{}", error("1\n-2"));
         assert!(error("a.png 3").contains("`a.png 3`"));
         assert!(error("1.0").contains("line 1"));
-        assert!(error("4294967296").contains("no class"));
-        assert!(error("# nothing\n").contains("holds no labels"));
+        assert!(error("4294967296").contains("not a class"));
+        assert!(error("# nothing\n").contains("has no labels"));
     }
 }

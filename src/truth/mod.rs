@@ -1,4 +1,4 @@
-//! Outputs against truth: labels of classes, or expected outputs. A run writes the outputs of each input set once, outside of
+//! Outputs against truth: labels of classes, or expected outputs. A run writes the outputs of each input set once, outside
 //! all measuring; they are read back and judged when its launch is over.
 
 mod expected;

@@ -65,7 +65,7 @@ pub fn read_values(path: &Path, limit: u64) -> Result<Array, String> {
         return Ok((Some(shape), values, length));
     }
     if !bytes.len().is_multiple_of(4) {
-        return Err("its length is no multiple of 4, so it holds no float32".to_owned());
+        return Err("its length is not a multiple of 4, so it is not float32".to_owned());
     }
     let values = bytes.chunks_exact(4).map(|c| f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]])));
     Ok((None, values.collect(), length))

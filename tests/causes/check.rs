@@ -307,9 +307,9 @@ fn bad_requests_say_what_is_wrong() {
         ("--soc SM8250", "SM8250 has no HTP"),
         ("--htp-arch v74", "`v74` is no Hexagon architecture"),
         ("--backend dsp", "unknown backend"),
-        ("--runner x", "--runner is of no use here"),
-        ("--backend cpu --soc 57", "--soc is about HTP"),
-        ("--backend cpu,gpu --vtcm-mb 4", "--vtcm-mb is about HTP"),
+        ("--runner x", "--runner does not apply here"),
+        ("--backend cpu --soc 57", "--soc is an HTP option"),
+        ("--backend cpu,gpu --vtcm-mb 4", "--vtcm-mb is an HTP option"),
     ] {
         let done = checked(&runtime_247(), &demo_int8(), flags).expect(2);
         assert!(done.stderr.contains(words), "{flags}: {}", done.stderr);

@@ -259,7 +259,7 @@ fn a_failed_run_is_diagnosed_from_its_own_log() {
     // Neither what makes a run slow nor the words of our own table of codes is a cause of a failure.
     let hot = [(3, "thermal-engine: thermal mitigation severe: clock lowered")];
     for call in ["SIGKILL", "adb", "identify"] {
-        let failure = Failure::new(Stage::Execute, call, "qnn-net-run was ended");
+        let failure = Failure::new(Stage::Execute, call, "qnn-net-run was stopped");
         let diagnosis = diagnose_failure(&failure, hot.into_iter());
         assert!(diagnosis.causes.iter().all(|cause| cause.id != "thermal-throttling"), "{}", summary(&diagnosis));
     }

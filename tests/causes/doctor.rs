@@ -117,7 +117,7 @@ fn libraries_that_do_not_load_say_why() {
     std::fs::write(folder.path().join("libQnnGpu.so"), &whole[..whole.len() / 2]).unwrap();
     let told = Told::of(doctor(lonely(Qnnscope::on(folder.path()))), 1);
     told.is("runtime", "cpu", "problem", &["libc++", "is missing"]);
-    told.is("runtime", "gpu", "problem", &["cut short"]);
+    told.is("runtime", "gpu", "problem", &["truncated"]);
     told.is("runtime", "htp", "warning", &["no libQnnHtp.so"]);
 }
 
@@ -138,7 +138,7 @@ fn a_backend_that_loads_and_makes_no_device_does_not_run_here() {
     std::fs::copy(runtime_247().join("libQnnSystem.so"), folder.path().join("libQnnSystem.so")).unwrap();
     let told = Told::of(doctor(lonely(Qnnscope::on(folder.path()))), 1);
     assert!(!told.0["backends_here"].as_array().unwrap().contains(&"htp".into()), "{}", told.0);
-    told.is("runtime", "htp", "problem", &["makes no device", "14001", "qnn_open failed, 0x80000406"]);
+    told.is("runtime", "htp", "problem", &["creates no device", "14001", "qnn_open failed, 0x80000406"]);
     let (_, text) = told.item("runtime", "htp");
     assert!(!text.contains("--log-level verbose"), "the code inside says which cause it is: {text}");
 }
@@ -157,7 +157,7 @@ fn variables_are_looked_at() {
     assert!(!told.0.to_string().contains("\"problem\""), "{}", told.0);
     told.is("sdk", "sdk", "warning", &["QNN_SDK_ROOT names /no/such/sdk"]);
     told.is("environment", "ADSP_LIBRARY_PATH", "warning", &["\"/data/local/tmp;/vendor/lib/rfsa/adsp\""]);
-    told.is("environment", "QNN_SDK_ROOT", "warning", &["is no folder"]);
+    told.is("environment", "QNN_SDK_ROOT", "warning", &["is not a folder"]);
     told.is("environment", "LD_LIBRARY_PATH", "warning", &["/no/such/lib"]);
     told.is("environment", "ANDROID_NDK_ROOT", "warning", &["/no/such/ndk"]);
     told.is("environment", "ADB_SERVER_SOCKET", "warning", &[]);
@@ -194,7 +194,7 @@ fn tools_are_started_with_a_limit_and_what_they_lack_is_named() {
     told.is("sdk", "qnn-net-run", "ok", &["v2.47.0.260601114230", "starts"]);
     told.is("sdk", "versions", "ok", &["v2.47.0.260601114230"]);
     told.is("sdk", "converter", "warning", &["lacks the Python module qti.aisw", "envsetup.sh"]);
-    told.is("sdk", "qnn-profile-viewer", "warning", &["did not end within"]);
+    told.is("sdk", "qnn-profile-viewer", "warning", &["did not finish within"]);
     told.is("sdk", "qnn-context-binary-generator", "warning", &["lacks libc++.so.99", "apt-get install libc++1"]);
     told.is("sdk", "qnn-model-lib-generator", "warning", &["chmod +x"]);
     told.is("environment", "PYTHONPATH", "warning", &["envsetup.sh"]);
@@ -218,7 +218,7 @@ fn a_plain_phone_is_looked_at() {
     told.is(&section, "dsp-arch", "ok", &["Hexagon v75", "8 MB of VTCM"]);
     told.is(&section, "fastrpc", "warning", &["fastrpc-cdsp"]);
     told.is(&section, "libcdsprpc", "ok", &["/vendor/lib64/libcdsprpc.so"]);
-    told.is(&section, "remoteproc", "ok", &["may not be read"]);
+    told.is(&section, "remoteproc", "ok", &["may not read"]);
     told.is(&section, "vendor", "warning", &["/vendor/lib64/libQnnHtpV75Stub.so v2.20.0.240223161227", "v2.47.0"]);
     told.is(&section, "denials", "warning", &["avc: denied"]);
     told.is(&section, "stub-skel", "ok", &["v75"]);
@@ -241,7 +241,7 @@ fn a_rooted_phone_and_a_board_are_looked_at() {
     let section = format!("device:{}", bench.device.serial());
     told.is(&section, "remoteproc", "warning", &["32300000.remoteproc-cdsp is crashed"]);
     told.is(&section, "stub-skel", "warning", &["libQnnHtpV73Skel.so"]);
-    told.is(&section, "access", "ok", &["root by su"]);
+    told.is(&section, "access", "ok", &["root via su"]);
     bench.device.set_state(LinkState::Unauthorized);
     let serial = bench.device.serial();
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);

@@ -284,7 +284,7 @@ fn waits_and_slowness_become_findings(lab: &Lab, saved: &Path) {
     }
     for finding in [
         "an inference waits for the VTCM for 23 % of the accelerator's time",
-        "an inference waits 10 % of the accelerator's time for it to be powered up",
+        "an inference waits 10 % of the accelerator's time for power-up",
     ] {
         assert!(shown.contains(finding), "{shown}");
     }
@@ -292,7 +292,7 @@ fn waits_and_slowness_become_findings(lab: &Lab, saved: &Path) {
     let (slower, _) = on_board(lab, saved, 100, [8_000, 0, 0], Some(60));
     let tells = |shown: &str| shown.contains("% slower") || shown.contains("inferences get slower");
     assert!(tells(&slower), "{slower}");
-    for (shown, word) in [(&steady, "waits for the VTCM"), (&steady, "powered up"), (&slower, "waits for the VTCM")] {
+    for (shown, word) in [(&steady, "waits for the VTCM"), (&steady, "power-up"), (&slower, "waits for the VTCM")] {
         assert!(!shown.contains(word), "{shown}");
     }
 }

@@ -140,7 +140,7 @@ fn what_cannot_be_exported_is_told() {
     let file = home.path().join("notes");
     std::fs::write(&file, "mine").unwrap();
     let done = Qnnscope::without_runtime().args(["export", "--parquet", "d"]).arg(&file).finish().expect(1);
-    assert!(done.stderr.contains("is no result document and no session"), "{}", done.stderr);
+    assert!(done.stderr.contains("is neither a result document nor a session"), "{}", done.stderr);
     let done = Qnnscope::without_runtime().args(["export", "--parquet"]).arg(&file).finish().expect(0);
     assert!(done.text().starts_with("0 sessions added"), "an empty history");
 }
@@ -172,11 +172,11 @@ fn what_is_missing_or_broken_is_mended_and_nothing_is_written_elsewhere() {
                 std::fs::write(file, damage).unwrap();
             }
             let text = export().expect(0).text();
-            assert!(text.contains("1 session added") && text.contains("1 of them mended"), "{file:?}: {text}");
+            assert!(text.contains("1 session added") && text.contains("1 of them repaired"), "{file:?}: {text}");
             assert_eq!(std::fs::read(file).unwrap(), *content, "{file:?}");
         }
     }
-    assert!(export().expect(0).text().contains("1 in it already"));
+    assert!(export().expect(0).text().contains("1 already in it"));
     // A link of somebody else's: the file it leads to is not ours to write.
     let other = home.path().join("other");
     std::fs::write(&other, "theirs").unwrap();
@@ -205,11 +205,11 @@ fn whatever_show_takes_can_be_added() {
         Qnnscope::without_runtime().args(["export", "--parquet"]).arg(&folder).args(files).finish().expect(0).text()
     };
     assert!(export(&files).starts_with("4 sessions added"));
-    assert!(export(&files).contains("0 sessions added") && export(&files).contains("4 in it already"));
+    assert!(export(&files).contains("0 sessions added") && export(&files).contains("4 already in it"));
     // A copy that was written later is the same file.
     let copy = home.path().join("copy.json");
     std::fs::write(&copy, std::fs::read(&files[1]).unwrap()).unwrap();
-    assert!(export(&[copy]).contains("1 in it already"));
+    assert!(export(&[copy]).contains("1 already in it"));
     let rows = ask(home.path(), "SELECT * FROM 'dataset/runs/**/*.parquet' ORDER BY driver, host NULLS LAST");
     assert_eq!(rows.len(), 4);
     let figures: Value = shown.json();

@@ -119,7 +119,7 @@ fn sessions_are_filtered_marked_and_found_after_the_index_is_lost() {
     assert_eq!(lab.sessions("--tag nightly").iter().map(id).collect::<Vec<_>>(), [ids[1]]);
     assert_eq!(lab.sessions("--tag v2").len(), 0);
     assert_eq!(lab.sessions("--text DRIVER").iter().map(id).collect::<Vec<_>>(), [ids[2]]);
-    assert!(lab.ask("sessions rename last reference").expect(2).stderr.contains("has the name `reference` already"));
+    assert!(lab.ask("sessions rename last reference").expect(2).stderr.contains("already has the name `reference`"));
     // Words by which sessions are picked otherwise, and what no list could show.
     for name in ["last", "last~1", "@mine", "x#htp", "20261122", ids[0], &"n".repeat(101)] {
         let refused = lab.call().args(["sessions", "rename", "last", name]).finish().expect(2);
@@ -148,7 +148,7 @@ fn sessions_are_filtered_marked_and_found_after_the_index_is_lost() {
     assert!(listed[2]["marks_error"].is_string() && listed[2]["name"].is_null(), "{}", listed[2]);
     assert!(lab.ask("sessions").expect(0).stderr.contains("cannot be read"));
     let refused = lab.call().args(["sessions", "note", ids[2], "new"]).finish().expect(2);
-    assert!(refused.stderr.contains("next: mend the file"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("next: repair the file"), "{}", refused.stderr);
     assert_eq!(std::fs::read(&marks).unwrap(), whole[..whole.len() / 2]);
     std::fs::write(&marks, &whole).unwrap();
     assert_eq!(lab.sessions(""), before, "mended");
@@ -295,6 +295,6 @@ fn the_historys_runs_of_the_same_thing_count_as_launches() {
     assert!(with[0]["notes"].to_string().contains("with 3 of the history's runs"), "{with}");
     // What is the same thing twice is left alone.
     let twice = lab.ask("compare --json --history @last @last~5").expect(0).json()["columns"].clone();
-    assert!(twice[0]["notes"].to_string().contains("the history is left out"), "{twice}");
+    assert!(twice[0]["notes"].to_string().contains("the history is not used"), "{twice}");
     assert_eq!((launches(&twice, 0), launches(&twice, 1)), (2, 2));
 }

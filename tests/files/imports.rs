@@ -140,10 +140,10 @@ fn what_is_damaged_is_told_with_its_reason() {
     let dir = tempfile::tempdir().unwrap();
     let other = data("ai-hub-v1.7.json");
     for (name, keep, part) in [
-        ("ai-hub-v0.json", 600, "cut off"),
-        ("etdump.etdp", 40, "damaged or cut off"),
-        ("genie.json", 300, "cut off"),
-        ("qhas.json", 300, "cut off"),
+        ("ai-hub-v0.json", 600, "truncated"),
+        ("etdump.etdp", 40, "damaged or truncated"),
+        ("genie.json", 300, "truncated"),
+        ("qhas.json", 300, "truncated"),
     ] {
         let bytes = std::fs::read(data(name)).unwrap();
         let cut = dir.path().join(name);
@@ -154,7 +154,7 @@ fn what_is_damaged_is_told_with_its_reason() {
     }
     // A log that still grows, and a profile whose program crashed, are used as far as they go.
     for (name, cut, part) in
-        [("htp-2op-q8-20inf-detailed.log", 0, "incomplete chunk"), ("ort-profile-cpu.json", 700, "cut off")]
+        [("htp-2op-q8-20inf-detailed.log", 0, "incomplete chunk"), ("ort-profile-cpu.json", 700, "truncated")]
     {
         let bytes = std::fs::read(data(name)).unwrap();
         let path = dir.path().join(name);

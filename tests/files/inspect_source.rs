@@ -183,11 +183,11 @@ fn data_beside_the_model_has_to_be_there() {
     assert_eq!(document["external_files"], json!([{"file": "w.bin", "bytes": 32, "tensors": 1, "tensor_bytes": 24}]));
     assert_eq!(document["graphs"][0]["parameters"], 6);
     let cases: [(&[(&str, &str)], &str); 5] = [
-        (&[("location", "../w.bin")], "leads out"),
-        (&[("location", "/etc/passwd")], "leads out"),
+        (&[("location", "../w.bin")], "outside the model's folder"),
+        (&[("location", "/etc/passwd")], "outside the model's folder"),
         (&[("location", "w.bin"), ("length", "20")], "need 24"),
         (&[("location", "w.bin"), ("offset", "many")], "not a number"),
-        (&[("offset", "0")], "not where"),
+        (&[("offset", "0")], "without a location"),
     ];
     for (entries, words) in cases {
         let said = refused(&with_external(dir.path(), entries), "");

@@ -514,10 +514,10 @@ fn other_tools_files_have_reports_too() {
     // A trace of what has no ops at all is a refusal for no format but pictures.
     let trace = repo("tests/data/imports/op-trace.json");
     let html = written(&[&trace], &dir.path().join("t.html"), "");
-    assert!(html.contains("relu_a") && html.contains("the file has no times of them"), "{html}");
+    assert!(html.contains("relu_a") && html.contains("the file has no layer times"), "{html}");
     let done = report(&[&trace], &dir.path().join("t.svg"), "");
     assert_eq!(done.code(), 2);
-    assert!(done.stderr.contains("nothing to put"), "{}", done.stderr);
+    assert!(done.stderr.contains("there is no data for this format"), "{}", done.stderr);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn ranges_on_a_device_are_those_of_here() {
 fn what_a_device_cannot_do_is_said() {
     let bench = bench();
     let refused = compare(&bench, "float.dlc float.onnx").finish().expect(2);
-    assert!(refused.stderr.contains("--device is of no use for the test"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--device does not apply to the test"), "{}", refused.stderr);
     let absent = compare(&bench, "-n 1 float.dlc no-such.dlc@cpu").finish();
     assert!(absent.code() == 2 && absent.stderr.contains("no-such.dlc"), "{} {}", absent.code(), absent.stderr);
     let data = repo("tests/data/accuracy");

@@ -158,7 +158,7 @@ fn a_lost_link_is_told_and_the_run_goes_on_when_the_device_is_back() {
     let before =
         run.events.iter().position(|event| event["log"]["text"].as_str().unwrap_or("").contains("waiting up to"));
     let kept = run.events[..before.unwrap()].iter().filter_map(|event| event.get("inferences"));
-    assert!(kept.count() > 0, "what was measured before is kept");
+    assert!(kept.count() > 0, "earlier measurements are kept");
     assert_eq!(bench.tools_left(), "");
 }
 
@@ -333,7 +333,7 @@ fn a_device_without_space_says_how_much_is_missing() {
     assert_eq!(run.done.code(), 1, "{}", run.done.stderr);
     let error = &run.result()["error"];
     let message = error["message"].as_str().unwrap();
-    assert!(message.contains("no space left") && message.contains("of room for logs"), "{message}");
+    assert!(message.contains("no space left") && message.contains("for logs and outputs"), "{message}");
     assert!(error["hint"].as_str().unwrap().contains("qnnscope clean"), "{error:#}");
 }
 

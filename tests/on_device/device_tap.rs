@@ -264,12 +264,12 @@ fn what_cannot_be_is_said_before_anything_runs() {
     refused("", "/data/local/tmp/none", 3, &["/data/local/tmp/none is not on", "adb push"]);
     refused("", "no-such-program", 3, &["no-such-program is not on"]);
     bench.shell(&format!("cp {APP}/tap_host {APP}/plain_file; chmod 644 {APP}/plain_file"));
-    refused("", &format!("{APP}/plain_file"), 2, &["not marked as a program", "chmod 755"]);
+    refused("", &format!("{APP}/plain_file"), 2, &["lacks execute permission", "chmod 755"]);
     refused("--listen /tmp/nowhere", &host, 2, &["--listen"]);
     refused("--swap /data/local", &host, 3, &["/data/local on", "libQnnHtp.so"]);
     let odd = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     refused(&format!("--tap-library {}", odd.display()), &host, 2, &["cannot be the tap", "cargo ndk"]);
-    refused("--env 1=2", &host, 2, &["no name of a variable"]);
+    refused("--env 1=2", &host, 2, &["not a valid variable name"]);
     // Nothing can be loaded into it: it runs on, and that is said.
     let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("still-{}.c", std::process::id()));
     std::fs::write(&source, "#include <stdio.h>\nint main(void) { puts(\"still here\"); return 5; }\n").unwrap();
@@ -313,7 +313,7 @@ fn a_debuggable_app_is_started_with_the_tap_in_it() {
     let kind = format!("/system/etc/virtual/apps/{PACKAGE}");
     bench.device.write(&kind, "release");
     refused("--json", 2, &["not debuggable", "debug build"]);
-    refused("--json -- /system/bin/true", 2, &["leave out the program"]);
+    refused("--json -- /system/bin/true", 2, &["remove the program"]);
     bench.device.write(&kind, "debuggable");
     bench.device.write("/system/etc/virtual/no_wrap", "");
     refused("--json", 1, &["may not set wrap.com.example.app", "wrap.sh"]);

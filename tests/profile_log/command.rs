@@ -79,7 +79,7 @@ fn a_cut_log_warns_and_prints_its_whole_chunks() {
     assert_eq!((document["incomplete_bytes"].as_u64(), document["messages"].as_u64()), (Some(2976), Some(10)));
     assert_eq!(document["whole_bytes"].as_u64(), Some(100_000 - 2976));
     let done = profile_log(&fixture("truncated-in-first-chunk.log"), "").expect(0);
-    assert!(done.text().contains("no whole chunk"), "{}", done.text());
+    assert!(done.text().contains("no complete chunk"), "{}", done.text());
     assert!(done.stderr.contains("5000 bytes are an incomplete chunk"), "{}", done.stderr);
 }
 
@@ -134,7 +134,7 @@ fn damage_is_told_after_what_came_before() {
 #[test]
 fn several_sessions_are_pointed_out_where_rows_mix_them() {
     let file = fixture("ort-cpu-cls-2sessions-2inf-detailed.log");
-    assert!(profile_log(&file, "--format csv").expect(0).stderr.contains("2 sessions wrote into this log"));
+    assert!(profile_log(&file, "--format csv").expect(0).stderr.contains("2 sessions wrote to this log"));
     let done = profile_log(&file, "").expect(0);
     assert!(done.stderr.is_empty() && done.text().contains("Session 2:\n"), "{}", done.stderr);
 }

@@ -137,7 +137,7 @@ fn what_is_no_log_is_told() {
     let words = |log: &[u8]| first_error(log).to_string();
     assert!(
         words(&read("not-a-log.log"))
-            .contains("not a QNN profiling log: its first chunk makes no sense: it claims 2189591170 bytes")
+            .contains("not a QNN profiling log: its first chunk is invalid: it declares 2189591170 bytes")
     );
     assert!(words(&[0; 100]).contains("0 bytes are too few"));
     assert!(words(&[&200_u32.to_le_bytes()[..], &[0xff; 200]].concat()).contains("root table"));

@@ -367,7 +367,7 @@ fn damage_further_on_leaves_what_came_before() {
     assert_eq!(document["messages"], 1);
 }
 
-fn csv_outcome(log: &[u8]) -> (qnnscope::backends::profile_log::Outcome, String) {
+fn csv_outcome(log: &[u8]) -> (qnnscope::backends::profile_log::ReadOutcome, String) {
     let mut out = Vec::new();
     let outcome = write_csv(Cursor::new(log), "x", &mut out).unwrap();
     (outcome, String::from_utf8(out).unwrap())

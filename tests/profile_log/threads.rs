@@ -2,7 +2,7 @@
 
 use super::made::{Msg, chunk, ev, msg};
 use super::{csv, read};
-use qnnscope::backends::profile_log::{Outcome, ProfileLogError, write_csv, write_csv_once};
+use qnnscope::backends::profile_log::{ProfileLogError, ReadOutcome, write_csv, write_csv_once};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 
 /// Repetitions of a log of 1 MB: far more than all buffers together hold.
@@ -23,7 +23,7 @@ fn repeated(log: &[u8], times: usize) -> String {
     [lines[..first].concat(), lines[first..=last].concat().repeat(times), lines[last + 1..].concat()].concat()
 }
 
-fn outcome(log: impl Read + Seek + Send) -> (Result<Outcome, ProfileLogError>, String) {
+fn outcome(log: impl Read + Seek + Send) -> (Result<ReadOutcome, ProfileLogError>, String) {
     let mut out = Vec::new();
     let outcome = write_csv(log, "x", &mut out);
     (outcome, String::from_utf8(out).unwrap())

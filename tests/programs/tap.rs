@@ -219,7 +219,7 @@ fn a_program_that_closes_the_taps_descriptor_is_told_of_to_the_end_or_that_it_is
     assert_eq!(process["end"], "cut_off");
     assert!(process["lost"].as_u64().unwrap() >= 1);
     let lost = process["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == "tap.lost").unwrap();
-    assert!(lost.to_string().contains("closed the tap's connection"), "{lost:#}");
+    assert!(lost.to_string().contains("closing the tap's connection"), "{lost:#}");
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn a_program_that_is_not_reached_runs_on_and_is_told() {
     assert_eq!((own.as_str(), done.stderr.as_str()), ("out\n", "err\n"));
     assert_eq!(ids(&document["findings"]), ["tap.no-qnn"]);
     let text = Qnnscope::without_runtime().flags("tap --headless -- sh -c").arg("exit 0").finish().expect(0).text();
-    assert!(text.contains("exit status 0") && text.contains("no process of the program asked for QNN"), "{text}");
+    assert!(text.contains("exit status 0") && text.contains("no process of the program used QNN"), "{text}");
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn a_program_that_removes_the_taps_folder_is_not_told_to_have_no_qnn() {
     let done = Qnnscope::without_runtime().flags("tap --json -- sh -c").arg(stays).finish().expect(0);
     let (_, document) = split(&done.stdout);
     assert_eq!(ids(&document["findings"]), ["tap.not-reached"], "{document:#}");
-    assert!(document["findings"][0]["evidence"].to_string().contains("lives on after the program"), "{document:#}");
+    assert!(document["findings"][0]["evidence"].to_string().contains("outlives the program"), "{document:#}");
     // What was connected before stays seen to its end.
     let later = format!(
         "{} {} plain 50; rm -rf \"$(dirname \"${{QNNSCOPE_TAP#unix:}}\")\"",
@@ -367,10 +367,10 @@ fn what_cannot_be_is_refused_before_anything_is_started() {
         ("tap --swap /proc -- true", 3, "has none of libQnnHtp.so"),
         ("tap --headless -- /nowhere/program", 3, "cannot start /nowhere/program"),
         ("tap --device abc", 2, "/data/local/tmp/my_app ARGS"),
-        ("tap --device abc --pid-file /tmp/x -- true", 2, "programs of this machine"),
+        ("tap --device abc --pid-file /tmp/x -- true", 2, "programs on this machine"),
         ("tap --env A=1 -- true", 2, "--env is for programs on a device"),
         ("tap --package com.example.app", 2, "--package is for programs on a device"),
-        ("tap --device abc --package app;reboot", 2, "no name of an app"),
+        ("tap --device abc --package app;reboot", 2, "not the name of an app"),
     ] {
         let done = Qnnscope::without_runtime().flags(arguments).finish().expect(status);
         assert!(done.stderr.contains(words), "{arguments}: {}", done.stderr);
@@ -494,12 +494,12 @@ fn op_times_are_those_that_a_run_has_of_the_same_events() {
     let mut told = Vec::new();
     for other in ["tap.json", "tap.jsonl"] {
         let text = compared(other).expect(0).text();
-        assert!(text.contains("is a program of yours"), "{text}");
+        assert!(text.contains("is your program"), "{text}");
         // What is around them, as the tap saw it; the same from both files.
         let around =
             text.split_once("\naround 2, in its program\n").map(|(_, rest)| rest.split("\n\n").next().unwrap());
         let around = around.unwrap_or_else(|| panic!("{text}")).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(around.contains("inside QNN") && around.contains("since the execution before"), "{around}");
+        assert!(around.contains("inside QNN") && around.contains("pass between executions"), "{around}");
         assert!(around.contains("12.0 KiB of inputs are copied at each execution"), "{around}");
         told.push(around);
     }

@@ -140,10 +140,10 @@ fn demo_shows_layers_of_both_backends_and_leaves_a_report() {
     terminal.wait_for_text("simulated");
     terminal.wait_for("the end of both runs", |screen| screen.contents().matches("✓ done").count() >= 2);
     terminal.keys("?");
-    terminal.wait_for_text("Freeze or release the view");
+    terminal.wait_for_text("Freeze or resume the view");
     // An escape with a key right behind it would be that key with alt.
     terminal.keys("\x1b");
-    terminal.wait_for("the view without help", |screen| !screen.contents().contains("Freeze or release"));
+    terminal.wait_for("the view without help", |screen| !screen.contents().contains("Freeze or resume"));
     terminal.keys("q");
     assert_eq!(terminal.end(), 0);
 }
@@ -456,18 +456,18 @@ fn a_recorded_session_opens_plays_and_seeks() {
     }
     let environment = [("QNNSCOPE_DATA_DIR", data.path().to_str().unwrap())];
     let mut terminal = Terminal::start(&["open"], 40, 120, &environment);
-    terminal.wait_for_text("kept sessions, newest first");
+    terminal.wait_for_text("session history, newest first");
     terminal.keys("\r");
     terminal.wait_for_text("1 htp");
     terminal.wait_for_text(A_LAYER);
     terminal.keys("H");
-    terminal.wait_for_text("kept sessions, newest first");
+    terminal.wait_for_text("session history, newest first");
     terminal.keys("j\r");
     terminal.wait_for_text("1 cpu");
     terminal.keys("q");
     assert_eq!(terminal.end(), 0);
     let mut terminal = Terminal::start(&["open"], 24, 80, &[]);
-    terminal.wait_for_text("no session was kept yet");
+    terminal.wait_for_text("no sessions yet");
     terminal.keys("q");
     assert_eq!(terminal.end(), 0);
 }

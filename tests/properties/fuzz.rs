@@ -1,7 +1,7 @@
 //! The targets of `fuzz/` on their kept corpus and on changes of it: no panic, no endless loop, with a stable compiler and
 //! without an engine. An input that a fuzzer has found is kept by putting it into `tests/data/fuzz/TARGET/`.
 
-use qnnscope::fuzz::{TARGETS, Target};
+use qnnscope::fuzz::{FuzzTarget, TARGETS};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use std::collections::BTreeSet;
@@ -68,7 +68,7 @@ fn changed(seeds: &[Vec<u8>], random: &mut ChaCha8Rng) -> Vec<u8> {
 }
 
 /// Runs the target; keeps an input that it does not survive, and says how to look at it.
-fn swallow((name, read): Target, input: &[u8]) {
+fn swallow((name, read): FuzzTarget, input: &[u8]) {
     let begun = Instant::now();
     let outcome = catch_unwind(|| read(input));
     let took = begun.elapsed();

@@ -53,11 +53,11 @@ fn planted_faults_are_named_first_on_both_backends() {
         for (reference, test, tensor, cause, word) in [
             ("float", "range-too-small", "r1_QuantizeLinear", "range-too-small", "clipped"),
             ("float", "range-too-large", "r1_QuantizeLinear", "range-too-large", "of the range is used"),
-            ("float", "offset-sign", "c2_QuantizeLinear", "offset-sign", "other sign"),
-            ("float", "ends-turned", "c2_QuantizeLinear", "offset-sign", "other sign"),
+            ("float", "offset-sign", "c2_QuantizeLinear", "offset-sign", "opposite sign"),
+            ("float", "ends-turned", "c2_QuantizeLinear", "offset-sign", "opposite sign"),
             ("float", "channel-scale", "r3_QuantizeLinear", "channel-range", "slice 6"),
-            ("loud-float", "channel-loud", "r1_QuantizeLinear", "channel-range", "differ in size"),
-            ("shift-float", "bits-too-few", "down_QuantizeLinear", "bits-too-few", "louder"),
+            ("loud-float", "channel-loud", "r1_QuantizeLinear", "channel-range", "differ in magnitude"),
+            ("shift-float", "bits-too-few", "down_QuantizeLinear", "bits-too-few", "amplifies"),
         ] {
             let done = accuracy(&format!("{reference}.dlc {test}.dlc@{backend}")).expect(1);
             let document = done.json();
@@ -192,7 +192,7 @@ fn what_cannot_be_compared_is_said() {
     // There is no Adreno here: the backend's own answer is passed on.
     said("float.dlc good.dlc@gpu", 1, &["the test"]);
     let text = call("accuracy float.dlc range-too-small.dlc --soc-model 57").finish().expect(1);
-    for words in ["diverges: `r1_QuantizeLinear`", "range-too-small", "next:", "(simulated)", "no times are taken"] {
+    for words in ["diverges: `r1_QuantizeLinear`", "range-too-small", "next:", "(simulated)", "give no times"] {
         let said = text.text().split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(words), "{words}: {said}");
     }
@@ -248,7 +248,7 @@ fn mistakes_in_encodings_are_found_each_by_its_id() {
     let seed = json!({"activation_encodings": {"r1:0": healthy}});
     std::fs::write(&file, seed.to_string()).unwrap();
     let done = call(&format!("encodings lint {} --model float.onnx", file.display())).finish().expect(1);
-    assert!(done.text().contains("is it `r1`?"), "{}", done.text());
+    assert!(done.text().contains("did you mean `r1`?"), "{}", done.text());
     call(&format!("encodings lint {}", repo("Cargo.toml").display())).finish().expect(2);
 }
 
@@ -473,7 +473,7 @@ fn comparisons_go_into_reports() {
         let masked = report(&format!("masked-{name}"), "--redact", 0);
         assert!(!masked.contains("QuantizeLinear") && !masked.contains("range-too-small.dlc"), "{masked}");
     }
-    assert!(report("page.csv", "", 2).contains("go into pages"));
+    assert!(report("page.csv", "", 2).contains("export to .html and .md only"));
     std::fs::write(&document, &done.stdout[..done.stdout.len() / 2]).unwrap();
     report("cut.html", "", 2);
 }

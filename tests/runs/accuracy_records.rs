@@ -137,7 +137,7 @@ fn a_folder_of_tensors_is_of_the_other_sides_model() {
     assert!(layers.len() > 5 && layers.iter().all(|row| row["mse"] == json!(0.0)), "{same:#}");
     assert_eq!(same["test"]["simulated"], json!(false));
     let refused = accuracy(&format!("{} {}", there.display(), there.display())).expect(2);
-    assert!(refused.stderr.contains("model that is not named"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("tensors of an unnamed model"), "{}", refused.stderr);
     let refused = accuracy(&format!("good.dlc {}", inputs.display())).expect(2);
-    assert!(refused.stderr.contains("folder without tensors"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("has no tensors"), "{}", refused.stderr);
 }

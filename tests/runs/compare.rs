@@ -157,7 +157,7 @@ fn float_against_quantised_by_sessions_and_by_results() {
         "3 runs",
         "p50",
         "30 inferences in 3 launches",
-        "not told apart",
+        "within noise",
         "cosine similarity",
         "_token_",
         "which backend?",
@@ -215,7 +215,7 @@ fn one_launch_is_not_known_and_runs_of_the_same_thing_are_launches_of_one() {
     assert!(p50["within_ci95"].is_array(), "{p50}");
     assert_eq!(alone["columns"][0]["launches"], 1);
     let text = is_text(&compare(&[one, &other], "").expect(0));
-    assert!(text.contains("not known: one launch") && text.contains("--pool"), "{text}");
+    assert!(text.contains("unknown: one launch") && text.contains("--pool"), "{text}");
 
     let pooled = compared(&[one, two, three, &other], "--pool");
     let launches: Vec<&Value> =
@@ -223,10 +223,10 @@ fn one_launch_is_not_known_and_runs_of_the_same_thing_are_launches_of_one() {
     assert_eq!(launches, [&json!(3), &json!(1)]);
     assert_eq!(pooled["columns"][0]["inferences"], 90);
     assert!(pooled["columns"][0]["notes"].to_string().contains("three.json"), "{}", pooled["columns"][0]);
-    // A file that is there twice is no second launch, and one that differs in its warm-up is another thing.
+    // A file that appears twice is no second launch, and one that differs in its warm-up is another thing.
     assert_eq!(compared(&[one, two, one], "--pool")["columns"].as_array().unwrap().len(), 2);
     let error = compare(&[one, two], "--pool").expect(2).stderr;
-    assert!(error.contains("one run alone"), "{error}");
+    assert!(error.contains("a comparison needs two runs"), "{error}");
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn two_backends_in_one_file_and_a_simulated_one_never_wins() {
         assert!(done.stderr.contains(part), "{}", done.stderr);
     }
     let done = compare(&[&pick("1")], "").expect(2);
-    assert!(done.stderr.contains("one run alone"), "{}", done.stderr);
+    assert!(done.stderr.contains("a comparison needs two runs"), "{}", done.stderr);
     assert!(compare(&[&result], "--baseline 9").expect(2).stderr.contains("there are 3 runs"));
 
     // A session that was cut off or damaged is used as far as it goes.
@@ -344,7 +344,7 @@ fn a_paced_run_is_compared_by_its_inferences_alone() {
     }
     let text = is_text(&compare(&[&paced, &tight], "").expect(0));
     let words: Vec<&str> = text.split_whitespace().collect();
-    assert!(words.join(" ").contains("! 2 made one inference right after the other, 1 was paced at 40/s"), "{text}");
+    assert!(words.join(" ").contains("! 2 ran back to back, 1 was paced at 40/s"), "{text}");
 }
 
 #[test]
@@ -404,17 +404,17 @@ fn what_is_no_result_and_no_session_is_refused_with_the_reason() {
         (dir.path().join("none.json"), "No such file"),
         (dir.path().to_owned(), "a folder, not a file"),
         (file("empty", ""), "is empty; give"),
-        (file("text", "hello\n"), "no result document and no session"),
-        (file("nul", &nul), "no result document and no session"),
+        (file("text", "hello\n"), "neither a result document nor a session"),
+        (file("nul", &nul), "neither a result document nor a session"),
         (file("other", r#"{"schema": "qnnscope.result/2", "runs": []}"#), "`qnnscope.result/2`"),
         (file("escape", "{\"schema\": \"\\u001b[31mred\", \"runs\": []}"), "[31mred"),
         (file("bare", "{}"), "no `schema`"),
-        (file("array", "[1, 2]"), "no result document and no session"),
+        (file("array", "[1, 2]"), "neither a result document nor a session"),
         (file("list", "[]"), "--record NAME.jsonl"),
-        (file("typo", "{\"schema\" 1}"), "no JSON document: expected"),
+        (file("typo", "{\"schema\" 1}"), "not a JSON document: expected"),
         (demo_float(), "run the model first"),
-        (file("odd", r#"{"schema": "qnnscope.result/1", "runs": 7}"#), "no whole"),
-        (file("half", r#"{"schema": "qnnscope.result/1", "runs": ["#), "is cut off"),
+        (file("odd", r#"{"schema": "qnnscope.result/1", "runs": 7}"#), "not a complete"),
+        (file("half", r#"{"schema": "qnnscope.result/1", "runs": ["#), "is truncated"),
         (file("norun", r#"{"schema": "qnnscope.result/1", "runs": []}"#), "no run"),
         (file("idle.jsonl", &format!("{header}\n")), "no run"),
         (file("new.jsonl", &header.replace("session/1", "session/9")), "session/9"),
@@ -450,17 +450,17 @@ fn a_graph_alone_speaks_for_a_backend() {
     assert_eq!(lean["recommendation"]["candidates"][0]["constraints"].as_array().unwrap().len(), 2);
     let text = is_text(&recommend(&demo_int8(), "").expect(0));
     assert!(text.contains("nothing was measured") && text.contains("--soc"), "{text}");
-    assert!(recommend(&demo_int8(), "--soc SM9999").expect(2).stderr.contains("unknown part"));
+    assert!(recommend(&demo_int8(), "--soc SM9999").expect(2).stderr.contains("unknown SoC"));
     assert!(recommend(&demo_int8(), "--graph nope").expect(2).stderr.contains("no such graph"));
     // Backends that are here are asked about each op.
     let said = |document: &Value, backend: &str| {
         let candidates = document["recommendation"]["candidates"].as_array().unwrap();
         candidates.iter().find(|candidate| candidate["backend"] == backend).unwrap().clone()
     };
-    // The GPU's libraries for x86_64 do not exist: that it was not asked speaks against it, not for it.
+    // The GPU's libraries for x86_64 do not exist: that it was not asked contradicts it, not for it.
     let open = answer(&demo_float(), "");
     assert_eq!(open["recommendation"]["backend"], "htp", "{open:#}");
-    assert!(said(&open, "gpu")["reasons"].to_string().contains("op support is not known"), "{open:#}");
+    assert!(said(&open, "gpu")["reasons"].to_string().contains("op support is unknown"), "{open:#}");
     assert!(open["recommendation"]["would_change"].to_string().contains("that gpu refuses"), "{open:#}");
     assert!(said(&quantised, "htp")["reasons"].to_string().contains("accepts all 59 ops on SM8650"), "{quantised:#}");
     let dir = tempfile::tempdir().unwrap();

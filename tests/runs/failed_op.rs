@@ -94,7 +94,7 @@ fn a_crash_while_composing_is_explained_by_the_op_that_the_validator_refuses() {
     first_cause(&run, "op-config-inconsistent");
     as_check_says(&run, &runtime_247(), &model, "enlarge", "cpu");
     assert!(text.contains("at op `enlarge` (ResizeNearestNeighbor): it has 4 parameters"), "{text}");
-    assert!(text.contains("ended by signal 11 (SIGSEGV)"), "{text}");
+    assert!(text.contains("killed by signal 11 (SIGSEGV)"), "{text}");
 }
 
 #[test]

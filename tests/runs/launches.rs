@@ -594,7 +594,7 @@ fn bench_check_says_which_differences_can_be_told_here() {
     let mut store = Store::new();
     records(&done.home().join("session")).iter().for_each(|record| store.apply(record));
     let text = qnnscope::report::bench_check_text(&qnnscope::report::BenchCheckDocument::new(&store).unwrap());
-    for part in ["tell a difference of", "takes launches", "A/A: "] {
+    for part in ["resolves a difference of", "takes launches", "A/A: "] {
         assert!(text.contains(part), "no `{part}` in {text}");
     }
 }
@@ -618,5 +618,5 @@ fn ctrl_c_ends_bench_check() {
     running.until("a fourth launch", || (runners(&pids).len() >= 5).then_some(()));
     running.signal(Signal::INT);
     let done = running.wait().expect(130).leaves_nothing_behind();
-    assert!(done.text().contains("tell a difference of"), "{}", done.text());
+    assert!(done.text().contains("resolves a difference of"), "{}", done.text());
 }

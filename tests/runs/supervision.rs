@@ -214,7 +214,7 @@ fn a_runner_whose_own_child_holds_the_pipes_cannot_hang_the_parent() {
 fn a_runner_of_another_version_is_ended() {
     let script = format!("{}\nexec cat", HELLO.replace(":3,", ":99,"));
     let error = fake_runner(&script).first_run()["error"].clone();
-    assert_says(&error, &["protocol 99", "not 3", "version 0", "anew"]);
+    assert_says(&error, &["protocol 99", "not 3", "version 0", "rebuild"]);
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn the_second_signal_ends_at_once() {
     send(running.runner(), Signal::STOP);
     running.signal(Signal::INT);
     // Two that come too close would count as one.
-    running.until_said("once more to end at once");
+    running.until_said("press Ctrl-C again to stop at once");
     let begun = Instant::now();
     running.signal(Signal::INT);
     let done = running.wait().expect(130).leaves_nothing_behind();

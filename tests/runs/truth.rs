@@ -194,6 +194,6 @@ fn what_cannot_be_judged_is_said() {
     // The figures of the run stand, though its outputs could not be judged.
     said(&format!("{list} {asked}"), 0, "2 labels for 4 classifications");
     std::fs::write(&labels, "0\n1\nx\n").unwrap();
-    said(&format!("{list} {asked}"), 2, "line 3: `x` is no class");
+    said(&format!("{list} {asked}"), 2, "line 3: `x` is not a class");
     said(&format!("{list} --expected {}", dir.path().join("none").display()), 2, "expected outputs");
 }

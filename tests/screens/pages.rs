@@ -1,7 +1,7 @@
 //! The pages beside the live view: diagnosis, findings.
 
 use super::*;
-use qnnscope::analysis::{Advice, Effort, Evidence, Finding, FindingKind, Place, Severity};
+use qnnscope::analysis::{Advice, Effort, Evidence, EvidencePlace, Finding, FindingKind, Severity};
 use qnnscope::app::{Overlay, Page, Section};
 use qnnscope::event::{
     CheckOutcome, CheckResult, Like, Member, NodePartition, NodePlacement, NodeProvider, NodesPlaced, OutlierLimit,
@@ -75,7 +75,7 @@ fn known_failure() -> Session {
 }
 
 fn some_findings(_: &Store, _: &Run) -> Vec<Finding> {
-    let cpu = Place::Counter { device: None, id: "host.cpu.freq".to_owned() };
+    let cpu = EvidencePlace::Counter { device: None, id: "host.cpu.freq".to_owned() };
     let few = Finding::new(
         "trust.few-samples",
         FindingKind::Trust,
@@ -92,8 +92,8 @@ fn some_findings(_: &Store, _: &Run) -> Vec<Finding> {
         Severity::Problem,
         "format conversions take 41 % of the time on the accelerator".to_owned(),
         vec![
-            Evidence::at("mobilenet/block_5/depthwise takes 3.0 % of the op sum", Place::Op(21)),
-            Evidence::at("it was slowest here", Place::Moment(5_000_000)),
+            Evidence::at("mobilenet/block_5/depthwise takes 3.0 % of the op sum", EvidencePlace::Op(21)),
+            Evidence::at("it was slowest here", EvidencePlace::Moment(5_000_000)),
         ],
     );
     let mut change = Finding::new(
@@ -101,7 +101,7 @@ fn some_findings(_: &Store, _: &Run) -> Vec<Finding> {
         FindingKind::Suggestion,
         Severity::Info,
         "Keep the model in one layout and one data type".to_owned(),
-        vec![Evidence::at("12 of 60 ops are Convert or Transpose", Place::Op(3))],
+        vec![Evidence::at("12 of 60 ops are Convert or Transpose", EvidencePlace::Op(3))],
     );
     change.suggestion = Some(Advice {
         action: "Convert the model with its inputs in NHWC, and quantise inputs and outputs, too".to_owned(),
@@ -203,7 +203,7 @@ fn checks_that_end_while_the_diagnosis_is_open_show_in_it() {
     screen!(diagnosis_confirmed_80x24, session, view, 80 x 24);
     find(&render(&session, &mut view, 120, 40), "confirms it: this DSP is v75");
     press(&session, &mut view, &[KeyAction::Last, KeyAction::Up]);
-    find(&render(&session, &mut view, 80, 24), "a check speaks against it");
+    find(&render(&session, &mut view, 80, 24), "a check contradicts it");
 }
 
 #[test]
@@ -334,8 +334,8 @@ fn a_run_without_findings_says_so() {
     view.known.find = |_, _| Vec::new();
     let session = finished_htp();
     press(&session, &mut view, &[KeyAction::Findings, KeyAction::Open, KeyAction::Copy]);
-    assert_eq!(view.notice.as_deref(), Some("there is nothing to copy here"));
-    find(&render(&session, &mut view, 80, 24), "nothing stands out: no finding");
+    assert_eq!(view.notice.as_deref(), Some("nothing to copy here"));
+    find(&render(&session, &mut view, 80, 24), "no findings");
 }
 
 #[test]
@@ -534,7 +534,7 @@ fn a_limit_that_the_samples_do_not_support_is_told() {
     let buffer = render(&session, &mut view, 80, 24);
     find(&buffer, "401 inferences do not support p99.99");
     press(&session, &mut view, &[KeyAction::Findings]);
-    find(&render(&session, &mut view, 80, 24), "outliers were not looked for");
+    find(&render(&session, &mut view, 80, 24), "outliers were not searched for");
 }
 
 /// Runs made in other ways: over time and as published, in turns, at rates.
@@ -612,7 +612,7 @@ fn a_run_that_was_measured_as_usual_has_no_modes() {
     let session = finished_htp();
     let mut view = live_view();
     press(&session, &mut view, &[KeyAction::Modes]);
-    find(&render(&session, &mut view, 80, 24), "measured as usual");
+    find(&render(&session, &mut view, 80, 24), "measured back to back");
 }
 
 /// A run of an ONNX model of which QNN left two nodes to the processor.
@@ -642,7 +642,7 @@ fn placed_run() -> Session {
         NodePlacement {
             time_us: Some(72.0),
             reason: Some("the plug-in has no translation of Hardmax".to_owned()),
-            remedy: Some("replace it, or move it to the model's start or end".to_owned()),
+            remedy: Some("replace it, or move it to the start or end of the model".to_owned()),
             ..node("hardmax_mid", "Hardmax", NodeProvider::Cpu)
         },
         node("/stem/Shape", "Shape", NodeProvider::None),
@@ -777,7 +777,7 @@ fn runs_are_taken_out_of_the_comparison_and_one_is_its_baseline() {
     assert_eq!((columns(&view), baseline(&view)), (vec![0, 2], 1));
     press(&session, &mut view, &[KeyAction::NextEntry, KeyAction::Toggle, KeyAction::PreviousEntry]);
     press(&session, &mut view, &[KeyAction::PreviousEntry, KeyAction::Toggle]);
-    find(&render(&session, &mut view, 80, 24), "no run is chosen");
+    find(&render(&session, &mut view, 80, 24), "no run is selected");
     press(&session, &mut view, &[KeyAction::Baseline]);
     assert_eq!((columns(&view), baseline(&view)), (vec![0], 0), "a baseline is compared");
 }

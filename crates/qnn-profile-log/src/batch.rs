@@ -3,7 +3,7 @@
 use super::chunk::Chunk;
 use super::decoder::{LENGTH_WORD, check_begun, failure, framed, read_some};
 use super::error::{Damage, ProfileLogError};
-use super::reader::Outcome;
+use super::reader::ReadOutcome;
 use super::shape::Shapes;
 use super::table::u32_at;
 use super::verify::visit;
@@ -53,7 +53,7 @@ impl From<ProfileLogError> for Stop {
 #[derive(Debug, Default)]
 pub(super) struct Checked {
     /// Of this batch alone; `damage` is not set.
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ReadOutcome,
     /// What ended it early, if anything did.
     pub(super) error: Option<ProfileLogError>,
 }
@@ -68,7 +68,7 @@ impl Batch {
         mut each: impl FnMut(&mut V, Chunk<'a>) -> Result<(), Stop>,
     ) -> Option<Checked> {
         let bytes = &self.buffer[..self.filled];
-        let (mut outcome, mut at) = (Outcome::default(), 0);
+        let (mut outcome, mut at) = (ReadOutcome::default(), 0);
         let error = loop {
             let (index, offset) = (self.chunks + outcome.chunks, self.offset + at as u64);
             let length = match framed(&bytes[at..]) {

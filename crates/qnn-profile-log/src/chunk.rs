@@ -165,7 +165,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// What the host measured, microseconds: stop - start, or 0 if that makes no sense.
+    /// What the host measured, microseconds: stop - start, or 0 if that is invalid.
     #[inline]
     pub fn netrun_us(&self) -> u64 {
         match self.table.table(2).map(|interval| (interval.u64(0), interval.u64(1))) {

@@ -7,7 +7,7 @@ use super::found::Found;
 use super::inferences::inferences;
 use super::output::{self, Output};
 use super::overview::{Overview, Row, Section};
-use super::reader::Outcome;
+use super::reader::ReadOutcome;
 use super::turns::Workers;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,12 +16,12 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 /// that are appended meanwhile are left for the next time.
 ///
 /// # Errors
-/// The log's and those of source and sink. A log that is damaged further on is no error: see [`Outcome::damage`].
+/// The log's and those of source and sink. A log that is damaged further on is no error: see [`ReadOutcome::damage`].
 pub fn write_csv<R: Read + Seek + Send, W: Write + Send>(
     mut source: R,
     location: &str,
     sink: W,
-) -> Result<Outcome, ProfileLogError> {
+) -> Result<ReadOutcome, ProfileLogError> {
     let start = source.stream_position().map_err(ProfileLogError::Read)?;
     let workers = Workers::new();
     let (found, outcome) = Found::in_file(&mut source, &workers)?;
@@ -37,7 +37,7 @@ pub fn write_csv_once<R: Read, W: Write + Send>(
     source: R,
     location: &str,
     sink: W,
-) -> Result<Outcome, ProfileLogError> {
+) -> Result<ReadOutcome, ProfileLogError> {
     let mut tee = Tee { source, copy: tempfile::tempfile().map_err(ProfileLogError::Temporary)?, failed: None };
     let first = Found::in_stream(&mut tee);
     if let Some(error) = tee.failed {
@@ -69,12 +69,12 @@ impl<R: Read> Read for Tee<R> {
 
 fn write_found<R: Read + Send, W: Write + Send>(
     found: &Found,
-    outcome: Outcome,
+    outcome: ReadOutcome,
     again: R,
     workers: &Workers,
     location: &str,
     sink: W,
-) -> Result<Outcome, ProfileLogError> {
+) -> Result<ReadOutcome, ProfileLogError> {
     let mut out = Output::new(sink);
     head(&mut out.buffer, location, found);
     let second = inferences(again.take(outcome.whole_bytes), workers, &found.graphs, &mut out)?;

@@ -82,7 +82,7 @@ impl Decoder {
     /// The next whole chunk; `None` until more bytes arrive.
     ///
     /// # Errors
-    /// [`ProfileLogError::NotALog`] if the first chunk makes no sense, [`ProfileLogError::Damaged`] for a later one; what
+    /// [`ProfileLogError::NotALog`] if the first chunk is invalid, [`ProfileLogError::Damaged`] for a later one; what
     /// follows it cannot be trusted, so the decoder hands out nothing more.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>, ProfileLogError> {
         let Some(length) = self.whole_chunk()? else { return Ok(None) };
@@ -104,7 +104,7 @@ impl Decoder {
     /// True if [`next_chunk`](Self::next_chunk) would hand out a chunk or its damage.
     ///
     /// # Errors
-    /// As there, for a length that makes no sense.
+    /// As there, for a length that is invalid.
     pub fn has_chunk(&mut self) -> Result<bool, ProfileLogError> {
         self.whole_chunk().map(|length| length.is_some())
     }
@@ -175,7 +175,7 @@ pub(super) fn check_begun(waiting: &[u8]) -> Result<(), ProfileLogError> {
     if could_begin(&waiting[LENGTH_WORD..], length) {
         return Ok(());
     }
-    Err(not_a_log(format!("its first chunk would have {length} bytes, and it does not begin like one")))
+    Err(not_a_log(format!("its first chunk would have {length} bytes and does not start like one")))
 }
 
 fn not_a_log(reason: String) -> ProfileLogError {
@@ -185,7 +185,7 @@ fn not_a_log(reason: String) -> ProfileLogError {
 /// Says of damage where it is.
 pub(super) fn failure(chunk: u64, offset: u64, damage: Damage) -> ProfileLogError {
     match chunk {
-        0 => not_a_log(format!("its first chunk makes no sense: {damage}")),
+        0 => not_a_log(format!("its first chunk is invalid: {damage}")),
         chunk => ProfileLogError::Damaged { chunk, offset, damage },
     }
 }

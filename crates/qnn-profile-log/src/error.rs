@@ -13,7 +13,7 @@ pub enum ProfileLogError {
     Damaged { chunk: u64, offset: u64, damage: Damage },
     #[error("the log has more names than any real one: over {limit_bytes} bytes of distinct graphs and events")]
     TooManyNames { limit_bytes: usize },
-    #[error("the log changed while it was read")]
+    #[error("the log changed while it was being read")]
     Changed,
     #[error("cannot read the log: {0}")]
     Read(#[source] io::Error),
@@ -29,9 +29,9 @@ pub enum ProfileLogError {
 pub enum Damage {
     #[error("{length} bytes are too few for a chunk")]
     TooShort { length: u64 },
-    #[error("it claims {length} bytes, more than any log has in one piece")]
+    #[error("it declares {length} bytes, more than any real chunk")]
     TooLong { length: u64 },
-    #[error("the {what} at byte {at} reaches outside of the chunk")]
+    #[error("the {what} at byte {at} extends beyond the chunk")]
     OutOfBounds { what: &'static str, at: usize },
     #[error("the layout of the {what} at byte {at} is impossible")]
     BadLayout { what: &'static str, at: usize },

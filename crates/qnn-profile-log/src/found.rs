@@ -5,7 +5,7 @@ use super::chunk::Chunk;
 use super::error::ProfileLogError;
 use super::kinds::EventType;
 use super::overview::Overview;
-use super::reader::{Outcome, read_all};
+use super::reader::{ReadOutcome, read_all};
 use super::session::SessionSplitter;
 use super::shape::{Again, Shape, ShapedEvent, Shapes};
 use super::shown::{Graphs, is_shown};
@@ -25,7 +25,7 @@ pub(super) struct Found {
 
 impl Found {
     /// With several threads, which check the chunks. What they find is taken in the order of the log.
-    pub(super) fn in_file(source: impl Read + Send, workers: &Workers) -> Result<(Self, Outcome), ProfileLogError> {
+    pub(super) fn in_file(source: impl Read + Send, workers: &Workers) -> Result<(Self, ReadOutcome), ProfileLogError> {
         let mut found = Self::default();
         let mut outcome = workers.in_order(source, &mut found, survey)?;
         outcome.sessions = found.sessions.sessions();
@@ -33,7 +33,7 @@ impl Found {
     }
 
     /// With this thread alone, so that nobody waits for more of a stream that is known to be damaged.
-    pub(super) fn in_stream(source: impl Read) -> Result<(Self, Outcome), ProfileLogError> {
+    pub(super) fn in_stream(source: impl Read) -> Result<(Self, ReadOutcome), ProfileLogError> {
         let mut found = Self::default();
         let mut outcome = read_all(source, |chunk| found.add(chunk))?;
         outcome.sessions = found.sessions.sessions();

@@ -6,7 +6,7 @@ use super::csv_pieces::{graph_name, middle};
 use super::error::ProfileLogError;
 use super::kinds::{EventType, Method, Unit};
 use super::output::{self, Output, Piece};
-use super::reader::Outcome;
+use super::reader::ReadOutcome;
 use super::shape::{Again, Shape, Shapes};
 use super::shown::{Graphs, has_row_of_component};
 use super::spool::Spool;
@@ -26,7 +26,7 @@ struct Rows {
 }
 
 /// Where the rows go.
-struct Target<'a, W: Write> {
+struct SpoolTarget<'a, W: Write> {
     out: &'a mut Output<W>,
     spool: &'a mut Spool,
     /// Number of the graph whose rows go straight out.
@@ -40,11 +40,11 @@ pub(super) fn inferences<W: Write + Send>(
     workers: &Workers,
     graphs: &Graphs,
     out: &mut Output<W>,
-) -> Result<Outcome, ProfileLogError> {
+) -> Result<ReadOutcome, ProfileLogError> {
     let first = graphs.names.len().saturating_sub(1);
     let labels: Vec<Vec<u8>> = graphs.names.iter().enumerate().map(|(at, name)| label(first - at, name)).collect();
     let mut spool = Spool::default();
-    let target = Target { out, spool: &mut spool, first };
+    let target = SpoolTarget { out, spool: &mut spool, first };
     let outcome = workers.in_order(source, target, |batch, (shapes, rows): &mut (Shapes<Plan>, Rows), turn| {
         let mut writer = Writer::new(rows, turn, graphs, &labels);
         let mut checked = batch.check(shapes, &mut writer, |_, _| Ok(()))?;
@@ -75,7 +75,7 @@ fn label(number: usize, name: &[u8]) -> Vec<u8> {
 /// Makes the rows of a batch while it is checked.
 struct Writer<'w, 't, 's, W: Write> {
     rows: &'w mut Rows,
-    turn: &'w mut Turn<'t, Target<'s, W>>,
+    turn: &'w mut Turn<'t, SpoolTarget<'s, W>>,
     graphs: &'w Graphs,
     /// By number of the graph.
     labels: &'w [Vec<u8>],
@@ -104,7 +104,7 @@ enum Shows {
 impl<'w, 't, 's, W: Write> Writer<'w, 't, 's, W> {
     fn new(
         rows: &'w mut Rows,
-        turn: &'w mut Turn<'t, Target<'s, W>>,
+        turn: &'w mut Turn<'t, SpoolTarget<'s, W>>,
         graphs: &'w Graphs,
         labels: &'w [Vec<u8>],
     ) -> Self {
@@ -144,7 +144,7 @@ impl<'w, 't, 's, W: Write> Writer<'w, 't, 's, W> {
 
     /// Sends the rows on when all before them were.
     fn send(&mut self) -> Result<(), Stop> {
-        let Target { out, spool, first } = self.turn.wait().ok_or(Stop::Gone)?;
+        let SpoolTarget { out, spool, first } = self.turn.wait().ok_or(Stop::Gone)?;
         let Rows { text, parts } = &mut *self.rows;
         let ends = parts.iter().skip(1).map(|&(_, start)| start).chain([text.len()]);
         for (&(graph, from), to) in parts.iter().zip(ends) {

@@ -7,7 +7,7 @@ use super::kinds::{EventType, Unit};
 use super::lines::{Line, Sum};
 use super::names::op_identifier;
 use super::output::{self, Output, json_float, json_string, json_text};
-use super::reader::{Outcome, read_all};
+use super::reader::{ReadOutcome, read_all};
 use super::session::SessionSplitter;
 use super::times::Times;
 use std::io::{Read, Write};
@@ -21,8 +21,8 @@ const PERCENTILES: [u8; 3] = [50, 95, 99];
 /// Writes the document of a log that is called `location`.
 ///
 /// # Errors
-/// The log's and those of source and sink. A log that is damaged further on is no error: see [`Outcome::damage`].
-pub fn write_json<R: Read, W: Write>(source: R, location: &str, sink: W) -> Result<Outcome, ProfileLogError> {
+/// The log's and those of source and sink. A log that is damaged further on is no error: see [`ReadOutcome::damage`].
+pub fn write_json<R: Read, W: Write>(source: R, location: &str, sink: W) -> Result<ReadOutcome, ProfileLogError> {
     let mut document = Document {
         out: Output::new(sink),
         sessions: SessionSplitter::new(),
@@ -105,7 +105,7 @@ impl<W: Write> Document<W> {
         self.out.settle()
     }
 
-    fn finish(&mut self, outcome: &Outcome) -> Result<(), ProfileLogError> {
+    fn finish(&mut self, outcome: &ReadOutcome) -> Result<(), ProfileLogError> {
         if outcome.sessions > 0 {
             self.end()?;
         }

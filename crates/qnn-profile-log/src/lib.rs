@@ -43,7 +43,7 @@ pub use json::{PROFILE_LOG_SCHEMA, write_json};
 pub use kinds::{EventType, Method, Unit};
 pub use lines::{Line, Lines, Sum};
 pub use names::{OpIdentifier, op_identifier};
-pub use reader::{LogReader, Outcome};
+pub use reader::{LogReader, ReadOutcome};
 pub use session::SessionSplitter;
 pub use text::write_text;
 pub use times::Times;

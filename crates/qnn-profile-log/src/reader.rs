@@ -38,7 +38,7 @@ impl<R: Read> LogReader<R> {
 
 /// How reading a log ended.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct ReadOutcome {
     /// Bytes in whole chunks.
     pub whole_bytes: u64,
     /// Bytes behind them: the log is still being written, or was cut.
@@ -53,7 +53,7 @@ pub struct Outcome {
     pub damage: Option<ProfileLogError>,
 }
 
-impl Outcome {
+impl ReadOutcome {
     /// Not one byte.
     pub fn is_empty(&self) -> bool {
         self.whole_bytes + self.incomplete_bytes == 0
@@ -64,7 +64,7 @@ impl Outcome {
 pub(super) fn read_all<R: Read>(
     source: R,
     mut each: impl FnMut(&Chunk<'_>) -> Result<(), ProfileLogError>,
-) -> Result<Outcome, ProfileLogError> {
+) -> Result<ReadOutcome, ProfileLogError> {
     let mut reader = LogReader::new(source);
     let mut messages = 0;
     let damage = loop {
@@ -78,7 +78,7 @@ pub(super) fn read_all<R: Read>(
             Err(error) => return Err(error),
         }
     };
-    Ok(Outcome {
+    Ok(ReadOutcome {
         whole_bytes: reader.decoder.offset(),
         incomplete_bytes: if damage.is_some() { 0 } else { reader.decoder.incomplete_bytes() },
         chunks: reader.decoder.chunks(),

@@ -8,15 +8,15 @@ use super::kinds::EventType;
 use super::lines::{Line, Sum};
 use super::output::{self, Output};
 use super::overview::{Overview, Row};
-use super::reader::{Outcome, read_all};
+use super::reader::{ReadOutcome, read_all};
 use super::session::SessionSplitter;
 use std::io::{Read, Write};
 
 /// Writes the report of a log that is called `location`, one part per session.
 ///
 /// # Errors
-/// The log's and those of source and sink. A log that is damaged further on is no error: see [`Outcome::damage`].
-pub fn write_text<R: Read, W: Write>(source: R, location: &str, sink: W) -> Result<Outcome, ProfileLogError> {
+/// The log's and those of source and sink. A log that is damaged further on is no error: see [`ReadOutcome::damage`].
+pub fn write_text<R: Read, W: Write>(source: R, location: &str, sink: W) -> Result<ReadOutcome, ProfileLogError> {
     let mut out = Output::new(sink);
     let mut sessions = SessionSplitter::new();
     let mut session = Session::default();

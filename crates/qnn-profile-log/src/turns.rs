@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, Batches, Checked};
 use super::error::ProfileLogError;
-use super::reader::Outcome;
+use super::reader::ReadOutcome;
 use std::io::Read;
 use std::num::NonZero;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,7 @@ impl Workers {
         source: R,
         all: T,
         work: impl Fn(&Batch, &mut B, &mut Turn<'_, T>) -> Option<Checked> + Sync,
-    ) -> Result<Outcome, ProfileLogError> {
+    ) -> Result<ReadOutcome, ProfileLogError> {
         let reading = Mutex::new(Reading { batches: Batches::new(source), number: 0 });
         let order = Order { state: Mutex::new(State::new(all)), passed_on: Condvar::new() };
         let worker = || self.work(&reading, &order, &work);
@@ -111,14 +111,14 @@ struct State<T> {
     number: u64,
     /// Nobody gets a turn any more.
     stopped: bool,
-    outcome: Outcome,
+    outcome: ReadOutcome,
     error: Option<ProfileLogError>,
     all: T,
 }
 
 impl<T> State<T> {
     fn new(all: T) -> Self {
-        Self { number: 0, stopped: false, outcome: Outcome::default(), error: None, all }
+        Self { number: 0, stopped: false, outcome: ReadOutcome::default(), error: None, all }
     }
 }
 

@@ -71,7 +71,7 @@ pub enum ProfilingLevel {
     Off,
     /// Totals.
     Basic,
-    /// Totals and every op, in a phase of its own.
+    /// Totals and every op, in its own phase.
     Detailed,
 }
 

@@ -56,21 +56,21 @@ impl DeviceState {
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Device => None,
-            Self::Offline => Some("unplug and plug it in again, or restart adb: adb kill-server && adb start-server"),
+            Self::Offline => Some("replug it, or restart adb: adb kill-server && adb start-server"),
             Self::Unauthorized => Some(
-                "unlock the device and accept \"Allow USB debugging\" for this computer; if it does not ask, switch USB \
+                "unlock the device and accept \"Allow USB debugging\" for this computer; if it does not ask, turn USB \
                       debugging off and on",
             ),
             Self::Authorizing | Self::Connecting => Some("wait a moment; unlock the device if it asks for something"),
             Self::NoPermissions => Some(
                 "this user may not open the USB device: install Android's udev rules (Debian, Ubuntu: sudo apt-get \
-                      install android-sdk-platform-tools-common), join group plugdev, plug it in again",
+                      install android-sdk-platform-tools-common), join group plugdev, replug it",
             ),
             Self::Recovery => Some("the device is in recovery: start the system, adb reboot"),
             Self::Bootloader => Some("the device is in its boot loader: fastboot reboot"),
             Self::Sideload => Some("the device waits for a sideloaded package: finish it or adb reboot"),
-            Self::Gone => Some("plug the device in again; it resumes by itself"),
-            Self::Other(_) => Some("adb devices -l tells more about this state"),
+            Self::Gone => Some("replug the device; it then resumes by itself"),
+            Self::Other(_) => Some("adb devices -l shows more about this state"),
         }
     }
 }

@@ -21,14 +21,14 @@ pub const REAL_VARIABLE: &str = "QNNSCOPE_TAP_REAL";
 pub const DETAIL_VARIABLE: &str = "QNNSCOPE_TAP_DETAIL";
 /// Level of the vendor's log that is wanted: `error` to `debug`. Without it, what the program's own level lets through.
 pub const LOG_VARIABLE: &str = "QNNSCOPE_TAP_LOG";
-/// Repairs that the user asked for, comma-separated: `device-config`.
+/// Repairs that the user requested, comma-separated: `device-config`.
 pub const REPAIR_VARIABLE: &str = "QNNSCOPE_TAP_REPAIR";
 
 /// Something that the tap saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TapMessage {
-    /// The tap was loaded into a process. Comes alone, on a connection of its own: the process may never use QNN.
+    /// The tap was loaded into a process. Comes alone, on its own connection: the process may never use QNN.
     Loaded(Process),
     /// First message of a process that asks for QNN (or of a fork of one).
     Hello(Process),
@@ -40,7 +40,7 @@ pub enum TapMessage {
         /// Its id.
         pid: u32,
     },
-    /// A backend's function table was asked for.
+    /// A backend's function table was requested.
     Provider(Provider),
     /// A call that may take long, or end the process, begins.
     Began {
@@ -183,7 +183,7 @@ pub struct Provider {
     /// Why nothing of it is seen, if so: handed through untouched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untouched: Option<String>,
-    /// When it was asked for.
+    /// When it was requested.
     pub t_ns: u64,
 }
 

@@ -1,6 +1,6 @@
 //! QNN libraries: raw declarations (`sys`), the safe wrapper ([`api`]), and what their error codes mean ([`errors`]).
 //!
-//! The one package of qnnscope with unsafe code. Its libraries are loaded when they are asked for: nothing of QNN is needed
+//! The one package of qnnscope with unsafe code. Its libraries are loaded when they are requested: nothing of QNN is needed
 //! to build it.
 
 #[cfg(unix)]

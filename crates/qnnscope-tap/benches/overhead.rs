@@ -66,7 +66,7 @@ fn main() {
             let words: Vec<&str> = line.split(' ').collect();
             words[words.iter().position(|word| *word == what).unwrap() + 1].parse().unwrap()
         };
-        // Means hold the rare executions that are profiled. Of processor time, since in time as such they hold whatever else ran.
+        // Means hold the rare executions that are profiled. Of CPU time, since in time as such they hold whatever else ran.
         let (real, tapped) = (figure("real", "cpu_mean_ns"), figure("tapped", "cpu_mean_ns"));
         let p50 = figure("real", "p50_ns");
         println!(

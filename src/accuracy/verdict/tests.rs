@@ -30,7 +30,7 @@ fn layer(pair: usize, sqnr_db: f64, used: f64) -> Layer {
         pair,
         op: format!("op{pair}"),
         op_type: "Conv2d".into(),
-        figures: Figures::new(&sums, Some(U8), false),
+        figures: TensorFigures::new(&sums, Some(U8), false),
         sums,
         spread: None,
         map: None,
@@ -82,6 +82,6 @@ fn layers_that_lose_little_wait_for_those_that_lose_much() {
 fn sums_of_nothing_are_no_layer_to_blame() {
     let mut nothing = layer(0, 30.0, 1.0);
     nothing.sums.whole = Sums::default();
-    nothing.figures = Figures::new(&nothing.sums, Some(U8), false);
+    nothing.figures = TensorFigures::new(&nothing.sums, Some(U8), false);
     assert!(!nothing.diverges(20.0));
 }

@@ -1,7 +1,7 @@
 //! Where the time of an inference goes, in parts.
 
 use super::super::window::counter;
-use super::super::{Evidence, Finding, FindingKind, Place, Severity};
+use super::super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
 use super::Bound;
 use crate::backends::{Backend, ProfilingLevel};
 use crate::event::{OpUnit, Phase};
@@ -43,7 +43,7 @@ pub(super) fn account(run: &Run, layers: &[Option<Bound>]) -> (Vec<Share>, Vec<S
     }
     let has_ops = run.ops.inferences() > 0 && run.ops.mean_total().is_some_and(|total| total > 0.0);
     if !has_ops {
-        would_tell.push("run with --profiling detailed: no times of layers were taken".to_owned());
+        would_tell.push("run with --profiling detailed: no layer times were taken".to_owned());
     }
     let accelerator = us(run, "Accelerator (execute) time");
     let graph = us(run, "GRAPH_EXECUTE").or_else(|| us(run, "QNN (execute) time"));
@@ -65,8 +65,9 @@ pub(super) fn account(run: &Run, layers: &[Option<Bound>]) -> (Vec<Share>, Vec<S
     add(Bound::HostProcessing, host_us / wall_us);
     add(Bound::CallOverhead, (around_us - host_us) / wall_us);
     if accelerator.is_some() && us(run, "RPC (execute) time").is_none() {
-        would_tell
-            .push("the backend's RPC time (HTP on a device tells it) would part transport from host work".to_owned());
+        would_tell.push(
+            "the backend's RPC time (HTP on a device reports it) would separate transport from host work".to_owned(),
+        );
     }
     if has_ops {
         // Cycles of ops are parts of the accelerator's time; microseconds leave what lies between ops.
@@ -82,7 +83,7 @@ pub(super) fn account(run: &Run, layers: &[Option<Bound>]) -> (Vec<Share>, Vec<S
         add(Bound::Unknown, inner_us / wall_us);
     }
     if parts.iter().any(|part| part.bound == Bound::SlowOps && part.share >= MAIN) {
-        let why = "ops far below the best seen fit this backend or their data type poorly";
+        let why = "ops far below the best rate seen fit this backend or their data type poorly";
         would_tell.push(format!("run it on another backend or in another data type and compare: {why}"));
     }
     let asked = |key: &str| run.settings.iter().any(|setting| setting.key.ends_with(key));
@@ -130,27 +131,25 @@ pub(super) fn finding(run: &Run, shares: &[Share], main: Option<Bound>) -> Optio
     let mut evidence = vec![Evidence::new(format!("of an inference with profiling: {}", listed.join(", ")))];
     let share = shares.first().map_or(0.0, |part| part.share);
     let (id, severity, title) = match main {
-        None => ("bound.mixed", Severity::Info, "nothing bounds it alone".to_owned()),
+        None => ("bound.mixed", Severity::Info, "no single bound dominates".to_owned()),
         Some(Bound::Compute) => {
-            ("bound.compute", Severity::Info, format!("bound by computing ({:.0} % of the time)", share * 100.0))
+            ("bound.compute", Severity::Info, format!("compute-bound ({:.0} % of the time)", share * 100.0))
         }
-        Some(Bound::MemoryBandwidth) => (
-            "bound.memory-bandwidth",
-            Severity::Info,
-            format!("bound by moving data ({:.0} % of the time)", share * 100.0),
-        ),
+        Some(Bound::MemoryBandwidth) => {
+            ("bound.memory-bandwidth", Severity::Info, format!("memory-bound ({:.0} % of the time)", share * 100.0))
+        }
         Some(Bound::OpOverhead) => (
             "bound.op-overhead",
             Severity::Info,
-            format!(
-                "bound by the overhead of its ops: {:.0} % of the time lies between ops or in very short ones",
-                share * 100.0
-            ),
+            format!("bound by op overhead: {:.0} % of the time is between ops or in very short ops", share * 100.0),
         ),
         Some(Bound::SlowOps) => (
             "bound.slow-ops",
             Severity::Info,
-            format!("{:.0} % of the time is in ops that run far below the best seen on this backend", share * 100.0),
+            format!(
+                "{:.0} % of the time is in ops that run far below the best rate seen on this backend",
+                share * 100.0
+            ),
         ),
         // It is told with its ops.
         Some(Bound::Conversions) => return None,
@@ -178,7 +177,7 @@ fn around(run: &Run, bound: Bound, share: f64, evidence: &mut Vec<Evidence>) -> 
             "bound.host-processing",
             severity,
             format!(
-                "bound by the processor: {:.0} % of an inference lies before and after the accelerator's call",
+                "bound by the CPU: {:.0} % of an inference is before and after the accelerator call",
                 share * 100.0
             ),
         ),
@@ -192,7 +191,7 @@ fn around(run: &Run, bound: Bound, share: f64, evidence: &mut Vec<Evidence>) -> 
                 "bound.call-overhead",
                 severity,
                 format!(
-                    "bound by the call: {:.0} % of an inference is the way to the accelerator and back",
+                    "bound by the call: {:.0} % of an inference is transport to the accelerator and back",
                     share * 100.0
                 ),
             )
@@ -205,8 +204,8 @@ fn top_row(run: &Run) -> Option<Evidence> {
         (0..run.ops.rows().len()).map(|row| (row, run.ops.share(row))).max_by(|a, b| a.1.total_cmp(&b.1))?;
     let name = &run.ops.rows().get(row)?.name;
     Some(Evidence::at(
-        format!("the longest layer is {name} with {:.0} % of the op time", share * 100.0),
-        Place::Op(row),
+        format!("the slowest layer is {name} with {:.0} % of the op time", share * 100.0),
+        EvidencePlace::Op(row),
     ))
 }
 
@@ -227,11 +226,10 @@ pub(super) fn conversions(run: &Run, layers: &[Option<Bound>], main: Option<Boun
     let row_text = |&(row, share): &(usize, f64)| {
         let op_type = run.op(row).map_or("", |op| op.op_type.as_str());
         let name = run.ops.rows().get(row).map_or("", |row| row.name.as_str());
-        Evidence::at(format!("{name} ({op_type}) {:.1} % of {of_what}", share * 100.0), Place::Op(row))
+        Evidence::at(format!("{name} ({op_type}) {:.1} % of {of_what}", share * 100.0), EvidencePlace::Op(row))
     };
     let evidence = rows.iter().take(NAMED).map(row_text).collect();
-    let title =
-        format!("conversions of types and layouts take {:.0} % of {of_what} ({} ops)", share * 100.0, rows.len());
+    let title = format!("type and layout conversions take {:.0} % of {of_what} ({} ops)", share * 100.0, rows.len());
     let mut finding = Finding::new("bound.conversions", FindingKind::Bound, Severity::Warning, title, evidence);
     finding.ops = rows.iter().filter_map(|(row, _)| Some(run.ops.rows().get(*row)?.name.clone())).collect();
     Some(finding)
@@ -252,7 +250,7 @@ pub(super) fn ddr(store: &Store, run: &Run) -> Option<Finding> {
         return None;
     }
     let mut evidence = vec![Evidence::new(format!(
-        "the compiler plans {} of spill and {} of fill, of {} read and {} written",
+        "the compiler plans {} of spill and {} of fill, out of {} read and {} written",
         bytes_text(spill),
         bytes_text(fill),
         bytes_text(read),
@@ -276,13 +274,13 @@ pub(super) fn ddr(store: &Store, run: &Run) -> Option<Finding> {
         if let Some(top) = top.filter(|_| !values.is_empty()) {
             let at_top = values.iter().filter(|(_, value)| *value >= top * 0.99).count();
             let text = format!(
-                "the processor's DDR clock vote is at its highest ({top:.0} MHz) in {:.0} % of the readings; it does not see the NPU's own votes",
+                "the CPU's DDR clock vote is at its maximum ({top:.0} MHz) in {:.0} % of the readings; the NPU's own votes are not visible",
                 100.0 * at_top as f64 / values.len() as f64
             );
             evidence.push(Evidence::at(text, clock.place()));
         }
     }
-    let title = format!("activations do not fit VTCM: {:.0} % of the traffic to DDR is spill and fill", share * 100.0);
+    let title = format!("activations do not fit in VTCM: {:.0} % of the DDR traffic is spill and fill", share * 100.0);
     Some(Finding::new("bound.ddr-spill", FindingKind::Bound, Severity::Warning, title, evidence))
 }
 

@@ -4,7 +4,7 @@ use super::super::course::Block;
 use super::super::heat::{held_back, slows_with, that_count, throttled_from_us};
 use super::super::load::load;
 use super::super::window::{counter, watched};
-use super::super::{Evidence, Finding, FindingKind, Place, Severity};
+use super::super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
 use super::held_back_text;
 use crate::backends::Backend;
 use crate::event::{LogLevel, SettingOutcome, Stage};
@@ -19,7 +19,7 @@ const LOW_CLOCK: f64 = 0.6;
 const COLD: f64 = 3.0;
 /// And by this much, microseconds.
 const COLD_BY_US: f64 = 1000.0;
-/// Loading from this time on is a cost of its own, microseconds.
+/// Loading from this time on is its own cost, microseconds.
 const LONG_LOAD_US: f64 = 1e6;
 /// What a warning says where ops do not run on the backend: that something falls back, ...
 const FALLBACK: [&str; 5] = ["fallback", "falling back", "fall back", "falls back", "will run on"];
@@ -44,7 +44,7 @@ pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> 
     }
     let mut evidence: Vec<Evidence> = Vec::new();
     if let Some(first) = first {
-        evidence.push(Evidence::at(held_back_text(run, first), Place::Moment(first.since_us)));
+        evidence.push(Evidence::at(held_back_text(run, first), EvidencePlace::Moment(first.since_us)));
     }
     let others =
         counts.iter().filter(|held| first.is_none_or(|first| held.counter.info().id != first.counter.info().id));
@@ -52,7 +52,7 @@ pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> 
     if let Some(follows) = &follows {
         let info = follows.counter.info();
         let text = format!(
-            "latency goes with {} (rank correlation {:+.2}), which went from {:.0} to {:.0} {}",
+            "latency follows {} (rank correlation {:+.2}), which went from {:.0} to {:.0} {}",
             info.label, follows.correlation, follows.first, follows.last, info.unit
         );
         evidence.push(Evidence::at(text.trim_end().to_owned(), follows.counter.place()));
@@ -88,7 +88,7 @@ pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
             SettingOutcome::NoEffect(reason) => ("had no effect", reason),
             SettingOutcome::Refused(reason) => ("was refused", reason),
         };
-        title.get_or_insert_with(|| format!("the performance profile {} is not in force", setting.value));
+        title.get_or_insert_with(|| format!("the performance profile {} is not active", setting.value));
         evidence.push(Evidence::new(format!("{} {} {what}: {reason}", setting.key, setting.value)));
     }
     let windows_us = run.clean.windows_us();
@@ -106,7 +106,7 @@ pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
         let held = held_back(store, run).iter().any(|held| held.concerns_backend);
         if let Some(mean) = clock.mean_in(windows_us).filter(|mean| *mean < LOW_CLOCK * top && !held) {
             title.get_or_insert_with(|| {
-                format!("the clock is low: {:.0} % of its highest in the mean", 100.0 * mean / top)
+                format!("the clock is low: {:.0} % of its maximum on average", 100.0 * mean / top)
             });
             let text = format!("{}: mean {mean:.0} of at most {top:.0} {}", clock.label(), clock.info().unit);
             evidence.push(Evidence::at(text, clock.place()));
@@ -116,7 +116,7 @@ pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
     let slow = |governor: &str| matches!(governor, "powersave" | "conservative");
     for cluster in facts.iter().flat_map(|facts| &facts.clusters) {
         if let Some(governor) = cluster.governor.as_deref().filter(|governor| slow(governor)) {
-            title.get_or_insert_with(|| format!("the governor {governor} holds the processor's clocks down"));
+            title.get_or_insert_with(|| format!("the governor {governor} holds the CPU clocks down"));
             evidence.push(Evidence::new(format!("governor {governor} on the cores {:?}", cluster.cpus)));
         }
     }
@@ -130,7 +130,7 @@ pub(super) fn contention(store: &Store, run: &Run) -> Option<Finding> {
     }
     let load = load(store, run).ok().filter(|load| load.share() >= CONTENDED)?;
     let text = format!(
-        "of {:.0} cores {:.1} were busy in the clean phase, {:.1} of them with this run ({} readings)",
+        "{1:.1} of {0:.0} cores were busy in the clean phase, {2:.1} of them with this run ({3} readings)",
         load.cores, load.busy_cores, load.own_cores, load.readings
     );
     let mut evidence = vec![Evidence::at(text, load.busy.place())];
@@ -140,7 +140,7 @@ pub(super) fn contention(store: &Store, run: &Run) -> Option<Finding> {
     let pressure = counter(store, run, "pressure.cpu");
     let waited = pressure.and_then(|pressure| Some((pressure, pressure.mean_in(run.clean.windows_us())?)));
     if let Some((pressure, mean)) = waited {
-        let text = format!("something waited for a core {mean:.0} % of the time");
+        let text = format!("tasks waited for a core {mean:.0} % of the time");
         evidence.push(Evidence::at(text, pressure.place()));
     }
     let title =
@@ -201,7 +201,7 @@ pub(super) fn fallback(store: &Store, run: &Run) -> Option<Finding> {
     let mut evidence: Vec<Evidence> = lines
         .iter()
         .take(SHOWN)
-        .map(|line| Evidence::at(format!("log: {}", shortened(&line.line.text)), Place::Moment(line.t_us)))
+        .map(|line| Evidence::at(format!("log: {}", shortened(&line.line.text)), EvidencePlace::Moment(line.t_us)))
         .collect();
     let pieces = pieces(run);
     if pieces > 1 {
@@ -243,7 +243,7 @@ mod tests {
     use super::super::super::roofline::roofline;
     use super::super::bounds;
     use crate::analysis::testing::{Made, moment, only, op, silent_phone, steady};
-    use crate::analysis::{Finding, Place};
+    use crate::analysis::{EvidencePlace, Finding};
     use crate::backends::Backend;
     use crate::event::{Cluster, DeviceFacts, Event, SettingOutcome, Stage};
     use crate::models::Graph;
@@ -270,7 +270,7 @@ mod tests {
             .store();
         let found = found(&store);
         assert_eq!((found.len(), found[0].id), (1, "bound.thermal-throttling"));
-        let Some(Place::Moment(at_us)) = found[0].evidence[0].at else { panic!("{found:?}") };
+        let Some(EvidencePlace::Moment(at_us)) = found[0].evidence[0].at else { panic!("{found:?}") };
         assert!((moment(2.02)..=moment(2.12)).contains(&at_us));
         assert!(found[0].title.contains("from 2.1 s"), "{}", found[0].title);
         assert_eq!(found[0].evidence.len(), 2);

@@ -1,7 +1,7 @@
 //! What bounds single layers.
 
 use super::super::roofline::{Roofline, op_us};
-use super::super::{Evidence, Finding, FindingKind, Place, Severity};
+use super::super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
 use super::Bound;
 use crate::store::Run;
 use crate::text::{bytes_text, count_text};
@@ -10,7 +10,7 @@ use crate::text::{bytes_text, count_text};
 const CONVERSIONS: [&str; 8] =
     ["Quantize", "Dequantize", "Convert", "Cast", "Transpose", "Reshape", "ExpandDims", "Squeeze"];
 
-/// An op is bound by computing or by moving data from this part of the best seen on.
+/// An op is bound by computing or by memory traffic from this part of the best seen on.
 const BOUND_FROM: f64 = 0.25;
 /// Both at this part or more: what it is bound by follows from MACs per byte.
 const AT_THE_ROOF: f64 = 0.9;
@@ -67,21 +67,22 @@ pub(super) fn hottest(run: &Run, roofline: &Roofline, layers: &[Option<Bound>]) 
     let of_what = if run.plan.simulated { "the simulated cycles" } else { "the op time" };
     let mut evidence = vec![Evidence::at(
         format!("{:.0} % of {of_what}, the next layer {:.0} %", share * 100.0, next * 100.0),
-        Place::Op(row),
+        EvidencePlace::Op(row),
     )];
     if let Some(op) = run.op(row) {
         let macs = op.macs.map_or_else(|| "unknown".to_owned(), |macs| count_text(macs as f64));
         let moved = op.bytes_moved.map_or_else(|| "unknown".to_owned(), |moved| bytes_text(moved as f64));
         let input = op.inputs.first().map_or_else(String::new, |input| format!(", input {}", input.shape_text()));
-        evidence.push(Evidence::at(format!("{}{input}: {macs} MACs, {moved} moved", op.op_type), Place::Op(row)));
+        evidence
+            .push(Evidence::at(format!("{}{input}: {macs} MACs, {moved} moved", op.op_type), EvidencePlace::Op(row)));
     }
     if let Some(figure) = roofline.rows.get(row).copied().flatten() {
         let rate = |value: Option<f64>, unit: &str| value.map(|value| format!("{value:.2} {unit}"));
         let rates: Vec<String> =
             rate(figure.gmac_per_s, "GMAC/s").into_iter().chain(rate(figure.gb_per_s, "GB/s")).collect();
         if let Some(of_best) = figure.of_best.filter(|_| !rates.is_empty()) {
-            let text = format!("{}; {:.0} % of the best op here", rates.join(", "), of_best * 100.0);
-            evidence.push(Evidence::at(text, Place::Op(row)));
+            let text = format!("{}; {:.0} % of the best op in this run", rates.join(", "), of_best * 100.0);
+            evidence.push(Evidence::at(text, EvidencePlace::Op(row)));
         }
     }
     let by = layers
@@ -136,7 +137,7 @@ mod tests {
         };
         let finding = hot(&[100, 4000, 50, 60, 120]).unwrap();
         assert_eq!(finding.ops, ["op1"]);
-        assert_eq!(finding.evidence[0].at, Some(Place::Op(1)));
+        assert_eq!(finding.evidence[0].at, Some(EvidencePlace::Op(1)));
         assert!(finding.evidence[1].text.contains("1.00 M MACs"), "{finding:?}");
         assert_eq!(hot(&[100, 120, 50, 60, 120]), None);
         assert_eq!(hot(&[100, 4000, 0, 0, 120]), None, "three ops");

@@ -49,13 +49,13 @@ impl Bound {
         match self {
             Self::Compute => "computing",
             Self::MemoryBandwidth => "moving data",
-            Self::OpOverhead => "overhead of single ops",
-            Self::SlowOps => "ops far below the best seen",
-            Self::Conversions => "conversions of types and layouts",
+            Self::OpOverhead => "op overhead",
+            Self::SlowOps => "ops far below the best rate seen",
+            Self::Conversions => "type and layout conversions",
             Self::CallOverhead => "the call into the accelerator",
-            Self::HostProcessing => "the processor's part before and after",
+            Self::HostProcessing => "CPU work before and after the call",
             Self::Contention => "waiting for other processes",
-            Self::Heat => "being held back by heat",
+            Self::Heat => "thermal throttling",
             Self::Unknown => "not told apart",
         }
     }
@@ -89,7 +89,7 @@ pub fn bounds(store: &Store, run: &Run, roofline: &Roofline) -> Bounds {
     // Times taken on the processor while others held its cores tell about them, not about the model.
     let crowded = contention.is_some() && run.plan.backend == Backend::Cpu;
     if crowded {
-        would_tell.push("measure while the machine is quiet: waiting for cores hides what bounds the model".to_owned());
+        would_tell.push("measure on an idle machine: waiting for cores hides what bounds the model".to_owned());
     }
     let main = match () {
         () if crowded => Some(Bound::Contention),
@@ -120,10 +120,7 @@ pub(super) fn held_back_text(run: &Run, held: &HeldBack<'_>) -> String {
     };
     let of = held.counter.info().maximum.map_or_else(String::new, |maximum| format!(" of {maximum:.0}"));
     if held.from_start {
-        return format!(
-            "{label} was at {:.0}{of}{unit} when measuring began, {:.0} at its highest",
-            held.before, held.after
-        );
+        return format!("{label} was at {:.0}{of}{unit} when measuring began, {:.0} at most", held.before, held.after);
     }
     let start_us = run.clean.window_us().map_or(run.started_us, |(from_us, _)| from_us);
     let when = if held.since_us >= start_us {
@@ -131,5 +128,5 @@ pub(super) fn held_back_text(run: &Run, held: &HeldBack<'_>) -> String {
     } else {
         "before the clean phase".to_owned()
     };
-    format!("{label} went from {:.0} to {:.0}{of}{unit}, beginning {when}", held.before, held.after)
+    format!("{label} went from {:.0} to {:.0}{of}{unit}, starting {when}", held.before, held.after)
 }

@@ -3,7 +3,7 @@
 use super::Side;
 use serde::Serialize;
 
-/// Classes of an output that is taken for a classifier's.
+/// Classes of an output that counts as a classifier's.
 const CLASSES: std::ops::RangeInclusive<usize> = 2..=100_000;
 /// Classes from which agreement on the five best says something.
 const CLASSES_FOR_TOP5: usize = 10;
@@ -71,7 +71,7 @@ pub struct Accuracy {
 /// Why they did not, or why it cannot be told. `Ok` may carry a remark.
 pub fn same_inputs(reference: &Side, other: &Side) -> Result<Option<String>, String> {
     if reference.inputs.is_empty() || other.inputs.is_empty() {
-        return Err("it is not known what the runs were fed with".to_owned());
+        return Err("the runs' input data is unknown".to_owned());
     }
     if reference.inputs.len() != other.inputs.len() {
         return Err("the models have different numbers of inputs".to_owned());
@@ -95,7 +95,7 @@ pub fn same_inputs(reference: &Side, other: &Side) -> Result<Option<String>, Str
                 (Some(a), Some(b)) if a == b => {}
                 (Some(_), Some(_)) => return Err(format!("input `{name}` had different data")),
                 _ if a.source == b.source => {
-                    remark = Some("the inputs are the same by the names of their files only".to_owned());
+                    remark = Some("the inputs are the same only by file name".to_owned());
                 }
                 _ => return Err(format!("input `{name}` came from different files")),
             },
@@ -112,7 +112,7 @@ pub fn same_inputs(reference: &Side, other: &Side) -> Result<Option<String>, Str
 pub fn accuracy(reference: &[OutputValues], other: &[OutputValues]) -> Result<Accuracy, String> {
     let (names, others) = (names(reference), names(other));
     if names.is_empty() || names.len() != others.len() {
-        return Err(format!("{} outputs were saved against {} of the reference", others.len(), names.len()));
+        return Err(format!("{} outputs were saved, against {} of the reference", others.len(), names.len()));
     }
     let mut outputs = Vec::new();
     for (position, name) in names.iter().enumerate() {
@@ -150,7 +150,7 @@ fn names(outputs: &[OutputValues]) -> Vec<String> {
 fn one_output(name: &str, reference: &[OutputValues], other: &[OutputValues]) -> Result<OutputAccuracy, String> {
     if reference.len() != other.len() {
         return Err(format!(
-            "output `{name}` was saved for {} inferences against {} of the reference",
+            "output `{name}` was saved for {} inferences, against {} of the reference",
             other.len(),
             reference.len()
         ));
@@ -160,10 +160,10 @@ fn one_output(name: &str, reference: &[OutputValues], other: &[OutputValues]) ->
     let (mut top1, mut top5) = (Agreement::default(), Agreement::default());
     for (a, b) in reference.iter().zip(other) {
         if a.values.len() != b.values.len() {
-            return Err(format!("output `{name}` has {} values against {}", b.values.len(), a.values.len()));
+            return Err(format!("output `{name}` has {} values, against {}", b.values.len(), a.values.len()));
         }
         if a.values.iter().chain(&b.values).any(|value| !value.is_finite()) {
-            return Err(format!("output `{name}` has values that are no numbers"));
+            return Err(format!("output `{name}` has values that are not numbers"));
         }
         let (mut dot, mut own_a, mut own_b) = (0.0, 0.0, 0.0);
         for (&a, &b) in a.values.iter().zip(&b.values) {
@@ -286,9 +286,9 @@ mod tests {
         let y = [output("y", 0, &[1.0, 2.0])];
         for (other, part) in [
             (vec![], "0 outputs"),
-            (vec![output("y", 0, &[1.0])], "1 values against 2"),
-            (vec![output("y", 0, &[1.0, 2.0]), output("y", 1, &[1.0, 2.0])], "2 inferences against 1"),
-            (vec![output("y", 0, &[1.0, f32::NAN])], "no numbers"),
+            (vec![output("y", 0, &[1.0])], "1 values, against 2"),
+            (vec![output("y", 0, &[1.0, 2.0]), output("y", 1, &[1.0, 2.0])], "2 inferences, against 1"),
+            (vec![output("y", 0, &[1.0, f32::NAN])], "not numbers"),
         ] {
             let error = accuracy(&y, &other).unwrap_err();
             assert!(error.contains(part), "{error}");

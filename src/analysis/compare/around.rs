@@ -73,7 +73,7 @@ impl Around {
             let graph =
                 service_us.map_or_else(String::new, |us| format!(", {} of it in this graph", duration_text(us)));
             lines.push(format!(
-                "an inference takes {} with all around it{graph}: {} inside QNN, {} between graphs, {} in the program",
+                "an inference takes {} overall{graph}: {} inside QNN, {} between graphs, {} in the program",
                 duration_text(inference_us),
                 percent(qnn),
                 percent(between),
@@ -81,10 +81,10 @@ impl Around {
             ));
         }
         if let Some(graphs) = self.graphs_per_inference.filter(|graphs| *graphs > 1.05) {
-            lines.push(format!("it is one of {graphs:.1} graphs of an inference"));
+            lines.push(format!("it is one of {graphs:.1} graphs per inference"));
         }
         if let Some(between_us) = self.between_us {
-            lines.push(format!("{} pass since the execution before, in the mean", duration_text(between_us)));
+            lines.push(format!("{} pass between executions on average", duration_text(between_us)));
         }
         if self.copied_executions > 0 {
             let bytes = if self.copied_bytes > 0 {
@@ -102,10 +102,7 @@ impl Around {
         if let (1.., Some(beside)) = (self.overlapped, self.overlapped_us) {
             let alone = self.alone_us.map_or_else(|| "–".to_owned(), duration_text);
             let count = counted(self.overlapped, "execution");
-            lines.push(format!(
-                "{count} beside those of other threads, mean {}; by itself {alone}",
-                duration_text(beside)
-            ));
+            lines.push(format!("{count} beside those of other threads, mean {}; alone {alone}", duration_text(beside)));
         }
         if self.made > 1 {
             lines.push(format!("it was made {} times", self.made));

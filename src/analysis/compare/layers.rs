@@ -225,7 +225,7 @@ fn aligned(sides: &[Side]) -> Vec<Row> {
     rows
 }
 
-/// Ops without a time of their own in a run that has times, and the op that they run with: an activation goes with the op
+/// Ops without their own time in a run that has times, and the op that they run with: an activation goes with the op
 /// before it, another op with the activation behind it (HTP gives the time of both to the activation).
 fn fused(side: &Side) -> Vec<(usize, usize)> {
     if side.ops.iter().all(|op| op.time_us.is_none()) {

@@ -31,7 +31,7 @@ pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
             add("simulated", format!("{simulated} is simulated and {real} is not: their times cannot be compared"));
         }
         if side.model_sha256 != base.model_sha256 && side.model_sha256.is_some() && base.model_sha256.is_some() {
-            add("model", format!("{two} ran another model file than {one}"));
+            add("model", format!("{two} ran a different model file from {one}"));
         }
         let taps = [base, side].map(|side| side.driver == Driver::Tap);
         let maker = |side: &Side| match &side.mode.origin {
@@ -43,8 +43,8 @@ pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
             add(
                 "driver",
                 format!(
-                    "{program} is a program of yours and {bench} a bench: of the same graph, what {program} takes longer is what the \
-                     program costs, with its own votes, copies, threads and pauses"
+                    "{program} is your program and {bench} a benchmark of the same graph: the extra time of {program} is the program's own \
+                     cost (votes, copies, threads, pauses)"
                 ),
             );
         } else if side.driver != base.driver {
@@ -54,7 +54,7 @@ pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
             add(
                 "profiling",
                 format!(
-                    "latencies of {two} were taken with profiling {}, those of {one} with {}",
+                    "latencies of {two} were measured with profiling {}, those of {one} with {}",
                     side.clean_level.name(),
                     base.clean_level.name()
                 ),
@@ -79,10 +79,10 @@ fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl
     if side.mode.rate_hz != base.mode.rate_hz {
         let pace = |side: &Side| match side.mode.rate_hz {
             Some(hz) => format!("was paced at {hz}/s"),
-            None => "made one inference right after the other".to_owned(),
+            None => "ran back to back".to_owned(),
         };
         let text = format!(
-            "{two} {}, {one} {}: latencies here are those of the inferences alone, and throughputs cannot be compared",
+            "{two} {}, {one} {}: latencies here cover the inferences alone, and throughputs cannot be compared",
             pace(side),
             pace(base)
         );
@@ -104,7 +104,7 @@ fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl
         && (same_model || !random(side) && !random(base))
         && let Err(reason) = same_inputs(base, side)
     {
-        add("inputs", format!("{two} was fed with other data than {one}: {reason}"));
+        add("inputs", format!("{two} had different input data from {one}: {reason}"));
     }
 }
 
@@ -121,8 +121,7 @@ fn same_runs(sides: &[Side]) -> Vec<Mismatch> {
     let twice = |column: usize| {
         let own = series(column)?;
         let first = (0..column).find(|at| series(*at) == Some(own))?;
-        let text =
-            format!("{} is the same run as {}: it says nothing about the noise between runs", column + 1, first + 1);
+        let text = format!("{} is the same run as {}: it shows nothing about run-to-run noise", column + 1, first + 1);
         Some(Mismatch { id: "same_run".to_owned(), column, text })
     };
     (0..sides.len()).filter_map(twice).collect()

@@ -25,13 +25,13 @@ pub use layers::{LayerCell, LayerRow, LayerSort, TypeCell, TypeRow, layers, sort
 pub use mismatch::{Mismatch, mismatches, same_settings};
 pub use pool::{families, pool_rounds, pool_rounds_of, pool_same, same_thing, together};
 pub use precision::{Arithmetic, GraphFacts, graph_facts};
-pub use rows::{Better, Cell, Difference, Row, Verdict, differences, figure};
+pub use rows::{Better, Cell, Difference, DifferenceVerdict, Row, differences, figure};
 pub use side::{Side, SideCounter, SideFailure, SideOp, SideSetting, counters, producers, refused_op};
 
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// What a comparison is asked for.
+/// What a comparison is requested.
 #[derive(Debug, Clone, Default)]
 pub struct CompareOptions {
     /// Column that differences are taken from; `None`: the first with latencies.

@@ -16,16 +16,16 @@ pub fn same_thing(base: &Side, side: &Side) -> Result<(), String> {
         return known("one of them has no figures");
     }
     if base.backend != side.backend {
-        return known("they used other backends");
+        return known("they used different backends");
     }
     if (&base.device, &base.device_model) != (&side.device, &side.device_model) {
-        return known("they ran on other devices");
+        return known("they ran on different devices");
     }
     if base.model_sha256.is_none() || base.model_sha256 != side.model_sha256 {
-        return known("they ran other model files, or files that are not known");
+        return known("they ran different or unknown model files");
     }
     if base.build_id.is_none() || base.build_id != side.build_id {
-        return known("they ran on other builds of the runtime, or on unknown ones");
+        return known("they ran on different or unknown runtime builds");
     }
     match mismatches(&[base.clone(), side.clone()], 0).into_iter().next() {
         Some(mismatch) => Err(mismatch.text),
@@ -82,7 +82,7 @@ fn join(sides: &[Side], families: &[Vec<usize>], what: &str) -> (Vec<Side>, Vec<
     (joined, members)
 }
 
-/// Runs of one file that belong together, by what `member` says of each; an index that does not go up begins a family anew.
+/// Runs of one file that belong together, by what `member` says of each; an index that does not go up begins a family again.
 pub fn families(sides: &[Side], member: impl Fn(&Side) -> Option<Member>) -> Vec<Vec<usize>> {
     let mut open: Vec<(Member, Vec<usize>)> = Vec::new();
     for (at, side) in sides.iter().enumerate() {

@@ -26,7 +26,7 @@ impl Arithmetic {
         match self {
             Self::Int8 => "8-bit fixed point",
             Self::Int16 => "16-bit fixed point",
-            Self::Mixed => "fixed point and float mixed",
+            Self::Mixed => "mixed fixed point and float",
             Self::Float => "float",
             Self::Other => "neither fixed point nor float",
         }

@@ -25,7 +25,7 @@ pub enum Better {
 /// What a difference comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum DifferenceVerdict {
     /// Better than the baseline, beyond what launches vary.
     Better,
     /// Worse than the baseline, beyond what launches vary.
@@ -50,7 +50,7 @@ pub struct Difference {
     /// Its 95 % interval.
     pub ci95: Option<[f64; 2]>,
     /// What it comes to.
-    pub verdict: Verdict,
+    pub verdict: DifferenceVerdict,
     /// Why there is no interval.
     pub no_interval: Option<String>,
     /// Where one of the two has one launch: the interval within these launches, from resampled latencies. What differs between
@@ -114,9 +114,9 @@ pub(super) enum Test {
     Exact,
 }
 
-const ONCE: Test = Test::None("it is measured once a run");
-const EXTREME: Test = Test::None("the largest value has no interval: it grows with the number of inferences");
-const MEAN_OF_READINGS: Test = Test::None("it is a mean of few readings");
+const ONCE: Test = Test::None("it is measured once per run");
+const EXTREME: Test = Test::None("the maximum has no interval: it grows with the number of inferences");
+const MEAN_OF_READINGS: Test = Test::None("it is the mean of few readings");
 
 type Figure = (&'static str, &'static str, &'static str, Better, Test, fn(&Side) -> Option<f64>);
 
@@ -284,7 +284,8 @@ impl Rows<'_> {
         let Some(&(mut best, mut value)) = best.filter(|_| known.len() > 1) else { return };
         // Where figures of all inferences mix the levels of launches, launches may show another one to be better.
         let surpasses = |own: usize, best: usize| {
-            self.difference(better, test, values, best, own).is_some_and(|found| found.verdict == Verdict::Better)
+            self.difference(better, test, values, best, own)
+                .is_some_and(|found| found.verdict == DifferenceVerdict::Better)
         };
         for &(column, own) in &known {
             if column != best && surpasses(column, best) {
@@ -296,8 +297,8 @@ impl Rows<'_> {
             let same = match test {
                 Test::Exact => own.total_cmp(&value).is_eq(),
                 _ => difference().is_some_and(|known| match known.verdict {
-                    Verdict::WithinNoise => true,
-                    Verdict::Unknown => (own - value).abs() <= ALIKE * value.abs(),
+                    DifferenceVerdict::WithinNoise => true,
+                    DifferenceVerdict::Unknown => (own - value).abs() <= ALIKE * value.abs(),
                     _ => false,
                 }),
             };
@@ -323,13 +324,13 @@ impl Rows<'_> {
         let tested = self.tested(test, base, column, (from, to));
         let simulated = self.sides[base].simulated != self.sides[column].simulated;
         let verdict = match &tested.between {
-            _ if simulated && !matches!(test, Test::Exact) => Verdict::NotComparable,
-            Ok(between) if !between.told => Verdict::WithinNoise,
-            Ok(between) if (between.interval[0] > 0.0) == (better == Better::Higher) => Verdict::Better,
-            Ok(_) => Verdict::Worse,
-            Err(_) => Verdict::Unknown,
+            _ if simulated && !matches!(test, Test::Exact) => DifferenceVerdict::NotComparable,
+            Ok(between) if !between.told => DifferenceVerdict::WithinNoise,
+            Ok(between) if (between.interval[0] > 0.0) == (better == Better::Higher) => DifferenceVerdict::Better,
+            Ok(_) => DifferenceVerdict::Worse,
+            Err(_) => DifferenceVerdict::Unknown,
         };
-        let alike = tested.between.as_ref().ok().filter(|_| verdict == Verdict::WithinNoise);
+        let alike = tested.between.as_ref().ok().filter(|_| verdict == DifferenceVerdict::WithinNoise);
         Some(Difference {
             absolute: to - from,
             relative: (from > 0.0).then(|| to / from - 1.0),

@@ -63,7 +63,7 @@ pub struct Side {
     pub memory_peak: Option<f64>,
     /// Growth of the resident set by loading, bytes.
     pub memory_delta: Option<f64>,
-    /// Processor use, per cent of one core.
+    /// CPU use, per cent of one core.
     pub cpu_percent: Option<f64>,
     /// Energy per inference, mJ.
     pub energy_mj: Option<f64>,
@@ -91,7 +91,7 @@ pub struct Side {
     pub notes: Vec<String>,
 }
 
-/// A setting that was asked for.
+/// A setting that was requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SideSetting {
     /// Key as given.
@@ -249,7 +249,7 @@ fn failure(run: &Run) -> Option<SideFailure> {
             stage: run.last_stage(),
             call: "run".to_owned(),
             code: None,
-            message: "it failed without saying why".to_owned(),
+            message: "it failed without an error message".to_owned(),
             op: None,
         }),
         _ => None,

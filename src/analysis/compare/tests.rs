@@ -190,7 +190,7 @@ fn a_clear_difference_is_told_and_its_interval_is_narrow() {
     let comparison = two(&latencies(1, 500, 1000.0, 0.3), &latencies(2, 500, 1100.0, 0.3));
     for id in ["p50_us", "p95_us", "throughput_ips"] {
         let difference = difference(&comparison, id, 1);
-        assert_eq!(difference.verdict, Verdict::Worse, "{id} {difference:?}");
+        assert_eq!(difference.verdict, DifferenceVerdict::Worse, "{id} {difference:?}");
         assert_eq!(difference.no_interval, None);
         assert!(row(&comparison, id).cells[0].best && !row(&comparison, id).cells[1].best);
     }
@@ -201,8 +201,8 @@ fn a_clear_difference_is_told_and_its_interval_is_narrow() {
     assert!(low < truth && truth < high && high < 0.0, "{low} {high}");
     // The other way round it is better.
     let comparison = two(&latencies(2, 500, 1100.0, 0.3), &latencies(1, 500, 1000.0, 0.3));
-    assert_eq!(difference(&comparison, "p50_us", 1).verdict, Verdict::Better);
-    assert_eq!(difference(&comparison, "throughput_ips", 1).verdict, Verdict::Better);
+    assert_eq!(difference(&comparison, "p50_us", 1).verdict, DifferenceVerdict::Better);
+    assert_eq!(difference(&comparison, "throughput_ips", 1).verdict, DifferenceVerdict::Better);
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn equal_runs_are_within_noise_and_none_is_best() {
     let values = latencies(1, 500, 1000.0, 0.3);
     let comparison = two(&values, &values);
     for id in ["p50_us", "p95_us", "p99_us", "jitter_us", "throughput_ips"] {
-        assert_eq!(difference(&comparison, id, 1).verdict, Verdict::WithinNoise, "{id}");
+        assert_eq!(difference(&comparison, id, 1).verdict, DifferenceVerdict::WithinNoise, "{id}");
         assert!(row(&comparison, id).cells.iter().all(|cell| !cell.best), "{id}");
     }
 }
@@ -232,7 +232,7 @@ fn figures_without_an_interval_say_why() {
     for (id, column, part) in [
         ("p50_us", 1, "2 has one launch"),
         ("p50_us", 2, "3 has one launch"),
-        ("load_us", 1, "once a run"),
+        ("load_us", 1, "once per run"),
         ("max_us", 1, "grows"),
         ("p99_us", 3, "launches of 1 have up to 40 inferences"),
     ] {
@@ -240,7 +240,7 @@ fn figures_without_an_interval_say_why() {
             assert_eq!(id, "p99_us", "200 inferences support it");
             continue;
         };
-        assert_eq!((difference.verdict, difference.ci95), (Verdict::Unknown, None));
+        assert_eq!((difference.verdict, difference.ci95), (DifferenceVerdict::Unknown, None));
         let reason = difference.no_interval.as_ref().unwrap();
         assert!(reason.contains(part), "{id}: {reason}");
         assert_eq!(difference.within_ci95, None, "{id}: too few latencies, or none were kept");
@@ -256,7 +256,7 @@ fn one_launch_is_not_known_however_many_inferences_it_has() {
         let comparison = compare(&sides, &CompareOptions::default());
         for id in ["p50_us", "p95_us", "throughput_ips"] {
             let difference = difference(&comparison, id, 1);
-            assert_eq!((difference.verdict, difference.ci95), (Verdict::Unknown, None), "{id}");
+            assert_eq!((difference.verdict, difference.ci95), (DifferenceVerdict::Unknown, None), "{id}");
             let [low, high] = difference.within_ci95.unwrap();
             assert!(low * high > 0.0, "within them the difference is clear: {id} {low} {high}");
         }
@@ -274,7 +274,7 @@ fn what_launches_vary_is_no_difference_and_how_many_would_decide_is_told() {
     let b = on_levels(20, &[1030.0, 1130.0, 980.0, 1070.0, 1040.0]);
     let comparison = two(&a, &b);
     let seen = difference(&comparison, "p50_us", 1);
-    assert_eq!(seen.verdict, Verdict::WithinNoise, "{seen:?}");
+    assert_eq!(seen.verdict, DifferenceVerdict::WithinNoise, "{seen:?}");
     assert!(seen.up_to.unwrap() > 0.05 && seen.launches_to_tell.is_none(), "{seen:?}");
     assert!(row(&comparison, "p50_us").cells.iter().all(|cell| !cell.best));
     // Equal runs differ by 3 %, and more launches do not change that; by more than 3.5 % they do.
@@ -282,13 +282,13 @@ fn what_launches_vary_is_no_difference_and_how_many_would_decide_is_told() {
     assert!(difference(&two(&a, &c), "p50_us", 1).launches_to_tell.unwrap() > 20);
     // Inferences of the same noise in launches that agree tell less than the largest of these steps apart.
     let told = two(&on_levels(10, &[1000.0; 5]), &on_levels(20, &[1080.0; 5]));
-    assert_eq!(difference(&told, "p50_us", 1).verdict, Verdict::Worse);
+    assert_eq!(difference(&told, "p50_us", 1).verdict, DifferenceVerdict::Worse);
     assert_eq!(difference(&told, "p50_us", 1).up_to, None);
 }
 
 #[test]
 fn launches_that_others_hold_up_tell_nothing_of_a_difference() {
-    let crowded = "other processes kept 1.6 of 2 cores busy meanwhile (80 %)";
+    let crowded = "other processes kept 1.6 of 2 cores busy (80 %)";
     let seen = |levels: &[f64], crowded: Option<&str>| {
         let sides = [(1, 1.0), (20, 2.0)].map(|(seed, factor)| {
             let levels: Vec<f64> = levels.iter().map(|us| us * factor).collect();
@@ -303,13 +303,13 @@ fn launches_that_others_hold_up_tell_nothing_of_a_difference() {
     let (scattered, alike) =
         ([1000.0, 1300.0, 1010.0, 1310.0, 1320.0, 990.0], [1000.0, 1010.0, 1400.0, 1020.0, 990.0, 1005.0]);
     let held_up = seen(&scattered, Some(crowded));
-    assert_eq!((held_up.verdict, held_up.ci95), (Verdict::Unknown, None));
+    assert_eq!((held_up.verdict, held_up.ci95), (DifferenceVerdict::Unknown, None));
     let reason = held_up.no_interval.unwrap();
     assert!(reason.contains("1.6 of 2 cores") && reason.contains("--pin 0"), "{reason}");
-    assert_eq!(seen(&scattered, None).verdict, Verdict::Worse, "nobody was there to hold them up");
+    assert_eq!(seen(&scattered, None).verdict, DifferenceVerdict::Worse, "nobody was there to hold them up");
     assert_eq!(
         seen(&alike, Some(crowded)).verdict,
-        Verdict::Worse,
+        DifferenceVerdict::Worse,
         "one launch that was held up is not their middle half"
     );
 }
@@ -331,12 +331,12 @@ fn the_fastest_inferences_show_what_a_busy_machine_hides() {
     };
     let seen = |a: &[f64], b: &[f64]| compare(&sides(a, b), &CompareOptions::default());
     let slower = seen(&busy(1, 1000.0), &busy(20, 1100.0));
-    assert_eq!(difference(&slower, "p50_us", 1).verdict, Verdict::WithinNoise);
+    assert_eq!(difference(&slower, "p50_us", 1).verdict, DifferenceVerdict::WithinNoise);
     let fastest = difference(&slower, "fastest_us", 1);
-    assert_eq!(fastest.verdict, Verdict::Worse, "{fastest:?}");
+    assert_eq!(fastest.verdict, DifferenceVerdict::Worse, "{fastest:?}");
     assert!((fastest.relative.unwrap() - 0.1).abs() < 0.01, "{fastest:?}");
     let equal = seen(&busy(1, 1000.0), &busy(20, 1000.0));
-    assert_eq!(difference(&equal, "fastest_us", 1).verdict, Verdict::WithinNoise);
+    assert_eq!(difference(&equal, "fastest_us", 1).verdict, DifferenceVerdict::WithinNoise);
     // Of more inferences the fastest is faster; one launch has no usual one.
     assert_eq!(one_launch(Backend::Cpu, &latencies(1, 100, 1000.0, 0.0)).latency.unwrap().fastest_us(), None);
     let mut other = sides(&busy(1, 1000.0), &busy(20, 1100.0));
@@ -362,7 +362,7 @@ fn rounds_and_runs_of_the_same_thing_are_launches_of_one_side() {
     assert_eq!(pooled[0].latency.as_ref().unwrap().launches().len(), 3);
     assert_eq!(pooled[0].together.as_deref(), Some("3 rounds together"));
     let comparison = compare(&pooled, &CompareOptions::default());
-    assert_eq!(difference(&comparison, "p50_us", 1).verdict, Verdict::Worse);
+    assert_eq!(difference(&comparison, "p50_us", 1).verdict, DifferenceVerdict::Worse);
     assert!((pooled[1].throughput_ips.unwrap() / (1e6 / 1500.0 / 1.01) - 1.0).abs() < 0.02);
 
     // Files of the same thing, and one on another build that is not.
@@ -370,7 +370,7 @@ fn rounds_and_runs_of_the_same_thing_are_launches_of_one_side() {
         (0..4).map(|seed| one_launch(Backend::Cpu, &latencies(50 + seed, 100, 1000.0, 0.0))).collect();
     files[3].build_id = Some("v2.51".to_owned());
     assert_eq!(same_thing(&files[0], &files[1]), Ok(()));
-    assert!(same_thing(&files[0], &files[3]).unwrap_err().contains("other builds"));
+    assert!(same_thing(&files[0], &files[3]).unwrap_err().contains("runtime builds"));
     let pooled = pool_same(&files);
     let launches: Vec<usize> = pooled.iter().map(|side| side.latency.as_ref().unwrap().launches().len()).collect();
     assert_eq!(launches, [3, 1]);
@@ -397,7 +397,7 @@ fn paused_inferences_do_not_tell_the_throughput() {
     paced.throughput_ips = Some(30.0);
     let comparison = compare(&[paced.clone(), paced], &CompareOptions::default());
     let reason = difference(&comparison, "throughput_ips", 1).no_interval.as_ref().unwrap();
-    assert!(reason.contains("did not follow"), "{reason}");
+    assert!(reason.contains("did not run back to back"), "{reason}");
 }
 
 #[test]
@@ -410,8 +410,8 @@ fn simulated_runs_win_nothing_by_their_times() {
     let comparison = compare(&[simulated.clone(), real, slower], &CompareOptions::default());
     for id in ["p50_us", "throughput_ips", "memory_peak_bytes"] {
         assert!(!row(&comparison, id).cells[0].best, "{id}");
-        assert_eq!(difference(&comparison, id, 1).verdict, Verdict::NotComparable, "{id}");
-        assert_eq!(difference(&comparison, id, 2).verdict, Verdict::NotComparable, "{id}");
+        assert_eq!(difference(&comparison, id, 1).verdict, DifferenceVerdict::NotComparable, "{id}");
+        assert_eq!(difference(&comparison, id, 2).verdict, DifferenceVerdict::NotComparable, "{id}");
     }
     assert!(row(&comparison, "p50_us").cells[1].best);
     assert_eq!(comparison.mismatches.iter().filter(|found| found.id == "simulated").count(), 2);
@@ -510,14 +510,14 @@ fn runs_of_different_schedules_are_compared_by_their_inferences_alone() {
     assert!(comparison.alone);
     let relative = difference(&comparison, "p50_us", 1).relative.unwrap();
     assert!((relative + 0.5).abs() < 0.05, "{relative}");
-    assert_eq!(difference(&comparison, "p50_us", 1).verdict, Verdict::Better);
+    assert_eq!(difference(&comparison, "p50_us", 1).verdict, DifferenceVerdict::Better);
     assert_eq!(comparison.mismatches.iter().map(|found| found.id.as_str()).collect::<Vec<_>>(), ["rate"]);
     let text = &comparison.mismatches[0].text;
     assert!(text.contains("1 was paced at 20/s") && text.contains("inferences alone"), "{text}");
     // A queue fills the time as a tight loop does, and its rate is no throughput of the model.
-    assert_eq!(difference(&comparison, "throughput_ips", 1).verdict, Verdict::Unknown);
+    assert_eq!(difference(&comparison, "throughput_ips", 1).verdict, DifferenceVerdict::Unknown);
     assert!(row(&comparison, "throughput_ips").cells.iter().all(|cell| !cell.best));
-    // At one rate the latencies from planned starts are what is asked for.
+    // At one rate the latencies from planned starts are what is requested.
     let both = [paced(Backend::Cpu, &slow, 20.0), paced(Backend::Gpu, &tight, 20.0)];
     let comparison = compare(&both, &CompareOptions::default());
     assert!(!comparison.alone && comparison.mismatches.is_empty(), "{:?}", comparison.mismatches);
@@ -677,7 +677,7 @@ fn inputs_must_have_been_the_same() {
     let reason = |other: &Side| same_inputs(&base, other).unwrap_err();
     assert!(reason(&with(&|side| side.seed = Some(2))).contains("seeds"));
     assert!(reason(&with(&|side| side.inputs[0].bytes = 1)).contains("--input"));
-    assert!(reason(&with(&|side| side.inputs.clear())).contains("not known"));
+    assert!(reason(&with(&|side| side.inputs.clear())).contains("unknown"));
     assert!(reason(&from("a.raw", None)).contains("in the other"));
     assert_eq!(same_inputs(&from("a.raw", Some("1")), &from("b.raw", Some("1"))), Ok(None));
     assert!(same_inputs(&from("a.raw", Some("1")), &from("a.raw", Some("2"))).is_err());

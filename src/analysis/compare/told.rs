@@ -1,4 +1,4 @@
-//! Whether a difference lies outside of what launches vary.
+//! Whether a difference lies outside what launches vary.
 
 use super::bootstrap::{MIN_VALUES, Statistic, relative_interval};
 use super::rows::{Rows, Test};
@@ -26,7 +26,7 @@ pub(super) struct Between {
     /// The relative difference that launches show, and whether it comes from pairs of them.
     pub relative: f64,
     by_pairs: bool,
-    /// True if it is outside of what launches vary.
+    /// True if it is outside what launches vary.
     pub told: bool,
     /// Launches that would tell a difference as large as the one seen, where they do not.
     pub launches_to_tell: Option<usize>,
@@ -72,11 +72,11 @@ impl Rows<'_> {
             _ => Some(interval),
         };
         if matches!(test, Test::Throughput) && [base, column].iter().any(|column| self.busy_mean(*column).is_none()) {
-            return none("inferences did not follow each other at once, so latencies do not tell it");
+            return none("inferences did not run back to back, so latencies do not give it");
         }
         let between = self.between(statistic, base, column).and_then(|between| {
-            let interval = turned(between.interval).ok_or("the figures leave no ratio")?;
-            let [relative, _] = turned([between.relative; 2]).ok_or("the figures leave no ratio")?;
+            let interval = turned(between.interval).ok_or("the figures allow no ratio")?;
+            let [relative, _] = turned([between.relative; 2]).ok_or("the figures allow no ratio")?;
             let between = Between { interval, relative, ..between };
             Ok(if figures.0 > 0.0 { between.with(figures.1 / figures.0 - 1.0) } else { between })
         });
@@ -98,7 +98,7 @@ impl Rows<'_> {
     fn in_time(&self, base: usize, column: usize, with_figure: [usize; 2]) -> InTime {
         let [one, two] = [base, column].map(|column| &self.sides[column]);
         let made = |side: &Side| side.latency.as_ref().map_or(0, |latency| latency.launches.len());
-        // The seed of their order is the moment when the runs were asked for.
+        // The seed of their order is the moment when the runs were requested.
         let seeds = [one, two].map(|side| side.mode.launches.seed);
         let same_order = seeds[0] != 0 && seeds[0] == seeds[1] && one.device == two.device;
         // A launch without the figure would shift all later ones.
@@ -114,12 +114,12 @@ impl Rows<'_> {
         });
         for (number, (values, _)) in [(base + 1, &one), (column + 1, &two)] {
             if values.len() < 2 {
-                return Err(format!("{number} has one launch, and what differs between launches is not in it"));
+                return Err(format!("{number} has one launch, which cannot show the variation between launches"));
             }
         }
         let (fewer, more) = (one.1.min(two.1), one.1.max(two.1));
         if more > fewer.saturating_mul(2) {
-            return Err(format!("the fastest of {more} inferences is faster than that of {fewer}"));
+            return Err(format!("the fastest of {more} inferences is always at least as fast as that of {fewer}"));
         }
         let in_time = self.in_time(base, column, [one.0.len(), two.0.len()]);
         if in_time == InTime::Apart {
@@ -130,7 +130,7 @@ impl Rows<'_> {
     }
 
     fn apart(one: &[f64], two: &[f64], in_time: InTime) -> Result<Between, String> {
-        let told = launches::difference(one, two, in_time).ok_or("the figures leave no ratio")?;
+        let told = launches::difference(one, two, in_time).ok_or("the figures allow no ratio")?;
         let more = || launches::launches_to_tell(one, two, told.relative, in_time);
         let launches_to_tell = if told.told { None } else { more() };
         let launches::Difference { relative, interval, told, by_pairs } = told;
@@ -146,8 +146,8 @@ impl Rows<'_> {
         let (low, high) = (sorted[part], sorted[sorted.len() - 1 - part]);
         match &self.sides[column].crowded {
             Some(crowded) if high > low * SCATTER => Err(format!(
-                "{crowded} in {}, and its launches differ by a factor of {:.1} in their middle half: what others take changes from \
-                 one minute to the next; measure when they are done, or on one core (--pin 0)",
+                "{crowded} in {}, and the middle half of its launches differs by a factor of {:.1}: the load of others changes \
+                 from minute to minute; measure when they are done, or on one core (--pin 0)",
                 column + 1,
                 high / low
             )),
@@ -161,7 +161,7 @@ impl Rows<'_> {
         let latency = self.sides[column].latency.as_ref().ok_or_else(|| format!("{number} has no latencies"))?;
         let all = latency.launches();
         if all.len() < 2 {
-            return Err(format!("{number} has one launch, and what differs between launches is not in it"));
+            return Err(format!("{number} has one launch, which cannot show the variation between launches"));
         }
         let values: Vec<f64> = all.iter().filter_map(|launch: &SideLaunch| launch.value(statistic)).collect();
         if values.len() < 2 {

@@ -11,7 +11,7 @@ const UNEQUAL: usize = 2;
 
 /// What equal runs differ by though the launches of each agree, as a logarithm: clocks, memory and neighbours change from minute to
 /// minute. Measured with `scripts/aa.sh` on an idle two-core machine: medians of 927 to 977 us among eight runs whose launches
-/// lay within 2 %. A smaller difference of two runs says nothing of what was changed between them.
+/// lay within 2 %. A smaller difference of two runs says nothing about what was changed between them.
 const BETWEEN_RUNS: f64 = 0.035;
 
 /// The same where launches disagree, as a part of what their middle half differs by.
@@ -65,7 +65,7 @@ pub struct Difference {
     pub relative: f64,
     /// Its 95 % interval; it holds 0 exactly where the sides are not told apart.
     pub interval: [f64; 2],
-    /// True if the difference lies outside of what launches vary.
+    /// True if the difference lies outside what launches vary.
     pub told: bool,
     /// Pairs of launches were compared, so that figures of all inferences may differ by more or less: they mix the levels that
     /// launches fall on.

@@ -33,7 +33,7 @@ pub const MANY_TIME: Duration = Duration::from_secs(25);
 const AGREED: f64 = 0.025;
 /// Launches whose pairs say what pairs of others differ by.
 const STAND_FOR_OTHERS: usize = 10;
-/// Noether's number of launches of each side, where the part of pairs is 1 above a half: (2.576 + 1.282)^2 / 6, for a test that
+/// Noether's number of launches per side, where the part of pairs is 1 above a half: (2.576 + 1.282)^2 / 6, for a test that
 /// is wrong in one of a hundred cases and right in nine of ten.
 const RANKS: f64 = 2.48;
 /// A difference that says nothing, as a part.
@@ -62,11 +62,11 @@ impl fmt::Display for MoreLaunches {
         match self {
             Self::Few => write!(f, "fewer than {FIRST_LAUNCHES} launches show no spread"),
             Self::Cheap => {
-                write!(f, "launches are quick here, and few of them may all be fast, or all slow, by chance")
+                write!(f, "launches are short here, and a few of them may all be fast, or all slow, by chance")
             }
             Self::Disagree { range, known_to } => write!(
                 f,
-                "the medians of launches lie {}, so that theirs is only known {}",
+                "the launch medians are {}, so the overall median is known only {}",
                 apart_text(100.0 * range),
                 known_text(100.0 * known_to).trim_start_matches("only ")
             ),
@@ -148,7 +148,7 @@ impl Detectable {
         Some(Self { deviation: variance.sqrt(), pairs })
     }
 
-    /// The smallest difference that so many launches of each side show nine times in ten.
+    /// The smallest difference that so many launches per side show nine times in ten.
     fn with(&self, launches: usize) -> Option<f64> {
         if launches < 2 {
             return None;

@@ -65,7 +65,7 @@ fn latency(side: &Side, limit_ms: f64, asked: Option<f64>) -> ConstraintCheck {
     let Some(us) = latency.percentile_us(percent) else {
         let few = !LatencyStats::supports(latency.support, percent);
         let why =
-            if few { too_few(percent, latency.support) } else { format!("the latencies kept do not tell p{percent}") };
+            if few { too_few(percent, latency.support) } else { format!("the kept latencies do not give p{percent}") };
         return unknown(ID, limit_ms, &format!("{ID}: {why}"));
     };
     let budget = duration_text(limit_ms * 1000.0);

@@ -1,7 +1,9 @@
 //! What the graph and the SoC let expect, where nothing was measured.
 
 use super::checks::MB;
-use super::{Basis, Candidate, ConstraintCheck, Constraints, Recommendation, Support, Target, is_fixed_point, rank};
+use super::{
+    Basis, Candidate, ConstraintCheck, Constraints, RecommendTarget, Recommendation, Support, is_fixed_point, rank,
+};
 use crate::analysis::compare::{Arithmetic, GraphFacts};
 use crate::backends::Backend;
 use crate::text::bytes_text;
@@ -20,7 +22,7 @@ const MOVER_SHARE: f64 = 0.3;
 /// HTP, float before fixed point on the GPU, small graphs on the CPU.
 pub fn expected(
     facts: &GraphFacts,
-    target: Target<'_>,
+    target: RecommendTarget<'_>,
     support: &[Support],
     constraints: &Constraints,
 ) -> Recommendation {
@@ -46,7 +48,7 @@ pub fn expected(
     let backend = best.map(|best| best.backend);
     let summary = match best {
         Some(best) => format!("{}: {} (from the graph; nothing was measured)", best.backend, best.reasons[0]),
-        None => "no backend can be named: each has something against it (see the reasons)".to_owned(),
+        None => "no backend can be recommended: each has a drawback (see the reasons)".to_owned(),
     };
     let checked: Vec<Backend> = support.iter().map(|support| support.backend).collect();
     let would_change = would_change(facts, target, &checked, constraints);
@@ -99,16 +101,16 @@ impl Scored {
         }
     }
 
-    /// Told last, as it says nothing of the graph.
+    /// Told last, as it says nothing about the graph.
     fn unasked(&mut self) {
         self.score -= UNASKED;
-        self.reasons.push((0.0, "its op support is not known: it was not asked here, or gave no answer".to_owned()));
+        self.reasons.push((0.0, "its op support is unknown: it was not checked here, or did not answer".to_owned()));
     }
 
     fn candidate(mut self, backend: Backend, facts: &GraphFacts, constraints: &Constraints) -> Candidate {
         let checks = checks(facts, constraints);
         if checks.iter().any(|check| check.met == Some(false)) {
-            self.refuse("its constants alone need more memory than is allowed");
+            self.refuse("its constants alone exceed the memory limit");
         }
         // Of two that weigh the same, the one that speaks for it comes first.
         self.reasons.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()).then(b.0.total_cmp(&a.0)));
@@ -152,25 +154,25 @@ fn checks(facts: &GraphFacts, constraints: &Constraints) -> Vec<ConstraintCheck>
     }
     let outputs = [("min_sqnr_db", constraints.min_sqnr_db), ("max_top1_loss", constraints.max_top1_loss)];
     for (constraint, limit) in outputs {
-        let text = "only a run shows how far its outputs are from what is right".to_owned();
+        let text = "only a run shows how accurate its outputs are".to_owned();
         checks.extend(limit.map(|limit| ConstraintCheck { constraint, limit, value: None, met: None, text }));
     }
     checks
 }
 
-fn htp(facts: &GraphFacts, target: Target<'_>, constraints: &Constraints) -> Scored {
+fn htp(facts: &GraphFacts, target: RecommendTarget<'_>, constraints: &Constraints) -> Scored {
     let mut scored = Scored::at(50.0);
     if target.has_htp() == Some(false) {
         scored.refuse(format!("{} has no HTP", target.name()));
     }
     match facts.arithmetic {
         Arithmetic::Int8 => {
-            scored.because(40.0, "the graph is 8-bit fixed point, which HTP computes fastest and with least power");
+            scored.because(40.0, "the graph is 8-bit fixed point, which HTP computes fastest and at the lowest power");
         }
         Arithmetic::Int16 => {
             scored.because(30.0, "the graph is fixed point with 16-bit activations, which HTP computes natively");
         }
-        Arithmetic::Mixed => scored.because(10.0, "a part of the graph is fixed point; conversions to float cost time"),
+        Arithmetic::Mixed => scored.because(10.0, "part of the graph is fixed point; conversions to float cost time"),
         Arithmetic::Float | Arithmetic::Other => {}
     }
     if matches!(facts.arithmetic, Arithmetic::Float | Arithmetic::Mixed) {
@@ -178,7 +180,7 @@ fn htp(facts: &GraphFacts, target: Target<'_>, constraints: &Constraints) -> Sco
             Some(true) => scored
                 .because(10.0, format!("{} runs float graphs on HTP as fp16, slower than fixed point", target.name())),
             Some(false) => scored.refuse(format!("{} has no float on HTP: the graph must be quantised", target.name())),
-            None => scored.because(-5.0, "whether HTP runs float depends on the SoC, which is not known"),
+            None => scored.because(-5.0, "whether HTP runs float depends on the SoC, which is unknown"),
         }
     }
     if facts.rank > HTP_RANK {
@@ -193,7 +195,7 @@ fn htp(facts: &GraphFacts, target: Target<'_>, constraints: &Constraints) -> Sco
         scored.because(-10.0, format!("{} of {} ops only move or convert data", facts.movers, facts.ops));
     }
     if constraints.power_critical && is_fixed_point(facts.arithmetic) {
-        scored.because(10.0, "power matters, and HTP needs least of it for fixed point");
+        scored.because(10.0, "power matters, and HTP needs the least for fixed point");
     }
     scored
 }
@@ -210,10 +212,10 @@ fn gpu(facts: &GraphFacts, constraints: &Constraints) -> Scored {
         Arithmetic::Int8 | Arithmetic::Int16 => {
             scored.because(
                 -35.0,
-                "the graph is fixed point, which the GPU refuses or runs slowly: it wants the float model",
+                "the graph is fixed point, which the GPU refuses or runs slowly: give it the float model",
             );
         }
-        Arithmetic::Other => scored.because(0.0, "nothing is known of how the GPU runs its types"),
+        Arithmetic::Other => scored.because(0.0, "how the GPU runs its types is unknown"),
     }
     if facts.macs < SMALL_MACS && facts.macs > 0 {
         scored.because(-20.0, "the graph is small: starting its kernels may cost more than it saves");
@@ -227,17 +229,22 @@ fn gpu(facts: &GraphFacts, constraints: &Constraints) -> Scored {
 fn cpu(facts: &GraphFacts, constraints: &Constraints) -> Scored {
     let mut scored = Scored::at(30.0);
     if facts.macs < SMALL_MACS && facts.macs > 0 {
-        scored.because(40.0, "the graph is small, and no call into another processor is needed");
+        scored.because(40.0, "the graph is small, and needs no call to another processor");
     } else {
-        scored.because(0.0, "it takes almost every model, as the reference; heavy graphs run slowly");
+        scored.because(0.0, "it runs almost every model, as the reference; heavy graphs run slowly");
     }
     if constraints.power_critical {
-        scored.because(-10.0, "power matters, and the CPU needs most of it for the same work");
+        scored.because(-10.0, "power matters, and the CPU needs the most for the same work");
     }
     scored
 }
 
-fn would_change(facts: &GraphFacts, target: Target<'_>, checked: &[Backend], constraints: &Constraints) -> Vec<String> {
+fn would_change(
+    facts: &GraphFacts,
+    target: RecommendTarget<'_>,
+    checked: &[Backend],
+    constraints: &Constraints,
+) -> Vec<String> {
     let mut changes = Vec::new();
     let is_float = matches!(facts.arithmetic, Arithmetic::Float | Arithmetic::Mixed);
     if is_float && target.fp16() == Some(false) {
@@ -252,7 +259,7 @@ fn would_change(facts: &GraphFacts, target: Target<'_>, checked: &[Backend], con
     let open: Vec<&str> =
         Backend::ALL.into_iter().filter(|backend| !checked.contains(backend)).map(Backend::name).collect();
     if !open.is_empty() {
-        changes.push(format!("an op that {} refuses: not asked, or without an answer", open.join(" or ")));
+        changes.push(format!("an op that {} refuses: not checked, or no answer", open.join(" or ")));
     }
     if !constraints.power_critical && facts.macs >= SMALL_MACS {
         changes.push("power before time (--power-critical): HTP gains on GPU and CPU".to_owned());

@@ -2,9 +2,9 @@
 
 use super::checks::{Quality, checks, is_of_outputs};
 use super::plans::{Plan, is_choice, plans};
-use super::{Basis, Candidate, Constraints, Recommendation, Support, Target, expected, rank};
+use super::{Basis, Candidate, Constraints, RecommendTarget, Recommendation, Support, expected, rank};
 use crate::analysis::compare::{
-    Accuracy, Side, Statistic, Verdict, differences, figure, on_common_ground, schedules_differ,
+    Accuracy, DifferenceVerdict, Side, Statistic, differences, figure, on_common_ground, schedules_differ,
 };
 use crate::backends::Backend;
 use crate::event::TruthMetric;
@@ -19,7 +19,7 @@ const COSINE: f64 = 0.99;
 pub fn measured(
     sides: &[Side],
     accuracy: &[Option<Accuracy>],
-    target: Target<'_>,
+    target: RecommendTarget<'_>,
     constraints: &Constraints,
 ) -> Option<Recommendation> {
     let plans = plans(sides);
@@ -95,7 +95,7 @@ struct Others {
 }
 
 impl Runs<'_> {
-    fn answer(&self, target: Target<'_>) -> Option<Recommendation> {
+    fn answer(&self, target: RecommendTarget<'_>) -> Option<Recommendation> {
         let sides = self.sides;
         // What a device would make of it is asked for the model that was simulated, if there is one.
         let simulated = sides.iter().filter(|side| side.simulated);
@@ -142,28 +142,28 @@ impl Runs<'_> {
         };
         let launches = |side: &Side| side.latency.as_ref().map_or(0, |latency| latency.launches().len());
         if self.ground.iter().filter(|side| is_real(side)).any(|side| launches(side) < 2) {
-            return "one launch says nothing of the next one: measure each with --launches 3 or more".to_owned();
+            return "one launch does not predict the next: measure each with --launches 3 or more".to_owned();
         }
         let needed = if statistic == Statistic::P99 { 100 } else { 20 };
-        format!("an interval of {} takes {needed} latencies in each launch", self.goal.label)
+        format!("an interval of {} needs {needed} latencies in each launch", self.goal.label)
     }
 
     fn would_change(&self, others: &Others) -> Vec<String> {
         let mut changes = Vec::new();
         if !others.ties.is_empty() {
             changes.push(
-                "more launches: the difference to the next one is no larger than what launches vary by".to_owned(),
+                "more launches: the difference to the next one is within the variation between launches".to_owned(),
             );
         }
         if !others.untested.is_empty() {
             changes.push(format!("a test of the difference: {}", self.to_test()));
         }
         if self.constraints.power_critical && !self.goal.is_energy() {
-            changes.push("energy, which was not measured for every run: the answer goes by time".to_owned());
+            changes.push("energy, which was not measured for every run: the answer is based on time".to_owned());
         }
         if !self.constraints.power_critical && !self.constraints.latency_critical {
             changes.push(
-                "power before time (--power-critical), or the slowest inferences before the usual one (--latency-critical)"
+                "power before time (--power-critical), or the slowest inferences before the typical one (--latency-critical)"
                     .to_owned(),
             );
         }
@@ -172,7 +172,7 @@ impl Runs<'_> {
             changes.push("accuracy: the models differ, and their outputs were not compared".to_owned());
         }
         let failed = self.sides.iter().filter(|side| side.failure.is_some() && !side.is_measured());
-        changes.extend(failed.map(|side| format!("making {} run: its run failed", side.name())));
+        changes.extend(failed.map(|side| format!("getting {} to run: its run failed", side.name())));
         changes
     }
 
@@ -180,14 +180,14 @@ impl Runs<'_> {
         let mut wanted = Vec::new();
         if self.sides.iter().any(|side| side.simulated) {
             wanted.push(
-                "HTP on a device: here it was simulated (qnnscope run MODEL -b htp,gpu,cpu --device SERIAL)".to_owned(),
+                "HTP on a device: it was simulated here (qnnscope run MODEL -b htp,gpu,cpu --device SERIAL)".to_owned(),
             );
         }
         if self.constraints.power_critical && !self.goal.is_energy() {
             wanted.push("energy: a device on battery whose fuel gauge can be read".to_owned());
         }
         if let Some(outlook) = outlook.filter(|_| self.sides.iter().any(|side| side.simulated)) {
-            wanted.extend(outlook.backend.map(|_| format!("on a device the graph lets expect {}", outlook.summary)));
+            wanted.extend(outlook.backend.map(|_| format!("on a device, the graph suggests {}", outlook.summary)));
         }
         wanted
     }
@@ -199,7 +199,7 @@ impl Runs<'_> {
                 basis: Basis::Measured,
                 backend: None,
                 column: None,
-                summary: "no run that gave figures of real hardware meets the constraints".to_owned(),
+                summary: "no run with figures from real hardware meets the constraints".to_owned(),
                 candidates: runs,
                 would_change: vec!["looser constraints, a smaller model, or a backend that was not run".to_owned()],
                 to_measure: self.to_measure(outlook.as_ref()),
@@ -224,8 +224,8 @@ impl Runs<'_> {
         outlook.backend = best.map(|best| best.backend);
         outlook.column = best.and_then(|best| best.column);
         outlook.summary = match best {
-            Some(best) => format!("{}: {} (no run gave figures of real hardware)", best.backend, best.reasons[0]),
-            None => "no backend can be named: no run gave figures of real hardware".to_owned(),
+            Some(best) => format!("{}: {} (no run has figures from real hardware)", best.backend, best.reasons[0]),
+            None => "no backend can be recommended: no run has figures from real hardware".to_owned(),
         };
         Some(outlook)
     }
@@ -259,9 +259,7 @@ impl Runs<'_> {
             reasons.push(format!("its run failed in stage {}: {}", failure.stage, failure.message));
         }
         if side.simulated && side.failure.is_none() {
-            reasons.push(
-                "it was simulated: the model compiles and runs, and its time says nothing about a device".to_owned(),
-            );
+            reasons.push("it was simulated: the model compiles and runs, but its time predicts no device".to_owned());
         }
         for check in checks.iter().filter(|check| check.met == Some(false)) {
             eligible &= side.simulated && !is_of_outputs(check);
@@ -305,9 +303,11 @@ impl Runs<'_> {
         let usable = candidates.iter().filter(|candidate| candidate.eligible && candidate.score.is_some());
         for plan in usable.filter_map(|candidate| candidate.column).filter(|plan| *plan != best) {
             match against[plan].as_ref().map(|known| known.verdict) {
-                Some(Verdict::WithinNoise) => others.ties.push(plan),
-                Some(Verdict::Better | Verdict::Worse) => {}
-                Some(Verdict::Unknown | Verdict::NotComparable) | None => others.untested.push(plan),
+                Some(DifferenceVerdict::WithinNoise) => others.ties.push(plan),
+                Some(DifferenceVerdict::Better | DifferenceVerdict::Worse) => {}
+                Some(DifferenceVerdict::Unknown | DifferenceVerdict::NotComparable) | None => {
+                    others.untested.push(plan);
+                }
             }
         }
         others.ties.sort_unstable();
@@ -326,7 +326,7 @@ impl Runs<'_> {
         if !many {
             let simulated = self.sides.iter().any(|side| side.simulated);
             let others = if simulated { "HTP was simulated" } else { "the others failed" };
-            return format!("{name} on this evidence: the only run with figures of real hardware; {others}");
+            return format!("{name} on this evidence: the only run with figures from real hardware; {others}");
         }
         let untested = match others.untested.as_slice() {
             [] => String::new(),

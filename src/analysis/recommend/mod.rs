@@ -27,9 +27,9 @@ pub struct Constraints {
     pub latency_percent: Option<f64>,
     /// Most memory, MB (1024 x 1024 bytes): the highest resident set of the process.
     pub max_memory_mb: Option<f64>,
-    /// Energy matters more than time.
+    /// Prefer low energy to low latency.
     pub power_critical: bool,
-    /// The slowest inferences matter, not the usual one.
+    /// Judge by the slowest inferences, not the typical one.
     pub latency_critical: bool,
     /// Smallest signal to noise of the outputs, dB.
     pub min_sqnr_db: Option<f64>,
@@ -137,12 +137,12 @@ pub struct Support {
 
 /// Where a model is to run.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Target<'a> {
+pub struct RecommendTarget<'a> {
     /// The SoC, if it is known.
     pub soc: Option<&'a Soc>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> RecommendTarget<'a> {
     fn name(self) -> &'a str {
         self.soc.map_or("the SoC", |soc| soc.part)
     }

@@ -31,7 +31,8 @@ pub fn plans(sides: &[Side]) -> Vec<Plan> {
             }
         } else if let Some(family) = own(&sweeps, at) {
             if chosen(sides, &sweeps, &family) == Some(at) {
-                let rate = side.mode.rate_hz.map_or_else(|| "the tight loop".to_owned(), |hz| format!("{hz}/s"));
+                let rate =
+                    side.mode.rate_hz.map_or_else(|| "back-to-back inferences".to_owned(), |hz| format!("{hz}/s"));
                 plans.push(alone(Some(format!("of its {} rates {rate} counts", family.len()))));
             }
         } else {
@@ -59,8 +60,8 @@ fn pooled(sides: &[Side], family: &[usize]) -> Option<Plan> {
     Some(Plan { columns: family.to_vec(), note: side.together.clone(), side })
 }
 
-/// The run of a sweep that counts: the tight loop if there is one, else the highest rate that every backend keeps up with, so
-/// that each is judged at the same rate; the lowest where none is.
+/// The run of a sweep that counts: the back-to-back one if there is one, else the highest rate that every backend keeps up
+/// with, so that each is judged at the same rate; the lowest where none is.
 fn chosen(sides: &[Side], sweeps: &[Vec<usize>], family: &[usize]) -> Option<usize> {
     let first = &sides[*family.first()?];
     let of = |side: &Side| side.mode.sweep.map(|place| place.of);

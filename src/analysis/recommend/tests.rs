@@ -16,20 +16,20 @@ fn facts(arithmetic: Arithmetic) -> GraphFacts {
     }
 }
 
-fn on(part: &str) -> Target<'static> {
-    Target { soc: Some(soc_by_part(part).unwrap()) }
+fn on(part: &str) -> RecommendTarget<'static> {
+    RecommendTarget { soc: Some(soc_by_part(part).unwrap()) }
 }
 
-fn chosen(facts: &GraphFacts, target: Target<'_>) -> Option<Backend> {
+fn chosen(facts: &GraphFacts, target: RecommendTarget<'_>) -> Option<Backend> {
     expected(facts, target, &[], &Constraints::default()).backend
 }
 
 fn recommend(sides: &[Side], constraints: &Constraints) -> Recommendation {
-    measured(sides, &[], Target::default(), constraints).unwrap()
+    measured(sides, &[], RecommendTarget::default(), constraints).unwrap()
 }
 
 fn nothing_to_choose(sides: &[Side]) -> bool {
-    measured(sides, &[], Target::default(), &Constraints::default()).is_none()
+    measured(sides, &[], RecommendTarget::default(), &Constraints::default()).is_none()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn refused_ops_rule_a_backend_out() {
     let answer = expected(&facts(Arithmetic::Int8), on("SM8650"), &[accepted], &Constraints::default());
     assert_eq!(answer.backend, Some(Backend::Htp));
     assert!(
-        answer.would_change.iter().any(|change| change.contains("that cpu or gpu refuses: not asked")),
+        answer.would_change.iter().any(|change| change.contains("that cpu or gpu refuses: not checked")),
         "{answer:?}"
     );
 }
@@ -63,7 +63,7 @@ fn refused_ops_rule_a_backend_out() {
 fn what_would_change_the_answer_is_told() {
     let answer = expected(&facts(Arithmetic::Float), on("SM8635"), &[], &Constraints::default());
     assert!(answer.would_change.iter().any(|change| change.contains("quantising")), "{answer:?}");
-    let answer = expected(&facts(Arithmetic::Float), Target::default(), &[], &Constraints::default());
+    let answer = expected(&facts(Arithmetic::Float), RecommendTarget::default(), &[], &Constraints::default());
     assert!(answer.would_change.iter().any(|change| change.contains("--soc")), "{answer:?}");
 }
 
@@ -105,18 +105,18 @@ fn a_simulated_run_does_not_win_by_its_time() {
     assert_eq!((simulated.score, simulated.constraints[0].met), (None, None));
     assert!(answer.to_measure.iter().any(|wanted| wanted.contains("on a device")), "{answer:?}");
     assert!(answer.summary.contains("HTP was simulated"), "{}", answer.summary);
-    // The same where the real run misses what is asked for.
+    // The same where the real run misses what is requested.
     let tight = Constraints { latency_budget_ms: Some(0.1), ..Constraints::default() };
     let missed = recommend(&[htp.clone(), cpu], &tight);
     assert_eq!((missed.basis, missed.backend), (Basis::Measured, None));
-    assert!(missed.to_measure.iter().any(|wanted| wanted.contains("here it was simulated")), "{missed:?}");
-    assert!(missed.to_measure.iter().any(|wanted| wanted.contains("lets expect htp")), "{missed:?}");
+    assert!(missed.to_measure.iter().any(|wanted| wanted.contains("it was simulated here")), "{missed:?}");
+    assert!(missed.to_measure.iter().any(|wanted| wanted.contains("suggests htp")), "{missed:?}");
     // With nothing but simulated runs the graph decides, and says so.
     let elsewhere = Side { device: "other".to_owned(), ..htp.clone() };
     let answer = recommend(&[htp, elsewhere], &Constraints::default());
     assert!(answer.would_change.iter().any(|change| change.contains("that cpu or gpu refuses:")), "{answer:?}");
     assert_eq!((answer.basis, answer.backend), (Basis::Graph, Some(Backend::Htp)));
-    assert!(answer.summary.contains("no run gave figures"), "{}", answer.summary);
+    assert!(answer.summary.contains("no run has figures"), "{}", answer.summary);
 }
 
 #[test]
@@ -177,15 +177,15 @@ fn a_backend_that_was_not_asked_does_not_win_by_that() {
     let accepted = |backend| Support { backend, asked: 60, refused: Vec::new(), soc: None };
     let said = [accepted(Backend::Htp), accepted(Backend::Cpu)];
     let float = facts(Arithmetic::Float);
-    let answer = expected(&float, Target::default(), &said, &Constraints::default());
+    let answer = expected(&float, RecommendTarget::default(), &said, &Constraints::default());
     assert_eq!(answer.backend, Some(Backend::Htp), "{answer:?}");
     let gpu = answer.candidates.iter().find(|candidate| candidate.backend == Backend::Gpu).unwrap();
-    assert!(gpu.reasons.iter().any(|reason| reason.contains("op support is not known")), "{gpu:?}");
+    assert!(gpu.reasons.iter().any(|reason| reason.contains("op support is unknown")), "{gpu:?}");
     assert!(answer.would_change.iter().any(|change| change.contains("that gpu refuses:")), "{answer:?}");
     // It may still win where the others cannot do it, and nobody is worse off where nobody was asked.
     assert_eq!(expected(&float, on("SM8635"), &said, &Constraints::default()).backend, Some(Backend::Gpu));
-    let open = expected(&float, Target::default(), &[], &Constraints::default());
-    assert!(open.candidates.iter().all(|candidate| !candidate.reasons.iter().any(|r| r.contains("not known: it"))));
+    let open = expected(&float, RecommendTarget::default(), &[], &Constraints::default());
+    assert!(open.candidates.iter().all(|candidate| !candidate.reasons.iter().any(|r| r.contains("unknown: it"))));
     let all = |change: &String| ["cpu", "gpu", "htp"].into_iter().all(|backend| change.contains(backend));
     assert!(open.would_change.iter().any(|change| change.contains(" refuses: ") && all(change)), "{open:?}");
 }

@@ -18,7 +18,7 @@ pub enum Condition {
     Successful,
     /// It failed while the graph was composed or finalized.
     RefusedByTheBackend,
-    /// The latencies were taken under profiling.
+    /// The latencies were measured with profiling on.
     ProfiledWhileMeasured,
     /// It was made on a phone or board.
     OnADevice,
@@ -42,11 +42,11 @@ pub enum Condition {
     SocWithoutFp16,
     /// The graph is compiled when it is loaded.
     CompiledWhenLoaded,
-    /// A precision below the model's own was asked for.
+    /// A precision below the model's own was requested.
     AtReducedPrecision,
-    /// DLBC was asked for.
+    /// DLBC was requested.
     WithDlbc,
-    /// All of the VTCM was asked for.
+    /// All of the VTCM was requested.
     WithAllVtcm,
     /// The device has cores of different speed.
     MixedCores,
@@ -69,13 +69,13 @@ impl Condition {
                 let level = run.plan.clean_profiling();
                 is(
                     level != ProfilingLevel::Off,
-                    &format!("the latencies were taken at profiling level {}", level.name()),
+                    &format!("the latencies were measured at profiling level {}", level.name()),
                 )
             }
             Self::OnADevice => is(facts.is_on_a_device(), ""),
             Self::OnX86 => {
                 let abi = &facts.store.device(&run.plan.device)?.abi;
-                is(abi.starts_with("x86") || abi.starts_with("i686"), &format!("the processor is an {abi}"))
+                is(abi.starts_with("x86") || abi.starts_with("i686"), &format!("the CPU is an {abi}"))
             }
             Self::AtBurst => is(facts.setting("perf_profile") == Some("burst"), "the performance profile was burst"),
             Self::NotAtFastClocks => match facts.setting("perf_profile") {
@@ -100,7 +100,7 @@ impl Condition {
             Self::CompiledWhenLoaded => is(facts.is_compiled_online(), ""),
             Self::AtReducedPrecision => {
                 let asked = facts.setting("precision").filter(|precision| *precision != "float32")?;
-                Some(format!("the precision {asked} was asked for"))
+                Some(format!("the requested precision was {asked}"))
             }
             Self::WithDlbc => is(matches!(facts.setting("dlbc"), Some("true" | "1")), ""),
             Self::WithAllVtcm => is(facts.setting("vtcm_mb") == Some("0"), ""),

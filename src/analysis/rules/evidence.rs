@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use super::graph::Node;
 use super::rule::{OpTest, Others, Rule};
-use crate::analysis::{Evidence, Place};
+use crate::analysis::{Evidence, EvidencePlace};
 use crate::event::OpUnit;
 use crate::models::Tensor;
 use crate::text::share_text;
@@ -48,7 +48,7 @@ pub fn of_layers(rule: &Rule, facts: &Facts<'_>, layers: &[usize]) -> Vec<Eviden
             text.push_str(&note);
         }
         all.push(match node.row {
-            Some(row) => Evidence::at(text, Place::Op(row)),
+            Some(row) => Evidence::at(text, EvidencePlace::Op(row)),
             None => Evidence::new(text),
         });
     }

@@ -125,7 +125,7 @@ impl Figure {
             Self::TransportShare => Some((1.0 - accelerator()? / rpc()?).max(0.0)),
             Self::TransportUs => Some((rpc()? - accelerator()?).max(0.0)),
             Self::HostShare => {
-                // Copies of the driver's own are outside of the backend's call, and part of the latency it reports.
+                // Copies of the driver's own are outside the backend's call, and part of the latency it reports.
                 let call = metric("QNN (execute) time").filter(|_| !run.plan.driver.traits().latency_has_copies);
                 Some((1.0 - rpc()? / call.or(run.clean.mean_us())?).max(0.0))
             }
@@ -182,17 +182,17 @@ impl Figure {
                 format!("the last fifth of the inferences takes {:+.0} % against the first fifth", value * 100.0)
             }
             Self::P95OverMedian => format!("the 95th percentile is {value:.1} times the median"),
-            Self::TransportShare => format!("{} of the RPC time is not the accelerator's", percent(value)),
-            Self::TransportUs => format!("{} of an RPC is not the accelerator's", time(value)),
-            Self::HostShare => format!("{} of the call is spent on the processor, outside of the RPC", percent(value)),
+            Self::TransportShare => format!("{} of the RPC time is outside the accelerator", percent(value)),
+            Self::TransportUs => format!("{} of an RPC is outside the accelerator", time(value)),
+            Self::HostShare => format!("{} of the call is spent on the CPU, outside the RPC", percent(value)),
             Self::EffectiveMhz => format!("the accelerator ran at an effective {value:.0} MHz"),
             Self::VtcmWaitShare => {
                 format!("an inference waits for the VTCM for {} of the accelerator's time", percent(value))
             }
             Self::PowerUpShare => {
-                format!("an inference waits {} of the accelerator's time for it to be powered up", percent(value))
+                format!("an inference waits {} of the accelerator's time for power-up", percent(value))
             }
-            Self::Yields => format!("an inference gave way to other work {value:.1} times on average"),
+            Self::Yields => format!("an inference yielded to other work {value:.1} times on average"),
             Self::SpillShare => format!("{} of the bytes moved to and from DDR are spills and fills", percent(value)),
             Self::SpillBytes => format!("{} are spilled and filled in an inference", bytes(value)),
             Self::VtcmMb => format!("the graph was compiled for {value:.0} MiB of VTCM"),
@@ -200,14 +200,14 @@ impl Figure {
             Self::HvxUnused => format!("{value:.0} of the SoC's HVX threads are not used"),
             Self::OptimizationLevel => format!("the graph was compiled with optimisation level {value:.0}"),
             Self::PrepareS => format!("composing and finalizing the graph took {value:.1} s"),
-            Self::IoBytes => format!("inputs and outputs come to {}", bytes(value)),
+            Self::IoBytes => format!("inputs and outputs total {}", bytes(value)),
             Self::ModelBytes => format!("the model file has {}", bytes(value)),
             Self::SharedConstantBytes => {
-                format!("{} of constants stand in more than one graph of the model", bytes(value))
+                format!("{} of constants are in more than one graph of the model", bytes(value))
             }
             Self::HexagonArch => format!("the Hexagon is a v{value:.0}"),
             Self::Batch => format!("the graph takes {value:.0} input at a time"),
-            Self::GpuClockShare => format!("the GPU ran at {} of the fastest clock that was seen", percent(value)),
+            Self::GpuClockShare => format!("the GPU ran at {} of its fastest observed clock", percent(value)),
         }
     }
 }

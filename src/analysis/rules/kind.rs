@@ -113,7 +113,7 @@ impl<'de> Deserialize<'de> for Kinds {
         for name in Vec::<String>::deserialize(deserializer)? {
             let own = [name.as_str()];
             for name in *groups.get(name.as_str()).unwrap_or(&&own[..]) {
-                kinds.push(Kind::named(name).ok_or_else(|| D::Error::custom(format!("no op is of kind `{name}`")))?);
+                kinds.push(Kind::named(name).ok_or_else(|| D::Error::custom(format!("no op has kind `{name}`")))?);
             }
         }
         Ok(Self(kinds))

@@ -99,7 +99,7 @@ fn apply(rule: &'static Rule, facts: &Facts<'_>) -> Option<Finding> {
         None => rule.severity,
     };
     if simulated {
-        all.push(Evidence::new("the HTP was simulated: shares and gains are of simulated cycles, not of a device"));
+        all.push(Evidence::new("the HTP was simulated: shares and gains are in simulated cycles, not device time"));
     }
     let mut finding =
         Finding::new(&rule.id, FindingKind::Suggestion, severity, evidence::title(rule, facts, &layers), all);

@@ -16,7 +16,11 @@ fn failed(graph: &TappedGraph) -> Option<Finding> {
     let code = graph.failed_code?;
     let row = errors::lookup(code, "graphExecute");
     let name = row.map_or_else(String::new, |row| format!(" ({}: {})", row.symbol, row.meaning));
-    let title = format!("{} of {} failed; they are in no figure", counted(graph.failed, "execution"), graph.executions);
+    let title = format!(
+        "{} of {} failed; they are excluded from all figures",
+        counted(graph.failed, "execution"),
+        graph.executions
+    );
     let text = format!("the first with {}{name}", code & 0xffff);
     Some(Finding::new("tap.failed-executions", FindingKind::Trust, Severity::Problem, title, vec![Evidence::new(text)]))
 }
@@ -26,17 +30,20 @@ fn profiled(run: &Run, graph: &TappedGraph) -> Option<Finding> {
         return None;
     }
     let part = graph.host_profiled as f64 / graph.executions.max(1) as f64;
-    let text = format!("{} of its executions have the program's own profile handle", share_text(part));
+    let text = format!("{} of its executions use the program's own profile handle", share_text(part));
     let always = run.plan.profiling != crate::backends::ProfilingLevel::Detailed;
     let (title, severity) = if always {
-        ("the program profiles its executions itself: the latencies are those under its profiling", Severity::Warning)
+        (
+            "the program profiles its executions itself: the latencies are measured under its profiling",
+            Severity::Warning,
+        )
     } else {
-        ("the program profiles some executions itself: they count as detailed ones", Severity::Info)
+        ("the program profiles some executions itself: they count as detailed", Severity::Info)
     };
     let mut finding =
         Finding::new("tap.host-profiled", FindingKind::Trust, severity, title.to_owned(), vec![Evidence::new(text)]);
     finding.suggestion = always.then(|| Advice {
-        action: "turn the program's profiling off to see its latency: profiling_level=off in ONNX Runtime".to_owned(),
+        action: "turn off the program's profiling to see its latency: profiling_level=off in ONNX Runtime".to_owned(),
         why: "per-op profiling makes an inference longer".to_owned(),
         effort: Effort::Setting,
         snippets: Vec::new(),
@@ -56,7 +63,7 @@ fn copied(run: &Run, graph: &TappedGraph) -> Option<Finding> {
     let size = if bytes > 0 { format!(", {} each time", bytes_text(bytes as f64)) } else { String::new() };
     let title = format!("inputs are copied instead of shared with the backend{size}");
     let mut evidence = vec![Evidence::new(format!(
-        "{} of {} passed an input as the program's own memory",
+        "{} of {} passed an input in the program's own memory",
         graph.copied,
         counted(graph.executions, "execution")
     ))];
@@ -71,7 +78,7 @@ fn copied(run: &Run, graph: &TappedGraph) -> Option<Finding> {
         action: "register the buffers once and pass them shared: enable_htp_shared_memory_allocator=1 in ONNX Runtime, shared \
                  buffers in ExecuTorch"
             .to_owned(),
-        why: "what lies in shared memory is not copied for every execution".to_owned(),
+        why: "shared memory is not copied for every execution".to_owned(),
         effort: Effort::Setting,
         snippets: Vec::new(),
     });
@@ -95,13 +102,13 @@ fn float(run: &Run, graph: &TappedGraph) -> Option<Finding> {
         return None;
     }
     let title =
-        "a float graph runs on the NPU: it computes in fp16, slower and with more power than integers".to_owned();
+        "a float graph runs on the NPU: it computes in fp16, slower and at higher power than integers".to_owned();
     let text = format!("{floats} of {all} {what}");
     let mut finding =
         Finding::new("tap.float-graph", FindingKind::Suggestion, Severity::Warning, title, vec![Evidence::new(text)]);
     finding.suggestion = Some(Advice {
         action: "quantise the model to 8 or 16 bits".to_owned(),
-        why: "the NPU's matrix units are made for integers".to_owned(),
+        why: "the NPU's matrix units are built for integers".to_owned(),
         effort: Effort::Reconvert,
         snippets: Vec::new(),
     });

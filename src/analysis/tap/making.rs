@@ -36,7 +36,7 @@ fn again(process: &TappedProcess) -> Option<Finding> {
         .collect();
     let (_, most, _) = late.iter().max_by_key(|(_, late, _)| *late)?;
     let title = format!(
-        "contexts or graphs are made again and again: {} after the first execution, in {}",
+        "contexts or graphs are created repeatedly: {} after the first execution, in {}",
         counted(*most, "time"),
         counted(process.timeline.inferences, "inference")
     );
@@ -52,8 +52,8 @@ fn again(process: &TappedProcess) -> Option<Finding> {
         .collect();
     let mut finding = Finding::new("tap.remade", FindingKind::Suggestion, Severity::Warning, title, evidence);
     finding.suggestion = Some(Advice {
-        action: "make context and graph once, and keep them for all inferences".to_owned(),
-        why: "what is made for one inference is paid for by every inference".to_owned(),
+        action: "create context and graph once, and keep them for all inferences".to_owned(),
+        why: "otherwise every inference pays for creating them".to_owned(),
         effort: Effort::Code,
         snippets: Vec::new(),
     });
@@ -66,7 +66,7 @@ fn not_executed(process: &TappedProcess) -> Option<Finding> {
         return None;
     }
     let names: Vec<&str> = process.providers.iter().map(|provider| provider.name.as_str()).collect();
-    let title = format!("QNN was asked for ({}), and nothing was executed on it", names.join(", "));
+    let title = format!("QNN was requested ({}), but nothing was executed on it", names.join(", "));
     let mut evidence = Vec::new();
     evidence.extend(process.failures.iter().find(|call| !is_answer(call)).map(|call| Evidence::new(call_text(call))));
     if process.refused > 0 {
@@ -74,11 +74,11 @@ fn not_executed(process: &TappedProcess) -> Option<Finding> {
     }
     let made = process.made.finalized + process.made.retrieved;
     if made > 0 {
-        evidence.push(Evidence::new(format!("{} made ready and never executed", counted(made, "graph"))));
+        evidence.push(Evidence::new(format!("{} prepared but never executed", counted(made, "graph"))));
     }
     if evidence.is_empty() {
         let calls: Vec<&str> = process.calls.keys().map(String::as_str).collect();
-        let seen = if calls.is_empty() { "no call that makes anything".to_owned() } else { calls.join(", ") };
+        let seen = if calls.is_empty() { "no call that creates anything".to_owned() } else { calls.join(", ") };
         evidence.push(Evidence::new(format!("calls that were seen: {seen}")));
     }
     // A compiler makes graphs and executes none of them.
@@ -88,9 +88,9 @@ fn not_executed(process: &TappedProcess) -> Option<Finding> {
     if !compiles {
         finding.suggestion = Some(Advice {
             action:
-                "have the framework fail instead of falling back: session.disable_cpu_ep_fallback=1 in ONNX Runtime"
+                "make the framework fail instead of falling back: session.disable_cpu_ep_fallback=1 in ONNX Runtime"
                     .to_owned(),
-            why: "frameworks run on the processor without a word when QNN does not take a model".to_owned(),
+            why: "frameworks silently run on the CPU when QNN does not take a model".to_owned(),
             effort: Effort::Setting,
             snippets: Vec::new(),
         });
@@ -133,7 +133,7 @@ fn failed(process: &TappedProcess) -> Option<Finding> {
     if moved && !repaired {
         finding.suggestion = Some(Advice {
             action: "let the tap rewrite the device's option record: --repair device-config".to_owned(),
-            why: "the record moved between releases of the SDK: a program built for one fails on the other with 14001"
+            why: "the record moved between SDK releases: a program built for one fails on the other with 14001"
                 .to_owned(),
             effort: Effort::Setting,
             snippets: vec![format!("qnnscope tap --repair device-config -- {}", process.command())],
@@ -145,7 +145,7 @@ fn failed(process: &TappedProcess) -> Option<Finding> {
 fn refused(process: &TappedProcess) -> Option<Finding> {
     let first = process.refusals.first()?;
     let title = format!(
-        "the backend refused {}: whatever asked runs them elsewhere, or not at all",
+        "the backend refused {}: the framework runs them elsewhere, or not at all",
         counted(process.refused, "op")
     );
     let evidence = process.refusals.iter().take(LISTED).map(|refusal| {
@@ -156,7 +156,7 @@ fn refused(process: &TappedProcess) -> Option<Finding> {
     let mut finding = Finding::new("tap.refused-ops", FindingKind::Suggestion, Severity::Warning, title, evidence);
     finding.ops = process.refusals.iter().map(|refusal| refusal.op.name.clone()).take(64).collect();
     finding.suggestion = Some(Advice {
-        action: "find out what each of them would need: qnnscope check MODEL".to_owned(),
+        action: "see what each of them needs: qnnscope check MODEL".to_owned(),
         why: format!("{} is among them", first.op.op_type),
         effort: Effort::Model,
         snippets: Vec::new(),
@@ -167,12 +167,12 @@ fn refused(process: &TappedProcess) -> Option<Finding> {
 fn died(process: &TappedProcess) -> Option<Finding> {
     process.ended_us.filter(|_| !process.orderly)?;
     let text = match process.died_in.as_slice() {
-        [] => "it did not say that it ends: it crashed, was killed, became another program, or outlived the tap"
+        [] => "it did not announce its end: it crashed, was killed, became another program, or outlived the tap"
             .to_owned(),
         calls => format!("it ended within {}", calls.join(", ")),
     };
     let severity = if process.died_in.is_empty() { Severity::Info } else { Severity::Problem };
-    let title = "the process did not end in the ordinary way: what was on its way to the tap is missing".to_owned();
+    let title = "the process did not exit normally: data still on its way to the tap is missing".to_owned();
     Some(Finding::new("tap.cut-off", FindingKind::Trust, severity, title, vec![Evidence::new(text)]))
 }
 
@@ -187,6 +187,6 @@ fn lost(store: &Store, process: &TappedProcess) -> Option<Finding> {
     if evidence.is_empty() {
         return None;
     }
-    let title = format!("not everything arrived: {} items were lost in all", store.lost());
+    let title = format!("data was lost: {} items in total", store.lost());
     Some(Finding::new("tap.lost", FindingKind::Trust, Severity::Warning, title, evidence))
 }

@@ -43,7 +43,7 @@ impl Seen<'_> {
         let severity = if self.simulated { Severity::Info } else { Severity::Warning };
         let mut evidence: Vec<Evidence> = evidence.into_iter().map(Evidence::new).collect();
         if self.simulated {
-            evidence.push(Evidence::new("simulated: the simulator has no clocks; this is how it would be on a device"));
+            evidence.push(Evidence::new("simulated: the simulator has no clocks; this is what a device would do"));
         }
         let mut finding = Finding::new(id, FindingKind::Suggestion, severity, title.to_owned(), evidence);
         finding.suggestion = Some(Advice {
@@ -56,17 +56,17 @@ impl Seen<'_> {
     }
 
     fn level(&self) -> Option<Finding> {
-        const ACTION: &str = "vote for burst while inferences come: htp_performance_mode=burst in ONNX Runtime, performance mode \
+        const ACTION: &str = "vote for burst while inferences run: htp_performance_mode=burst in ONNX Runtime, performance mode \
                               burst in ExecuTorch and LiteRT";
         if self.process.votes.iter().all(|vote| vote.action != "set") {
             let text = format!("{} without a vote", counted(self.process.timeline.executions, "execution"));
-            let title = "no power vote: the NPU runs at the clocks that the system chooses";
+            let title = "no power vote: the NPU runs at the clocks the system chooses";
             return Some(self.finding(
                 "tap.no-vote",
                 title,
                 vec![text],
                 ACTION,
-                "wake-ups and clocks then cost each inference time",
+                "otherwise wake-ups and low clocks cost each inference time",
             ));
         }
         let corner = ["core_target", "bus_target", "core_max", "bus_max"].into_iter().filter_map(|name| {
@@ -86,7 +86,7 @@ impl Seen<'_> {
             title,
             below,
             ACTION,
-            "higher corners make the NPU's clocks higher, at the cost of power",
+            "higher corners raise the NPU's clocks at the cost of power",
         ))
     }
 
@@ -104,7 +104,7 @@ impl Seen<'_> {
             "tap.votes-dropped",
             "the power vote changes with the inferences: each may find the NPU asleep",
             evidence,
-            "hold the vote as long as frames come, and drop it when they stop",
+            "hold the vote while frames arrive, and drop it when they stop",
             "clocks that fall between frames have to rise again: a wake-up in each inference",
         ))
     }
@@ -119,10 +119,10 @@ impl Seen<'_> {
         };
         Some(self.finding(
             "tap.polling-off",
-            "RPC polling is off: the end of each execution is signalled by an interrupt",
+            "RPC polling is off: an interrupt signals the end of each execution",
             vec![text],
             "turn polling on with the vote (burst does in ONNX Runtime; rpc_polling_time elsewhere)",
-            "polling saves the wake-up of the waiting thread, some tens of microseconds an execution",
+            "polling saves waking the waiting thread, some tens of microseconds per execution",
         ))
     }
 }

@@ -4,7 +4,7 @@ use super::super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
 use crate::store::{Alone, TappedProcess};
 use crate::text::{counted, duration_text, share_text};
 
-/// Part of the time outside of QNN from which it is worth a warning.
+/// Part of the time outside QNN from which it is worth a warning.
 const MUCH: f64 = 0.5;
 /// Fewest executions of a kind that are compared.
 const FEWEST: u64 = 10;
@@ -27,7 +27,7 @@ fn share(process: &TappedProcess) -> Option<Finding> {
         String::new()
     };
     let title = format!(
-        "of the time from the first execution to the last, {} is inside QNN{between}, {} in the program",
+        "of the time from the first to the last execution, {} is inside QNN{between}, {} in the program",
         share_text(share.qnn),
         share_text(share.program)
     );
@@ -46,7 +46,7 @@ fn share(process: &TappedProcess) -> Option<Finding> {
             action: "shorten the program's own work between inferences, or do it while the next one executes"
                 .to_owned(),
             why: format!(
-                "a faster graph leaves the {} that an inference waits for the program",
+                "a faster graph does not shorten the {} per inference spent waiting for the program",
                 duration_text(per_inference_us)
             ),
             effort: Effort::Code,
@@ -66,10 +66,10 @@ fn partitions(process: &TappedProcess) -> Option<Finding> {
         })
         .collect();
     let gap_us = timeline.between_ns() as f64 / 1000.0 / timeline.inferences as f64;
-    let title = format!("an inference is {each:.1} graphs, and {} of it passes between them", duration_text(gap_us));
+    let title = format!("an inference runs {each:.1} graphs, and {} of it passes between them", duration_text(gap_us));
     let evidence = gaps.iter().take(8).map(|(at, mean_us, count)| {
         let name = &process.graphs[*at].name;
-        Evidence::new(format!("before graph {name}: {} in the mean of {count}", duration_text(*mean_us)))
+        Evidence::new(format!("before graph {name}: {} on average over {count}", duration_text(*mean_us)))
     });
     let mut evidence: Vec<Evidence> = evidence.collect();
     if evidence.is_empty() {
@@ -83,8 +83,8 @@ fn partitions(process: &TappedProcess) -> Option<Finding> {
     let severity = if heavy { Severity::Warning } else { Severity::Info };
     let mut finding = Finding::new("tap.partitions", FindingKind::Bound, severity, title, evidence);
     finding.suggestion = Some(Advice {
-        action: "keep the ops between the graphs on the backend, so that they become one".to_owned(),
-        why: "between graphs the program copies tensors and runs what the backend did not take".to_owned(),
+        action: "keep the ops between the graphs on the backend, so that the graphs merge".to_owned(),
+        why: "between graphs the program copies tensors and runs the ops the backend did not take".to_owned(),
         effort: Effort::Reconvert,
         snippets: Vec::new(),
     });
@@ -97,7 +97,7 @@ fn loading(process: &TappedProcess) -> Option<Finding> {
         return None;
     }
     let title = format!(
-        "loading dominates: {} to make backends, contexts and graphs, {} to execute them",
+        "loading dominates: {} to create backends, contexts and graphs, {} to execute them",
         duration_text(loading_ns as f64 / 1000.0),
         duration_text(qnn_ns as f64 / 1000.0)
     );
@@ -115,7 +115,7 @@ fn loading(process: &TappedProcess) -> Option<Finding> {
     let mut finding = Finding::new("tap.loading", FindingKind::Bound, Severity::Info, title, evidence);
     if process.made.finalized > 0 {
         finding.suggestion = Some(Advice {
-            action: "keep the compiled context as a binary and load that".to_owned(),
+            action: "save the compiled context as a binary and load that".to_owned(),
             why: "graphs of a context binary need no graphFinalize".to_owned(),
             effort: Effort::Setting,
             snippets: Vec::new(),
@@ -142,21 +142,21 @@ fn waiting(process: &TappedProcess) -> Vec<Finding> {
         }
         let text = match enough(alone) {
             Some(alone_us) => format!(
-                "{} beside another thread's take {} in the mean, {} by themselves {}",
+                "{} beside another thread's take {} on average, {} alone {}",
                 counted(beside.count, "execution"),
                 duration_text(beside_us),
                 counted(alone.count, "execution"),
                 duration_text(alone_us)
             ),
             None => format!(
-                "{} of its executions go on beside another thread's, {} in the mean; too few by themselves to compare",
+                "{} of its executions overlap another thread's, {} on average; too few run alone to compare",
                 share_text(part),
                 duration_text(beside_us)
             ),
         };
         let title = match factor {
             Some(factor) => format!(
-                "executions of graph {} wait for those of other threads: they take {factor:.1} times as long beside them",
+                "executions of graph {} wait for those of other threads: they take {factor:.1} times as long when they overlap",
                 graph.name
             ),
             None => format!("executions of graph {} overlap those of other threads", graph.name),
@@ -165,7 +165,7 @@ fn waiting(process: &TappedProcess) -> Vec<Finding> {
         let mut finding = Finding::new("tap.waiting", FindingKind::Bound, severity, title, vec![Evidence::new(text)]);
         finding.suggestion = waits.then(|| Advice {
             action: "execute from one thread, or give the graph that matters a higher priority".to_owned(),
-            why: "one backend executes one graph at a time; more threads only make each of them wait".to_owned(),
+            why: "a backend executes one graph at a time; more threads only make each of them wait".to_owned(),
             effort: Effort::Code,
             snippets: Vec::new(),
         });

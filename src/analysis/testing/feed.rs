@@ -70,7 +70,7 @@ impl Feed {
         self.send(Some(RunId(self.runs - 1)), event);
     }
 
-    /// Clean inferences, one right after the other, with these latencies in microseconds.
+    /// Clean inferences, back to back, with these latencies in microseconds.
     pub fn clean(&mut self, first: u64, count: u64, latency: impl Fn(u64) -> f64) {
         for index in first..first + count {
             let us = latency(index);

@@ -161,7 +161,7 @@ impl Made {
         self
     }
 
-    /// The clean phase in launches, one right after the other, microseconds.
+    /// The clean phase in launches, back to back, microseconds.
     pub fn launches(mut self, latencies_us: Vec<Vec<f64>>) -> Self {
         self.clean_us = latencies_us;
         self
@@ -182,7 +182,7 @@ impl Made {
         self.plan(|plan| plan.mode.rate_hz = Some(rate_hz)).event(Event::Inferences(batch))
     }
 
-    /// Processor time of the runner in the clean phase, in cores.
+    /// CPU time of the runner in the clean phase, in cores.
     pub fn runner_cores(self, cores: f64) -> Self {
         self.event(Event::CpuUsed { cpu_us: cores * 1e6, wall_us: 1e6 })
     }

@@ -57,9 +57,9 @@ impl Cause {
                 vec![format!("qnnscope run MODEL -b {backend} --cool-down")],
             ),
             Self::Others(_) => advice(
-                "stop the other processes, or wait until they are done",
-                "slow launches had to share the processor; threads that wait for each other suffer most, so that a run on one core \
-                 (--pin 0) is slower and repeats better",
+                "stop the other processes, or wait until they finish",
+                "slow launches had to share the CPU; threads that wait for each other suffer most, so a run on one core (--pin \
+                 0) is slower but repeats better",
                 if backend == Backend::Cpu {
                     vec![format!("qnnscope run MODEL -b {backend} --pin 0")]
                 } else {
@@ -67,9 +67,9 @@ impl Cause {
                 },
             ),
             Self::Placement(_) => advice(
-                "give each thread that computes a core of its own, and the calling one that of the first (--pin spread)",
-                "the processor backend's threads spin while they wait for each other; the calling thread on the core of one \
-                 that spins, or two threads on the siblings of a core, take twice as long for as long as the process lasts",
+                "give each compute thread its own core, and the calling thread that of the first (--pin spread)",
+                "the CPU backend's threads spin while they wait for each other; a calling thread on the core of a \
+                 spinning one, or two threads on sibling cores, take twice as long for the whole life of the process",
                 vec![
                     format!("qnnscope run MODEL -b {backend} --pin spread"),
                     format!("qnnscope run MODEL -b {backend} --launches 10"),
@@ -184,7 +184,7 @@ fn clock(
     Some(Cause::Clock(Evidence::at(text, counter.place())))
 }
 
-/// Processor use of each launch, cores.
+/// CPU use of each launch, cores.
 fn own_cores(run: &Run) -> Vec<Option<f64>> {
     run.launches.iter().map(|launch| launch.cpu_utilization_percent().map(|percent| percent / 100.0)).collect()
 }
@@ -205,11 +205,10 @@ fn placement(run: &Run, groups: &Groups) -> Option<Cause> {
     };
     let text = match of(false).zip(of(true)) {
         Some((fast, slow)) if run.launches.len() == groups.slow.len() => format!(
-            "likely where the backend's threads came to lie: no clock, heat or other process goes with the slow launches, in \
-             which its threads kept {slow:.1} cores busy, and {fast:.1} in the fast ones"
+            "likely the placement of the backend's threads: no clock, temperature or other process correlates with the slow launches; its threads \
+             kept {slow:.1} cores busy in those and {fast:.1} in the fast ones"
         ),
-        _ => "likely where the backend's threads came to lie: no clock, heat or other process that was read goes with the slow \
-              launches"
+        _ => "likely the placement of the backend's threads: no sampled clock, temperature or other process correlates with the slow launches"
             .to_owned(),
     };
     Some(Cause::Placement(Evidence::new(text)))

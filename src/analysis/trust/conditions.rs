@@ -3,7 +3,7 @@
 use super::super::Evidence;
 use super::super::heat::can_tell;
 use super::super::load::TOO_MUCH;
-use super::{Reason, Seen, Verdict};
+use super::{Reason, Seen, TrustVerdict};
 use crate::backends::Backend;
 use crate::backends::ProfilingLevel;
 use crate::event::{OpUnit, RunStatus};
@@ -17,10 +17,10 @@ const TRACING_MATTERS: f64 = 1.25;
 
 /// What holds for a simulated run: nothing about a device.
 pub(super) fn simulated(run: &Run) -> Reason {
-    let text = format!("{} ran in the emulation of this machine's {} library", run.plan.backend, run.plan.backend);
+    let text = format!("{} ran in this machine's {} emulation library", run.plan.backend, run.plan.backend);
     let title = "simulated: these times come from an emulation and do not predict a device".to_owned();
-    let mut reason = Reason::new(Verdict::Not, "trust.simulated", title, vec![Evidence::new(text)]);
-    // It was asked for, and it is said wherever a figure is shown.
+    let mut reason = Reason::new(TrustVerdict::Not, "trust.simulated", title, vec![Evidence::new(text)]);
+    // It was requested, and it is said wherever a figure is shown.
     reason.finding.severity = super::Severity::Info;
     reason
 }
@@ -29,11 +29,10 @@ pub(super) fn simulated(run: &Run) -> Reason {
 pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut Vec<String>) {
     match &seen.load {
         Ok(_) => reasons.extend(background(seen)),
-        Err(why) => not_judged.push(format!("load by other processes: {why}")),
+        Err(why) => not_judged.push(format!("load from other processes: {why}")),
     }
     if seen.run.plan.device != "local" && !can_tell(seen.store, seen.run) {
-        let why =
-            "no counter of cooling or of clock limits was read (--counters 'cooling*,cpu.limit*,service.thermal*')";
+        let why = "no counter of cooling or clock limits was read (--counters 'cooling*,cpu.limit*,service.thermal*')";
         not_judged.push(format!("throttling: {why}"));
     }
     reasons.extend(seen.run.confounds.iter().filter_map(|confound| {
@@ -58,33 +57,31 @@ pub(super) fn whole(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
     reasons.extend(elsewhere(run));
     if let Some(failure) = run.failure.as_ref().filter(|_| run.status() == Some(RunStatus::Failed)) {
         let text = format!("failed in stage {}: {}", failure.stage, failure.message);
-        let title = format!(
-            "the run failed after {}: the figures are of a part of it",
-            counted(run.clean.count(), "inference")
-        );
-        reasons.push(Reason::new(Verdict::WithCare, "trust.failed", title, vec![Evidence::new(text)]));
+        let title =
+            format!("the run failed after {}: the figures cover part of it", counted(run.clean.count(), "inference"));
+        reasons.push(Reason::new(TrustVerdict::WithCare, "trust.failed", title, vec![Evidence::new(text)]));
     }
     let lost = seen.store.lost();
     if lost > 0 {
-        let text = format!("{} lost on the way, see the log", counted(lost, "item"));
-        let title = "data of this session was lost: counters or figures have gaps".to_owned();
-        reasons.push(Reason::new(Verdict::WithCare, "trust.lost-data", title, vec![Evidence::new(text)]));
+        let text = format!("{} lost, see the log", counted(lost, "item"));
+        let title = "this session lost data: counters or figures have gaps".to_owned();
+        reasons.push(Reason::new(TrustVerdict::WithCare, "trust.lost-data", title, vec![Evidence::new(text)]));
     }
     reasons.extend(zero_times(run));
     let (mixed, told) = (run.ops.mismatched(), run.ops.inferences());
     if mixed > 0 {
-        let text = format!("{mixed} of {} detailed inferences told other ops than the first one", mixed + told);
-        let title = "the ops of inferences differ: layer times leave some of them out".to_owned();
-        reasons.push(Reason::new(Verdict::WithCare, "trust.mixed-ops", title, vec![Evidence::new(text)]));
+        let text = format!("{mixed} of {} detailed inferences reported different ops from the first one", mixed + told);
+        let title = "the ops of inferences differ: layer times leave some out".to_owned();
+        reasons.push(Reason::new(TrustVerdict::WithCare, "trust.mixed-ops", title, vec![Evidence::new(text)]));
     }
 }
 
-/// An ONNX model of which QNN ran nothing: the figures are right, and of something else than what was asked for.
+/// An ONNX model of which QNN ran nothing: the figures are right, and of something else than what was requested.
 fn elsewhere(run: &Run) -> Option<Reason> {
     let placed = run.nodes.as_ref().filter(|placed| placed.is_all_cpu() && !placed.nodes.is_empty())?;
-    let title = format!("nothing ran on {}: the figures are the processor's", run.plan.backend);
+    let title = format!("nothing ran on {}: the figures are the CPU's", run.plan.backend);
     let text = format!("ONNX Runtime ran {} of its own", counted(placed.nodes.len() as u64, "node"));
-    Some(Reason::new(Verdict::Not, "trust.not-on-qnn", title, vec![Evidence::new(text)]))
+    Some(Reason::new(TrustVerdict::Not, "trust.not-on-qnn", title, vec![Evidence::new(text)]))
 }
 
 /// Layers of which none took any time. Counted in cycles, that is no time but the lack of one.
@@ -98,16 +95,15 @@ fn zero_times(run: &Run) -> Option<Reason> {
     ))];
     let (weight, title) = match run.ops.unit()? {
         OpUnit::Cycles => (
-            Verdict::Not,
+            TrustVerdict::Not,
             format!(
                 "{} reports 0 cycles for every layer: it measured nothing, and may have executed nothing",
                 run.plan.backend.name().to_uppercase()
             ),
         ),
         OpUnit::Us => (
-            Verdict::Trusted,
-            "every layer takes less than the microsecond that the backend counts in: layers cannot be compared"
-                .to_owned(),
+            TrustVerdict::Trusted,
+            "every layer takes less than 1 us, the backend's resolution: layers cannot be compared".to_owned(),
         ),
     };
     Some(Reason::new(weight, "trust.zero-times", title, evidence))
@@ -116,12 +112,12 @@ fn zero_times(run: &Run) -> Option<Reason> {
 fn background(seen: &Seen<'_>) -> Option<Reason> {
     let load = seen.load.as_ref().ok().filter(|load| load.share() >= LOAD_MATTERS)?;
     let text = format!(
-        "of {:.0} cores {:.1} were busy, {:.1} of them with this run ({} readings)",
+        "{1:.1} of {0:.0} cores were busy, {2:.1} of them with this run ({3} readings)",
         load.cores, load.busy_cores, load.own_cores, load.readings
     );
     let title = load.text();
     let too_much = seen.run.plan.backend == Backend::Cpu && load.share() >= TOO_MUCH;
-    let weight = if too_much { Verdict::Not } else { Verdict::WithCare };
+    let weight = if too_much { TrustVerdict::Not } else { TrustVerdict::WithCare };
     Some(Reason::new(weight, "trust.background-load", title, vec![Evidence::at(text, load.busy.place())]))
 }
 
@@ -133,24 +129,24 @@ fn throttled(seen: &Seen<'_>) -> Option<Reason> {
         .take(3)
         .map(|held| Evidence::at(super::super::bounds::held_back_text(seen.run, held), held.counter.place()));
     let title = if first.from_start {
-        "the device was held back already when measuring began".to_owned()
+        "the device was already throttled when measuring began".to_owned()
     } else {
-        "the device was held back while it was measured".to_owned()
+        "the device throttled during the measurement".to_owned()
     };
-    Some(Reason::new(Verdict::WithCare, "trust.throttled", title, evidence.collect()))
+    Some(Reason::new(TrustVerdict::WithCare, "trust.throttled", title, evidence.collect()))
 }
 
 /// What a disturbance seen before the run means for its figures.
-fn weight_of(confound: &str) -> Option<(Verdict, &'static str)> {
+fn weight_of(confound: &str) -> Option<(TrustVerdict, &'static str)> {
     Some(match confound {
-        "thermal_status" => (Verdict::WithCare, "trust.thermal-status"),
-        "start_temperature" => (Verdict::WithCare, "trust.start-temperature"),
-        "power_save" => (Verdict::WithCare, "trust.power-save"),
-        "battery_low" => (Verdict::WithCare, "trust.battery-low"),
-        "busy_process" => (Verdict::WithCare, "trust.busy-process"),
+        "thermal_status" => (TrustVerdict::WithCare, "trust.thermal-status"),
+        "start_temperature" => (TrustVerdict::WithCare, "trust.start-temperature"),
+        "power_save" => (TrustVerdict::WithCare, "trust.power-save"),
+        "battery_low" => (TrustVerdict::WithCare, "trust.battery-low"),
+        "busy_process" => (TrustVerdict::WithCare, "trust.busy-process"),
         // A tethered phone is charged as a rule; it warms, which shows elsewhere if it matters.
-        "charging" => (Verdict::Trusted, "trust.charging"),
-        "screen_on" => (Verdict::Trusted, "trust.screen-on"),
+        "charging" => (TrustVerdict::Trusted, "trust.charging"),
+        "screen_on" => (TrustVerdict::Trusted, "trust.screen-on"),
         _ => return None,
     })
 }
@@ -160,17 +156,17 @@ fn overloaded(run: &Run) -> Option<Reason> {
     let pace = run.pace.as_ref().filter(|pace| pace.is_overloaded())?;
     let (count, mean_us) = (run.clean.count(), pace.service.mean_us()?);
     let text = format!(
-        "an inference alone takes {} in the mean, the next one is due after {}; {} of {count} were not done by then, {} never began",
+        "an inference alone takes {} on average and the next is due after {}; {} of {count} were late, {} never started",
         duration_text(mean_us),
         duration_text(pace.period_us()),
         pace.missed,
         pace.unstarted()
     );
     let title = format!(
-        "too slow for {} starts a second: latencies from the planned starts grow with the length of the run",
+        "too slow for {} starts per second: latencies from the planned starts grow with the length of the run",
         rate_text(pace.rate_hz)
     );
-    Some(Reason::new(Verdict::Not, "trust.overloaded", title, vec![Evidence::new(text)]))
+    Some(Reason::new(TrustVerdict::Not, "trust.overloaded", title, vec![Evidence::new(text)]))
 }
 
 /// The latencies are of the clean phase, so tracing touches the layers only.
@@ -182,7 +178,7 @@ fn tracing(run: &Run) -> Option<Reason> {
         let title = format!(
             "timing layers makes an inference {factor:.2} times as long: small layers look larger than they are"
         );
-        return Some(Reason::new(Verdict::Trusted, "trust.tracing-cost", title, vec![Evidence::new(text)]));
+        return Some(Reason::new(TrustVerdict::Trusted, "trust.tracing-cost", title, vec![Evidence::new(text)]));
     }
     None
 }
@@ -192,13 +188,13 @@ fn imported(run: &Run) -> Option<Reason> {
     let origin = run.plan.mode.origin.as_ref()?;
     let level = origin.clean_level.name();
     let text = if origin.is_summary {
-        "the file has one figure for all inferences, so nothing is known of how they vary".to_owned()
+        "the file has one figure for all inferences, so their variation is unknown".to_owned()
     } else {
         format!("{}, profiling {level}", counted(run.clean.count(), "inference"))
     };
     let title =
-        format!("measured by another tool ({}): load, clocks and heat during the run are not known", origin.label);
-    Some(Reason::new(Verdict::WithCare, "trust.imported", title, vec![Evidence::new(text)]))
+        format!("measured by another tool ({}): load, clocks and heat during the run are unknown", origin.label);
+    Some(Reason::new(TrustVerdict::WithCare, "trust.imported", title, vec![Evidence::new(text)]))
 }
 
 fn shell(run: &Run) -> Option<Reason> {
@@ -208,8 +204,8 @@ fn shell(run: &Run) -> Option<Reason> {
     }
     let profiled = if run.plan.clean_profiling() == ProfilingLevel::Basic { ", with basic profiling" } else { "" };
     let text = format!("started by {} from the adb shell{profiled}", driver.label());
-    let title = "measured in a process of the shell: an app in the foreground has another scheduling class".to_owned();
-    let mut reason = Reason::new(Verdict::Trusted, "trust.scheduler-class", title, vec![Evidence::new(text)]);
+    let title = "measured in a shell process: a foreground app has another scheduling class".to_owned();
+    let mut reason = Reason::new(TrustVerdict::Trusted, "trust.scheduler-class", title, vec![Evidence::new(text)]);
     reason.finding.source = Some("AI Hub FAQ: up to 58 % apart, 5 % in the median");
     Some(reason)
 }
@@ -217,16 +213,16 @@ fn shell(run: &Run) -> Option<Reason> {
 #[cfg(test)]
 mod tests {
     use crate::analysis::testing::{Made, only, op, steady};
-    use crate::analysis::trust::{Verdict, trust};
+    use crate::analysis::trust::{TrustVerdict, trust};
     use crate::backends::Backend;
     use crate::event::{Event, OpUnit, RunStatus};
     use crate::store::Store;
 
-    fn found(store: &Store) -> Vec<(&'static str, Verdict)> {
+    fn found(store: &Store) -> Vec<(&'static str, TrustVerdict)> {
         let trust = trust(store, only(store)).unwrap();
         let mut found: Vec<_> = trust.reasons.iter().map(|reason| (reason.finding.id, reason.weight)).collect();
         // These runs have one launch, which is a finding except on a simulator.
-        let one = found.iter().position(|found| *found == ("trust.one-launch", Verdict::WithinLaunch));
+        let one = found.iter().position(|found| *found == ("trust.one-launch", TrustVerdict::WithinLaunch));
         assert_eq!(one.is_none(), only(store).plan.simulated, "{found:?}");
         found.retain(|(id, _)| *id != "trust.one-launch");
         found
@@ -241,7 +237,7 @@ mod tests {
         let mut latencies = steady(10_000.0, 5.0, 500);
         latencies[250..].iter_mut().for_each(|us| *us *= 3.0);
         let store = Made::local(Backend::Htp).simulated().clean(latencies).store();
-        assert_eq!(found(&store), [("trust.simulated", Verdict::Not)]);
+        assert_eq!(found(&store), [("trust.simulated", TrustVerdict::Not)]);
         let run = only(&store);
         assert_eq!(trust(&store, run).unwrap().reasons[0].finding.severity, crate::analysis::Severity::Info);
     }
@@ -253,33 +249,33 @@ mod tests {
             found(&made.host_counter("host.load.1m", Some(4.0), |_| 1.0).store())
         };
         assert_eq!(loaded(Backend::Cpu, 30.0), []);
-        assert_eq!(loaded(Backend::Cpu, 45.0), [("trust.background-load", Verdict::WithCare)]);
-        assert_eq!(loaded(Backend::Cpu, 90.0), [("trust.background-load", Verdict::Not)]);
-        assert_eq!(loaded(Backend::Gpu, 90.0), [("trust.background-load", Verdict::WithCare)]);
+        assert_eq!(loaded(Backend::Cpu, 45.0), [("trust.background-load", TrustVerdict::WithCare)]);
+        assert_eq!(loaded(Backend::Cpu, 90.0), [("trust.background-load", TrustVerdict::Not)]);
+        assert_eq!(loaded(Backend::Gpu, 90.0), [("trust.background-load", TrustVerdict::WithCare)]);
     }
 
     #[test]
     fn tracing_and_the_shell_are_told_and_weigh_nothing() {
         let store = quiet(Backend::Cpu).detailed(&steady(17_000.0, 5.0, 50)).store();
-        assert_eq!(found(&store), [("trust.tracing-cost", Verdict::Trusted)]);
+        assert_eq!(found(&store), [("trust.tracing-cost", TrustVerdict::Trusted)]);
         assert_eq!(found(&quiet(Backend::Cpu).detailed(&steady(11_000.0, 5.0, 50)).store()), []);
         let phone = Made::on_phone(Backend::Htp).clean(steady(10_000.0, 5.0, 500)).store();
-        assert_eq!(found(&phone), [("trust.scheduler-class", Verdict::Trusted)]);
+        assert_eq!(found(&phone), [("trust.scheduler-class", TrustVerdict::Trusted)]);
     }
 
     #[test]
     fn a_schedule_that_cannot_be_kept_is_told_and_its_queue_is_no_drift() {
         let paced = |rate_hz: f64| Made::local(Backend::Cpu).paced(rate_hz, &steady(10_000.0, 5.0, 500)).store();
-        assert_eq!(found(&paced(1000.0)), [("trust.overloaded", Verdict::Not)]);
+        assert_eq!(found(&paced(1000.0)), [("trust.overloaded", TrustVerdict::Not)]);
         assert_eq!(found(&paced(50.0)), []);
     }
 
     #[test]
     fn what_disturbs_a_device_weighs_by_what_it_does() {
         let store = |id: &str| found(&quiet(Backend::Cpu).confound(id, "seen").store());
-        assert_eq!(store("charging"), [("trust.charging", Verdict::Trusted)]);
-        assert_eq!(store("power_save"), [("trust.power-save", Verdict::WithCare)]);
-        assert_eq!(store("busy_process"), [("trust.busy-process", Verdict::WithCare)]);
+        assert_eq!(store("charging"), [("trust.charging", TrustVerdict::Trusted)]);
+        assert_eq!(store("power_save"), [("trust.power-save", TrustVerdict::WithCare)]);
+        assert_eq!(store("busy_process"), [("trust.busy-process", TrustVerdict::WithCare)]);
         assert_eq!(store("something_new"), []);
     }
 
@@ -289,8 +285,8 @@ mod tests {
             let made = Made::on_phone(Backend::Htp).clean(steady(10_000.0, 5.0, 500));
             found(&made.phone_counter(id, Some(5.0), |t_s| if t_s < 2.0 { 0.0 } else { 1.0 }).store())
         };
-        assert_eq!(on_phone("cooling.cdsp")[0], ("trust.throttled", Verdict::WithCare));
-        assert_eq!(on_phone("cooling.gpu"), [("trust.scheduler-class", Verdict::Trusted)]);
+        assert_eq!(on_phone("cooling.cdsp")[0], ("trust.throttled", TrustVerdict::WithCare));
+        assert_eq!(on_phone("cooling.gpu"), [("trust.scheduler-class", TrustVerdict::Trusted)]);
     }
 
     #[test]
@@ -315,20 +311,20 @@ mod tests {
                 .store();
             found(&store).into_iter().find(|(id, _)| *id == "trust.zero-times")
         };
-        assert_eq!(zero(Backend::Htp, OpUnit::Cycles), Some(("trust.zero-times", Verdict::Not)));
-        assert_eq!(zero(Backend::Cpu, OpUnit::Us), Some(("trust.zero-times", Verdict::Trusted)));
+        assert_eq!(zero(Backend::Htp, OpUnit::Cycles), Some(("trust.zero-times", TrustVerdict::Not)));
+        assert_eq!(zero(Backend::Cpu, OpUnit::Us), Some(("trust.zero-times", TrustVerdict::Trusted)));
     }
 
     #[test]
     fn lost_data_mixed_ops_and_failures_are_told() {
         let lost = Event::Lost { source: "test".to_owned(), reason: "-".to_owned(), count: 3 };
-        assert_eq!(found(&quiet(Backend::Cpu).event(lost).store()), [("trust.lost-data", Verdict::WithCare)]);
+        assert_eq!(found(&quiet(Backend::Cpu).event(lost).store()), [("trust.lost-data", TrustVerdict::WithCare)]);
         let mixed = quiet(Backend::Cpu)
             .op_times(OpUnit::Us, &[5, 6])
             .event(Event::OpTimes(crate::event::OpSample { inference: 10, values: vec![1] }));
-        assert_eq!(found(&mixed.store()), [("trust.mixed-ops", Verdict::WithCare)]);
+        assert_eq!(found(&mixed.store()), [("trust.mixed-ops", TrustVerdict::WithCare)]);
         let failure = crate::event::Failure::new(crate::event::Stage::Execute, "graphExecute", "it broke");
         let failed = quiet(Backend::Cpu).event(Event::Failed(Box::new(failure))).ended(RunStatus::Failed);
-        assert_eq!(found(&failed.store()), [("trust.failed", Verdict::WithCare)]);
+        assert_eq!(found(&failed.store()), [("trust.failed", TrustVerdict::WithCare)]);
     }
 }

@@ -3,7 +3,7 @@
 use super::super::launches::{InTime, MOST_LAUNCHES, Spread, minimal_difference};
 use super::super::{Advice, Effort, Evidence};
 use super::cause::{Cause, cause};
-use super::{Reason, Seen, Verdict};
+use super::{Reason, Seen, TrustVerdict};
 use crate::store::LaunchFigures;
 use crate::text::{counted, duration_text, known_text};
 
@@ -32,11 +32,10 @@ fn one_launch(seen: &Seen<'_>) -> Reason {
     let advice = if seen.run.plan.driver.traits().takes_counts {
         "measure with --launches 3 or more"
     } else {
-        "start the program several times, and compare"
+        "start the program several times and compare"
     };
-    let title =
-        format!("one launch: the next one may settle at another speed, which these figures cannot show ({advice})");
-    Reason::new(Verdict::WithinLaunch, "trust.one-launch", title, vec![Evidence::new(text)])
+    let title = format!("one launch: the next may settle at another speed, which these figures cannot show ({advice})");
+    Reason::new(TrustVerdict::WithinLaunch, "trust.one-launch", title, vec![Evidence::new(text)])
 }
 
 /// True if the fastest and the slowest launch could have the same median by their own intervals.
@@ -53,10 +52,10 @@ fn overlap(launches: &[LaunchFigures]) -> bool {
 }
 
 fn disagree(seen: &Seen<'_>, medians: &[f64], spread: &Spread) -> Reason {
-    let weight = if spread.range >= TOO_MUCH { Verdict::Not } else { Verdict::WithCare };
+    let weight = if spread.range >= TOO_MUCH { TrustVerdict::Not } else { TrustVerdict::WithCare };
     let (least, most) = medians.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), us| (a.min(*us), b.max(*us)));
     let title = format!(
-        "launches disagree: their medians go from {} to {} ({:+.0} %)",
+        "launches disagree: their medians range from {} to {} ({:+.0} %)",
         duration_text(least),
         duration_text(most),
         spread.range * 100.0
@@ -74,13 +73,13 @@ fn disagree(seen: &Seen<'_>, medians: &[f64], spread: &Spread) -> Reason {
     evidence.extend(cause.as_ref().map(Cause::evidence));
     let mut reason = Reason::new(weight, "trust.launches-disagree", title, evidence);
     let told = minimal_difference(medians, MOST_LAUNCHES, InTime::Apart).map_or_else(String::new, |part| {
-        format!("; {MOST_LAUNCHES} launches would tell differences from {:.0} %", part * 100.0)
+        format!("; {MOST_LAUNCHES} launches would resolve differences of {:.0} %", part * 100.0)
     });
     reason.finding.suggestion = Some(match cause {
         Some(cause) => cause.remedy(seen.run),
         None => Advice {
             action: "measure with more launches, and compare by intervals of launches".to_owned(),
-            why: format!("what differs between these launches shows in no counter that was read{told}"),
+            why: format!("no sampled counter explains the difference between these launches{told}"),
             effort: Effort::Setting,
             snippets: vec![format!("qnnscope run MODEL -b {} --launches {MOST_LAUNCHES}", seen.run.plan.backend)],
         },
@@ -101,18 +100,18 @@ fn few(medians: &[f64], spread: &Spread) -> Option<Reason> {
         |needed| format!("--launches {needed} would make it about ±{:.0} %", SHARP * 100.0),
     );
     let title = format!(
-        "{count} launches know the median only {}: {more}",
+        "{count} launches give the median only {}: {more}",
         known_text(known_to * 100.0).trim_start_matches("only ")
     );
     let all: Vec<String> = medians.iter().map(|us| duration_text(*us)).collect();
     let text = format!("their medians are {}", all.join(", "));
-    Some(Reason::new(Verdict::WithCare, "trust.few-launches", title, vec![Evidence::new(text)]))
+    Some(Reason::new(TrustVerdict::WithCare, "trust.few-launches", title, vec![Evidence::new(text)]))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::analysis::testing::{Made, only, steady};
-    use crate::analysis::trust::{Reason, Trust, Verdict, trust};
+    use crate::analysis::trust::{Reason, Trust, TrustVerdict, trust};
     use crate::backends::Backend;
 
     fn judged(made: Made) -> Trust {
@@ -131,23 +130,23 @@ mod tests {
     #[test]
     fn one_launch_is_never_more_than_trusted_within_it() {
         let trust = judged(Made::local(Backend::Cpu).clean(steady(10_000.0, 5.0, 5000)));
-        assert_eq!(trust.verdict, Verdict::WithinLaunch);
+        assert_eq!(trust.verdict, TrustVerdict::WithinLaunch);
         assert!(reason(&trust, "trust.one-launch").unwrap().finding.title.contains("--launches 3"));
-        assert_eq!(judged(levels(&[10_000.0; 3])).verdict, Verdict::Trusted);
+        assert_eq!(judged(levels(&[10_000.0; 3])).verdict, TrustVerdict::Trusted);
     }
 
     #[test]
     fn launches_on_two_levels_disagree_and_are_no_drift() {
         let trust = judged(levels(&[1000.0, 2000.0, 1010.0, 1990.0]));
         let found = reason(&trust, "trust.launches-disagree").unwrap();
-        assert_eq!((trust.verdict, found.weight), (Verdict::Not, Verdict::Not));
+        assert_eq!((trust.verdict, found.weight), (TrustVerdict::Not, TrustVerdict::Not));
         assert!(found.finding.title.contains("(+100 %)"), "{}", found.finding.title);
         assert!(found.finding.suggestion.as_ref().unwrap().snippets[0].contains("--"), "{found:?}");
         for other in ["trust.level-shift", "trust.drift", "trust.two-levels", "trust.dependent-samples"] {
             assert_eq!(reason(&trust, other), None, "{other}");
         }
         let slightly = judged(levels(&[1000.0, 1100.0, 1010.0]));
-        assert_eq!(reason(&slightly, "trust.launches-disagree").unwrap().weight, Verdict::WithCare);
+        assert_eq!(reason(&slightly, "trust.launches-disagree").unwrap().weight, TrustVerdict::WithCare);
         assert_eq!(reason(&judged(levels(&[1000.0, 1020.0, 1010.0])), "trust.launches-disagree"), None);
     }
 
@@ -194,6 +193,6 @@ mod tests {
         let noisy: Vec<Vec<f64>> = [1000.0, 1150.0, 1050.0].map(|us| steady(us, 90.0, 20)).to_vec();
         let trust = judged(Made::local(Backend::Cpu).launches(noisy));
         let found = reason(&trust, "trust.few-launches").or_else(|| reason(&trust, "trust.launches-disagree"));
-        assert_eq!(found.unwrap().weight, Verdict::WithCare);
+        assert_eq!(found.unwrap().weight, TrustVerdict::WithCare);
     }
 }

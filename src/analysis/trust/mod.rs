@@ -16,7 +16,7 @@ use serde::Serialize;
 /// How far the latencies of a run can be trusted; also what a single reason does to that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum TrustVerdict {
     /// Nothing speaks against them.
     Trusted,
     /// They hold for this launch; another process may be faster or slower throughout.
@@ -31,7 +31,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reason {
     /// What it does to the verdict.
-    pub weight: Verdict,
+    pub weight: TrustVerdict,
     /// What was found.
     pub finding: Finding,
 }
@@ -40,14 +40,14 @@ pub struct Reason {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trust {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: TrustVerdict,
     /// Its reasons, the weightiest first.
     pub reasons: Vec<Reason>,
     /// What could not be judged, each with the reason why.
     pub not_judged: Vec<String>,
 }
 
-impl Verdict {
+impl TrustVerdict {
     /// Words for people.
     pub fn text(self) -> &'static str {
         match self {
@@ -61,11 +61,11 @@ impl Verdict {
 
 impl Reason {
     /// A reason; its severity follows from its weight.
-    fn new(weight: Verdict, id: &'static str, title: String, evidence: Vec<Evidence>) -> Self {
+    fn new(weight: TrustVerdict, id: &'static str, title: String, evidence: Vec<Evidence>) -> Self {
         let severity = match weight {
-            Verdict::Trusted | Verdict::WithinLaunch => Severity::Info,
-            Verdict::WithCare => Severity::Warning,
-            Verdict::Not => Severity::Problem,
+            TrustVerdict::Trusted | TrustVerdict::WithinLaunch => Severity::Info,
+            TrustVerdict::WithCare => Severity::Warning,
+            TrustVerdict::Not => Severity::Problem,
         };
         Self { weight, finding: Finding::new(id, FindingKind::Trust, severity, title, evidence) }
     }
@@ -135,7 +135,7 @@ pub fn trust(store: &Store, run: &Run) -> Option<Trust> {
     }
     conditions::whole(&seen, &mut reasons);
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.weight));
-    let verdict = reasons.iter().map(|reason| reason.weight).max().unwrap_or(Verdict::Trusted);
+    let verdict = reasons.iter().map(|reason| reason.weight).max().unwrap_or(TrustVerdict::Trusted);
     Some(Trust { verdict, reasons, not_judged })
 }
 
@@ -155,7 +155,7 @@ mod tests {
             .host_counter("host.load.1m", Some(8.0), |_| 1.0)
             .store();
         let trust = trust(&store, only(&store)).unwrap();
-        assert_eq!(trust, Trust { verdict: Verdict::Trusted, reasons: Vec::new(), not_judged: Vec::new() });
+        assert_eq!(trust, Trust { verdict: TrustVerdict::Trusted, reasons: Vec::new(), not_judged: Vec::new() });
     }
 
     #[test]
@@ -170,8 +170,8 @@ mod tests {
         latencies[100..].iter_mut().for_each(|us| *us *= 2.0);
         let store = Made::local(Backend::Cpu).clean(latencies).confound("screen_on", "the screen is on").store();
         let trust = trust(&store, only(&store)).unwrap();
-        assert_eq!(trust.verdict, Verdict::Not);
-        let weights: Vec<Verdict> = trust.reasons.iter().map(|reason| reason.weight).collect();
+        assert_eq!(trust.verdict, TrustVerdict::Not);
+        let weights: Vec<TrustVerdict> = trust.reasons.iter().map(|reason| reason.weight).collect();
         assert!(weights.len() >= 2 && weights.is_sorted_by(|a, b| a >= b), "{weights:?}");
         assert_eq!(trust.reasons[0].finding.severity, Severity::Problem);
     }

@@ -1,7 +1,7 @@
 //! Whether there are enough inferences for the figures that are told.
 
 use super::super::Evidence;
-use super::{Reason, Seen, Verdict};
+use super::{Reason, Seen, TrustVerdict};
 use crate::store::PERCENTILES;
 use crate::text::{counted, duration_text};
 
@@ -23,7 +23,7 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>) {
         let text = format!("{count} measured after {} for warm-up", seen.run.warmup.count());
         let title =
             format!("too few for an interval of any figure: {}; measure at least 30", counted(count, "inference"));
-        reasons.push(Reason::new(Verdict::Not, "trust.few-samples", title, vec![Evidence::new(text)]));
+        reasons.push(Reason::new(TrustVerdict::Not, "trust.few-samples", title, vec![Evidence::new(text)]));
         return;
     }
     // A run that changes as it goes has neighbours that are alike; that has been said better.
@@ -67,7 +67,7 @@ fn median(seen: &Seen<'_>, dependence: f64) -> Option<Reason> {
             duration_text(low),
             duration_text(high)
         );
-        return Some(Reason::new(Verdict::Not, "trust.few-samples", title, vec![Evidence::new(text)]));
+        return Some(Reason::new(TrustVerdict::Not, "trust.few-samples", title, vec![Evidence::new(text)]));
     }
     // How many a program of the user's makes is no option of ours.
     let option = if seen.run.plan.driver.traits().takes_counts { format!(" (-n {needed})") } else { String::new() };
@@ -77,12 +77,12 @@ fn median(seen: &Seen<'_>, dependence: f64) -> Option<Reason> {
         needed.saturating_sub(count),
         SHARP * 100.0
     );
-    Some(Reason::new(Verdict::WithCare, "trust.few-samples", title, vec![Evidence::new(text)]))
+    Some(Reason::new(TrustVerdict::WithCare, "trust.few-samples", title, vec![Evidence::new(text)]))
 }
 
 fn alike(count: u64, dependence: f64) -> Reason {
     let independent = count as f64 / dependence;
-    let weight = if independent < ENOUGH { Verdict::WithCare } else { Verdict::Trusted };
+    let weight = if independent < ENOUGH { TrustVerdict::WithCare } else { TrustVerdict::Trusted };
     let text =
         format!("means of 25 batches scatter {:.1} times as much as independent inferences would", dependence.sqrt());
     let title = format!(
@@ -111,13 +111,13 @@ fn tail(seen: &Seen<'_>) -> Option<Reason> {
         shown.percent,
         needed.saturating_sub(clean.count())
     );
-    Some(Reason::new(Verdict::Trusted, "trust.tail", title, vec![Evidence::new(text)]))
+    Some(Reason::new(TrustVerdict::Trusted, "trust.tail", title, vec![Evidence::new(text)]))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::analysis::testing::{Made, only, steady};
-    use crate::analysis::trust::{Trust, Verdict, trust};
+    use crate::analysis::trust::{Trust, TrustVerdict, trust};
     use crate::backends::Backend;
 
     fn judged(latencies: Vec<f64>) -> Trust {
@@ -125,21 +125,24 @@ mod tests {
         trust(&store, only(&store)).unwrap()
     }
 
-    fn reason(trust: &Trust, id: &str) -> Option<(Verdict, String)> {
+    fn reason(trust: &Trust, id: &str) -> Option<(TrustVerdict, String)> {
         let reason = trust.reasons.iter().find(|reason| reason.finding.id == id)?;
         Some((reason.weight, reason.finding.title.clone()))
     }
 
     #[test]
     fn a_handful_is_no_figure() {
-        assert_eq!(reason(&judged(steady(100.0, 5.0, 5)), "trust.few-samples").unwrap().0, Verdict::Not);
+        assert_eq!(reason(&judged(steady(100.0, 5.0, 5)), "trust.few-samples").unwrap().0, TrustVerdict::Not);
         assert_eq!(reason(&judged(steady(100.0, 5.0, 30)), "trust.few-samples"), None);
     }
 
     #[test]
     fn a_wide_median_says_how_many_more_are_needed() {
         let (weight, title) = reason(&judged(steady(1000.0, 90.0, 60)), "trust.few-samples").unwrap();
-        assert!(weight == Verdict::WithCare && title.contains("more inferences") && title.contains("-n "), "{title}");
+        assert!(
+            weight == TrustVerdict::WithCare && title.contains("more inferences") && title.contains("-n "),
+            "{title}"
+        );
         assert_eq!(reason(&judged(steady(1000.0, 90.0, 2000)), "trust.few-samples"), None);
     }
 
@@ -148,7 +151,7 @@ mod tests {
         let (weight, title) = reason(&judged(steady(1000.0, 5.0, 300)), "trust.tail").unwrap();
         assert_eq!(
             (weight, title.as_str()),
-            (Verdict::Trusted, "p99 has no upper bound: it takes 368 inferences, 68 more")
+            (TrustVerdict::Trusted, "p99 has no upper bound: it takes 368 inferences, 68 more")
         );
         assert_eq!(reason(&judged(steady(1000.0, 5.0, 368)), "trust.tail"), None);
         assert!(reason(&judged(steady(1000.0, 5.0, 1000)), "trust.tail").unwrap().1.contains("3688"));

@@ -1,8 +1,8 @@
 //! Whether a run measured one state: no warm-up left, no drift, no two levels.
 
 use super::super::course::{MIN_SAMPLES, Step, Trend, is_rather_a_step, median, step, trend, two_levels};
-use super::super::{Evidence, Place};
-use super::{Part, Reason, Seen, Verdict};
+use super::super::{Evidence, EvidencePlace};
+use super::{Part, Reason, Seen, TrustVerdict};
 use crate::text::duration_text;
 
 /// A change of the level that matters, as a part of it.
@@ -42,7 +42,7 @@ pub(super) fn judge(seen: &Seen<'_>, reasons: &mut Vec<Reason>, not_judged: &mut
             duration_text(levels.low_us),
             duration_text(levels.high_us)
         );
-        reasons.push(Reason::new(Verdict::WithCare, "trust.two-levels", title, vec![Evidence::new(text)]));
+        reasons.push(Reason::new(TrustVerdict::WithCare, "trust.two-levels", title, vec![Evidence::new(text)]));
     }
 }
 
@@ -58,8 +58,8 @@ fn changed(seen: &Seen<'_>, part: &Part) -> Option<Reason> {
     }
 }
 
-fn weight(change: f64) -> Verdict {
-    if change.abs() >= TOO_MUCH { Verdict::Not } else { Verdict::WithCare }
+fn weight(change: f64) -> TrustVerdict {
+    if change.abs() >= TOO_MUCH { TrustVerdict::Not } else { TrustVerdict::WithCare }
 }
 
 fn drifting(part: &Part, trend: &Trend) -> Reason {
@@ -92,7 +92,7 @@ fn stepped(seen: &Seen<'_>, part: &Part, step: &Step) -> Reason {
             change * 100.0,
             part.which
         ),
-        Place::Moment(step.at_us),
+        EvidencePlace::Moment(step.at_us),
     )];
     if change < 0.0 && (step.index as f64) < WARM_UP_PART * count as f64 {
         let title = format!(
@@ -104,7 +104,7 @@ fn stepped(seen: &Seen<'_>, part: &Part, step: &Step) -> Reason {
         // What it does to the figures counts: a short warm-up hardly moves a median.
         let moved = without_first(part, step.index);
         evidence.push(Evidence::new(format!("without them the median is {:.1} % lower", moved * 100.0)));
-        let weight = if moved < MATTERS { Verdict::Trusted } else { weight(moved) };
+        let weight = if moved < MATTERS { TrustVerdict::Trusted } else { weight(moved) };
         return Reason::new(weight, "trust.warm-up", title, evidence);
     }
     let way = if change > 0.0 { "slower" } else { "faster" };
@@ -128,9 +128,9 @@ fn without_first(part: &Part, count: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::analysis::Place;
+    use crate::analysis::EvidencePlace;
     use crate::analysis::testing::{Made, moment, only, steady};
-    use crate::analysis::trust::{Reason, Verdict, trust};
+    use crate::analysis::trust::{Reason, TrustVerdict, trust};
     use crate::backends::Backend;
 
     fn reasons(latencies: Vec<f64>) -> Vec<Reason> {
@@ -153,13 +153,13 @@ mod tests {
         let found = reasons(latencies.clone());
         assert_eq!(
             (found[0].finding.id, found[0].weight),
-            ("trust.warm-up", Verdict::Trusted),
+            ("trust.warm-up", TrustVerdict::Trusted),
             "the median hardly moves"
         );
         latencies[..160].iter_mut().for_each(|us| *us *= 2.0);
         latencies[160..].iter_mut().step_by(3).for_each(|us| *us *= 1.3);
         let found = reasons(latencies);
-        assert_eq!((found[0].finding.id, found[0].weight), ("trust.warm-up", Verdict::WithCare));
+        assert_eq!((found[0].finding.id, found[0].weight), ("trust.warm-up", TrustVerdict::WithCare));
         assert!(found[0].finding.title.contains("measure with --warmup "), "{}", found[0].finding.title);
     }
 
@@ -168,8 +168,8 @@ mod tests {
         let mut latencies = steady(10_000.0, 4.0, 500);
         latencies[250..].iter_mut().for_each(|us| *us *= 1.5);
         let found = reasons(latencies);
-        assert_eq!((found[0].finding.id, found[0].weight), ("trust.level-shift", Verdict::Not));
-        let Some(Place::Moment(at_us)) = found[0].finding.evidence[0].at else { panic!("{found:?}") };
+        assert_eq!((found[0].finding.id, found[0].weight), ("trust.level-shift", TrustVerdict::Not));
+        let Some(EvidencePlace::Moment(at_us)) = found[0].finding.evidence[0].at else { panic!("{found:?}") };
         assert!(at_us.abs_diff(moment(2.5)) < 200_000, "{at_us}");
     }
 
@@ -201,7 +201,7 @@ mod tests {
         let found = trust(&store, only(&store)).unwrap().reasons;
         let level = found.iter().find(|reason| reason.finding.id == "trust.level-shift").unwrap();
         assert!(level.finding.title.ends_with("(launch 2 of 3)"), "{}", level.finding.title);
-        let Some(Place::Moment(at_us)) = level.finding.evidence[0].at else { panic!("{level:?}") };
+        let Some(EvidencePlace::Moment(at_us)) = level.finding.evidence[0].at else { panic!("{level:?}") };
         assert!(at_us.abs_diff(moment(7.5)) < 300_000, "{at_us}");
     }
 

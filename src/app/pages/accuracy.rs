@@ -21,7 +21,7 @@ const SHADES: [char; 6] = [' ', '.', ':', '+', '#', '@'];
 /// What the page shows.
 pub fn content(document: Option<&AccuracyDocument>, symbols: &Symbols) -> Content {
     let Some(document) = document else {
-        let empty = "no comparison is open; `qnnscope accuracy REFERENCE TEST --view` makes one".to_owned();
+        let empty = "no comparison is open; `qnnscope accuracy REFERENCE TEST --view` creates one".to_owned();
         return Content { empty, ..Content::default() };
     };
     let first = document.first();
@@ -179,7 +179,7 @@ fn histogram(spread: &Spread, symbols: &Symbols) -> Option<Item> {
         let edge = spread.from + width * at as f64;
         let _ = writeln!(lines, "{:>10} {} {}", short(edge), bar(x), bar(y));
     }
-    let about = "how often values occur (lengths are roots of counts)";
+    let about = "histogram of values (lengths are square roots of counts)";
     Some(Item { literal: Some(lines), ..Item::new("values", about) })
 }
 

@@ -1,6 +1,6 @@
 //! What is selected and scrolled on a page with a list.
 
-use super::{Entry, PageLayout, Target};
+use super::{Entry, JumpTarget, PageLayout};
 use crate::app::theme::Meaning;
 use crate::app::widgets::{self, wrap, wrap_literal};
 use crate::event::RunId;
@@ -177,8 +177,8 @@ impl Browser {
         const BEFORE: usize = 2;
         let last = log.len().saturating_sub(self.heights[2]);
         let at = |number: u64| log.binary_search(&number).ok();
-        let line = |target: &Option<Target>| match target {
-            Some(Target::LogLine(number)) => at(*number),
+        let line = |target: &Option<JumpTarget>| match target {
+            Some(JumpTarget::LogLine(number)) => at(*number),
             _ => None,
         };
         let selected = entry.items.get(self.item).filter(|_| self.section != Section::List);
@@ -237,7 +237,7 @@ mod tests {
 
     fn entry(key: &str, items: usize) -> Entry {
         let items = (0..items).map(|i| Item {
-            target: (i % 2 == 1).then_some(Target::LogLine(10 * i as u64)),
+            target: (i % 2 == 1).then_some(JumpTarget::LogLine(10 * i as u64)),
             ..Item::new("seen", "word ".repeat(20))
         });
         Entry {
@@ -264,7 +264,7 @@ mod tests {
         let moved = vec![entry("new", 1), entry("a", 3), entry("b", 3)];
         browser.settle(None, &moved, &layout(), &[]);
         assert_eq!(browser.position(&moved), 2);
-        // Gone: what stands in its place is selected; with nothing left, nothing is.
+        // Gone: what is in its place is selected; with nothing left, nothing is.
         browser.settle(None, &[entry("x", 1)], &layout(), &[]);
         assert_eq!(browser.position(&[entry("x", 1)]), 0);
         browser.settle(None, &[], &layout(), &[]);

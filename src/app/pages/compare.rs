@@ -12,7 +12,7 @@ use crate::store::{Run, Store};
 use ratatui::layout::Rect;
 use std::time::Instant;
 
-/// Runs that go on are compared anew this often ...
+/// Runs that go on are compared again this often ...
 const REFRESH_US: u64 = 1_000_000;
 /// ... and at most this part of the time goes into it.
 const SHARE: u64 = 20;

@@ -1,6 +1,6 @@
 //! Why a run failed: causes, best first, with evidence, checks and fix; last what qnnscope itself says.
 
-use super::{Content, Entry, FIX, Item, Sign, Target};
+use super::{Content, Entry, FIX, Item, JumpTarget, Sign};
 use crate::app::theme::Meaning;
 use crate::diagnosis::{Answer, Check, Diagnosis, Finding, Place, Platform, confidence_text, explain};
 use crate::event::{CheckOutcome, Failure, clean_text};
@@ -47,7 +47,7 @@ fn entry(finding: &Finding, platform: Option<Platform>) -> Entry {
     };
     let confirmed = match finding.confirmed {
         Some(true) => "confirmed by a check",
-        Some(false) => "a check speaks against it",
+        Some(false) => "a check contradicts it",
         None => "not confirmed",
     };
     let mut items = vec![
@@ -62,7 +62,7 @@ fn entry(finding: &Finding, platform: Option<Platform>) -> Entry {
     }
     for (index, evidence) in finding.evidence.iter().enumerate() {
         let label = if index == 0 { "seen" } else { "" };
-        let target = (evidence.line > 0).then_some(Target::LogLine(evidence.line));
+        let target = (evidence.line > 0).then_some(JumpTarget::LogLine(evidence.line));
         items.push(Item { target, ..Item::new(label, clean_text(&evidence.text)).meaning(Meaning::Muted) });
     }
     for (index, check) in finding.checks().iter().enumerate() {
@@ -100,11 +100,11 @@ fn step_item(number: usize, step: &str) -> Item {
 /// What a check has come to. Those that are safe are made by qnnscope after the failure, the others are the user's.
 fn check_result(finding: &Finding, check: &Check) -> (String, Meaning) {
     let Some(result) = finding.results.iter().rev().find(|result| result.check == check.id) else {
-        return ("to be made by hand".to_owned(), Meaning::Text);
+        return ("to be done by hand".to_owned(), Meaning::Text);
     };
     let (says, meaning) = match result.outcome {
         CheckOutcome::Confirms => ("confirms it", Meaning::Alert),
-        CheckOutcome::Refutes => ("speaks against it", Meaning::Muted),
+        CheckOutcome::Refutes => ("contradicts it", Meaning::Muted),
         CheckOutcome::Neutral => ("decides nothing", Meaning::Text),
         CheckOutcome::Unknown => ("could not tell", Meaning::Text),
     };
@@ -129,15 +129,15 @@ fn own_words(failure: &Failure, alone: bool) -> Entry {
         items.extend(meanings.map(|meaning| Item::new("", meaning.row.meaning).meaning(Meaning::Muted)));
     }
     if alone {
-        let text = "no known failure mode fits. The log has the backend's own words; `--log-level info` (or verbose) makes \
-                    the libraries say more";
+        let text = "no known failure mode matches. The log has the backend's own messages; `--log-level info` (or verbose) makes \
+                    the libraries log more";
         items.push(Item::new("next", text));
     }
     Entry {
         key: "own words".to_owned(),
         sign: Sign::Note,
         tag: String::new(),
-        title: if alone { "unknown cause: what was seen" } else { "what the failed call says" }.to_owned(),
+        title: if alone { "unknown cause: the evidence" } else { "error of the failed call" }.to_owned(),
         note: (String::new(), Meaning::Muted),
         items,
     }

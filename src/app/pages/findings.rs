@@ -1,6 +1,6 @@
 //! What the figures mean: findings, what matters most first, with evidence and what to change.
 
-use super::{Content, Entry, FIX, Item, Known, SNIPPET, Sign, Target};
+use super::{Content, Entry, FIX, Item, JumpTarget, Known, SNIPPET, Sign};
 use crate::analysis::{Advice, Effort, Finding, FindingKind, Severity};
 use crate::app::format::TimeScale;
 use crate::app::symbols::Symbols;
@@ -23,9 +23,9 @@ pub fn content(run: Option<&Run>, known: &Known, symbols: &Symbols) -> Content {
         }
     }
     let empty = match (run.failure.is_some(), run.is_ended()) {
-        (true, _) => "nothing to say about the figures of a run that failed; its diagnosis says why it did",
-        (false, true) => "nothing stands out: no finding",
-        (false, false) => "nothing stands out so far; the run goes on",
+        (true, _) => "the run failed, so its figures are not analysed; see its diagnosis",
+        (false, true) => "no findings",
+        (false, false) => "no findings so far; the run goes on",
     };
     Content { head: head(findings, known.summary.as_deref(), run), entries, empty: empty.to_owned(), log: false }
 }
@@ -88,7 +88,7 @@ pub(super) fn entry(finding: &Finding, symbols: &Symbols) -> Entry {
     let mut items = vec![Item::new("finding", clean_text(&finding.title)).meaning(Meaning::Title)];
     for (index, evidence) in finding.evidence.iter().enumerate() {
         let label = if index == 0 { "seen" } else { "" };
-        let target = evidence.at.clone().map(Target::Place);
+        let target = evidence.at.clone().map(JumpTarget::Place);
         items.push(Item { target, ..Item::new(label, clean_text(&evidence.text)) });
     }
     if let Some(advice) = &finding.suggestion {
@@ -141,10 +141,10 @@ fn kind(kind: FindingKind) -> &'static str {
 
 fn effort(effort: Effort) -> &'static str {
     match effort {
-        Effort::Setting => "a flag or a setting of the run",
-        Effort::Reconvert => "the model is converted, quantised or compiled anew",
-        Effort::Code => "the program that calls QNN changes",
-        Effort::Model => "the model itself changes, and may need training",
+        Effort::Setting => "a flag or setting of the run",
+        Effort::Reconvert => "convert, quantise or compile the model again",
+        Effort::Code => "change the program that calls QNN",
+        Effort::Model => "change the model itself, possibly with retraining",
     }
 }
 

@@ -29,7 +29,7 @@ use super::symbols::Symbols;
 use super::theme::Meaning;
 use super::view::View;
 use crate::accuracy::AccuracyDocument;
-use crate::analysis::Place;
+use crate::analysis::EvidencePlace;
 use crate::store::Store;
 
 /// What a page shows.
@@ -48,7 +48,7 @@ pub struct Content {
 /// An entry of the list with everything that its detail says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What stays the same when the list is made anew.
+    /// What stays the same when the list is rebuilt.
     pub key: String,
     /// How much it matters.
     pub sign: Sign,
@@ -89,14 +89,14 @@ pub struct Item {
     /// A command or a part of a file below the words, shown as it is.
     pub literal: Option<String>,
     /// Where it can be seen.
-    pub target: Option<Target>,
+    pub target: Option<JumpTarget>,
 }
 
 /// Where something can be seen.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Target {
+pub enum JumpTarget {
     /// A place in the live view.
-    Place(Place),
+    Place(EvidencePlace),
     /// A line of the log, counted from the begin of the session, from 1.
     LogLine(u64),
 }

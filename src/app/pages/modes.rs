@@ -1,4 +1,4 @@
-//! What the way of measuring tells: a course over time, a schedule, a published way, rounds and rates of the session.
+//! What the measurement mode tells: a course over time, a schedule, a published way, rounds and rates of the session.
 
 use super::{Content, Entry, Item, Sign};
 use crate::analysis::{Cadence, ConditionState, LikeReport, Rounds, Sustained};
@@ -55,8 +55,8 @@ pub fn content(run: Option<&Run>, modes: &Modes, symbols: &Symbols) -> Content {
     let own = entries.len();
     entries.extend(modes.rounds.iter().enumerate().map(|(index, set)| in_turns(index, set)));
     entries.extend(modes.rates.iter().enumerate().map(|(index, sweep)| by_rate(index, sweep, symbols)));
-    let empty = "measured as usual, one inference right after the other; --rate, --rate-sweep, --sustained, --like, \
-                 --interleave and --cool-down are other ways, and this page says what they tell";
+    let empty = "measured back to back, the default; --rate, --rate-sweep, --sustained, --like, --interleave and --cool-down \
+                 measure differently, and this page shows their results";
     Content { head: head(&entries, own), entries, empty: empty.to_owned(), log: false }
 }
 

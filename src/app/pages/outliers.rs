@@ -1,7 +1,7 @@
 //! Inferences that took far longer than the others, each with what the counters and the log said around it.
 
-use super::{Content, Entry, Item, Sign, Target};
-use crate::analysis::{Around, Outlier, Outliers, Place, limit_not_supported};
+use super::{Content, Entry, Item, JumpTarget, Sign};
+use crate::analysis::{Around, EvidencePlace, Outlier, Outliers, limit_not_supported};
 use crate::app::format;
 use crate::app::symbols::Symbols;
 use crate::app::theme::Meaning;
@@ -15,7 +15,7 @@ pub fn content(run: Option<&Run>, outliers: Option<&Outliers>, symbols: &Symbols
         return Content { empty: "no run yet".to_owned(), ..Content::default() };
     };
     let Some(outliers) = outliers else {
-        let few = || "too few inferences of the clean phase to tell which ones are slow".to_owned();
+        let few = || "too few inferences in the clean phase to identify slow ones".to_owned();
         let empty = limit_not_supported(run).unwrap_or_else(few);
         return Content { empty, ..Content::default() };
     };
@@ -49,26 +49,29 @@ fn entry(run: &Run, outlier: &Outlier, p50: f64, symbols: &Symbols) -> Entry {
         outlier.counters.iter().filter(|around| around.moved()).map(|around| around.label.as_str()).collect();
     let text = format!("{latency}, {times} times the median of {}", format::duration(p50, symbols));
     let mut items = vec![Item::new("latency", text).meaning(Meaning::Title)];
-    let at = Some(Target::Place(Place::Moment(outlier.start_us)));
+    let at = Some(JumpTarget::Place(EvidencePlace::Moment(outlier.start_us)));
     let text = format!("inference {}, {moment} into the clean phase", format::count(outlier.index));
     items.push(Item { target: at, ..Item::new("moment", text) });
     for (index, around) in outlier.counters.iter().enumerate() {
-        let target = Place::Counter { device: around.device.clone(), id: around.id.clone() };
-        let item = Item { target: Some(Target::Place(target)), ..Item::new("", around_text(around, symbols)) };
+        let target = EvidencePlace::Counter { device: around.device.clone(), id: around.id.clone() };
+        let item = Item { target: Some(JumpTarget::Place(target)), ..Item::new("", around_text(around, symbols)) };
         let item = item.meaning(if around.moved() { Meaning::Accent } else { Meaning::Muted });
         items.push(Item { label: if index == 0 { "around" } else { "" }, ..item });
     }
     for (index, line) in outlier.logs.iter().enumerate() {
         let seconds = (line.t_us as f64 - outlier.start_us as f64) / 1e6;
         let text = format!("{seconds:+.3} s {:<5} {}", line.level.short(), clean_text(&line.text));
-        let item = Item { target: Some(Target::Place(Place::Moment(line.t_us))), ..Item::new("", text) };
+        let item = Item { target: Some(JumpTarget::Place(EvidencePlace::Moment(line.t_us))), ..Item::new("", text) };
         items.push(Item { label: if index == 0 { "log" } else { "" }, ..item });
     }
     if outlier.surroundings_gone {
-        let text = "readings or lines of that time are no longer in memory; a recorded session (--record) has them";
+        let text =
+            "readings or log lines from that time are no longer in memory; a recorded session (--record) keeps them";
         items.push(Item::new("gone", text).meaning(Meaning::Warn));
     } else if outlier.counters.is_empty() && outlier.logs.is_empty() {
-        items.push(Item::new("around", "no counter was read and nothing was logged then").meaning(Meaning::Muted));
+        items.push(
+            Item::new("around", "no counters were read and nothing was logged at that time").meaning(Meaning::Muted),
+        );
     }
     let told = if moved.is_empty() { String::new() } else { format!("; moved: {}", clean_text(&moved.join(", "))) };
     Entry {

@@ -1,7 +1,7 @@
 //! Where the nodes of an ONNX model ran, why not on QNN, and what to do about that.
 
-use super::{Content, Entry, FIX, Item, Sign, Target};
-use crate::analysis::Place;
+use super::{Content, Entry, FIX, Item, JumpTarget, Sign};
+use crate::analysis::EvidencePlace;
 use crate::app::format;
 use crate::app::symbols::Symbols;
 use crate::app::theme::Meaning;
@@ -20,7 +20,7 @@ pub fn content(run: Option<&Run>, symbols: &Symbols) -> Content {
         let empty = if run.is_ended() {
             "only ONNX models are placed node by node; other models run as a whole on the backend"
         } else {
-            "which node runs where is known once the model is loaded; only ONNX models are placed node by node"
+            "node placement is known once the model is loaded; only ONNX models are placed node by node"
         };
         return Content { empty: empty.to_owned(), ..Content::default() };
     };
@@ -79,7 +79,7 @@ fn entry(at: usize, placed: &NodesPlaced, rows: &HashMap<&str, usize>, symbols: 
     let mut items = vec![Item::new("node", format!("{name} ({op_type})")).meaning(Meaning::Title)];
     let by = match node.provider {
         NodeProvider::Qnn => "QNN",
-        NodeProvider::Cpu => "the processor, in ONNX Runtime's own kernel",
+        NodeProvider::Cpu => "the CPU, in ONNX Runtime's own kernel",
         NodeProvider::None => "nothing",
     };
     items.push(Item::new("ran on", by).meaning(if fallen { Meaning::Warn } else { Meaning::Text }));
@@ -94,12 +94,12 @@ fn entry(at: usize, placed: &NodesPlaced, rows: &HashMap<&str, usize>, symbols: 
         items.push(Item::new("time", format!("{time}, mean under profiling{derived}")));
     }
     for (index, op) in node.qnn_ops.iter().enumerate() {
-        let target = rows.get(op.as_str()).map(|row| Target::Place(Place::Op(*row)));
+        let target = rows.get(op.as_str()).map(|row| JumpTarget::Place(EvidencePlace::Op(*row)));
         items.push(Item { target, ..Item::new(if index == 0 { "QNN ops" } else { "" }, clean_text(op)) });
     }
     if let Some(row) = rows.get(node.node.as_str()).filter(|_| fallen) {
         let item = Item::new("layer", "its times are among the layers");
-        items.push(Item { target: Some(Target::Place(Place::Op(*row))), ..item });
+        items.push(Item { target: Some(JumpTarget::Place(EvidencePlace::Op(*row))), ..item });
     }
     if let Some(reason) = &node.reason {
         items.push(Item::new("because", clean_text(reason)));

@@ -18,7 +18,7 @@ const MOST_BINARIES: usize = 16;
 /// What the page shows.
 pub fn content(store: &Store, symbols: &Symbols) -> Content {
     let Some(tapped) = store.tapped() else {
-        let empty = "no program is tapped in this session; `qnnscope tap -- COMMAND` does that".to_owned();
+        let empty = "no program is tapped in this session; start one with `qnnscope tap -- COMMAND`".to_owned();
         return Content { empty, ..Content::default() };
     };
     let mut entries: Vec<Entry> =

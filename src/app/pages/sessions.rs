@@ -12,14 +12,14 @@ use std::path::Path;
 /// What the page shows.
 pub fn content(sessions: Option<&[history::Entry]>, symbols: &Symbols) -> Content {
     let Some(sessions) = sessions else {
-        let empty = "this view shows its own runs; `qnnscope open` has the kept sessions".to_owned();
+        let empty = "this view shows its own runs; `qnnscope open` shows the history".to_owned();
         return Content { empty, ..Content::default() };
     };
-    let text = "kept sessions, newest first; enter opens one".to_owned();
+    let text = "session history, newest first; enter opens one".to_owned();
     Content {
         head: if sessions.is_empty() { Vec::new() } else { vec![(text, Meaning::Muted)] },
         entries: sessions.iter().map(|session| entry(session, symbols)).collect(),
-        empty: "no session was kept yet: each run is, from now on".to_owned(),
+        empty: "no sessions yet: every run is kept from now on".to_owned(),
         log: false,
     }
 }

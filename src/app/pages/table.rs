@@ -126,7 +126,7 @@ pub static PAGES: [PageRow; Page::COUNT] = [
     PageRow {
         page: Page::Sessions,
         name: "sessions",
-        heading: "Kept sessions",
+        heading: "Session history",
         key: Some(KeyAction::Sessions),
         offered: always,
         list: Some(ListPage {

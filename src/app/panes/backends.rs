@@ -54,7 +54,7 @@ fn rows(context: &Context<'_>, room: u16) -> Vec<Row> {
             Ok(()) if local && row.backend.is_simulated_here() => {
                 ("simulated on this machine".to_owned(), Meaning::Simulated)
             }
-            Ok(()) if Some(row.backend) == current => ("the one shown now; runs it again".to_owned(), Meaning::Muted),
+            Ok(()) if Some(row.backend) == current => ("the current one; runs it again".to_owned(), Meaning::Muted),
             Ok(()) => ("available".to_owned(), Meaning::Good),
         };
         Row { name: row.backend.name(), lines: wrap(&text, room), meaning }

@@ -3,7 +3,7 @@
 mod totals;
 
 use super::Context;
-use crate::analysis::compare::{Cell, LayerCell, LayerRow, Matched, Row, Verdict};
+use crate::analysis::compare::{Cell, DifferenceVerdict, LayerCell, LayerRow, Matched, Row};
 use crate::app::format;
 use crate::app::pages::{CompareLayout, Comparing, Part};
 use crate::app::theme::Meaning;
@@ -200,7 +200,7 @@ impl Drawn<'_> {
         let words = [("figures".to_owned(), Meaning::Title), (legend, Meaning::Muted)];
         let inner = self.frame(buf, self.layout.figures, Some(Part::Figures), &words);
         let Some(comparison) = &self.comparing.comparison else {
-            context.empty(buf, inner, "no run is chosen; space takes one in");
+            context.empty(buf, inner, "no run is selected; space selects one");
             return;
         };
         let label = label_room(inner, self.comparing.columns.len(), 24);
@@ -237,11 +237,11 @@ impl Drawn<'_> {
             None => signed(difference.absolute),
         };
         let (text, meaning) = match difference.verdict {
-            Verdict::Better => (number, Meaning::Good),
-            Verdict::Worse => (number, Meaning::Warn),
-            Verdict::WithinNoise => (format!("{}{number}", symbols.approx), Meaning::Muted),
-            Verdict::Unknown => (format!("{number}?"), Meaning::Text),
-            Verdict::NotComparable => (format!("({number})"), Meaning::Muted),
+            DifferenceVerdict::Better => (number, Meaning::Good),
+            DifferenceVerdict::Worse => (number, Meaning::Warn),
+            DifferenceVerdict::WithinNoise => (format!("{}{number}", symbols.approx), Meaning::Muted),
+            DifferenceVerdict::Unknown => (format!("{number}?"), Meaning::Text),
+            DifferenceVerdict::NotComparable => (format!("({number})"), Meaning::Muted),
         };
         put_right(buf, inner, end + DIFFERENCE - 1, DIFFERENCE - 1, y, &text, context.style(meaning), symbols.ellipsis);
     }
@@ -274,7 +274,7 @@ impl Drawn<'_> {
         ];
         let inner = self.frame(buf, self.layout.layers, Some(Part::Layers), &words);
         if comparison.layers.is_empty() {
-            context.empty(buf, inner, "no run that is chosen tells times of layers");
+            context.empty(buf, inner, "no selected run has layer times");
             return;
         }
         let label = label_room(inner, self.comparing.columns.len(), u16::MAX);

@@ -81,7 +81,7 @@ fn lines(view: &View, run: &Run, row: usize, symbols: &Symbols, width: u16) -> V
         structure(&mut lines, &view.shown.layers, symbols, row, op);
     } else {
         lines.heading("graph");
-        lines.add_as("", "not an op of the graph: work that the backend added", Meaning::Muted);
+        lines.add_as("", "not an op of the graph: added by the backend", Meaning::Muted);
     }
     lines.lines
 }

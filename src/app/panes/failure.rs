@@ -73,7 +73,7 @@ fn lines(failure: &Failure, checks: &[CheckResult], columns: u16) -> Vec<Line> {
     match &failure.hint {
         _ if !confirmed.is_empty() => {}
         Some(hint) => add("next", hint, Meaning::Accent),
-        None => add("next", "no advice is known for this; the log has the backend's own words", Meaning::Muted),
+        None => add("next", "no advice for this; the log has the backend's own messages", Meaning::Muted),
     }
     // Of an op that was not taken the first errors say why; of all else the last lines how it ended.
     let skip = if fault.is_some() { 0 } else { failure.log_tail.len().saturating_sub(LOG_LINES) };

@@ -35,7 +35,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>, picker: &Picker
         None => Some(format!("reading{}", symbols.ellipsis)),
         Some(Err(reason)) => Some(format!("cannot read this folder: {}", clean_text(reason))),
         Some(Ok(_)) if visible.is_empty() && !picker.filter().is_empty() => {
-            Some("nothing here matches; enter takes the text as a path".to_owned())
+            Some("no match; enter uses the text as a path".to_owned())
         }
         Some(Ok(_)) if visible.is_empty() => Some("this folder is empty".to_owned()),
         Some(Ok(_)) => None,

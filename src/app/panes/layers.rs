@@ -56,9 +56,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     if total == 0 {
         let ended = context.run.is_some_and(crate::store::Run::is_ended);
         let text = match context.run.map(|run| run.plan.profiling.name()) {
-            Some("detailed") if !ended => "times of the layers come with the detailed phase, after the clean one",
-            Some("detailed") => "the run ended before the backend told times of layers",
-            Some(_) => "this run was not asked for times of layers (profiling is not detailed)",
+            Some("detailed") if !ended => "layer times come with the detailed phase, after the clean one",
+            Some("detailed") => "the run ended before the backend reported layer times",
+            Some(_) => "this run has no layer times (profiling is not detailed)",
             None => "no run yet",
         };
         context.empty(buf, inner, text);
@@ -221,7 +221,7 @@ fn line(
     put(buf, inner, x, y, &fit(&name, columns.name.saturating_sub(1), symbols.ellipsis), text);
     x += columns.name;
     if columns.op_type > 0 {
-        // A row without an op of the graph is work that the backend added.
+        // A row without an op of the graph is added by the backend.
         let op_type = op.map_or_else(|| "(backend)".to_owned(), |op| clean_text(&op.op_type));
         put(buf, inner, x, y, &fit_end(&op_type, columns.op_type.saturating_sub(1), symbols.ellipsis), muted);
         x += columns.op_type;

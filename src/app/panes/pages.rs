@@ -1,7 +1,7 @@
 //! The pages with a list: head, list, detail, and the log of the run where it belongs to the page.
 
 use super::{Context, log};
-use crate::app::pages::{self, Browser, Content, Entry, LABEL, ListPage, PageLayout, Section, Sign, Target};
+use crate::app::pages::{self, Browser, Content, Entry, JumpTarget, LABEL, ListPage, PageLayout, Section, Sign};
 use crate::app::parts::Page;
 use crate::app::theme::Meaning;
 use crate::app::widgets::{self, fit_end, put, put_right, scroll_marks, width};
@@ -177,7 +177,7 @@ impl Drawn<'_> {
         let numbers: Vec<u64> = lines.iter().map(|(number, _)| *number).collect();
         let is_evidence = |number: u64| {
             let mut items = entry.iter().flat_map(|entry| &entry.items);
-            items.any(|item| item.target == Some(Target::LogLine(number)))
+            items.any(|item| item.target == Some(JumpTarget::LogLine(number)))
         };
         let found = numbers.iter().filter(|number| is_evidence(**number)).count();
         let muted = context.style(Meaning::Muted);

@@ -13,9 +13,9 @@ use thiserror::Error;
 pub enum DeviceRunnerError {
     #[error("there is no runner for {device}: {}", looked.join("; "))]
     NoRunner { device: String, looked: Vec<String> },
-    #[error("{path} cannot be the runner for {device}: it is {found}, and the device is {needed}")]
+    #[error("{path} cannot be the runner for {device}: it is {found}, and the device needs {needed}")]
     WrongMachine { path: PathBuf, device: String, found: String, needed: String },
-    #[error("{path} cannot be the runner for {device}: it needs the loader {loader}, which is not there")]
+    #[error("{path} cannot be the runner for {device}: its loader {loader} is missing there")]
     NoLoader { path: PathBuf, device: String, loader: String },
     #[error("there are no QNN libraries for {device} ({needed}): {}", looked.join("; "))]
     NoLibraries { device: String, needed: String, looked: Vec<String> },
@@ -39,7 +39,7 @@ impl DeviceRunnerError {
         let text = match self {
             Self::NoRunner { .. } => {
                 "build one (for Android: `cargo ndk -t arm64-v8a build --release`) and give it with --runner FILE, or put \
-                 it where it is looked for"
+                 it in one of these folders"
             }
             Self::WrongMachine { .. } | Self::NoLoader { .. } => BUILD_ADVICE,
             Self::NoLibraries { .. } => {

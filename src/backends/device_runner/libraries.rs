@@ -1,7 +1,7 @@
 //! Finding QNN libraries for a device.
 
 use super::DeviceRunnerError;
-use crate::backends::on_device::Target;
+use crate::backends::on_device::LibraryTarget;
 use crate::backends::on_device::names::machine;
 use crate::backends::runtime::Env;
 use crate::event::{DeviceFacts, clean_text};
@@ -10,7 +10,11 @@ use std::path::Path;
 /// The libraries that `--runtime` names, else those of `$QNN_SDK_ROOT`, else of `$QAIRT_SDK_ROOT`: of an SDK, whose tools
 /// are not needed, or of a plain folder. A place with libraries for other machines only is passed over: `--runtime` may
 /// name those of this machine.
-pub fn find_libraries(option: Option<&Path>, env: &Env, facts: &DeviceFacts) -> Result<Target, DeviceRunnerError> {
+pub fn find_libraries(
+    option: Option<&Path>,
+    env: &Env,
+    facts: &DeviceFacts,
+) -> Result<LibraryTarget, DeviceRunnerError> {
     let places = [
         ("--runtime", option),
         ("$QNN_SDK_ROOT", env.qnn_sdk_root.as_deref()),
@@ -20,7 +24,7 @@ pub fn find_libraries(option: Option<&Path>, env: &Env, facts: &DeviceFacts) -> 
     let mut looked = Vec::new();
     for (name, place) in places {
         match place {
-            Some(place) => match Target::of_libraries(place, facts, needed) {
+            Some(place) => match LibraryTarget::of_libraries(place, facts, needed) {
                 Some(target) => return Ok(target),
                 None => looked.push(format!("{name} is {}, which has none", clean_text(&place.to_string_lossy()))),
             },

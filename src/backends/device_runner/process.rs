@@ -152,7 +152,7 @@ impl Driver {
                     }
                     Some(Piece::Failed(error)) => break lost(error),
                     None => {
-                        let (id, action) = (self.device.id().to_owned(), "the runner was at work".to_owned());
+                        let (id, action) = (self.device.id().to_owned(), "the runner was running".to_owned());
                         break lost(DeviceError::LinkLost { id, action });
                     }
                 },

@@ -15,7 +15,7 @@ use crate::backends::on_device::link::{Link, persist};
 use crate::backends::on_device::names::machine;
 use crate::backends::on_device::tenants::Claim;
 use crate::backends::on_device::versions::doubts;
-use crate::backends::on_device::{Target, around, logcat};
+use crate::backends::on_device::{LibraryTarget, around, logcat};
 use crate::backends::qnn::runner::{RunTask, Task};
 use crate::backends::{AfterFailure, asked_to_stop, settings};
 use crate::devices::{Device, DeviceError, Root, quote};
@@ -36,7 +36,7 @@ pub struct DeviceRunnerOptions {
     /// The runner, a file of this machine that is built for the device.
     pub runner: PathBuf,
     /// Libraries for the device.
-    pub libraries: Target,
+    pub libraries: LibraryTarget,
     /// Whether the system's library folders are searched too.
     pub vendor_libraries: bool,
     /// Counters of the device that are sampled meanwhile.
@@ -144,7 +144,8 @@ impl DeviceRun<'_> {
             }
             self.send(Event::RoundStarted { round: course.resume() }).await;
             if self.task.profile_log.is_some() {
-                let text = "the profile log will hold what is measured from here on: the link took the runner that wrote the one before";
+                let text =
+                    "the profile log restarts here: the runner that wrote the earlier part ended with the connection";
                 self.send(Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, text))).await;
             }
             supervisor.go_on(Translation::new(clock, names.clone(), course.clone()));
@@ -204,7 +205,7 @@ impl DeviceRun<'_> {
     }
 
     /// Makes a device that is back ready for another runner: the one before is ended if it has not ended by itself, what it may have
-    /// begun to write is removed, and the clock is measured anew. The files of the run have to be there.
+    /// begun to write is removed, and the clock is measured again. The files of the run have to be there.
     async fn resume(&self, folder: &str, pid: Option<u32>) -> Result<WallClock, DeviceError> {
         let pid = pid.unwrap_or(0);
         let script = format!(

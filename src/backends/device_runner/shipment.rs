@@ -154,7 +154,7 @@ fn check_place(path: &Path) -> Result<(), DeviceRunnerError> {
     };
     match std::fs::metadata(folder) {
         Ok(metadata) if metadata.is_dir() && !path.is_dir() => Ok(()),
-        Ok(_) => refused("there is a folder in its place, or none around it".to_owned()),
+        Ok(_) => refused("it is a folder, or its parent folder is missing".to_owned()),
         Err(error) => refused(error.to_string()),
     }
 }

@@ -1,4 +1,4 @@
-//! Processes that a runner leaves behind: code of a model can fork, take its child into a session of its own, where the end of the
+//! Processes that a runner leaves behind: code of a model can fork, take its child into its own session, where the end of the
 //! group does not reach it, and have it ignore signals.
 
 use std::path::Path;

@@ -38,7 +38,7 @@ pub struct Running<P, F, C> {
 /// How a process ended.
 #[derive(Debug)]
 pub enum Exit {
-    /// With this status; `None` where the system does not tell.
+    /// With this status; `None` where the system does not report it.
     Status(Option<i32>),
     /// By this signal.
     Signal(i32),

@@ -1,4 +1,4 @@
-//! Trying a library in a child of its own.
+//! Trying a library in its own child.
 
 use super::process::RunnerError;
 use super::supervise::{Ended, Limits, ask};
@@ -25,6 +25,6 @@ pub async fn probe_library(
     Ok(match ask(&Task::Probe(ProbeTask { library, scratch }), limits).await? {
         Ended::Done(Some(Frame::Probed(answer))) => answer,
         Ended::Failed(failure) => failed(failure.message),
-        Ended::Done(_) => failed("the runner gave no answer".to_owned()),
+        Ended::Done(_) => failed("the runner did not answer".to_owned()),
     })
 }

@@ -22,11 +22,9 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 pub enum RunnerError {
     #[error("cannot start the runner process {program}: {source}")]
     Spawn { program: PathBuf, source: std::io::Error },
-    #[error(
-        "cannot make the runner's folder for temporary files: {source}; $TMPDIR must name one that can be written to"
-    )]
+    #[error("cannot create the runner's temporary folder: {source}; $TMPDIR must name a writable folder")]
     Scratch { source: std::io::Error },
-    #[error("the request cannot be told to the runner: {reason}; file names must be UTF-8 text")]
+    #[error("the request cannot be sent to the runner: {reason}; file names must be UTF-8 text")]
     Request { reason: String },
 }
 

@@ -6,7 +6,7 @@ use crate::files::{Kind, Replacement, is_special};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a run leaves behind outside of folders that are its own.
+/// What a run leaves behind outside folders that are its own.
 #[derive(Debug, Default)]
 pub struct Staged {
     context: Option<(Replacement, PathBuf)>,

@@ -246,7 +246,7 @@ impl Supervisor {
         self.garbage += 1;
         if self.garbage <= 5 {
             let start = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
-            self.note(LogLevel::Warning, &format!("the runner said something that is not a frame: {start}")).await;
+            self.note(LogLevel::Warning, &format!("the runner sent something that is not a frame: {start}")).await;
         }
         if !self.hello {
             self.killed_for.get_or_insert_with(|| "the runner does not speak qnnscope's protocol".to_owned());
@@ -262,8 +262,8 @@ impl Supervisor {
                 self.hello = hello.protocol == PROTOCOL;
                 if !self.hello {
                     let text = format!(
-                        "the runner speaks protocol {}, not {PROTOCOL}: it is of another version of qnnscope (version {}); build \
-                         it anew from this one",
+                        "the runner speaks protocol {}, not {PROTOCOL}: it is from another version of qnnscope (version {}); rebuild \
+                         it from this one",
                         hello.protocol,
                         crate::event::clean_text(&hello.version)
                     );
@@ -346,7 +346,7 @@ impl Supervisor {
 
     async fn report_held_back(&self, count: u64) {
         if count > 0 {
-            let reason = format!("more than {LINES_PER_S} console lines a second");
+            let reason = format!("more than {LINES_PER_S} console lines per second");
             let lost = Event::Lost { source: "runner console".to_owned(), reason, count };
             self.send(crate::event::now_us(), lost).await;
         }
@@ -370,7 +370,7 @@ impl Supervisor {
             && memory.rss > limit
         {
             let reason = format!(
-                "the runner used {} MiB of memory, more than the limit of {} MiB (--memory-limit-mb)",
+                "the runner used {} MiB of memory, above the limit of {} MiB (--memory-limit-mb)",
                 memory.rss >> 20,
                 limit >> 20
             );
@@ -392,14 +392,14 @@ impl Supervisor {
     fn overdue(&self) -> Option<String> {
         let silent = self.last_sign.elapsed();
         if !self.hello && silent > HELLO_TIMEOUT {
-            return Some(format!("the runner did not come up within {} s", HELLO_TIMEOUT.as_secs()));
+            return Some(format!("the runner did not start within {} s", HELLO_TIMEOUT.as_secs()));
         }
         if self.done && silent > GRACE {
-            return Some("it was done but did not end".to_owned());
+            return Some("it finished but did not exit".to_owned());
         }
         if !self.done && !self.idle && silent > self.limits.stage_timeout {
             let limit = self.limits.stage_timeout.as_secs_f64();
-            return Some(format!("stage {} showed no progress for {limit} s (--stage-timeout)", self.stage));
+            return Some(format!("stage {} made no progress for {limit} s (--stage-timeout)", self.stage));
         }
         None
     }
@@ -418,7 +418,7 @@ impl Supervisor {
         // A run is carried out when it has said how it ended.
         let unfinished = !self.done || (self.source.is_some() && self.status.is_none());
         if self.ended_on_request && self.failure.is_none() && self.status.is_none() {
-            let text = format!("the runner was ended in stage {}, where it does not listen: stopped", self.stage);
+            let text = format!("the runner was killed in stage {}, which cannot be interrupted: stopped", self.stage);
             self.note(LogLevel::Warning, &text).await;
             self.status = Some(RunStatus::Stopped);
         }
@@ -458,26 +458,26 @@ impl Supervisor {
     fn describe_end(&self, exit: Option<&Exit>) -> (String, String, Option<String>) {
         let stage = self.stage;
         if let Some(reason) = &self.killed_for {
-            return ("supervision".to_owned(), format!("the runner was ended in stage {stage}: {reason}"), None);
+            return ("supervision".to_owned(), format!("the runner was stopped in stage {stage}: {reason}"), None);
         }
         match exit {
             None => ("wait".to_owned(), format!("the runner was lost in stage {stage}"), None),
             Some(Exit::Signal(number)) => {
                 let name = signal_name(*number).unwrap_or("a signal");
-                let text = format!("the runner was ended by signal {number} ({name}) in stage {stage}");
+                let text = format!("the runner was killed by signal {number} ({name}) in stage {stage}");
                 (name.to_owned(), text, None)
             }
             Some(Exit::Status(code)) => {
                 let code = code.map_or_else(|| "no status".to_owned(), |code| format!("status {code}"));
-                let text = format!("the runner ended with {code} in stage {stage}, before it was done");
+                let text = format!("the runner exited with {code} in stage {stage}, before it finished");
                 ("exit".to_owned(), text, None)
             }
             Some(Exit::NotExecuted { status, advice }) => {
-                let text = format!("the runner did not come up on the device: the shell ended with status {status}");
+                let text = format!("the runner did not start on the device: the shell exited with status {status}");
                 ("exec".to_owned(), text, Some(advice.clone()))
             }
             Some(Exit::Lost { error, advice }) => {
-                let text = format!("{error}, in stage {stage}; what was measured before is kept");
+                let text = format!("{error}, in stage {stage}; earlier measurements are kept");
                 ("adb".to_owned(), text, Some(advice.clone()))
             }
         }

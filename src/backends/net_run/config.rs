@@ -36,7 +36,7 @@ pub fn inner(resolved: &Resolved, graph: Option<&str>, facts: &DeviceFacts) -> O
     if let Some((_, profile)) = &resolved.perf_profile {
         device.insert("cores".to_owned(), json!([{"core_id": 0, "perf_profile": profile, "rpc_control_latency": 100}]));
     }
-    // All of VTCM is asked for by 0, and then the extension wants to know the SoC.
+    // All of VTCM is requested by 0, and then the extension wants to know the SoC.
     let soc_model = resolved.soc_model.or(facts.soc.soc_model.filter(|_| resolved.vtcm_mb == Some(0)));
     if let Some(soc_model) = soc_model {
         device.insert("soc_model".to_owned(), soc_model.into());
@@ -68,8 +68,7 @@ pub fn outcomes(resolved: &Resolved, graph: Option<&str>) -> Vec<Setting> {
             Some(_) => setting.outcome.clone(),
             // The extension finds graphs by name only.
             None => SettingOutcome::NoEffect(
-                "the name of the graph is not known, and qnn-net-run takes options of a graph by name: give --graph"
-                    .to_owned(),
+                "the graph's name is unknown, and qnn-net-run takes graph options by name: give --graph".to_owned(),
             ),
         };
         settings.push(Setting { outcome, ..setting.clone() });

@@ -7,7 +7,7 @@ use crate::backends::{Backend, stopped};
 use crate::event::{Failure, LogLevel, LogLine, LogSource, LogTail, Stage};
 use crate::models::Graph;
 
-/// Lines with errors that are kept: what an op was asked for and all sets that it takes are about 140.
+/// Lines with errors that are kept: what an op was requested and all sets that it takes are about 140.
 const MOST_ERRORS: usize = 400;
 
 /// A line of the tool: `   12.3ms [ ERROR ] text`, or bare text.
@@ -106,8 +106,8 @@ impl Heard {
         };
         let said = self.first_error.clone().or_else(|| self.last.clone());
         let end = match signal {
-            Some(name) => format!("qnn-net-run was ended by signal {} ({name})", status - 128),
-            None => format!("qnn-net-run ended with status {status}"),
+            Some(name) => format!("qnn-net-run was killed by signal {} ({name})", status - 128),
+            None => format!("qnn-net-run exited with status {status}"),
         };
         let message = said.map_or_else(|| end.clone(), |said| format!("{said} ({end})"));
         let code = self.code;

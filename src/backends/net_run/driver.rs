@@ -131,12 +131,10 @@ impl NetRun<'_> {
         let duration_us = began.elapsed().as_secs_f64() * 1e6;
         self.send(Event::StageFinished { stage: Stage::Prepare, duration_us }).await;
         let _logcat = crate::backends::on_device::logcat::follow(self.device, self.source.clone(), self.run);
-        let text =
-            format!("the device's wall clock is known to ±{} µs on this machine's time axis", clock.uncertainty_us);
+        let text = format!("the device's clock is aligned with this machine's to ±{} µs", clock.uncertainty_us);
         self.note(LogLevel::Info, &text).await;
         let kept_log = setup.kept_log.take();
-        let mut claim =
-            setup.claim.take().ok_or(OnDeviceError::Input("the folder of the run is not there".to_owned()))?;
+        let mut claim = setup.claim.take().ok_or(OnDeviceError::Input("the run's folder is missing".to_owned()))?;
         let mut rounds = Rounds::new(self, setup, &mut claim, clock, *pace, probe).keeping(kept_log);
         let ended = rounds.all(stop).await;
         *pace = rounds.pace();
@@ -212,7 +210,7 @@ impl NetRun<'_> {
         };
         let mut settings = Vec::new();
         if let Some(path) = &self.task.save_context {
-            let why = "qnn-net-run does not write contexts; the SDK's qnn-context-binary-generator does";
+            let why = "qnn-net-run does not write contexts; use the SDK's qnn-context-binary-generator";
             settings.push(no_effect("--save-context", crate::event::clean_text(&path.to_string_lossy()), why));
         }
         if let Some(path) = &self.task.profile_log {
@@ -221,7 +219,7 @@ impl NetRun<'_> {
             settings.push(Setting { key: "--save-profile-log".to_owned(), value, outcome });
         }
         if !matches!(self.task.pin, Pin::Unset | Pin::Free) {
-            let why = "qnn-net-run has no option for it; a qnnscope built for the device has: --runner FILE";
+            let why = "qnn-net-run has no option for it; a qnnscope built for the device has (--runner FILE)";
             settings.push(no_effect("--pin", self.task.pin.to_string(), why));
         }
         settings.push(priority_outcome(facts.root));

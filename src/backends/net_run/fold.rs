@@ -1,6 +1,6 @@
 //! What the rounds tell, put together as one run: phases, indices, op rows, batches.
 
-use super::messages::Told;
+use super::messages::ToolMessage;
 use crate::backends::qnn::api::ProfileEvent;
 use crate::backends::qnn::runner::profile_events as events;
 use crate::event::{Event, InferenceBatch, MetricSample, OpSample, Phase};
@@ -75,8 +75,8 @@ impl RunFold {
     }
 
     /// An inference: `host_us` is its start on the host's clock.
-    pub fn inference(&mut self, plan: RoundPlan, told: &Told, host_us: u64, out: &mut Vec<Event>) {
-        let Told::Inference { start_us, latency_us, events } = told else { return };
+    pub fn inference(&mut self, plan: RoundPlan, told: &ToolMessage, host_us: u64, out: &mut Vec<Event>) {
+        let ToolMessage::Inference { start_us, latency_us, events } = told else { return };
         let phase = if !std::mem::replace(&mut self.first_seen, true) {
             Phase::First
         } else if self.in_round < plan.warmup {
@@ -138,8 +138,8 @@ impl RunFold {
 mod tests {
     use super::*;
 
-    fn inference(start_us: u64) -> Told {
-        Told::Inference { start_us, latency_us: 10, events: Vec::new() }
+    fn inference(start_us: u64) -> ToolMessage {
+        ToolMessage::Inference { start_us, latency_us: 10, events: Vec::new() }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::event::{Stage, SubStage, clean_text};
 
 /// Something that a log tells of a round. Times are those of the device's steady clock.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum ToolMessage {
     /// How the steady clock relates to the device's wall clock, and who wrote the log.
     Header {
         /// Steady clock, microseconds.
@@ -37,11 +37,11 @@ pub enum Told {
 }
 
 /// Everything in a chunk that concerns `graph` (any graph, if it is not known which one runs).
-pub fn told(chunk: &Chunk<'_>, graph: Option<&str>) -> Vec<Told> {
+pub fn told(chunk: &Chunk<'_>, graph: Option<&str>) -> Vec<ToolMessage> {
     let mut found = Vec::new();
     if let Some(header) = chunk.header() {
         let text = |bytes: &[u8]| clean_text(&String::from_utf8_lossy(bytes));
-        found.push(Told::Header {
+        found.push(ToolMessage::Header {
             steady_us: header.steady_us(),
             epoch_us: header.epoch_us(),
             backend_version: header.backend_version().map(text),
@@ -56,7 +56,7 @@ pub fn told(chunk: &Chunk<'_>, graph: Option<&str>) -> Vec<Told> {
             Method::Execute | Method::ExecuteAsync => {
                 let start_us = message.interval().map_or(0, |interval| interval.start_us);
                 let events = message.events().map(|event| own(&event)).collect();
-                found.push(Told::Inference { start_us, latency_us: message.netrun_us(), events });
+                found.push(ToolMessage::Inference { start_us, latency_us: message.netrun_us(), events });
                 continue;
             }
             Method::LibraryLoad => Stage::LibraryLoad,
@@ -67,7 +67,7 @@ pub fn told(chunk: &Chunk<'_>, graph: Option<&str>) -> Vec<Told> {
             _ => continue,
         };
         let parts = message.events().filter_map(|event| part(stage, &event)).collect();
-        found.push(Told::Stage { stage, duration_us: message.netrun_us(), parts });
+        found.push(ToolMessage::Stage { stage, duration_us: message.netrun_us(), parts });
     }
     found
 }

@@ -25,7 +25,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// What it taught, for rounds whose cost is counted anew.
+    /// What it taught, for rounds whose cost is counted again.
     #[must_use]
     pub fn taught(self) -> Self {
         Self { total_us: 0.0, lost_us: 0.0, rounds: 0, ..self }

@@ -62,7 +62,7 @@ pub async fn prepare(
             model.context_binary = info.context_binary;
             graphs = found;
         }
-        Err(why) => notes.push(format!("op types and shapes are not known: {why}")),
+        Err(why) => notes.push(format!("op types and shapes are unknown: {why}")),
     }
     let graph = match &task.graph {
         Some(name) => graphs.iter().find(|graph| graph.name == *name).cloned(),
@@ -90,7 +90,7 @@ async fn read(
         return Err("a model library for the device cannot be opened on this machine".to_owned());
     }
     let runtime =
-        host_runtime.ok_or("there is no QNN runtime on this machine (`qnnscope runtime install` gets one)")?;
+        host_runtime.ok_or("there is no QNN runtime on this machine (`qnnscope runtime install` installs one)")?;
     let task = Task::Inspect(InspectTask {
         runtime_dir: runtime.to_owned(),
         model: task.model.clone(),
@@ -99,7 +99,7 @@ async fn read(
     match ask(&task, Limits::default()).await {
         Ok(Ended::Done(Some(Frame::Inspected { model, graphs, .. }))) => Ok((*model, graphs)),
         Ok(Ended::Failed(failure)) => Err(failure.message),
-        Ok(Ended::Done(_)) => Err("the runner gave no answer".to_owned()),
+        Ok(Ended::Done(_)) => Err("the runner did not answer".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }

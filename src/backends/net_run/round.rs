@@ -4,7 +4,7 @@ use super::command::Round;
 use super::console::{Heard, log_line};
 use super::kept_log::KeptLog;
 use super::memory::{MemoryLook, memory_look, watch_memory};
-use super::messages::{Told, told};
+use super::messages::{ToolMessage, told};
 use crate::backends::on_device::names::PID_MARK;
 use crate::backends::profile_log::{Decoder, ProfileLogError};
 use crate::devices::{Device, DeviceError, EndMarker, ShellStream, quote};
@@ -29,7 +29,7 @@ pub enum Progress {
     /// A line of the tool.
     Line(LogLine),
     /// Something that the profile log tells.
-    Told(Told),
+    Told(ToolMessage),
     /// A look at the memory of the tool, with the host's clock.
     Memory(u64, MemoryLook),
 }
@@ -84,7 +84,7 @@ struct LogFollower<'a> {
 
 impl LogFollower<'_> {
     /// Fetches what is new; returns what it tells.
-    async fn poll(&mut self, graph: Option<&str>) -> Result<Vec<Told>, RoundError> {
+    async fn poll(&mut self, graph: Option<&str>) -> Result<Vec<ToolMessage>, RoundError> {
         let mut found = Vec::new();
         loop {
             let script = format!(
@@ -179,7 +179,7 @@ pub async fn run(
                     ending = Some(Instant::now());
                 }
                 if last_sign.elapsed() > silence_limit && ending.is_none() {
-                    given_up = Some(format!("it showed no progress for {} s (--stage-timeout)", silence_limit.as_secs_f64()));
+                    given_up = Some(format!("it made no progress for {} s (--stage-timeout)", silence_limit.as_secs_f64()));
                     stream.write(b"\n");
                     ending = Some(Instant::now());
                 }

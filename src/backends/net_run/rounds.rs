@@ -6,7 +6,7 @@ use super::driver::{Broken, NetRun, Setup};
 use super::fold::{RoundPlan, RunFold};
 use super::kept_log::KeptLog;
 use super::memory::MemoryLook;
-use super::messages::Told;
+use super::messages::ToolMessage;
 use super::pace::Pace;
 use super::round::{self, Progress, RoundEnd, RoundError};
 use crate::backends::ProfilingLevel;
@@ -203,7 +203,7 @@ impl Rounds<'_> {
         if let Some(probe) = self.probe.as_mut() {
             probe.revive();
         }
-        // A device that was started anew has another clock; its files are still there.
+        // A device that was restarted has another clock; its files are still there.
         self.clock = WallClock::align(self.net.device).await?;
         let there = format!("[ -e {}/{INPUT_LIST} ]", self.setup.folder);
         if self.net.device.run(&there, "looking for the files of the run").await?.status != 0 {
@@ -300,21 +300,21 @@ impl Rounds<'_> {
         }
     }
 
-    async fn take_told(&mut self, plan: RoundPlan, told: Told) {
+    async fn take_told(&mut self, plan: RoundPlan, told: ToolMessage) {
         match told {
-            Told::Header { steady_us, epoch_us, backend_version } => {
+            ToolMessage::Header { steady_us, epoch_us, backend_version } => {
                 if self.header.replace((steady_us, epoch_us)).is_none() {
                     let info = RuntimeInfo {
                         path: format!("{}/{}", self.setup.folder, self.net.task.backend.library()),
                         build_id: backend_version,
-                        core_api: "not told by qnn-net-run".to_owned(),
-                        backend_api: "not told by qnn-net-run".to_owned(),
+                        core_api: "not reported by qnn-net-run".to_owned(),
+                        backend_api: "not reported by qnn-net-run".to_owned(),
                         provider: self.net.task.backend.library().to_owned(),
                     };
                     self.net.send(Event::RuntimeLoaded(info)).await;
                 }
             }
-            Told::Stage { stage, duration_us, parts } => {
+            ToolMessage::Stage { stage, duration_us, parts } => {
                 self.reached = self.reached.max(stage);
                 // Later rounds load again; the first load is the one that is told.
                 if self.stages_told && self.number > 1 {
@@ -326,9 +326,9 @@ impl Rounds<'_> {
                 }
                 self.net.send(Event::StageFinished { stage, duration_us: duration_us as f64 }).await;
             }
-            Told::Inference { start_us, .. } => {
+            ToolMessage::Inference { start_us, .. } => {
                 let host_us = self.host_us(start_us);
-                if let Told::Inference { latency_us, .. } = &told
+                if let ToolMessage::Inference { latency_us, .. } = &told
                     && self.fold.all() == 0
                 {
                     self.stages_told = true;
@@ -366,7 +366,7 @@ impl Rounds<'_> {
     /// Whether a round went as it should.
     async fn check(&self, end: &RoundEnd, stop: &watch::Receiver<bool>) -> Result<(), Broken> {
         if let Some(reason) = &end.given_up {
-            let message = format!("qnn-net-run was ended in stage {}: {reason}", self.reached);
+            let message = format!("qnn-net-run was stopped in stage {}: {reason}", self.reached);
             return Err(self.broken_with("supervision", &message, None, &end.heard));
         }
         if end.stopped || *stop.borrow() && end.status > 128 {
@@ -388,13 +388,13 @@ impl Rounds<'_> {
                 self.net.device.run(&format!("df -k {}", self.setup.folder), "asking for its free space").await?;
             let free_bytes = crate::devices::free_bytes(&free.text());
             let message = format!(
-                "qnn-net-run ended with status 0 and reported no inference: its profile log has {} bytes",
+                "qnn-net-run exited with status 0 but reported no inference: its profile log has {} bytes",
                 end.log_bytes
             );
             return Err(match free_bytes {
                 Some(free_bytes) if free_bytes < 1 << 20 => {
                     let free = crate::text::bytes_text(free_bytes as f64);
-                    let message = format!("the device's storage is full ({free} are free): {message}");
+                    let message = format!("the device's storage is full ({free} free): {message}");
                     let hint =
                         "free space on the device; `qnnscope clean --device SERIAL` removes what qnnscope put there";
                     self.broken_with("storage", &message, Some(hint.to_owned()), &end.heard)
@@ -403,7 +403,7 @@ impl Rounds<'_> {
             });
         }
         if end.incomplete_bytes > 0 {
-            let text = format!("the profile log ends with {} bytes that are no whole chunk", end.incomplete_bytes);
+            let text = format!("the profile log ends with {} bytes of an incomplete chunk", end.incomplete_bytes);
             self.net.note(LogLevel::Warning, &text).await;
         }
         Ok(())
@@ -420,7 +420,7 @@ impl Rounds<'_> {
         match crate::devices::thermal_status(&output.text()) {
             Some(status) if status >= TOO_HOT => {
                 let message =
-                    format!("the device is too hot: thermal status {status}; the run was ended to let it cool down");
+                    format!("the device is too hot: thermal status {status}; the run was stopped to let it cool down");
                 Err(self.broken(
                     "thermal",
                     &message,
@@ -438,7 +438,7 @@ impl Rounds<'_> {
         }
         let (rounds, share) = self.pace.cost();
         let text = format!(
-            "{rounds} rounds of qnn-net-run; {:.1} % of their time went to starting it and loading the model, which is in no latency",
+            "{rounds} rounds of qnn-net-run; {:.1} % of their time went to starting it and loading the model; no latency includes it",
             share * 100.0
         );
         self.net.note(LogLevel::Info, &text).await;

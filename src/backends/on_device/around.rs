@@ -35,10 +35,9 @@ pub async fn describe(device: &Device, source: &Source, run: RunId) -> Result<De
 fn scheduler_class(facts: &DeviceFacts) -> Option<Confound> {
     (!facts.root.is_available()).then(|| Confound {
         id: "scheduler_class".to_owned(),
-        observation:
-            "the run has the scheduler class of the adb shell (nice 0), not that of an app in the foreground (-10)"
-                .to_owned(),
-        advice: "with root qnnscope raises it; compare runs of one class only".to_owned(),
+        observation: "the run has the priority of the adb shell (nice 0), not that of a foreground app (-10)"
+            .to_owned(),
+        advice: "qnnscope raises it on rooted devices; compare only runs of equal priority".to_owned(),
     })
 }
 
@@ -92,7 +91,7 @@ pub async fn send_files(link: Link<'_>, files: &Kit, vendor_libraries: bool) -> 
     let deployed = persist!(link, deploy(device, files, &tell).await)?;
     let claim = Claim::new(device, &deployed.folder);
     let text = format!(
-        "sent {} files ({} bytes) to {}; {} ({} bytes) were there already",
+        "sent {} files ({} bytes) to {}; {} ({} bytes) were already there",
         deployed.sent.0, deployed.sent.1, deployed.folder, deployed.kept.0, deployed.kept.1
     );
     note(source, run, LogLevel::Info, &text).await;

@@ -1,7 +1,7 @@
 //! Files on the device: each once, by its content, in a folder of our own.
 //!
 //! `…/qnnscope/objects/SHA256` holds the contents, `…/qnnscope/run-N/` a run's names for them. A second run with the same
-//! files sends nothing. Nothing outside of `…/qnnscope` is ever touched.
+//! files sends nothing. Nothing outside `…/qnnscope` is ever touched.
 
 use super::OnDeviceError;
 use crate::devices::{Device, DeviceError, Progress, quote};

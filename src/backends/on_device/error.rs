@@ -9,23 +9,23 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum OnDeviceError {
-    #[error("no SDK with qnn-net-run was found: {}", looked.join("; "))]
+    #[error("no SDK with qnn-net-run found: {}", looked.join("; "))]
     NoSdk { looked: Vec<String> },
-    #[error("the SDK in {root} has no tools for {device}: none of {} is there", wanted.join(", "))]
+    #[error("the SDK in {root} has no tools for {device}: it has none of {}", wanted.join(", "))]
     NoTarget { root: PathBuf, device: String, wanted: Vec<String> },
     #[error("the SDK in {root} lacks {file}, which {why}")]
     NoFile { root: PathBuf, file: String, why: String },
-    #[error("the Hexagon architecture of {device} is not known (SoC {soc})")]
+    #[error("the Hexagon architecture of {device} is unknown (SoC {soc})")]
     NoArch { device: String, soc: String },
     #[error("{device} has no HTP: its Hexagon is {arch}")]
     NoHtp { device: String, arch: String },
-    #[error("{file} cannot be used on {device}: it is {found}, and the device's own programs are {needed}")]
+    #[error("{file} does not run on {device}: it is {found}, and the device needs {needed}")]
     WrongMachine { file: PathBuf, device: String, found: String, needed: String },
-    #[error("{file} cannot be started on {device}: it needs the loader {loader}, which is not there")]
+    #[error("{file} does not start on {device}: its loader {loader} is missing there")]
     NoLoader { file: PathBuf, device: String, loader: String },
-    #[error("{file} cannot be started on {device}: it needs {}, neither in the SDK nor on the device", names.join(", "))]
+    #[error("{file} does not start on {device}: it needs {}, found neither in the SDK nor on the device", names.join(", "))]
     NoNeeded { file: PathBuf, device: String, names: Vec<String> },
-    #[error("the inputs of {model} are not known: {reason}")]
+    #[error("the inputs of {model} are unknown: {reason}")]
     NoInputs { model: PathBuf, reason: String },
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -48,23 +48,23 @@ impl OnDeviceError {
                  for the device needs no SDK tool: --runner FILE"
             }
             Self::NoTarget { .. } => {
-                "take an SDK with tools for this device, or give a runner built for it: --runner FILE"
+                "use an SDK with tools for this device, or give a runner built for it: --runner FILE"
             }
-            Self::NoFile { .. } => "the SDK is incomplete, or of another version: install it again",
+            Self::NoFile { .. } => "the SDK is incomplete or of another version: reinstall it",
             Self::NoArch { .. } => {
-                "name it with --htp-arch, such as v75; `qnnscope devices` shows what is known of the SoC"
+                "name it with --htp-arch, such as v75; `qnnscope devices` shows what is known about the SoC"
             }
             Self::NoHtp { .. } => "run on cpu or gpu",
             Self::WrongMachine { .. } | Self::NoLoader { .. } => {
-                "the SDK has other files in this folder than its name says, or they are for another system: install the SDK \
-                 again, or name the right one with --runtime DIR"
+                "the files in this SDK folder do not match its name, or are for another system: reinstall the SDK, or name \
+                 the right one with --runtime DIR"
             }
             Self::NoNeeded { .. } => {
-                "put the missing libraries into the SDK's folder of libraries for this target: they are sent with the tool"
+                "put the missing libraries into the SDK's library folder for this target; qnnscope sends them with the tool"
             }
             Self::NoInputs { .. } => {
-                "give them with --input NAME=FILE or --input-list FILE; for DLCs and context binaries a runtime on this \
-                 machine tells them: `qnnscope runtime install`"
+                "give them with --input NAME=FILE or --input-list FILE; for DLCs and context binaries, a runtime on this \
+                 machine can read them: `qnnscope runtime install`"
             }
             Self::Device(error) => return error.advice(),
             Self::Gone { advice, .. } => return Some(advice.clone()),

@@ -1,7 +1,7 @@
 //! Which files of the SDK a run needs on the device.
 
 use super::OnDeviceError;
-use super::sdk::{TOOL, Target};
+use super::sdk::{LibraryTarget, TOOL};
 use crate::backends::Backend;
 use crate::backends::settings::Resolved;
 use crate::devices::socs_by_model;
@@ -38,7 +38,7 @@ pub struct Needs {
 
 /// The tool, and the libraries that this backend, this model and this DSP need, with the libraries of the SDK that those
 /// are linked with.
-pub fn kit(target: &Target, needs: Needs) -> Result<Kit, OnDeviceError> {
+pub fn kit(target: &LibraryTarget, needs: Needs) -> Result<Kit, OnDeviceError> {
     let mut kit = backend_libraries(target, needs)?;
     kit.insert(TOOL.to_owned(), target.tool());
     if needs.format == ModelFormat::Dlc {
@@ -52,7 +52,7 @@ pub fn kit(target: &Target, needs: Needs) -> Result<Kit, OnDeviceError> {
 }
 
 /// The libraries that qnnscope's own runner needs: as [`kit`], without the tool and what only the tool opens.
-pub fn runner_libraries(target: &Target, needs: Needs) -> Result<Kit, OnDeviceError> {
+pub fn runner_libraries(target: &LibraryTarget, needs: Needs) -> Result<Kit, OnDeviceError> {
     let mut kit = backend_libraries(target, needs)?;
     add_linked(&mut kit, target);
     Ok(kit)
@@ -60,7 +60,7 @@ pub fn runner_libraries(target: &Target, needs: Needs) -> Result<Kit, OnDeviceEr
 
 /// The libraries that lend their function table to an inspection: any backend of `names` that is there, and the system
 /// library.
-pub fn inspection_libraries(target: &Target, names: &[&str]) -> Result<Kit, OnDeviceError> {
+pub fn inspection_libraries(target: &LibraryTarget, names: &[&str]) -> Result<Kit, OnDeviceError> {
     let why = "reads DLCs and context binaries";
     let mut kit = Kit::from([(SYSTEM_LIBRARY.to_owned(), target.needed(SYSTEM_LIBRARY, why)?)]);
     match names.iter().find_map(|name| Some(((*name).to_owned(), target.library(name)?))) {
@@ -75,7 +75,7 @@ pub fn inspection_libraries(target: &Target, names: &[&str]) -> Result<Kit, OnDe
     Ok(kit)
 }
 
-fn backend_libraries(target: &Target, needs: Needs) -> Result<Kit, OnDeviceError> {
+fn backend_libraries(target: &LibraryTarget, needs: Needs) -> Result<Kit, OnDeviceError> {
     let mut kit = Kit::new();
     let mut add = |name: &str, why: &str| -> Result<(), OnDeviceError> {
         kit.insert(name.to_owned(), target.needed(name, why)?);
@@ -85,7 +85,7 @@ fn backend_libraries(target: &Target, needs: Needs) -> Result<Kit, OnDeviceError
     if needs.format != ModelFormat::ModelLibrary {
         add(SYSTEM_LIBRARY, "reads DLCs and context binaries")?;
     }
-    // An emulated HTP has neither a DSP nor a compiler of its own.
+    // An emulated HTP has neither a DSP nor its own compiler.
     if needs.backend == Backend::Htp && needs.has_dsp {
         if needs.format != ModelFormat::ContextBinary {
             add("libQnnHtpPrepare.so", "compiles graphs on the device")?;
@@ -119,7 +119,7 @@ pub fn hexagon_arch(backend: Backend, resolved: &Resolved, facts: &DeviceFacts) 
 }
 
 /// Adds what the files are linked with, where the SDK brings it; the rest is the system's.
-fn add_linked(kit: &mut Kit, target: &Target) {
+fn add_linked(kit: &mut Kit, target: &LibraryTarget) {
     let mut waiting: Vec<PathBuf> = kit.values().cloned().collect();
     while let Some(path) = waiting.pop() {
         for name in linked(&path) {

@@ -98,8 +98,7 @@ impl Link<'_> {
 /// What to do about a device that did not come back.
 pub fn gone_advice() -> String {
     format!(
-        "check the cable or the network and run again; the device did not come back within {} s, and what was measured before \
-         is kept",
+        "check the cable or the network and run again; the device did not come back within {} s; earlier measurements are kept",
         RETURN_LIMIT.as_secs()
     )
 }

@@ -18,7 +18,7 @@ pub(crate) mod versions;
 pub use deploy::{clean, remote_root};
 pub use error::OnDeviceError;
 pub use kit::DLC_LIBRARY;
-pub use sdk::{Sdk, Target};
+pub use sdk::{LibraryTarget, Sdk};
 pub use tenants::removed;
 
 pub(crate) use sdk::TOOL;

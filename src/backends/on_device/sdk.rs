@@ -18,7 +18,7 @@ pub struct Sdk {
 
 /// What an SDK has for one kind of device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct LibraryTarget {
     /// Name of the folder, such as `aarch64-android`.
     pub name: String,
     root: PathBuf,
@@ -51,10 +51,10 @@ impl Sdk {
     }
 
     /// The tools for a device.
-    pub fn target(&self, facts: &DeviceFacts) -> Result<Target, OnDeviceError> {
+    pub fn target(&self, facts: &DeviceFacts) -> Result<LibraryTarget, OnDeviceError> {
         let wanted = wanted(facts);
         match best_first(targets(&self.root), wanted).into_iter().next() {
-            Some(name) => Ok(Target { name, root: self.root.clone(), flat: false }),
+            Some(name) => Ok(LibraryTarget { name, root: self.root.clone(), flat: false }),
             None => Err(OnDeviceError::NoTarget {
                 root: self.root.clone(),
                 device: format!("{} ({}, {})", facts.id, facts.os, facts.abi),
@@ -64,7 +64,7 @@ impl Sdk {
     }
 }
 
-impl Target {
+impl LibraryTarget {
     /// The libraries for a device in a place that the user named: those of an SDK, with or without its tools, or those of
     /// a plain folder. `None` if it has none for this device's system and processor (`aarch64`, `x86_64`).
     pub fn of_libraries(place: &Path, facts: &DeviceFacts, machine: &str) -> Option<Self> {

@@ -103,11 +103,11 @@ impl Tenant {
         Some(Confound {
             id: CONFOUND.to_owned(),
             observation: format!(
-                "another run of qnnscope began on this device {ago_s} s ago and was not done yet: process {} of {machine}; the two \
-                 disturb each other",
+                "another qnnscope run started on this device {ago_s} s ago and is still going: process {} of {machine}; the two disturb each \
+                 other",
                 owner.pid
             ),
-            advice: "let it end, and run again".to_owned(),
+            advice: "wait for it to finish, then run again".to_owned(),
         })
     }
 }
@@ -157,7 +157,7 @@ impl Claim {
         &self.folder
     }
 
-    /// Claims it anew, after a lost link.
+    /// Claims it again, after a lost link.
     pub fn renew(&mut self) {
         self.stream = hold(&self.device, &self.folder);
     }
@@ -204,8 +204,8 @@ fn removals() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
     REMOVALS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until the folders of dropped claims are removed, a lost device not for long. Called on the event loop they were dropped on,
-/// before it ends.
+/// Waits until the folders of dropped claims are removed, a lost device not for long. Called on the event loop they were
+/// dropped on, before it ends.
 pub async fn removed() {
     let _ = tokio::time::timeout(LAST_LIMIT, async {
         // Taken out at once: nothing is held while it waits.
@@ -216,7 +216,7 @@ pub async fn removed() {
     .await;
 }
 
-/// The shell that holds a folder. When the connection ends without a word, the moment is kept in the file's time.
+/// The shell that holds a folder. When the connection ends silently, the moment is kept in the file's time.
 fn hold(device: &Device, folder: &str) -> ShellStream {
     let Process { host, pid } = Process::own();
     let since_s = epoch_us() / 1_000_000;

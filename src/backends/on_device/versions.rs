@@ -9,7 +9,7 @@ use crate::models::{ContextBinaryInfo, ModelFormat, dlc_sdk_version};
 use std::path::{Path, PathBuf};
 
 /// What the user should know of versions before files are sent; nothing where all belong together or no file tells. `info` is
-/// what a context binary says of itself, where it was read.
+/// what a context binary records about itself, where it was read.
 pub async fn doubts(
     kit: &Kit,
     backend: Backend,
@@ -59,11 +59,11 @@ fn compare(
     if let Some((library, build)) = reference {
         for (name, other) in builds.iter().filter(|(name, other)| name != library && other != build) {
             let what = if name == TOOL {
-                "a tool and libraries of different releases do not always understand each other"
+                "tools and libraries of different releases may be incompatible"
             } else {
-                "libraries of one run must be of one build"
+                "all libraries of a run must come from one build"
             };
-            doubts.push(format!("{name} is {other}, {library} is {build}: {what}; take both from one SDK"));
+            doubts.push(format!("{name} is {other}, {library} is {build}: {what}; use both from one SDK"));
         }
     }
     // Whoever reads the model must not be older than who wrote it.
@@ -77,8 +77,8 @@ fn compare(
     {
         let model = model.file_name().map(|name| clean_text(&name.to_string_lossy())).unwrap_or_default();
         doubts.push(format!(
-            "{model} was made with SDK {}, {reader} is {build}: an older release often cannot open it; take libraries and \
-             tool of that SDK, or make the model again with this one",
+            "{model} was made with SDK {}, {reader} is {build}: an older release often cannot open it; use that SDK's \
+             libraries and tool, or rebuild the model with this one",
             clean_text(maker)
         ));
     }
@@ -126,6 +126,6 @@ mod tests {
         let newer = said(&mixed, ModelFormat::ContextBinary, Some(NEW));
         assert!(newer[1].contains("libQnnHtp.so is v2.25.0"), "{newer:?}");
         let skel = said(&[("libQnnHtp.so", NEW), ("libQnnHtpV75Skel.so", OLD)], ModelFormat::ModelLibrary, None);
-        assert!(skel[0].contains("must be of one build"), "{skel:?}");
+        assert!(skel[0].contains("must come from one build"), "{skel:?}");
     }
 }

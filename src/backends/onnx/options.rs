@@ -21,7 +21,7 @@ const ENTRIES: [&str; 5] = ["session.", "ep.", "optimization.", "memory.", "mlas
 
 impl SessionOptions {
     /// Options for a backend of a runtime. `known` tells whether the plug-in knows an option of the provider: it takes unknown
-    /// ones in silence.
+    /// ones silently.
     pub fn new(
         runtime_dir: &Path,
         backend: Backend,
@@ -43,7 +43,7 @@ impl SessionOptions {
                 options.provider(key, value);
                 SettingOutcome::Applied
             } else {
-                let reason = "the plug-in has no option of this name, and takes unknown ones in silence".to_owned();
+                let reason = "the plug-in has no option of this name, and silently ignores unknown ones".to_owned();
                 SettingOutcome::NoEffect(reason)
             };
             let (key, value) = (format!("--ep-option {}", clean_text(key)), clean_text(value));
@@ -92,7 +92,7 @@ impl SessionOptions {
             if let Some((origin, name)) = &resolved.perf_profile {
                 self.provider("htp_performance_mode", name);
                 let outcome = if backend.is_simulated_here() {
-                    SettingOutcome::NoEffect("the plug-in is told, but the simulator has no clocks".to_owned())
+                    SettingOutcome::NoEffect("passed to the plug-in, but the simulator has no clocks".to_owned())
                 } else {
                     SettingOutcome::Applied
                 };
@@ -174,7 +174,7 @@ mod tests {
             matches!(outcome("--hvx-threads"), SettingOutcome::NoEffect(reason) if reason.contains("no such option"))
         );
         assert!(
-            matches!(outcome("--ep-option sock_model"), SettingOutcome::NoEffect(reason) if reason.contains("silence"))
+            matches!(outcome("--ep-option sock_model"), SettingOutcome::NoEffect(reason) if reason.contains("silently"))
         );
     }
 

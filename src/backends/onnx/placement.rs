@@ -79,9 +79,8 @@ pub fn place(known: Known<'_>) -> NodesPlaced {
                 (row.code, row.reason, row.remedy) = (told.code, Some(told.reason), Some(told.remedy));
             }
             NodeProvider::None => {
-                row.reason = Some(
-                    "ONNX Runtime computed it when it loaded the model, or merged it into another node".to_owned(),
-                );
+                row.reason =
+                    Some("ONNX Runtime folded it while loading the model, or merged it into another node".to_owned());
             }
             NodeProvider::Cpu | NodeProvider::Qnn => {}
         }

@@ -32,27 +32,27 @@ pub fn explain(op_type: &str, note: Option<&NodeNote>, about: Circumstances<'_>)
     let plain = |reason: String, remedy: &str| Explained { code: None, reason, remedy: remedy.to_owned() };
     if let Some(problem) = about.problem {
         return plain(
-            format!("the QNN backend did not come up: {problem}"),
-            "mend the backend first: `qnnscope runtime list` tries each one, `qnnscope doctor` looks further",
+            format!("the QNN backend did not start: {problem}"),
+            "fix the backend first: `qnnscope runtime list` tries each one, `qnnscope doctor` checks the rest",
         );
     }
     if about.is_compiled {
         return plain(
             "the model was compiled for QNN without it".to_owned(),
-            "change the model that this one was made of, and convert it again",
+            "change the source model and convert it again",
         );
     }
     let Some(note) = note else {
         return plain(
             "ONNX Runtime did not offer it to QNN".to_owned(),
-            "shape computations stay on the processor on purpose; give free dimensions a size (--dim NAME=N) to have them computed \
-             when the model is loaded",
+            "shape computations stay on the CPU on purpose; give free dimensions a size (--dim NAME=N) to fold them when \
+             the model is loaded",
         );
     };
     if note.passed {
         return plain(
             "QNN could run it, but the plug-in left it out of its partitions".to_owned(),
-            "a lone node is not worth its two boundaries: nothing to do, unless its neighbours can be moved to QNN",
+            "a lone node is not worth its two partition boundaries: nothing to do unless its neighbours can move to QNN",
         );
     }
     let reason = note.reason.clone().unwrap_or_else(|| "the plug-in gave no reason".to_owned());
@@ -63,7 +63,7 @@ pub fn explain(op_type: &str, note: Option<&NodeNote>, about: Circumstances<'_>)
     if says("are not supported by QNN EP") {
         return plain(
             format!("the plug-in has no translation of {op_type}"),
-            "replace it by ops that QNN has, or move it to the model's start or end, where it does not split the graph",
+            "replace it with ops that QNN has, or move it to the start or end of the model, where it does not split the graph",
         );
     }
     if says("Cannot get shape") {
@@ -75,31 +75,31 @@ pub fn explain(op_type: &str, note: Option<&NodeNote>, about: Circumstances<'_>)
     }
     if says("No weight scales found") {
         return plain(
-            format!("{reason}: 4-bit weights with one scale for all of them are not taken"),
-            "quantise the weights per channel, or with 8 bits",
+            format!("{reason}: 4-bit weights with a single scale are not supported"),
+            "quantise the weights per channel, or to 8 bits",
         );
     }
     if says("not take Q nodes") || says("not take DQ nodes") || says("offload_graph_io_quantization") {
         return plain(
-            "the plug-in leaves the quantising of the model's own inputs and outputs to the processor".to_owned(),
+            "the plug-in leaves quantising the model's inputs and outputs to the CPU".to_owned(),
             "--ep-option offload_graph_io_quantization=0 gives it to QNN; or feed quantised data",
         );
     }
     if says("Failed to open file") || says("Failed to read") {
         return plain(
             format!("{reason}: its weights are in a file beside the model"),
-            "put that file, whole, beside the model",
+            "put the complete file beside the model",
         );
     }
     if says("ata type") || says("datatype") || says("DataType") {
         return plain(reason, "cast to a type that QNN takes before this node, and back after it");
     }
-    plain(reason, "change what the reason names; if it is a matter of the backend, `qnnscope check` says more about it")
+    plain(reason, "fix what the reason names; if the backend refused it, `qnnscope check` shows more")
 }
 
 fn refused(op_type: &str, refusal: &BackendRefusal) -> Explained {
     let BackendRefusal { code, op, words } = refusal;
-    let said = words.last().map_or_else(String::new, |words| format!("; it said: {words}"));
+    let said = words.last().map_or_else(String::new, |words| format!("; it logged: {words}"));
     let types = op.types.iter().map(|name| name.to_lowercase()).collect::<Vec<_>>().join(", ");
     let qnn = if op.op_type.is_empty() { op_type } else { &op.op_type };
     let (what, remedy) = if op.rank > MAX_RANK {
@@ -111,7 +111,7 @@ fn refused(op_type: &str, refusal: &BackendRefusal) -> Explained {
         (
             format!("types {types}, rank {}", op.rank),
             "try other types (quantised, or float16 with --precision), or another backend; `qnnscope check` on the converted model \
-             tells which part of the op is refused"
+             shows which part of the op is refused"
                 .to_owned(),
         )
     };
@@ -141,10 +141,10 @@ mod tests {
             (failed("No weight scales found for quantized weights"), "4-bit", "per channel"),
             (
                 failed("configured to not take Q nodes that consume a graph input"),
-                "leaves the quantising",
+                "leaves quantising",
                 "offload_graph_io",
             ),
-            (failed("Dilation not supported"), "Dilation not supported", "change what the reason names"),
+            (failed("Dilation not supported"), "Dilation not supported", "fix what the reason names"),
             (NodeNote { passed: true, ..NodeNote::default() }, "left it out", "nothing to do"),
         ] {
             let told = explain("X", Some(&note), about);
@@ -155,7 +155,7 @@ mod tests {
         let compiled = Circumstances { is_compiled: true, ..about };
         assert!(explain("X", None, compiled).remedy.contains("convert it again"));
         let down = Circumstances { problem: Some("no such file"), ..about };
-        assert!(explain("X", Some(&failed("Cannot get shape")), down).reason.contains("did not come up: no such file"));
+        assert!(explain("X", Some(&failed("Cannot get shape")), down).reason.contains("did not start: no such file"));
     }
 
     #[test]
@@ -173,7 +173,9 @@ mod tests {
         let six = explain("Add", Some(&note(6)), Circumstances::default());
         assert_eq!(six.code, Some(3110));
         assert!(
-            six.reason.contains("rank 6") && six.reason.ends_with("it said: 0xc26") && six.remedy.contains("at most 5")
+            six.reason.contains("rank 6")
+                && six.reason.ends_with("it logged: 0xc26")
+                && six.remedy.contains("at most 5")
         );
         let four = explain("Add", Some(&note(4)), Circumstances::default());
         assert!(four.reason.contains("types float_32, rank 4"), "{four:?}");

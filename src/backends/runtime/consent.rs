@@ -46,8 +46,8 @@ impl Consent<'_> {
 
     fn advice(&self) -> &'static str {
         match self {
-            Self::PinnedOnly => "if you trust where it came from, install it yourself: qnnscope runtime install --yes",
-            Self::Missing | Self::Given | Self::Ask(_) => "if you trust where it came from, give --yes as well",
+            Self::PinnedOnly => "if you trust its origin, install it yourself: qnnscope runtime install --yes",
+            Self::Missing | Self::Given | Self::Ask(_) => "if you trust its origin, add --yes",
         }
     }
 }
@@ -67,16 +67,17 @@ impl Unpinned {
     /// A version that has not been fetched.
     pub(super) fn version(package: Package, version: &str) -> Self {
         let wheel = format!("{} {version}", package.name());
-        Self { wheel, sha256: None, reason: format!("qnnscope knows the checksums of {} only", known(package)) }
+        Self { wheel, sha256: None, reason: format!("qnnscope knows only the checksums of {}", known(package)) }
     }
 
     /// A wheel that is here.
     pub(super) fn wheel(package: Package, name: &WheelName, sha256: &str, from_file: bool) -> Self {
         let reason = if is_pinned_version(package, &name.version) {
-            let source = if from_file { "" } else { "; pip got it from another index, or the index has replaced it" };
-            format!("its SHA-256 is {sha256}, none of those that version {} was published with{source}", name.version)
+            let source =
+                if from_file { "" } else { "; pip downloaded it from another index, or the index replaced it" };
+            format!("its SHA-256 is {sha256}, not one published for version {}{source}", name.version)
         } else {
-            format!("its SHA-256 is {sha256}; qnnscope knows the checksums of {} only", known(package))
+            format!("its SHA-256 is {sha256}; qnnscope knows only the checksums of {}", known(package))
         };
         Self { wheel: name.file.clone(), sha256: Some(sha256.to_owned()), reason }
     }

@@ -16,7 +16,7 @@ pub enum RuntimeError {
     /// The requested version is not a version number.
     #[error("cannot install {WHEEL_NAME}: {version:?} is not a version number")]
     BadVersion {
-        /// What was asked for.
+        /// What was requested.
         version: String,
     },
     /// There is no folder to install into or to look in.
@@ -39,7 +39,7 @@ pub enum RuntimeError {
     /// pip failed for a reason we do not know.
     #[error("pip could not download {requirement} ({status}){}", quote(lines))]
     PipFailed {
-        /// What was asked for.
+        /// What was requested.
         requirement: String,
         /// How pip ended.
         status: String,
@@ -49,7 +49,7 @@ pub enum RuntimeError {
     /// pip could not reach the package index.
     #[error("pip could not reach the package index for {requirement}{}", quote(lines))]
     Network {
-        /// What was asked for.
+        /// What was requested.
         requirement: String,
         /// The last lines of its output that matter.
         lines: Vec<String>,
@@ -57,7 +57,7 @@ pub enum RuntimeError {
     /// The package has no such version for this machine, but has others.
     #[error("pip finds no {requirement} for this machine, only {}", available.join(", "))]
     NoSuchVersion {
-        /// What was asked for.
+        /// What was requested.
         requirement: String,
         /// The versions pip offers here.
         available: Vec<String>,
@@ -65,7 +65,7 @@ pub enum RuntimeError {
     /// The package index has nothing for this machine.
     #[error("pip finds no wheel of {requirement} for this machine ({platform})")]
     NoWheel {
-        /// What was asked for.
+        /// What was requested.
         requirement: String,
         /// This machine.
         platform: Platform,
@@ -211,7 +211,7 @@ pub enum RuntimeError {
         missing: Vec<String>,
     },
     /// There is no ONNX Runtime, which ONNX models run through.
-    #[error("no ONNX Runtime found, which ONNX models run through")]
+    #[error("no ONNX Runtime found; ONNX models need it")]
     NoOnnxRuntime,
     /// The place that the variable names has none.
     #[error("no libonnxruntime.so in {} (QNNSCOPE_ONNXRUNTIME)", path.display())]
@@ -220,7 +220,7 @@ pub enum RuntimeError {
         path: PathBuf,
     },
     /// Neither the runtime nor an installed one has ONNX Runtime's QNN plug-in.
-    #[error("the runtime in {} has no QNN plug-in for ONNX Runtime ({PLUGIN}), and no installed one has it", dir.display())]
+    #[error("the runtime in {} has no QNN plug-in for ONNX Runtime ({PLUGIN}), nor does any installed runtime", dir.display())]
     NoPlugin {
         /// The runtime's folder.
         dir: PathBuf,
@@ -256,7 +256,7 @@ impl RuntimeError {
             Self::BadVersion { .. } => format!("try --version {DEFAULT_WHEEL_VERSION}"),
             Self::NoOnnxRuntime | Self::NoPlugin { .. } => "get it: qnnscope runtime install --onnx".to_owned(),
             Self::NoOnnxLibrary { .. } => {
-                "name the library, its folder or a Python's site-packages; or unset the variable and use: qnnscope runtime \
+                "name the library, its folder or a Python's site-packages; or unset the variable and run: qnnscope runtime \
                  install --onnx"
                     .to_owned()
             }
@@ -279,12 +279,12 @@ impl RuntimeError {
                 python.display()
             ),
             Self::PipFailed { requirement, .. } => format!(
-                "see whether this works: python3 -m pip download --no-deps {requirement}; then use the file: \
+                "check whether this works: python3 -m pip download --no-deps {requirement}; then install the file: \
                  qnnscope runtime install --wheel FILE"
             ),
             Self::Network { requirement, .. } => format!(
                 "check the network, or pip's index and proxy (python3 -m pip config list); or fetch the wheel elsewhere \
-                 with pip download --no-deps {requirement} and use it: qnnscope runtime install --wheel FILE"
+                 with pip download --no-deps {requirement} and install it: qnnscope runtime install --wheel FILE"
             ),
             Self::NoSuchVersion { available, .. } => {
                 let version = if available.iter().any(|one| one == DEFAULT_WHEEL_VERSION) {
@@ -304,7 +304,7 @@ impl RuntimeError {
                     .to_owned()
             }
             Self::NotAWheel { .. } => {
-                "keep the name pip gave the file: onnxruntime_qnn-VERSION-PYTHON-ABI-PLATFORM.whl".to_owned()
+                "keep the file name that pip gave it: onnxruntime_qnn-VERSION-PYTHON-ABI-PLATFORM.whl".to_owned()
             }
             Self::OtherPlatform { .. } => {
                 "let pip choose the wheel for this machine: qnnscope runtime install".to_owned()
@@ -327,15 +327,15 @@ impl RuntimeError {
                     dir.display()
                 ),
                 None => format!(
-                    "free some room in {}, or set QNNSCOPE_DATA_DIR to a folder on another disk",
+                    "free space in {}, or set QNNSCOPE_DATA_DIR to a folder on another disk",
                     dir.display()
                 ),
             },
             Self::Denied { operation: "open" | "read", path, .. } => {
-                format!("see who may read it: ls -l {}", path.display())
+                format!("check who may read it: ls -l {}", path.display())
             }
             Self::Denied { path, .. } => format!(
-                "see who may write there: ls -ld {}; or set QNNSCOPE_DATA_DIR to a folder of yours",
+                "check who may write there: ls -ld {}; or set QNNSCOPE_DATA_DIR to a folder of yours",
                 path.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(path).display()
             ),
             Self::NoLibraries { path, .. }
@@ -344,8 +344,8 @@ impl RuntimeError {
                 format!("qnnscope runtime install --wheel {}", path.display())
             }
             Self::NoLibraries { origin, .. } | Self::WrongMachine { origin, .. } => format!(
-                "point {origin} at a folder with libQnnSystem.so for this machine, or leave it out and run: \
-                 qnnscope runtime install"
+                "point {origin} at a folder with libQnnSystem.so for this machine, or unset it and run: qnnscope \
+                 runtime install"
             ),
             Self::Incomplete { version, .. } | Self::Changed { version, .. } => {
                 format!("qnnscope runtime install --force --version {version}")

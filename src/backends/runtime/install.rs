@@ -204,7 +204,7 @@ fn already_installed(request: &InstallRequest, runtimes: &Path) -> Option<Instal
     }
     let wanted = release(&request.version);
     installed_in(runtimes)
-        // What cannot be read is installed anew, which reports why that does not work either.
+        // What cannot be read is installed again, which reports why that does not work either.
         .unwrap_or_default()
         .into_iter()
         .find(|(dir, manifest)| {

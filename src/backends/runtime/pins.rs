@@ -91,7 +91,7 @@ mod tests {
     fn every_sum_is_one_and_the_default_version_has_some() {
         for (index, pin) in PINS.iter().enumerate() {
             assert!(pin.sha256.len() == 64 && pin.sha256.bytes().all(|b| b"0123456789abcdef".contains(&b)), "{pin:?}");
-            assert!(PINS[..index].iter().all(|other| other.sha256 != pin.sha256), "{pin:?} is there twice");
+            assert!(PINS[..index].iter().all(|other| other.sha256 != pin.sha256), "{pin:?} appears twice");
         }
         assert!(is_pinned_version(Package::Qnn, DEFAULT_WHEEL_VERSION));
         assert_eq!(pinned_versions(Package::Qnn), ["2.3.0", "2.7.0"]);

@@ -54,7 +54,7 @@ pub struct FakeWheel {
     raw: Vec<(String, String)>,
 }
 
-/// A wheel on disk, in a folder of its own.
+/// A wheel on disk, in its own folder.
 pub struct BuiltWheel {
     dir: TempDir,
     name: String,

@@ -70,7 +70,7 @@ pub fn changed_in(dir: &Path, depth: Depth) -> Vec<ChangedFile> {
 
 /// The manifest itself, where it cannot be read any more.
 pub fn damaged(dir: &Path) -> Option<ChangedFile> {
-    let detail = "cannot be read any more, so what was installed is not known".to_owned();
+    let detail = "cannot be read, so what was installed is unknown".to_owned();
     let row = || ChangedFile { name: MANIFEST_FILE.to_owned(), kind: ChangeKind::Changed, detail };
     RuntimeManifest::is_damaged(dir).then(row)
 }
@@ -89,7 +89,7 @@ fn change(dir: &Path, file: &ManifestFile, depth: Depth) -> Option<ChangedFile> 
         Err(error) => return is(ChangeKind::Unreadable, error.to_string()),
     };
     if !meta.is_file() {
-        return is(ChangeKind::Changed, "no file any more".to_owned());
+        return is(ChangeKind::Changed, "no longer a file".to_owned());
     }
     if meta.len() != file.bytes {
         return is(ChangeKind::Changed, format!("{} bytes instead of {}", meta.len(), file.bytes));

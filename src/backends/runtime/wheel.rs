@@ -98,7 +98,7 @@ impl Wheel {
         };
         let archive = ZipArchive::new(file).map_err(damaged)?;
         if archive.len() > MAX_ENTRIES {
-            return Err(refused("", "is one of too many"));
+            return Err(refused("", "is beyond the entry limit"));
         }
         let mut files = Vec::new();
         for index in 0..archive.len() {
@@ -129,7 +129,7 @@ impl Wheel {
                 continue;
             };
             if !names.insert(flat.to_owned()) {
-                return Err(refused(name, "is there twice"));
+                return Err(refused(name, "appears twice"));
             }
             total = total.saturating_add(*bytes);
             kept.push(Kept { index: *index, name: flat.to_owned(), bytes: *bytes });
@@ -272,7 +272,7 @@ pub fn sha256(
 
 fn zip_error(path: &Path, error: ZipError) -> RuntimeError {
     match error {
-        // The file itself could not be read, as opposed to: what was read makes no sense.
+        // The file itself could not be read, as opposed to: what was read is invalid.
         ZipError::Io(source) if source.raw_os_error().is_some() => RuntimeError::file("read", path, source),
         other => RuntimeError::CorruptWheel { wheel: path.to_path_buf(), detail: other.to_string() },
     }
@@ -302,7 +302,7 @@ fn unsafe_name(name: &str) -> Option<&'static str> {
     } else if name.split('/').any(|part| part == "..") {
         Some("leads out of the folder")
     } else if name.contains(['\\', ':']) || name.chars().any(char::is_control) {
-        Some("has characters that no library's name has")
+        Some("has characters that no library name has")
     } else {
         None
     }

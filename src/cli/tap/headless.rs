@@ -14,7 +14,7 @@ use crate::tap::{Ended, Output, Server};
 use tokio::sync::watch;
 
 /// What came of it.
-pub struct Outcome {
+pub struct TapOutcome {
     pub store: Store,
     /// How the program ended; `None` where there is none of ours.
     pub ended: Option<Ended>,
@@ -40,7 +40,7 @@ pub fn headless(args: &TapArgs, global: &Global) -> Result<u8, CliError> {
     }
 }
 
-async fn session(args: &TapArgs, global: &Global) -> Result<Outcome, CliError> {
+async fn session(args: &TapArgs, global: &Global) -> Result<TapOutcome, CliError> {
     let (mut hub, source) = setup::open_session(&args.output()).await?;
     let site = Site::new(args)?;
     let probe = HostProbe::start(source.clone());
@@ -68,7 +68,7 @@ async fn session(args: &TapArgs, global: &Global) -> Result<Outcome, CliError> {
         result
     };
     let (result, store) = folded(&mut hub, work).await;
-    Ok(Outcome { ended: result?, store, record_error: hub.take_record_error(), failure: None })
+    Ok(TapOutcome { ended: result?, store, record_error: hub.take_record_error(), failure: None })
 }
 
 /// Does `work`, which drops the last source, and closes the session: what came of it, and the store of all that happened.
@@ -91,7 +91,7 @@ pub(super) async fn folded<T>(hub: &mut Hub, work: impl Future<Output = T>) -> (
 async fn run(args: &TapArgs, site: &Site, source: &Source) -> Result<Option<Ended>, CliError> {
     if args.command.is_empty() {
         tell(source, TapSeen::ProgramStarted { command: Vec::new() }).await;
-        say("start the program with these variables; Ctrl-C ends this and reports:");
+        say("start the program with these variables; Ctrl-C stops and prints the report:");
         for (name, value) in site.variables.iter() {
             say(&format!("  export {}={}", name.display(), quoted(&value.to_string_lossy())));
         }
@@ -112,8 +112,8 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', "'\\''"))
 }
 
-/// Prints or writes what was asked for.
-fn report(args: &TapArgs, outcome: &Outcome) -> Result<u8, CliError> {
+/// Prints or writes what was requested.
+fn report(args: &TapArgs, outcome: &TapOutcome) -> Result<u8, CliError> {
     match (&args.json, args.document()) {
         (None, _) => runs::print(&tap_text(&outcome.store))?,
         (Some(_), None) => runs::print_bytes(&runs::one_line(&TapDocument::new(&outcome.store))?)?,

@@ -37,14 +37,13 @@ impl Input {
     }
 }
 
-/// Refuses what is piped in: it would be lost in silence, and to wait for its end may mean for ever.
+/// Refuses what is piped in: it would be lost silently, and to wait for its end may mean for ever.
 pub fn refuse_pipe() -> Result<(), CliError> {
     let stdin = std::io::stdin();
     let is_pipe = fstat(&stdin)
         .is_ok_and(|stat| matches!(FileType::from_raw_mode(stat.st_mode), FileType::Fifo | FileType::Socket));
     if is_pipe && rustix::io::ioctl_fionread(&stdin).is_ok_and(|bytes| bytes > 0) {
-        let text =
-            "what is piped in does not reach a program on a device: write it into a file, and give that with < FILE";
+        let text = "piped input does not reach a program on a device: write it to a file and use < FILE";
         return Err(CliError::Usage(text.to_owned()));
     }
     Ok(())

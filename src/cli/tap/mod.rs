@@ -17,13 +17,13 @@ use std::path::PathBuf;
 /// Arguments of `qnnscope tap`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct TapArgs {
-    /// The program and its arguments; without one, processes that are started elsewhere are waited for (--listen)
+    /// The program and its arguments; without one, wait for processes started elsewhere (--listen)
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-    /// The program keeps the terminal; a text report follows at its end
+    /// Leave the terminal to the program and print a text report at its end
     #[arg(long)]
     headless: bool,
-    /// A JSON document at the end: in FILE, or on one line of stdout after the program's own output
+    /// Write a JSON document at the end: to FILE, or as one line on stdout after the program's own output
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     #[expect(clippy::option_option, reason = "so clap tells `--json` from `--json=FILE`")]
     json: Option<Option<PathBuf>>,
@@ -33,28 +33,28 @@ pub struct TapArgs {
     /// Do not keep the session in the history
     #[arg(long)]
     no_history: bool,
-    /// Overwrite files that qnnscope did not make
+    /// Overwrite files that qnnscope did not write
     #[arg(long)]
     force: bool,
-    /// Profile every N-th execution of a graph per layer; 0 for none [default: so that it costs less than 1 % of the time]
+    /// Profile every N-th execution of a graph per layer; 0: none [default: as often as costs less than 1 % of the time]
     #[arg(long, value_name = "N", default_value = "auto", value_parser = detail, hide_default_value = true)]
     detail_every: String,
-    /// Of programs that take the vendor's log, have it at this level, whatever theirs is: error, warning, info, verbose, debug
+    /// Level of the vendor's log in programs that take it, whatever theirs is: error, warning, info, verbose, debug
     #[arg(long, value_name = "LEVEL", value_parser = ["error", "warning", "info", "verbose", "debug"])]
     log: Option<String>,
-    /// Repair what the program does wrong: device-config, an option record that moved between releases of the SDK
+    /// Work around a mistake of the program: device-config, an option record that moved between SDK releases
     #[arg(long, value_name = "WHAT", value_parser = ["device-config"])]
     repair: Option<String>,
-    /// Stand in the place of the libraries of this folder instead of being preloaded; with --device, a folder there
+    /// Replace the libraries of this folder instead of preloading the tap; with --device, a folder there
     #[arg(long, value_name = "DIR")]
     swap: Option<PathBuf>,
     /// The tap library [default: beside this program] [env: QNNSCOPE_TAP_LIBRARY]
     #[arg(long, value_name = "FILE")]
     tap_library: Option<PathBuf>,
-    /// Listen on this socket for processes that are started elsewhere, with the variables that are printed
+    /// Listen on this socket for processes started elsewhere with the variables that are printed
     #[arg(long, value_name = "SOCKET")]
     listen: Option<PathBuf>,
-    /// Write this process's id to a file, once it listens; it goes at the end
+    /// Write this process's id to a file while it listens
     #[arg(long, value_name = "FILE")]
     pid_file: Option<PathBuf>,
     #[command(flatten)]
@@ -97,7 +97,7 @@ impl TapArgs {
         let is_there = there::is_there(global);
         if is_there && (self.listen.is_some() || self.pid_file.is_some()) {
             let text =
-                "--listen and --pid-file are for programs of this machine: with --device, give the program after `--`";
+                "--listen and --pid-file are for programs on this machine: with --device, give the program after `--`";
             return Err(CliError::Usage(text.to_owned()));
         }
         if let Some(option) = self.there.any().filter(|_| !is_there) {
@@ -107,16 +107,16 @@ impl TapArgs {
         }
         if let Some(package) = &self.there.package {
             if !is_package(package) {
-                return Err(CliError::Usage(format!("{package} is no name of an app: com.example.app")));
+                return Err(CliError::Usage(format!("{package} is not the name of an app, such as com.example.app")));
             }
             if !self.command.is_empty() {
-                return Err(CliError::Usage("--package starts the app itself: leave out the program".to_owned()));
+                return Err(CliError::Usage("--package starts the app itself: remove the program".to_owned()));
             }
         } else if self.command.is_empty() && self.listen.is_none() && self.pid_file.is_none() {
             let text = if is_there {
                 "which program? Give it after `--`: qnnscope tap --device SERIAL -- /data/local/tmp/my_app ARGS"
             } else {
-                "which program? Give it after `--`: qnnscope tap -- ./my_app ARGS; or wait for others with --listen SOCKET"
+                "which program? Give it after `--`: qnnscope tap -- ./my_app ARGS; or wait for processes started elsewhere with --listen SOCKET"
             };
             return Err(CliError::Usage(text.to_owned()));
         }

@@ -6,7 +6,7 @@ use crate::backends::local::Scratch;
 use crate::event::{Event, TapRecord, TapSeen, clean_text};
 use crate::files::write_whole;
 use crate::session::Source;
-use crate::tap::{Listener, Output, Program, Told, Variables, library, reach};
+use crate::tap::{Listener, Output, Program, ServerEvent, Variables, library, reach};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -85,14 +85,14 @@ impl Site {
         source: &Source,
         output: Output,
         swapped: bool,
-        told: &mut mpsc::UnboundedReceiver<Told>,
+        told: &mut mpsc::UnboundedReceiver<ServerEvent>,
     ) {
         // In the place of a backend it is loaded when the program opens that, which may be late.
         let in_time = tokio::time::timeout(LOADS_WITHIN, told.recv()).await;
         if self.barrier.is_none() && !swapped && in_time.is_err() {
             let reason =
-                "no process of the program has loaded the tap within a second: a hardened program, or one whose \
-                          processes are started by somebody else (use --listen there)"
+                "no process of the program loaded the tap within a second: the program is hardened, or another process \
+                          starts its children (use --listen for those)"
                     .to_owned();
             not_reached(source, reason, output).await;
         }

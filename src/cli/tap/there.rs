@@ -3,7 +3,7 @@
 use super::super::options::rate;
 use super::super::{CliError, Global, say, setup, target};
 use super::TapArgs;
-use super::headless::{Outcome, folded};
+use super::headless::{TapOutcome, folded};
 use super::input::{self, Input};
 use super::site::{runtime, start_variables, tell};
 use crate::backends::runtime::Env;
@@ -24,19 +24,19 @@ const PIPE_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Options of programs on a device")]
 pub struct DeviceArgs {
-    /// A debuggable app instead of a program: it is started anew, with the tap in it
+    /// Debuggable app to restart with the tap attached, instead of a program
     #[arg(long, value_name = "NAME")]
     pub package: Option<String>,
-    /// A variable of the program's environment there: NAME=VALUE
+    /// Environment variable for the program there: NAME=VALUE
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = assignment)]
     env: Vec<(String, String)>,
-    /// Readings of the device's counters a second; 0: none
+    /// Counter readings per second on the device; 0: none
     #[arg(long, value_name = "HZ", default_value_t = 20.0, value_parser = rate)]
     counter_rate: f64,
     /// Counters to read, by id, group or glob: cpu, thermal.npu*; `qnnscope counters` lists them
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     counters: Vec<String>,
-    /// Counters of your own [default: counters.toml in the config folder]
+    /// File with your own counters [default: counters.toml in the config folder]
     #[arg(long, value_name = "FILE")]
     counter_file: Option<PathBuf>,
 }
@@ -63,7 +63,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(plain) {
-        return Err(format!("{name} is no name of a variable"));
+        return Err(format!("{name} is not a valid variable name"));
     }
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -74,9 +74,7 @@ pub async fn prepare(args: &TapArgs, global: &Global, source: &Source) -> Result
     let input = Input::of_stdin()?;
     let there = &args.there;
     if there.package.is_some() && input.is_some() {
-        return Err(CliError::Usage(
-            "an app has no standard input: leave it out, or take it from /dev/null".to_owned(),
-        ));
+        return Err(CliError::Usage("an app has no standard input: leave it out, or use /dev/null".to_owned()));
     }
     let device = target::find(&target::named(global), global).await?;
     let text = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
@@ -135,7 +133,7 @@ pub async fn carry_out(
 }
 
 /// Without the live view: the program has our outputs, and gets our signals.
-pub async fn session(args: &TapArgs, global: &Global) -> Result<Outcome, CliError> {
+pub async fn session(args: &TapArgs, global: &Global) -> Result<TapOutcome, CliError> {
     let (mut hub, source) = setup::open_session(&args.output()).await?;
     let work = async {
         let result = run(args, global, &source).await;
@@ -148,7 +146,7 @@ pub async fn session(args: &TapArgs, global: &Global) -> Result<Outcome, CliErro
         Ok(ended) => (Some(ended), None),
         Err(error) => (None, Some(error)),
     };
-    Ok(Outcome { ended, store, record_error: hub.take_record_error(), failure })
+    Ok(TapOutcome { ended, store, record_error: hub.take_record_error(), failure })
 }
 
 /// What failed before the program ran, or how it ended, if it did.

@@ -154,5 +154,5 @@ fn values(bytes: &[u8]) -> Result<(Vec<u64>, Vec<f32>), String> {
 
 #[cfg(not(unix))]
 fn values(_: &[u8]) -> Result<(Vec<u64>, Vec<f32>), String> {
-    Err("nothing runs on this system".to_owned())
+    Err("models cannot run on this system".to_owned())
 }

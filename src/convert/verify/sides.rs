@@ -99,7 +99,7 @@ async fn outputs(result: &Side, graph: &Graph, computed: &Computed) -> Result<Ve
 }
 
 fn values_of(inference: u32, tensor: &Tensor, values: &[f64]) -> OutputValues {
-    #[expect(clippy::cast_possible_truncation, reason = "the result computes with no more than float32")]
+    #[expect(clippy::cast_possible_truncation, reason = "the result computes in float32 at most")]
     let values = values.iter().map(|value| *value as f32).collect();
     let shape = tensor.shape.iter().map(|size| u64::from(*size)).collect();
     OutputValues { inference, name: tensor.name.clone(), shape: Some(shape), values }
@@ -109,7 +109,7 @@ fn values_of(inference: u32, tensor: &Tensor, values: &[f64]) -> OutputValues {
 fn for_tensor(known: &HashMap<String, Known>, tensor: &Tensor) -> Result<Vec<f64>, String> {
     let name = &tensor.name;
     let Known { tensor: source, values } =
-        known.get(name).ok_or_else(|| format!("the source has no tensor of the name `{name}`"))?;
+        known.get(name).ok_or_else(|| format!("the source has no tensor named `{name}`"))?;
     let layout = Layout::between(&source.shape, &tensor.shape).ok_or_else(|| {
         format!("tensor `{name}` is {} in the source and {} in the result", source.shape_text(), tensor.shape_text())
     })?;
@@ -154,7 +154,7 @@ async fn onnx(side: &Side, result: &Graph, inputs: &Inputs) -> Result<Computed, 
             };
             let own = ends.get(name).or_else(|| by_node.get(&plain(node_name(name)))).or_else(|| all.get(name));
             let own = own.or_else(|| by_base.get(base_name(name))).copied().or_else(end);
-            names.insert(name, own.ok_or_else(|| format!("it has no tensor of the name `{name}`"))?);
+            names.insert(name, own.ok_or_else(|| format!("it has no tensor named `{name}`"))?);
         }
     }
     let mut readable: Vec<String> = made

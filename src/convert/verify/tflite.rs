@@ -38,7 +38,7 @@ def found(name):
             return names[key]
     if number and int(number[1]) in details:
         return int(number[1])
-    sys.exit(f'it has no tensor of the name {name}')
+    sys.exit(f'it has no tensor named {name}')
 
 wanted = [found(name) for name in sys.argv[4:]]
 for number in range(count):
@@ -122,7 +122,7 @@ impl TfliteReference {
 fn inputs_of(source: &SourceModel) -> Result<Vec<Tensor>, String> {
     let graph = source.graphs.first().ok_or_else(|| "it has no graph".to_owned())?;
     let input = |name: &String| {
-        let value = graph.value(name).ok_or_else(|| format!("nothing is known of input `{name}`"))?;
+        let value = graph.value(name).ok_or_else(|| format!("input `{name}` has no description"))?;
         let shape = value.dims().ok_or_else(|| format!("input `{name}` has a free dimension"))?;
         let shape = shape.iter().map(|size| u32::try_from(*size).unwrap_or(0)).collect();
         // Real numbers of a quantised input are quantised by the script.

@@ -140,7 +140,7 @@ impl AdbServer {
                 let action = request.split(':').nth(1).unwrap_or(request).to_owned();
                 Err(DeviceError::Refused { action, message: clean_text(message.trim()) })
             }
-            _ => Err(self.silent("what answers there is no adb server")),
+            _ => Err(self.silent("something other than an adb server answered")),
         }
     }
 
@@ -151,7 +151,7 @@ impl AdbServer {
         stream.read_exact(&mut length).await.map_err(gone)?;
         let length = std::str::from_utf8(&length).ok().and_then(|digits| usize::from_str_radix(digits, 16).ok());
         let length = length.filter(|length| *length <= MAX_ANSWER_BYTES);
-        let Some(length) = length else { return Err(self.silent("what answers there is no adb server")) };
+        let Some(length) = length else { return Err(self.silent("something other than an adb server answered")) };
         let mut bytes = vec![0; length];
         stream.read_exact(&mut bytes).await.map_err(gone)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())

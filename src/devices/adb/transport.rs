@@ -147,7 +147,7 @@ impl Transport for AdbTransport {
     fn revive(&self) -> Pending<'_, Result<(), DeviceError>> {
         Box::pin(async move {
             self.server.ensure().await?;
-            // A server that was started anew knows its USB devices, but not those on the network.
+            // A server that was restarted knows its USB devices, but not those on the network.
             let known = self.server.devices().await?;
             if self.serial.contains(':') && !known.iter().any(|device| device.serial == self.serial) {
                 self.server.connect_to(&self.serial).await?;
@@ -186,7 +186,7 @@ impl Transport for AdbTransport {
     }
 }
 
-/// Runs blocking work on a thread of its own; dropping the future makes the work end at its next block of data. (Not
+/// Runs blocking work on its own thread; dropping the future makes the work end at its next block of data. (Not
 /// tokio's pool: a device that hangs must not use up its threads or hold up the end of the process.)
 async fn in_thread(
     action: String,

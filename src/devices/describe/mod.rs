@@ -23,7 +23,7 @@ pub(crate) fn read_answers(text: &str) {
     let _ = (cpu::clusters(text), cpu::busy(text), root::user(text), free_bytes(text), meminfo(text, "MemTotal"));
 }
 
-/// Parts of the one script, in order. Each is a command of its own with its own exit status.
+/// Parts of the one script, in order. Each is its own command with its own exit status.
 const PARTS: [(&str, &str); 17] = [
     ("getprop", "getprop"),
     ("soc0", "for f in soc_id machine family; do read -r v 2>/dev/null </sys/devices/soc0/$f && echo \"$f=$v\"; done"),

@@ -60,7 +60,7 @@ fn segment_base(file: &SourceFile) -> Result<u64, SourceError> {
     let mut header = [0; 32];
     file.read(8, &mut header)?;
     if &header[..2] != b"eh" {
-        return Err(file.damaged(8, "it has segments but no header that says where they begin"));
+        return Err(file.damaged(8, "it has segments but no header that locates them"));
     }
     Ok(header[16..24].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
 }

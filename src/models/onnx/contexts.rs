@@ -22,7 +22,7 @@ pub fn find(file: &SourceFile, graph: &SourceGraph) -> Result<Vec<EmbeddedContex
         Some(first) => first.partitions.append(&mut sharing),
         None if sharing.is_empty() => {}
         None => {
-            let problem = "it is held by a node of another model, which shares it with this one".to_owned();
+            let problem = "it belongs to a node of another model that shares it with this one".to_owned();
             let name = sharing[0].clone();
             let site = ContextSite::EpContextNode;
             found.push(EmbeddedContext::absent(file.path(), name, site, sharing, None, problem));

@@ -179,7 +179,7 @@ pub fn loose_nodes(file: &SourceFile, nodes: &[(u64, Field)], graph: &mut Source
     Ok(count)
 }
 
-/// Takes over what stands in a graph inside of the model's: constants, and graphs further inside.
+/// Takes over what is in a graph inside the model's: constants, and graphs further inside.
 fn absorb(graph: &mut SourceGraph, mut inner: SourceGraph) {
     graph.subgraphs.append(&mut inner.subgraphs);
     graph.constants.append(&mut inner.constants);

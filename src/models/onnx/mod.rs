@@ -23,7 +23,7 @@ use super::source::{
 };
 use std::collections::{BTreeMap, HashSet};
 
-/// Largest IR version that a file is taken for an ONNX model with; today's is 13.
+/// Largest IR version that a file counts as an ONNX model with; today's is 13.
 const PLAUSIBLE_IR: u64 = 100;
 
 /// True if the file is an ONNX model, whole or damaged: its fields are those of a `ModelProto`, and one of them is the graph, or

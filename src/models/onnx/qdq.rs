@@ -36,21 +36,21 @@ pub fn summary(graph: &SourceGraph) -> Option<QuantizationSummary> {
         return None;
     }
     let stored = net.integers();
-    let verdicts: Vec<Verdict> = graph.nodes.iter().map(|node| net.verdict(node, &stored)).collect();
-    let count = |wanted: Verdict| verdicts.iter().filter(|&&verdict| verdict == wanted).count() as u64;
+    let verdicts: Vec<QdqVerdict> = graph.nodes.iter().map(|node| net.verdict(node, &stored)).collect();
+    let count = |wanted: QdqVerdict| verdicts.iter().filter(|&&verdict| verdict == wanted).count() as u64;
     let (activations, weights) = net.types();
     Some(QuantizationSummary {
-        compute_nodes: count(Verdict::Quantized) + count(Verdict::Float) + count(Verdict::Undecided),
-        quantized_nodes: count(Verdict::Quantized),
-        undecided_nodes: count(Verdict::Undecided),
+        compute_nodes: count(QdqVerdict::Quantized) + count(QdqVerdict::Float) + count(QdqVerdict::Undecided),
+        quantized_nodes: count(QdqVerdict::Quantized),
+        undecided_nodes: count(QdqVerdict::Undecided),
         activations,
         weights,
-        float_islands: islands(graph, |index| verdicts[index] == Verdict::Float),
+        float_islands: islands(graph, |index| verdicts[index] == QdqVerdict::Float),
     })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verdict {
+enum QdqVerdict {
     /// It does not compute on real numbers.
     Other,
     Quantized,
@@ -100,9 +100,9 @@ impl<'a> Net<'a> {
         found
     }
 
-    fn verdict(&self, node: &SourceNode, stored: &HashSet<&str>) -> Verdict {
+    fn verdict(&self, node: &SourceNode, stored: &HashSet<&str>) -> QdqVerdict {
         if quantizes(node) || dequantizes(node) || node.op_type == "Constant" {
-            return Verdict::Other;
+            return QdqVerdict::Other;
         }
         let activations: Vec<&str> = node
             .inputs
@@ -111,7 +111,7 @@ impl<'a> Net<'a> {
             .filter(|name| !name.is_empty() && !self.constants.contains_key(name))
             .collect();
         if is_integer_op(node) || activations.iter().any(|name| stored.contains(name)) {
-            return Verdict::Quantized;
+            return QdqVerdict::Quantized;
         }
         let outputs: Vec<Option<ElementType>> = node.outputs.iter().map(|name| self.dtype(name)).collect();
         let has_pair = activations.iter().any(|name| self.writer(name).is_some_and(dequantizes))
@@ -122,11 +122,11 @@ impl<'a> Net<'a> {
                 return if self.is_fused_tail(node) { self.tail_verdict(node) } else { self.float_or_fused(node) };
             }
             // Arithmetic on shapes has integers throughout; truth values are not computed on either.
-            return if outputs.iter().all(Option::is_some) { Verdict::Other } else { Verdict::Undecided };
+            return if outputs.iter().all(Option::is_some) { QdqVerdict::Other } else { QdqVerdict::Undecided };
         }
         let reads = self.reads_quantized(node, &activations) || self.is_fused_tail(node);
         let writes = node.outputs.iter().all(|name| self.is_requantized(name));
-        if reads && writes { Verdict::Quantized } else { Verdict::Float }
+        if reads && writes { QdqVerdict::Quantized } else { QdqVerdict::Float }
     }
 
     /// Every activation comes from a DequantizeLinear, and so do the weights.
@@ -164,16 +164,20 @@ impl<'a> Net<'a> {
             })
     }
 
-    fn tail_verdict(&self, node: &SourceNode) -> Verdict {
-        if node.outputs.iter().all(|name| self.is_requantized(name)) { Verdict::Quantized } else { Verdict::Float }
+    fn tail_verdict(&self, node: &SourceNode) -> QdqVerdict {
+        if node.outputs.iter().all(|name| self.is_requantized(name)) {
+            QdqVerdict::Quantized
+        } else {
+            QdqVerdict::Float
+        }
     }
 
     /// A node without pairs of its own: float, unless it is the head of a fused pair with constants only.
-    fn float_or_fused(&self, node: &SourceNode) -> Verdict {
+    fn float_or_fused(&self, node: &SourceNode) -> QdqVerdict {
         let reads_nothing =
             node.inputs.iter().all(|name| name.is_empty() || self.constants.contains_key(name.as_str()));
         // Constants that are computed once, at loading, are no part of an inference.
-        if reads_nothing { Verdict::Other } else { Verdict::Float }
+        if reads_nothing { QdqVerdict::Other } else { QdqVerdict::Float }
     }
 
     /// Types of quantised activations and constants.

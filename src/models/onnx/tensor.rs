@@ -92,7 +92,7 @@ fn external(file: &SourceFile, at: u64, name: &str, entries: &[(String, String)]
     let (mut location, mut offset, mut len) = (None, 0, None);
     for (key, value) in entries {
         let number = || {
-            let wrong = || format!("tensor {name} has {value:?} as {key} of its data elsewhere, not a number of bytes");
+            let wrong = || format!("tensor {name} has {value:?} as {key} of its external data, not a number of bytes");
             value.parse::<u64>().map_err(|_| file.damaged(at, wrong()))
         };
         match key.as_str() {
@@ -102,7 +102,7 @@ fn external(file: &SourceFile, at: u64, name: &str, entries: &[(String, String)]
             _ => {}
         }
     }
-    let nowhere = || file.damaged(at, format!("tensor {name} has its data elsewhere, but not where"));
+    let nowhere = || file.damaged(at, format!("tensor {name} has external data without a location"));
     Ok(Storage::External { file: location.ok_or_else(nowhere)?, offset, len })
 }
 

@@ -45,7 +45,10 @@ impl<'a> Message<'a> {
 
     /// The same for a field that has to be a message.
     pub fn of(file: &'a SourceFile, field: Field, at: u64) -> Result<Self, SourceError> {
-        field.span().map(|span| Self::new(file, span)).ok_or_else(|| file.damaged(at, "a number stands for a message"))
+        field
+            .span()
+            .map(|span| Self::new(file, span))
+            .ok_or_else(|| file.damaged(at, "a message is encoded as a number"))
     }
 
     /// Where the next field begins.
@@ -58,7 +61,7 @@ impl<'a> Message<'a> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             if self.at >= self.end {
-                return Err(self.file.damaged(from, "a number goes beyond the end of its message"));
+                return Err(self.file.damaged(from, "a number extends past the end of its message"));
             }
             let byte = self.file.byte(self.at)?;
             self.at += 1;

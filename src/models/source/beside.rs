@@ -12,7 +12,7 @@ pub fn beside(model: &Path, name: &str) -> Result<(PathBuf, u64), String> {
     // Backslashes are folders where the model may have been made.
     let leads_out = !Path::new(name).components().all(inside) || name.split('\\').any(|part| part == "..");
     if leads_out {
-        return Err("which leads out of the model's folder".to_owned());
+        return Err("which is outside the model's folder".to_owned());
     }
     let folder = model.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let path = folder.join(name);
@@ -32,7 +32,7 @@ pub fn beside(model: &Path, name: &str) -> Result<(PathBuf, u64), String> {
     let homes =
         [folder.canonicalize().ok(), model.canonicalize().ok().and_then(|real| Some(real.parent()?.to_owned()))];
     if !homes.iter().flatten().any(|home| real.starts_with(home)) {
-        return Err("which is a link out of the model's folder".to_owned());
+        return Err("which links outside the model's folder".to_owned());
     }
     Ok((path, metadata.len()))
 }
@@ -56,11 +56,11 @@ mod tests {
         assert_eq!(beside(&model, "sub/data").unwrap().1, 5);
         assert_eq!(beside(&model, "./sub/data").unwrap().1, 5);
         for (name, words) in [
-            ("../outside", "leads out"),
-            ("sub/../../outside", "leads out"),
-            ("..\\outside", "leads out"),
-            ("/etc/passwd", "leads out"),
-            ("link", "link out"),
+            ("../outside", "outside the model's folder"),
+            ("sub/../../outside", "outside the model's folder"),
+            ("..\\outside", "outside the model's folder"),
+            ("/etc/passwd", "outside the model's folder"),
+            ("link", "links outside"),
             ("sub", "not a file"),
             ("none", "is not in"),
             ("", "no name"),

@@ -1,4 +1,4 @@
-//! QNN context binaries inside of or beside other models.
+//! QNN context binaries inside or beside other models.
 
 use super::{SourceError, SourceFile, Span};
 use crate::facts::build_id_in;

@@ -11,9 +11,9 @@ pub enum SourceError {
     Io { path: PathBuf, source: std::io::Error },
     #[error("{path} is a damaged or truncated {format}: {reason} (at byte {at})")]
     Damaged { path: PathBuf, format: &'static str, reason: String, at: u64 },
-    #[error("{path} claims to hold more than fits into {limit} bytes of memory without its tensor data")]
+    #[error("{path} declares more content than fits in {limit} bytes of memory without its tensor data")]
     TooLarge { path: PathBuf, limit: u64 },
-    #[error("tensor {tensor} of {path} keeps its data in {file}, {reason}{others}")]
+    #[error("tensor {tensor} of {path} stores its data in {file}, {reason}{others}")]
     External { path: PathBuf, tensor: String, file: String, reason: String, others: String },
     #[error("tensor {tensor} of {path} stores {stored} bytes, but its shape and type need {needed}")]
     WrongSize { path: PathBuf, tensor: String, stored: u64, needed: u64 },
@@ -28,10 +28,10 @@ impl SourceError {
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::External { .. } => {
-                Some("copy the model together with its data files, or export it again with them in one folder")
+                Some("copy the model together with its data files, or export it again into one folder")
             }
             Self::Damaged { .. } | Self::WrongSize { .. } => Some("copy or export the model again"),
-            Self::Context { .. } => Some("copy the model together with its context binaries, or make them again"),
+            Self::Context { .. } => Some("copy the model together with its context binaries, or rebuild them"),
             Self::Io { .. } | Self::TooLarge { .. } | Self::NoSuchDimension { .. } => None,
         }
     }

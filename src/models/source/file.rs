@@ -104,7 +104,9 @@ impl SourceFile {
                 target[done..done + count].copy_from_slice(&part[..count]);
                 (count > 0).then_some(count)
             })?;
-            let Some(copied) = copied else { return Err(self.damaged(at, "the file was cut while it was read")) };
+            let Some(copied) = copied else {
+                return Err(self.damaged(at, "the file was truncated while it was being read"));
+            };
             done += copied;
             at += copied as u64;
         }

@@ -46,7 +46,7 @@ fn follow(file: &SourceFile, at: u64) -> Result<u64, SourceError> {
     if to < file.size() {
         Ok(to)
     } else {
-        Err(file.damaged(at, format!("an offset leads to byte {to}, behind the end")))
+        Err(file.damaged(at, format!("an offset points to byte {to}, past the end")))
     }
 }
 
@@ -121,7 +121,7 @@ impl<'a> Table<'a> {
     /// The entry of a list of tables.
     pub fn entry(&self, list: List, index: u64) -> Result<Self, SourceError> {
         if index >= list.len {
-            return Err(self.file.damaged(list.from, format!("entry {index} of a list of {} is asked for", list.len)));
+            return Err(self.file.damaged(list.from, format!("entry {index} of a list of {} is referenced", list.len)));
         }
         Self::at(self.file, follow(self.file, list.from + 4 * index)?)
     }

@@ -126,7 +126,7 @@ pub struct Constant {
     pub small: Option<Small>,
     /// Quantisation, where the tensor itself has it (TFLite).
     pub quantization: Option<Quantized>,
-    /// True if it belongs to a graph inside of a node.
+    /// True if it belongs to a graph inside a node.
     pub nested: bool,
 }
 
@@ -225,7 +225,7 @@ impl SourceNode {
     }
 }
 
-/// A graph inside of a node: a branch or a loop's body.
+/// A graph inside a node: a branch or a loop's body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Subgraph {
     /// The node.
@@ -253,7 +253,7 @@ pub fn count_macs(graph: &mut SourceGraph, of: impl Fn(&SourceNode, &ShapeIndex<
 }
 
 impl<'a> ShapeIndex<'a> {
-    /// Of this graph, without what is inside of its nodes.
+    /// Of this graph, without what is inside its nodes.
     pub fn new(graph: &'a SourceGraph) -> Self {
         let constants = graph.constants.iter().filter(|constant| !constant.nested);
         Self { graph, constants: constants.map(|one| (one.name.as_str(), one.shape.as_slice())).collect() }
@@ -291,9 +291,9 @@ pub struct SourceGraph {
     pub outputs: Vec<String>,
     /// Nodes in the order of the file.
     pub nodes: Vec<SourceNode>,
-    /// Constants, those of graphs inside of nodes included.
+    /// Constants, those of graphs inside nodes included.
     pub constants: Vec<Constant>,
-    /// Graphs inside of nodes.
+    /// Graphs inside nodes.
     pub subgraphs: Vec<Subgraph>,
     values: Vec<SourceValue>,
     by_name: HashMap<String, usize>,

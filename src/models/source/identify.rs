@@ -1,4 +1,4 @@
-//! Which format a model before conversion has, told by its content.
+//! Which format a model before conversion has, recognised by its content.
 
 use super::{SourceError, SourceFile};
 use crate::models::onnx;

@@ -30,8 +30,8 @@ pub fn find(
         let span = Span { at, len };
         let (site, partitions) = (ContextSite::DispatchOp, vec![partition.clone()]);
         let context = if len == 0 {
-            let problem =
-                "the model was compiled without it, as with a folder for DLC files, and does not run".to_owned();
+            let problem = "the model was compiled without it (for example with a separate DLC folder) and does not run"
+                .to_owned();
             EmbeddedContext::absent(file.path(), partition, site, partitions, None, problem)
         } else {
             EmbeddedContext::look(file, span, partition, site, partitions, None)?

@@ -79,7 +79,7 @@ fn buffers(root: &Table<'_>) -> Result<Vec<Option<Buffer>>, SourceError> {
             let (at, len) = (buffer.u64(1)?, buffer.u64(2)?);
             let span = if at > 1 { Some(Span { at, len }) } else { buffer.bytes(0)? };
             if span.is_some_and(|span| span.at.checked_add(span.len).is_none_or(|end| end > root.file.size())) {
-                return Err(root.file.damaged(at, format!("buffer {index} goes beyond the end of the file")));
+                return Err(root.file.damaged(at, format!("buffer {index} extends past the end of the file")));
             }
             Ok(span.filter(|span| span.len > 0).map(|span| Buffer { span }))
         })

@@ -4,7 +4,7 @@ use crate::models::source::{Constant, ElementType, QuantizationSummary, SourceGr
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Clone, Copy, PartialEq)]
-enum Verdict {
+enum QuantizedVerdict {
     Other,
     Quantized,
     Float,
@@ -28,11 +28,11 @@ pub fn summary(graphs: &[SourceGraph]) -> Option<QuantizationSummary> {
             }
         }
         let constants = graph.constants.iter().map(|constant| (constant.name.as_str(), constant)).collect();
-        let verdicts: Vec<Verdict> = graph.nodes.iter().map(|node| verdict(graph, &constants, node)).collect();
-        let count = |wanted: Verdict| verdicts.iter().filter(|&&verdict| verdict == wanted).count() as u64;
-        summary.quantized_nodes += count(Verdict::Quantized);
-        summary.compute_nodes += count(Verdict::Quantized) + count(Verdict::Float);
-        summary.float_islands.extend(islands(graph, |index| verdicts[index] == Verdict::Float));
+        let verdicts: Vec<QuantizedVerdict> = graph.nodes.iter().map(|node| verdict(graph, &constants, node)).collect();
+        let count = |wanted: QuantizedVerdict| verdicts.iter().filter(|&&verdict| verdict == wanted).count() as u64;
+        summary.quantized_nodes += count(QuantizedVerdict::Quantized);
+        summary.compute_nodes += count(QuantizedVerdict::Quantized) + count(QuantizedVerdict::Float);
+        summary.float_islands.extend(islands(graph, |index| verdicts[index] == QuantizedVerdict::Float));
         for constant in graph.constants.iter().filter(|constant| constant.quantization.is_some()) {
             if let Some(dtype) = constant.dtype.filter(|dtype| !dtype.is_float()) {
                 *summary.weights.entry(dtype.to_string()).or_insert(0) += 1;
@@ -43,18 +43,18 @@ pub fn summary(graphs: &[SourceGraph]) -> Option<QuantizationSummary> {
 }
 
 /// An operator is quantised if no activation that it reads or writes is a real number.
-fn verdict(graph: &SourceGraph, constants: &HashMap<&str, &Constant>, node: &SourceNode) -> Verdict {
+fn verdict(graph: &SourceGraph, constants: &HashMap<&str, &Constant>, node: &SourceNode) -> QuantizedVerdict {
     if matches!(node.op_type.as_str(), "QUANTIZE" | "DEQUANTIZE") {
-        return Verdict::Other;
+        return QuantizedVerdict::Other;
     }
     let names = node.inputs.iter().chain(&node.outputs).filter(|name| !constants.contains_key(name.as_str()));
-    let mut verdict = Verdict::Other;
+    let mut verdict = QuantizedVerdict::Other;
     for value in names.filter_map(|name| graph.value(name)) {
         if value.dtype.is_some_and(ElementType::is_float) {
-            return Verdict::Float;
+            return QuantizedVerdict::Float;
         }
         if value.quantization.is_some() {
-            verdict = Verdict::Quantized;
+            verdict = QuantizedVerdict::Quantized;
         }
     }
     verdict

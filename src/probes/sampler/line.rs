@@ -1,4 +1,4 @@
-//! Lines of the loop. Everything in them comes from the device and is taken for hostile.
+//! Lines of the loop. Everything in them comes from the device and counts as hostile.
 
 use crate::event::Gap;
 use crate::probes::clock::Stamp;
@@ -15,7 +15,7 @@ pub enum Line<'a> {
     Tick { seq: u64, stamp: Stamp, groups: &'a [u8], values: Values<'a> },
     /// The answer to a question for the time.
     Pong { token: u64, stamp: Stamp },
-    /// Processor time of the shell and of the processes that it has ended so far, nanoseconds.
+    /// CPU time of the shell and of the processes that it has ended so far, nanoseconds.
     Cost { cpu_ns: Option<u64> },
     /// A source is about to be read: for timing, on the second stream, or in a loop that looks for what hangs.
     Timing { source: usize },

@@ -98,7 +98,7 @@ impl Sampler {
         let _ = self.commands.send(Command::Rate(rate));
     }
 
-    /// Sets the process whose memory and processor time are read.
+    /// Sets the process whose memory and CPU time are read.
     pub fn watch(&self, pid: Option<u32>) {
         let _ = self.commands.send(Command::Watch(pid));
     }

@@ -4,7 +4,7 @@ use crate::probes::catalogue::Cadence;
 use crate::probes::counter::{Counter, FileRead, How};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Files that take longer than this may be moved to a stream of their own, microseconds.
+/// Files that take longer than this may be moved to their own stream, microseconds.
 const SLOW_FROM_US: u64 = 2_000;
 /// The files of a tick may take this share of the period, in per cent.
 const SHARE: u64 = 50;

@@ -66,7 +66,7 @@ fn sample(index: usize, file: &FileRead) -> String {
     )
 }
 
-/// Forgets all contents, so that the next tick tells them anew.
+/// Forgets all contents, so that the next tick tells them again.
 fn forget(sources: &Sources) -> String {
     let mut text = "G=".to_owned();
     for index in 0..sources.files().len() {

@@ -31,7 +31,7 @@ pub struct State {
     counters: Vec<Counter>,
     pub sources: Sources,
     contents: Vec<Result<Vec<u8>, Gap>>,
-    /// Sources that were told anew since the counter looked last.
+    /// Sources that were told again since the counter looked last.
     changed: Vec<bool>,
     latest: Vec<Result<Option<f64>, Gap>>,
     told_gap: Vec<Option<Gap>>,

@@ -42,9 +42,9 @@ pub enum Command {
 /// How a life of the loop ended.
 enum End {
     Stopped,
-    /// To be started anew, because it did not answer.
+    /// To be restarted, because it did not answer.
     Silent,
-    /// To be started anew with what has changed, because this shell takes no commands.
+    /// To be restarted with what has changed, because this shell takes no commands.
     Changed,
     /// The link broke.
     Lost(String),
@@ -109,7 +109,7 @@ pub struct Task {
     retimed: Option<Instant>,
     wants_retiming: bool,
     slow_stamp: Option<u64>,
-    /// Processor time of the second stream so far, nanoseconds.
+    /// CPU time of the second stream so far, nanoseconds.
     slow_cpu_ns: u64,
     /// What the second stream is reading.
     slow_reading: Option<usize>,

@@ -199,7 +199,8 @@ struct Header {
 }
 
 /// What to give in place of a file that is none of both.
-const GIVE: &str = "give what `qnnscope run MODEL --json > NAME.json` printed or `--record NAME.jsonl` wrote";
+const GIVE: &str =
+    "give the output of `qnnscope run MODEL --json > NAME.json` or a file written by `--record NAME.jsonl`";
 /// Beginning of a ZIP archive, which a DLC is.
 const ZIP: &[u8] = b"PK\x03\x04";
 
@@ -209,13 +210,13 @@ fn no_document(bytes: &[u8], error: Option<&serde_json::Error>) -> String {
     match (first, error) {
         (None, _) => format!("is empty; {GIVE}"),
         (Some(b'{'), Some(error)) if error.is_eof() => {
-            format!("is cut off: it ends in the middle of its JSON; make it anew, or {GIVE}")
+            format!("is truncated: it ends inside its JSON; create it again, or {GIVE}")
         }
-        (Some(b'{'), Some(error)) => format!("is no JSON document: {error}; {GIVE}"),
+        (Some(b'{'), Some(error)) => format!("is not a JSON document: {error}; {GIVE}"),
         _ if bytes.starts_with(ZIP) => {
-            format!("is no result document but an archive, such as a DLC: run the model first, and {GIVE}")
+            format!("is not a result document but an archive, such as a DLC: run the model first, and {GIVE}")
         }
-        _ => format!("is no result document and no session; {GIVE}"),
+        _ => format!("is neither a result document nor a session; {GIVE}"),
     }
 }
 
@@ -241,7 +242,7 @@ pub fn sides(bytes: &[u8]) -> Result<Vec<Side>, String> {
         None => return Err(format!("has no `schema`: it is neither a `{RESULT_SCHEMA}` document nor a session")),
     }
     let document: Document = serde_json::from_slice(&clean_json(bytes))
-        .map_err(|error| format!("is no whole `{RESULT_SCHEMA}` document: {error}"))?;
+        .map_err(|error| format!("is not a complete `{RESULT_SCHEMA}` document: {error}"))?;
     debug_assert_eq!(document.schema, RESULT_SCHEMA);
     let model = document.model.as_ref();
     Ok(document.runs.into_iter().map(|run| side(run, model, document.seed)).collect())
@@ -250,7 +251,7 @@ pub fn sides(bytes: &[u8]) -> Result<Vec<Side>, String> {
 /// The graphs of a tapped program, as runs.
 fn tapped(bytes: &[u8]) -> Result<Vec<Side>, String> {
     let program: Program<Run> = serde_json::from_slice(&clean_json(bytes))
-        .map_err(|error| format!("is no whole `{TAP_SCHEMA}` document: {error}"))?;
+        .map_err(|error| format!("is not a complete `{TAP_SCHEMA}` document: {error}"))?;
     let graphs = program.processes.into_iter().flat_map(Process::graphs);
     Ok(graphs.map(|(run, around)| Side { around: Some(around), ..side(run, None, None) }).collect())
 }
@@ -258,7 +259,7 @@ fn tapped(bytes: &[u8]) -> Result<Vec<Side>, String> {
 fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
     let mut notes = Vec::new();
     if run.latency_us.as_ref().is_some_and(|latency| latency.series.is_none()) {
-        notes.push("its file keeps no single latencies, so that nothing tells how they vary".to_owned());
+        notes.push("its file keeps no single latencies, so their variation is unknown".to_owned());
     }
     // Without producers, an op is taken to follow the one before it.
     let knows_producers = run.ops.iter().any(|op| op.producer.is_some());
@@ -275,7 +276,9 @@ fn side(run: Run, model: Option<&Model>, seed: Option<u64>) -> Side {
         })
         .collect();
     if !knows_producers && ops.len() > 1 {
-        notes.push("its file does not say which op feeds which: fused ops are taken to follow each other".to_owned());
+        notes.push(
+            "its file does not record which op feeds which: fused ops are assumed to follow each other".to_owned(),
+        );
     }
     let device = run.device.as_ref();
     let service = run.pace.filter(|pace| pace.figures.samples > 0).map(service);

@@ -43,7 +43,7 @@ pub fn with_history(sides: Vec<Side>, files: &[Named], history: &History) -> Res
 
 fn join(mut side: Side, more: Vec<Side>, alone: bool) -> Side {
     if !alone {
-        side.notes.push("the history is left out: another run here is the same thing".to_owned());
+        side.notes.push("the history is not used: another run here is the same thing".to_owned());
         return side;
     }
     let count = more.len();

@@ -30,13 +30,11 @@ pub enum LoadError {
     Session(#[from] ReadError),
     #[error(transparent)]
     Import(#[from] ImportError),
-    #[error(
-        "{path} is a result document: it has the figures of its runs and not what happened, which reports are made of"
-    )]
+    #[error("{path} is a result document: it has the runs' figures but not the events that reports need")]
     Figures { path: String },
     #[error("{path} is neither a session nor a known file of another tool: {reason}")]
     NoSession { path: String, reason: String },
-    #[error("{path} holds no run")]
+    #[error("{path} has no run")]
     NoRun { path: String },
     #[error("{path} has no run `{wanted}`: its runs are {runs}")]
     NoSuchRun { path: String, wanted: String, runs: String },
@@ -48,7 +46,7 @@ impl LoadError {
         match self {
             Self::Figures { .. } => Some(
                 "`qnnscope show` prints it and `qnnscope compare` compares it; for a report, record the run with \
-                 `--record NAME.jsonl`, or name it by its place in the history: `qnnscope sessions` lists them",
+                 `--record NAME.jsonl`, or pick it from the history: `qnnscope sessions` lists them",
             ),
             _ => None,
         }
@@ -114,7 +112,7 @@ pub fn load(named: &Named) -> Result<Vec<Side>, LoadError> {
     Ok(picked)
 }
 
-/// A name with `#` that is a file is that file; else what stands behind the last `#` picks runs.
+/// A name with `#` that is a file is that file; else what is behind the last `#` picks runs.
 fn split(argument: &Path) -> (PathBuf, Option<String>) {
     let text = argument.to_string_lossy();
     match text.rsplit_once('#') {

@@ -18,12 +18,12 @@ pub use text::comparison_text;
 pub(super) use text::short;
 
 use crate::analysis::compare::{CompareOptions, Comparison, LayerSort, Side, compare};
-use crate::analysis::recommend::{Constraints, Recommendation, Target, measured};
+use crate::analysis::recommend::{Constraints, RecommendTarget, Recommendation, measured};
 use crate::devices::soc_by_part;
 
-/// What a comparison is asked for.
+/// What a comparison is requested.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct ComparisonOptions {
     /// Column that differences are taken from, from 0.
     pub baseline: Option<usize>,
     /// Column whose outputs the others' are compared with, from 0; `None`: the baseline.
@@ -55,7 +55,7 @@ pub struct ComparisonReport {
 
 impl ComparisonReport {
     /// Compares runs; reads the outputs that they saved, where those are still there.
-    pub fn new(sides: Vec<Side>, asked: &Asked) -> Self {
+    pub fn new(sides: Vec<Side>, asked: &ComparisonOptions) -> Self {
         let mut options = CompareOptions { baseline: asked.baseline, sort: asked.sort, accuracy: Vec::new() };
         let measured_first = sides.iter().position(Side::is_measured).unwrap_or(0);
         let reference = asked.reference.or(asked.baseline).unwrap_or(measured_first);
@@ -67,7 +67,7 @@ impl ComparisonReport {
         // What another tool measured, and how, is not known well enough to choose by.
         let own = sides.iter().all(|side| side.mode.origin.is_none());
         let recommendation =
-            own.then(|| measured(&sides, &options.accuracy, Target { soc }, &asked.constraints)).flatten();
+            own.then(|| measured(&sides, &options.accuracy, RecommendTarget { soc }, &asked.constraints)).flatten();
         let shown_layers = asked.layers.unwrap_or(comparison.layers.len());
         Self { sides, comparison, reference, accuracy, recommendation, shown_layers }
     }

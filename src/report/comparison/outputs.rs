@@ -34,10 +34,8 @@ fn one(base: &Side, side: &Side, own: &mut Option<Result<Vec<OutputValues>, Stri
     }
     let note = same_inputs(base, side)?;
     if side.outputs.iter().any(|file| base.outputs.contains(file)) && base.origin != side.origin {
-        return Err(
-            "both name the same files: they are one run, or the later one wrote over the outputs of the earlier one"
-                .to_owned(),
-        );
+        return Err("both name the same files: they are one run, or the later run overwrote the earlier one's outputs"
+            .to_owned());
     }
     let reference = own.get_or_insert_with(|| read(base)).as_ref().map_err(Clone::clone)?;
     let mut accuracy = accuracy(reference, &read(side)?)?;
@@ -49,7 +47,7 @@ fn one(base: &Side, side: &Side, own: &mut Option<Result<Vec<OutputValues>, Stri
 fn read(side: &Side) -> Result<Vec<OutputValues>, String> {
     let files = saved(side.outputs.iter().map(Path::new));
     if files.is_empty() {
-        return Err("the names of its output files are not understood".to_owned());
+        return Err("the names of its output files are not recognised".to_owned());
     }
     let origin = side.origin.rsplit_once('#').map_or(side.origin.as_str(), |(file, _)| file);
     let mut left = MAX_RUN_BYTES;

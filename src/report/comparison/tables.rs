@@ -109,10 +109,10 @@ pub fn layers(out: &mut String, report: &ComparisonReport, blocks: &[Block]) {
     }
     let listed = || rows.iter().take(shown);
     if listed().any(|row| !row.fused.is_empty()) {
-        let _ = writeln!(out, "  +N: with N ops that a backend runs as one with it");
+        let _ = writeln!(out, "  +N: with N ops fused into it");
     }
     if listed().any(|row| row.matched == Matched::Position) {
-        let _ = writeln!(out, "  ^: found in the other run by type and place, not by name");
+        let _ = writeln!(out, "  ^: matched by type and position, not by name");
     }
     if listed().any(|row| row.cells.iter().any(|cell| cell.ops.is_empty())) {
         let _ = writeln!(out, "  ·: the run has no such op");
@@ -159,7 +159,7 @@ pub fn op_types(out: &mut String, report: &ComparisonReport, blocks: &[Block]) {
     if rows.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\nop types (time of the layers that they lead, and their ops)");
+    let _ = writeln!(out, "\nop types (time of the layers they lead, and their ops)");
     for block in blocks {
         let _ = write!(out, "  {:LAYER$}", "");
         for &column in &block.columns {

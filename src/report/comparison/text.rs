@@ -2,7 +2,7 @@
 
 use super::ComparisonReport;
 use super::tables::{self, Block};
-use crate::analysis::compare::{Cell, Difference, Side, Verdict};
+use crate::analysis::compare::{Cell, Difference, DifferenceVerdict, Side};
 use crate::event::clean_text;
 use crate::report::recommendation_text;
 use crate::text::{counted, wrapped};
@@ -19,7 +19,7 @@ pub fn comparison_text(report: &ComparisonReport) -> String {
     for block in blocks(report) {
         tables::figures(&mut out, report, &block);
     }
-    let _ = writeln!(out, "  * best   ≈ not told apart   ? not tested: one launch (below), or measured once");
+    let _ = writeln!(out, "  * best   ≈ within noise   ? not tested: one launch (below), or measured once");
     around(&mut out, report);
     intervals(&mut out, report);
     accuracy(&mut out, report);
@@ -49,7 +49,7 @@ fn blocks(report: &ComparisonReport) -> Vec<Block> {
 
 fn head(out: &mut String, report: &ComparisonReport) {
     let baseline = report.comparison.baseline + 1;
-    let _ = writeln!(out, "{} runs; differences are against {baseline}", report.sides.len());
+    let _ = writeln!(out, "{} runs; differences are relative to {baseline}", report.sides.len());
     for (number, side) in (1..).zip(&report.sides) {
         let name = if side.failure.is_some() { format!("{} FAILED", side.name()) } else { side.name() };
         out.push_str(&wrapped(&format!("  {number}  {name:<15}  "), &" ".repeat(22), &about(side), WIDTH));
@@ -62,7 +62,7 @@ fn head(out: &mut String, report: &ComparisonReport) {
         }
     }
     if report.sides.iter().any(|side| side.simulated) {
-        let text = "simulated: these are not figures of a device";
+        let text = "simulated: these figures predict no device";
         out.push_str(&wrapped("     ", "     ", text, WIDTH));
     }
     for mismatch in &report.comparison.mismatches {
@@ -128,10 +128,10 @@ pub fn short(difference: Option<&Difference>) -> String {
     let Some(difference) = difference else { return String::new() };
     let Some(relative) = difference.shown() else { return String::new() };
     match difference.verdict {
-        Verdict::WithinNoise => "≈".to_owned(),
-        Verdict::Unknown if relative.abs() < 0.0005 => "=".to_owned(),
-        Verdict::Unknown => format!("{}?", percent(relative)),
-        Verdict::Better | Verdict::Worse | Verdict::NotComparable => percent(relative),
+        DifferenceVerdict::WithinNoise => "≈".to_owned(),
+        DifferenceVerdict::Unknown if relative.abs() < 0.0005 => "=".to_owned(),
+        DifferenceVerdict::Unknown => format!("{}?", percent(relative)),
+        DifferenceVerdict::Better | DifferenceVerdict::Worse | DifferenceVerdict::NotComparable => percent(relative),
     }
 }
 
@@ -148,10 +148,10 @@ fn intervals(out: &mut String, report: &ComparisonReport) {
         let [low, high] = difference.ci95?;
         let range = format!("{} to {}", percent(low), percent(high));
         Some(match difference.verdict {
-            Verdict::WithinNoise => not_told_apart(difference),
-            Verdict::Better => format!("better, {range}"),
-            Verdict::NotComparable => format!("simulated against real, {range}"),
-            Verdict::Worse | Verdict::Unknown => format!("worse, {range}"),
+            DifferenceVerdict::WithinNoise => not_told_apart(difference),
+            DifferenceVerdict::Better => format!("better, {range}"),
+            DifferenceVerdict::NotComparable => format!("simulated vs real, {range}"),
+            DifferenceVerdict::Worse | DifferenceVerdict::Unknown => format!("worse, {range}"),
         })
     });
     let within = |difference: &Difference| {
@@ -161,7 +161,7 @@ fn intervals(out: &mut String, report: &ComparisonReport) {
     if comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.difference.as_ref().and_then(within).is_some())
     {
         let base = comparison.baseline + 1;
-        let _ = writeln!(out, "\nnot known: one launch; differences from {base} within it (95 %, block bootstrap)");
+        let _ = writeln!(out, "\nunknown: one launch; differences from {base} within it (95 %, block bootstrap)");
         list(out, report, within);
     }
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
@@ -181,8 +181,8 @@ fn intervals(out: &mut String, report: &ComparisonReport) {
         out.push_str(&wrapped(&format!("  not tested, {}: ", rows.join(", ")), "    ", &reason, WIDTH));
     }
     if comparison.rows.iter().flat_map(|row| &row.cells).any(needs_launches) {
-        let text = "Launches of one thing differ by more than inferences of one launch do. Measure with several \
-                    (--launches), or take repeated runs for launches (compare --pool).";
+        let text = "Launches of the same thing vary more than inferences within a launch. Measure with several (--launches), \
+                    or count repeated runs as launches (compare --pool).";
         out.push_str(&wrapped("  ", "  ", text, WIDTH));
     }
 }
@@ -193,7 +193,7 @@ fn not_told_apart(difference: &Difference) -> String {
     let known = difference.up_to.filter(|part| *part < 9.0);
     let up_to = known.map_or_else(String::new, |part| format!(": up to {}", percent(part).trim_start_matches('+')));
     let decide = match difference.launches_to_tell {
-        Some(launches) => format!(" ({launches} launches of each would decide)"),
+        Some(launches) => format!(" ({launches} launches each would decide)"),
         None => String::new(),
     };
     format!("not told apart{up_to}{decide}")
@@ -223,7 +223,7 @@ fn accuracy(out: &mut String, report: &ComparisonReport) {
     if known.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\noutputs against those of {}", report.reference + 1);
+    let _ = writeln!(out, "\noutputs compared with those of {}", report.reference + 1);
     for (at, known) in known {
         let text = match known {
             Ok(accuracy) => {

@@ -1,4 +1,4 @@
-//! Every figure in a row of its own, for spreadsheets and scripts.
+//! Every figure in its own row, for spreadsheets and scripts.
 
 use super::ExportError;
 use crate::event::{LOCAL_DEVICE, clean_whole};

@@ -5,7 +5,7 @@ use crate::analysis::Severity;
 use crate::event::clean_whole;
 use crate::files::hex;
 use crate::report::charts::{Chart, svg};
-use crate::report::page::{Block, Material, Page, Section, Table, Told};
+use crate::report::page::{Block, Material, Page, ReportedFinding, Section, Table};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
@@ -111,7 +111,7 @@ fn table(out: &mut String, table: &Table) {
     out.push_str("</tbody></table></div>\n");
 }
 
-fn finding(out: &mut String, told: &Told) {
+fn finding(out: &mut String, told: &ReportedFinding) {
     let (class, word) = match told.severity {
         Severity::Problem => ("problem", "problem"),
         Severity::Warning => ("warning", "warning"),

@@ -3,7 +3,7 @@
 use super::{ExportError, MARK};
 use crate::analysis::Severity;
 use crate::event::clean_whole;
-use crate::report::page::{Block, Material, Page, Section, Table, Told};
+use crate::report::page::{Block, Material, Page, ReportedFinding, Section, Table};
 use std::fmt::Write;
 
 /// Most characters; GitHub takes 65,536 for a comment.
@@ -31,8 +31,10 @@ pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
         }
     }
     if left_out > 0 {
-        let _ =
-            write!(out, "\n{left_out} sections are left out: they do not fit a comment. The HTML report has them.\n");
+        let _ = write!(
+            out,
+            "\n{left_out} sections are left out: they do not fit in a comment. The HTML report has them.\n"
+        );
     }
     Ok(out.into_bytes())
 }
@@ -139,7 +141,7 @@ fn table(out: &mut String, table: &Table) {
     }
 }
 
-fn findings(out: &mut String, findings: &[Told]) {
+fn findings(out: &mut String, findings: &[ReportedFinding]) {
     out.push('\n');
     for told in findings.iter().take(FINDINGS) {
         let word = match told.severity {

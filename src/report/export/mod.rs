@@ -21,7 +21,7 @@ pub enum ExportError {
     Chart(#[from] ChartError),
     #[error(transparent)]
     Load(#[from] LoadError),
-    #[error("there is nothing to put into a file of this format: {reason}")]
+    #[error("there is no data for this format: {reason}")]
     Nothing { reason: &'static str },
     #[error("cannot write the {format}: {reason}")]
     Write { format: &'static str, reason: String },

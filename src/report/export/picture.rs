@@ -25,7 +25,7 @@ pub fn png(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     let fonts = options.fontdb_mut();
     fonts.load_system_fonts();
     let family = family(fonts).ok_or(ExportError::Nothing {
-        reason: "this machine has no fonts to write with; install one (such as fonts-dejavu-core), or write a .svg",
+        reason: "this machine has no fonts; install one (such as fonts-dejavu-core), or write a .svg",
     })?;
     fonts.set_sans_serif_family(family);
     let tree = Tree::from_data(&svg, &options).map_err(|error| failed(error.to_string()))?;

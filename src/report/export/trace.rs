@@ -24,7 +24,7 @@ const PER_SESSION: u64 = 1000;
 /// The trace.
 pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     if material.files.is_empty() {
-        return Err(ExportError::Nothing { reason: "a trace is made of a recorded session" });
+        return Err(ExportError::Nothing { reason: "a trace needs a recorded session" });
     }
     let mut out = Vec::new();
     out.extend_from_slice(

@@ -104,7 +104,7 @@ fn quantized(out: &mut String, summary: &QuantizationSummary) {
     };
     let undecided = match summary.undecided_nodes {
         0 => String::new(),
-        more => format!("; {more} cannot be told, their types are unknown"),
+        more => format!("; {more} undetermined: their types are unknown"),
     };
     let _ = writeln!(
         out,
@@ -148,8 +148,11 @@ fn contexts(out: &mut String, contexts: &[ContextDocument], path: &str) {
             None if context.file == path => format!("{} at byte {}", bytes_text(context.bytes as f64), context.offset),
             None => format!("{} in {}", bytes_text(context.bytes as f64), context.file),
         };
-        let odd =
-            if context.problem.is_none() && !context.recognised { ", does not begin as a context binary" } else { "" };
+        let odd = if context.problem.is_none() && !context.recognised {
+            ", does not start like a context binary"
+        } else {
+            ""
+        };
         let _ = writeln!(out, "  {} ({})", context.name, context.site.label());
         out.push_str(&wrapped("    ", "      ", &format!("{place}, {sdk}{odd}"), WIDTH));
         if context.partitions.len() > 1 {

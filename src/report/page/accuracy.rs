@@ -29,14 +29,12 @@ pub fn sections(document: &AccuracyDocument, shown: Option<&str>, mask: &Mask) -
     layers.push(Block::Table(table(document, mask)));
     sub("SQNR by layer", layers);
     if let Some(layer) = document.first().map(|at| &document.layers[at]) {
-        sub("Values of the first layer that diverges", spread(layer));
+        sub("Values of the first diverging layer", spread(layer));
     }
     let notes = document.notes.iter().cloned().map(Block::Text);
-    let fusion =
-        "Every tensor was read, which keeps backends from fusing ops: rounding may differ from the fused graph.";
+    let fusion = "Every tensor was read, which prevents op fusion: rounding may differ from the fused graph.";
     let simulated = [&document.reference, &document.test].iter().any(|side| side.simulated);
-    let emulated =
-        simulated.then(|| "HTP was simulated: its numbers are those of the compiler's emulation.".to_owned());
+    let emulated = simulated.then(|| "HTP was simulated: its numbers come from the compiler's emulation.".to_owned());
     sub("Limits", notes.chain([Block::Text(fusion.to_owned())]).chain(emulated.map(Block::Text)).collect());
     sections
 }
@@ -66,7 +64,7 @@ fn facts(document: &AccuracyDocument) -> Vec<(String, String)> {
 
 fn verdict(document: &AccuracyDocument, mask: &Mask) -> Vec<Block> {
     let (Some(first), Some(verdict)) = (&document.first_diverging, &document.verdict) else {
-        let read = if document.bisected { "Of the layers that were read, none" } else { "No layer" };
+        let read = if document.bisected { "None of the layers read" } else { "No layer" };
         return vec![Block::Text(format!("{read} diverges."))];
     };
     let name = mask.name(&first.layer.test);

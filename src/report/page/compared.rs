@@ -44,7 +44,7 @@ pub fn sections(material: &Material<'_>) -> Vec<Section> {
     }
     blocks.push(Block::Table(figures));
     blocks.push(Block::Text(
-        "* best of the row. ≈ not told apart: launches vary as much. ? not tested: one launch, or measured once. Differences are from the base."
+        "* best of the row. ≈ no significant difference: launches vary as much. ? not tested: one launch, or measured once. Differences are from the base."
             .to_owned(),
     ));
     if let Some(recommendation) = &report.recommendation {
@@ -70,7 +70,7 @@ pub fn sections(material: &Material<'_>) -> Vec<Section> {
         }
         sections.push(Section { title: "Layers side by side".to_owned(), is_sub: true, blocks });
     }
-    let mut accuracy = Table::new(&["#run", "likeness of the outputs to the reference"], BRIEF_FIGURES);
+    let mut accuracy = Table::new(&["#run", "similarity of the outputs to the reference"], BRIEF_FIGURES);
     for (column, known) in report.accuracy.iter().enumerate() {
         let text = match known {
             Some(Ok(known)) if known.identical => "identical".to_owned(),

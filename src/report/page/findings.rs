@@ -1,6 +1,6 @@
 //! Findings and failures in words.
 
-use super::{Block, Told};
+use super::{Block, ReportedFinding};
 use crate::analysis::{Finding, findings};
 use crate::diagnosis::{Fault, causes_text, diagnose_run};
 use crate::report::mask::Mask;
@@ -12,17 +12,17 @@ const CAUSES: usize = 3;
 const WIDTH: usize = 100;
 
 /// What the figures mean.
-pub fn told(store: &Store, run: &Run) -> Vec<Told> {
+pub fn told(store: &Store, run: &Run) -> Vec<ReportedFinding> {
     findings(store, run).into_iter().map(one).collect()
 }
 
-fn one(finding: Finding) -> Told {
+fn one(finding: Finding) -> ReportedFinding {
     let gain = finding.gain_text("µs");
     let (advice, snippets) = match finding.suggestion {
         Some(advice) => (Some((advice.action, advice.why)), advice.snippets),
         None => (None, Vec::new()),
     };
-    Told {
+    ReportedFinding {
         severity: finding.severity,
         title: finding.title,
         evidence: finding.evidence.into_iter().map(|evidence| evidence.text).collect(),
@@ -49,7 +49,7 @@ pub fn failure(store: &Store, run: &Run, mask: &Mask) -> Vec<Block> {
         blocks.push(Block::Lines(lines.lines().map(str::to_owned).collect()));
     }
     if !failure.log_tail.is_empty() {
-        blocks.push(Block::Text("Log lines that count:".to_owned()));
+        blocks.push(Block::Text("Relevant log lines:".to_owned()));
         blocks.push(Block::Lines(failure.log_tail.clone()));
     }
     blocks

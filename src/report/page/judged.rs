@@ -41,7 +41,7 @@ pub fn blocks(run: &Run, mask: &Mask) -> Vec<Block> {
             blocks.push(Block::Warning(format!("{lost} of {name} are left out: NaN or infinite.")));
         }
         if let Some(axes) = &output.permutation {
-            blocks.push(Block::Text(format!("{name} stands with axes {axes} of what is expected.")));
+            blocks.push(Block::Text(format!("{name} is compared with axes {axes} of the expected output.")));
         }
     }
     blocks.extend(judged.notes.iter().cloned().map(Block::Text));

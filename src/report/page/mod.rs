@@ -10,7 +10,7 @@ mod placement;
 mod run;
 
 use super::charts::Chart;
-use super::comparison::{Asked, ComparisonReport};
+use super::comparison::{ComparisonOptions, ComparisonReport};
 use super::mask::Mask;
 use super::source::Recorded;
 use crate::accuracy::AccuracyDocument;
@@ -59,7 +59,7 @@ impl<'a> Material<'a> {
     fn new(parts: Vec<Part<'a>>, files: &'a [Recorded], redact: bool) -> Self {
         let mask = if redact { Mask::of(parts.iter().map(|part| part.store)) } else { Mask::none() };
         let sides = pool_rounds(&sides(&parts));
-        let comparison = (sides.len() > 1).then(|| ComparisonReport::new(sides, &Asked::default()));
+        let comparison = (sides.len() > 1).then(|| ComparisonReport::new(sides, &ComparisonOptions::default()));
         Self { parts, files, comparison, accuracy: &[], mask }
     }
 
@@ -129,7 +129,7 @@ pub enum Block {
     /// A table.
     Table(Table),
     /// Findings, the weightiest first.
-    Findings(Vec<Told>),
+    Findings(Vec<ReportedFinding>),
     /// Lines as they were printed.
     Lines(Vec<String>),
     /// A picture.
@@ -151,7 +151,7 @@ pub struct Table {
 
 /// A finding in words.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct ReportedFinding {
     /// How much it matters.
     pub severity: Severity,
     /// One sentence.

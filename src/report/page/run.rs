@@ -123,7 +123,7 @@ fn latency(store: &Store, run: &Run) -> Vec<Block> {
         let bins = clean.bins(BINS).into_iter().map(|(us, count)| (us / 1000.0, count as f64)).collect();
         blocks.push(Block::Chart(Chart {
             title: "Distribution of latency".to_owned(),
-            x: "latency, ms (the last bar holds all that are slower)".to_owned(),
+            x: "latency, ms (the last bar holds all slower inferences)".to_owned(),
             y: "inferences".to_owned(),
             plot: Plot::Bins { bins, marks: marks.collect() },
         }));
@@ -132,10 +132,10 @@ fn latency(store: &Store, run: &Run) -> Vec<Block> {
         let at = |t_us: u64| t_us.saturating_sub(begun_us) as f64 / 1e6;
         let points = clean.timed().map(|(t_us, us)| (at(t_us), f64::from(us) / 1000.0)).collect();
         let marks = throttling_marks(store, run).into_iter().filter(|mark| has_moments && mark.concerns_backend);
-        let marks = marks.map(|mark| Mark { at: at(mark.since_us), label: format!("held back: {}", mark.label) });
+        let marks = marks.map(|mark| Mark { at: at(mark.since_us), label: format!("throttled: {}", mark.label) });
         blocks.push(Block::Chart(Chart {
             title: "Latency over time".to_owned(),
-            x: if has_moments { "s since the first inference" } else { "s of inferences (the file tells no moments)" }
+            x: if has_moments { "s since the first inference" } else { "s of inferences (the file has no timestamps)" }
                 .to_owned(),
             y: "ms".to_owned(),
             plot: Plot::Course { points, marks: marks.collect() },
@@ -197,7 +197,7 @@ fn layers(run: &Run, mask: &Mask) -> Vec<Block> {
         .filter(|row| run.ops.share(**row) > 0.0)
         .map(|&row| (mask.name(&run.ops.rows()[row].name).into_owned(), 100.0 * run.ops.share(row)));
     let chart = Chart {
-        title: "Layers that take the most time".to_owned(),
+        title: "Slowest layers".to_owned(),
         x: "% of the inference".to_owned(),
         y: String::new(),
         plot: Plot::Bars { rows: bars.collect() },
@@ -221,7 +221,7 @@ fn ops_without_times(run: &Run, mask: &Mask) -> Vec<Block> {
         table.rows.push(vec![mask.name(&op.name).into_owned(), op.op_type.clone(), op.package.clone()]);
     }
     vec![
-        Block::Text(format!("{}; the file has no times of them.", counted(graph.ops.len() as u64, "op"))),
+        Block::Text(format!("{}; the file has no layer times.", counted(graph.ops.len() as u64, "op"))),
         Block::Table(table),
     ]
 }
@@ -299,7 +299,7 @@ fn counters(store: &Store, run: &Run) -> Vec<Block> {
         let moved = high - low > 0.02 * high.abs();
         if moved && points.len() > 5 && charts.len() < CHARTED && unit != "bytes" {
             let own =
-                marks.iter().map(|mark| Mark { at: at(mark.since_us), label: format!("held back: {}", mark.label) });
+                marks.iter().map(|mark| Mark { at: at(mark.since_us), label: format!("throttled: {}", mark.label) });
             charts.push(Block::Chart(Chart {
                 title: series.info.label.clone(),
                 x: "s since the run began".to_owned(),
@@ -314,9 +314,9 @@ fn counters(store: &Store, run: &Run) -> Vec<Block> {
     let mut blocks: Vec<Block> = marks
         .iter()
         .map(|mark| {
-            let what = if mark.concerns_backend { "" } else { " (not what the backend computes on)" };
+            let what = if mark.concerns_backend { "" } else { " (not used by the backend)" };
             let seconds = at(mark.since_us);
-            Block::Warning(format!("Held back from {seconds:.1} s on: {}{what}", mark.label))
+            Block::Warning(format!("Throttled from {seconds:.1} s on: {}{what}", mark.label))
         })
         .collect();
     blocks.push(Block::Table(table));

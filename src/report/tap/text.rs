@@ -54,7 +54,7 @@ fn program(out: &mut String, tapped: &Tapped) {
         Some((_, _, Some(signal))) => format!("ended by {}", signal_text(signal)),
         Some((_, Some(status), None)) => format!("exit status {status}"),
         Some((_, None, None)) => "ended".to_owned(),
-        None => "not told".to_owned(),
+        None => "not reported".to_owned(),
     };
     let took = tapped.ended.map_or_else(String::new, |(ended_us, ..)| {
         format!(" after {}", duration_text(ended_us.saturating_sub(tapped.started_us) as f64))
@@ -107,7 +107,7 @@ fn of_process(out: &mut String, process: &TappedProcess) {
     if process.not_followed > 0 {
         let _ = writeln!(
             out,
-            "           {} of graphs or backends that are not known",
+            "           {} of unknown graphs or backends",
             count(process.not_followed, "execution is", "executions are")
         );
     }
@@ -214,7 +214,7 @@ fn of_graph(out: &mut String, process: &TappedProcess, at: usize, graph: &Tapped
         )
     };
     if times.between.count() > 0 {
-        let _ = writeln!(out, "   since the execution before: {}", line(&times.between));
+        let _ = writeln!(out, "   since the previous execution: {}", line(&times.between));
     }
     if times.within.count() > 0 && times.within.count() < times.between.count() {
         let _ = writeln!(out, "   within an inference: {}", line(&times.within));
@@ -223,7 +223,7 @@ fn of_graph(out: &mut String, process: &TappedProcess, at: usize, graph: &Tapped
         let alone = times.alone.mean_us().map_or_else(|| "–".to_owned(), duration_text);
         let _ = writeln!(
             out,
-            "   {} beside those of other threads, mean {}; by itself {alone}",
+            "   {} beside those of other threads, mean {}; alone {alone}",
             count(times.overlapped.count, "execution", "executions"),
             duration_text(beside_us)
         );

@@ -79,7 +79,7 @@ impl Course {
         self.samples_us.len() >= EXACT_LIMIT
     }
 
-    /// The next inference begins a group of its own: groups do not reach over launches.
+    /// The next inference begins its own group: groups do not reach over launches.
     pub fn break_group(&mut self) {
         (self.in_group, self.chosen) = (0, 0);
     }

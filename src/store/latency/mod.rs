@@ -196,7 +196,7 @@ impl LatencyStats {
         &self.windows_us
     }
 
-    /// A launch ends here: what comes next is of a process that was started anew. The time in between is nobody's. Without
+    /// A launch ends here: what comes next is of a process that was restarted. The time in between is nobody's. Without
     /// inferences before or behind it, it is no boundary.
     pub fn interrupt(&mut self) {
         self.broken = true;

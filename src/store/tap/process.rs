@@ -259,7 +259,7 @@ impl TappedProcess {
     fn called(&mut self, call: &Call) {
         let is_late = self.timeline.executions > 0;
         let time_ns = self.of_list(call).unwrap_or(call.duration_ns);
-        // A graph that a list told of was not asked for by a call.
+        // A graph that a list told of was not requested by a call.
         let is_call = !call.of_list || call.call.starts_with("contextCreate");
         if is_call && (self.calls.len() < MOST_SENTENCES || self.calls.contains_key(&call.call)) {
             let stats = self.calls.entry(call.call.clone()).or_default();

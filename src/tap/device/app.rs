@@ -4,7 +4,7 @@
 //! which here is a script that sets the tap's variables and goes on with what it was given.
 
 use super::DeviceTapError;
-use super::script::{Place, STDERR, STDOUT, SWAPPED, TOLD, copies};
+use super::script::{STDERR, STDOUT, SWAPPED, TOLD, TapPlace, copies};
 use crate::devices::{Device, quote};
 use crate::event::clean_text;
 use crate::tap::library::FILE;
@@ -56,8 +56,8 @@ impl App {
     }
 
     /// Where its run is.
-    pub fn place(&self) -> Place {
-        Place { folder: format!("{}/qnnscope", self.home), app: Some(self.package.clone()) }
+    pub fn place(&self) -> TapPlace {
+        TapPlace { folder: format!("{}/qnnscope", self.home), app: Some(self.package.clone()) }
     }
 
     /// Puts the tap's library (as it was sent to `from`) and its script into the app's folder.
@@ -110,7 +110,7 @@ impl App {
         )
     }
 
-    /// Starts the app anew and writes down its number. The property is only looked at as the app starts, and is taken back at
+    /// Starts the app again and writes down its number. The property is only looked at as the app starts, and is taken back at
     /// once: should qnnscope die, the app still starts.
     pub fn start(&self) -> String {
         let (package, place) = (&self.package, self.place());

@@ -9,31 +9,31 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum DeviceTapError {
-    #[error("{program} is not on {device}, or is no file")]
+    #[error("{program} is not a file on {device}")]
     NoProgram { program: String, device: String },
-    #[error("{program} cannot be executed on {device}: its file is not marked as a program")]
+    #[error("{program} cannot be executed on {device}: it lacks execute permission")]
     NotExecutable { program: String, device: String },
     #[error("there is no tap library for {program}, {needed}: {}", looked.join("; "))]
     NoLibrary { program: String, needed: String, looked: Vec<String> },
-    #[error("{path} cannot be the tap for {program}: it is {found}, and the program is {needed}")]
+    #[error("{path} cannot be the tap for {program}: it is {found}; the program is {needed}")]
     WrongLibrary { path: PathBuf, program: String, found: String, needed: String },
     #[error(
-        "{program} uses Android's C library, where the tap only gets in under a backend's name, and which folder on {device} has the backends is not known"
+        "{program} uses Android's C library, where the tap only loads under a backend's name, and the folder with the backends on {device} is unknown"
     )]
     NoFolder { program: String, device: String },
     #[error("{folder} on {device} has none of {names}")]
     NoBackends { folder: String, device: String, names: String },
     #[error("there is no app {package} on {device}")]
     NoPackage { package: String, device: String },
-    #[error("{package} on {device} is not debuggable, so nothing may be loaded into it")]
+    #[error("{package} on {device} is not debuggable, so nothing can be loaded into it")]
     NotDebuggable { package: String, device: String },
     #[error("{device} does not let the shell act as {package}: {message}")]
     AppRefused { package: String, device: String, message: String },
-    #[error("the name of {package} is too long for what has to be told to the device about it")]
+    #[error("the name of {package} is too long for the property that starts it with the tap")]
     LongName { package: String },
     #[error("{program} did not start on {device}")]
     NotStarted { program: String, device: String },
-    #[error("{program} is gone from {device}, and nothing says how it ended")]
+    #[error("{program} disappeared from {device} without an exit status")]
     Gone { program: String, device: String },
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -57,16 +57,16 @@ impl DeviceTapError {
             Self::NoFolder { .. } | Self::NoBackends { .. } => {
                 "name the folder on the device with the QNN libraries that the program uses: --swap DIR"
             }
-            Self::NoPackage { .. } => "`adb shell pm list packages` names those that are installed",
+            Self::NoPackage { .. } => "`adb shell pm list packages` lists the installed ones",
             Self::NotDebuggable { .. } => {
-                "install a build with android:debuggable=\"true\" (a debug build); release builds are out of reach"
+                "install a build with android:debuggable=\"true\" (a debug build); release builds cannot be tapped"
             }
             Self::AppRefused { .. } | Self::LongName { .. } => {
-                "package the variables with the app instead: lib/arm64-v8a/wrap.sh, as docs/tap.md has it"
+                "package the variables with the app instead: lib/arm64-v8a/wrap.sh, as docs/tap.md describes"
             }
-            Self::NotStarted { .. } => "start it by hand and read what the device says: `adb logcat` tells of apps",
+            Self::NotStarted { .. } => "start it by hand and read its messages: `adb logcat` shows those of apps",
             Self::Gone { .. } => {
-                "the device may have started anew, or ended all of the shell's processes: run it again; what was told before is kept"
+                "the device may have restarted or killed all shell processes: run it again; earlier data is kept"
             }
             Self::Device(error) => return error.advice(),
             Self::NetRun(error) => return error.advice(),

@@ -1,6 +1,6 @@
 //! Files on a device as they grow, over one shell that answers questions.
 
-use super::script::{self, Place, is_name};
+use super::script::{self, TapPlace, is_name};
 use crate::devices::{Device, DeviceError, ShellStream};
 use crate::probes::process::ProcessMemory;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,13 +82,13 @@ pub fn replay_listing(bytes: &[u8]) {
 #[derive(Debug)]
 pub struct Follower<'a> {
     device: &'a Device,
-    place: &'a Place,
+    place: &'a TapPlace,
     stream: Option<ShellStream>,
 }
 
 impl<'a> Follower<'a> {
     /// One that asks with its first question.
-    pub fn new(device: &'a Device, place: &'a Place) -> Self {
+    pub fn new(device: &'a Device, place: &'a TapPlace) -> Self {
         Self { device, place, stream: None }
     }
 
@@ -120,7 +120,7 @@ impl<'a> Follower<'a> {
         self.ask(&lines);
     }
 
-    /// So many bytes of a part that was asked for.
+    /// So many bytes of a part that was requested.
     pub async fn part(&mut self, bytes: usize) -> Result<Vec<u8>, DeviceError> {
         self.answer(async |stream| stream.next_bytes(bytes).await).await
     }

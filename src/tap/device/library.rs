@@ -62,7 +62,7 @@ pub fn locate(search: &LibrarySearch, found: &Found) -> Result<PathBuf, DeviceTa
             kind => Err(DeviceTapError::WrongLibrary {
                 path: path.clone(),
                 program,
-                found: kind.map_or_else(|| "no library of 64 bits that can be read".to_owned(), |kind| kind.label()),
+                found: kind.map_or_else(|| "not a readable 64-bit library".to_owned(), |kind| kind.label()),
                 needed: needed.label(),
             }),
         };
@@ -81,7 +81,7 @@ pub fn locate(search: &LibrarySearch, found: &Found) -> Result<PathBuf, DeviceTa
         match Kind::of(&path) {
             Some(kind) if kind == needed => return Ok(path),
             Some(kind) => looked.push(format!("{shown} is {}", kind.label())),
-            None if path.exists() => looked.push(format!("{shown} is no library of 64 bits that can be read")),
+            None if path.exists() => looked.push(format!("{shown} is not a readable 64-bit library")),
             None => looked.push(format!("{shown} is not there")),
         }
     }

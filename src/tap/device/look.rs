@@ -130,7 +130,7 @@ fn judged(path: String, read: &ReadFile, os: &str, abi: &str) -> Found {
         (Some(elf), ..) if !elf.is_64 => Some("is a 32-bit program: there is no tap for those".to_owned()),
         (Some(_), ..) if loader.is_none() => Some("is statically linked: nothing can be loaded into it".to_owned()),
         (Some(_), ..) if libc == Libc::Other => {
-            Some("uses neither Android's C library nor GNU's: nothing of ours fits it".to_owned())
+            Some("uses neither Android's nor GNU's C library: no tap library fits it".to_owned())
         }
         (_, Some([mode, user, group]), Some([own, own_group]))
             if (mode & 0o4000 != 0 && user != own) || (mode & 0o2010 == 0o2010 && group != own_group) =>

@@ -4,7 +4,7 @@ use super::DeviceTapError;
 use super::app::App;
 use super::library::{LibrarySearch, locate};
 use super::look::{Found, Libc, look};
-use super::script::{Place, STDIN, SWAPPED, TOLD, copies};
+use super::script::{STDIN, SWAPPED, TOLD, TapPlace, copies};
 use crate::backends::on_device::clock::WallClock;
 use crate::backends::on_device::deploy::remote_root;
 use crate::backends::on_device::link::{Link, persist};
@@ -55,7 +55,7 @@ pub struct DeviceTap {
     pub(super) source: Source,
     pub(super) found: Found,
     pub(super) app: Option<App>,
-    pub(super) place: Place,
+    pub(super) place: TapPlace,
     /// Starts it, once.
     pub(super) start: String,
     /// The tap is only loaded when the program opens a backend.
@@ -99,7 +99,7 @@ impl DeviceTap {
         let claim = around::send_files(link, &files, false).await?;
         let place = match &app {
             Some(app) => app.place(),
-            None => Place { folder: claim.folder().to_owned(), app: None },
+            None => TapPlace { folder: claim.folder().to_owned(), app: None },
         };
         let mut variables = if found.barrier.is_none() { of_tap(&place, options, swap.as_ref()) } else { Vec::new() };
         let known = |name: &str| variables.iter().any(|(known, _)| known == name);
@@ -208,13 +208,13 @@ async fn real_folder(
 
 /// Makes the folders that the tap needs: one to write to, and one with it under the names of backends. These are copies: a loader
 /// takes two links for one library.
-async fn furnish(device: &Device, place: &Place, backends: &[String]) -> Result<(), DeviceError> {
+async fn furnish(device: &Device, place: &TapPlace, backends: &[String]) -> Result<(), DeviceError> {
     let script = place.inside(&format!("mkdir -p {TOLD} {SWAPPED}{}", copies(backends)));
     device.run_ok(&script, "making the tap's folders").await.map(drop)
 }
 
 /// The variables that get the tap into the program and tell it what it needs to know. What the user sets stands behind.
-fn of_tap(place: &Place, options: &DeviceTapOptions, swap: Option<&(String, Vec<String>)>) -> Vec<(String, String)> {
+fn of_tap(place: &TapPlace, options: &DeviceTapOptions, swap: Option<&(String, Vec<String>)>) -> Vec<(String, String)> {
     let folder = &place.folder;
     let behind = |own: String, name: &str| match options.env.iter().find(|(known, _)| known == name) {
         Some((_, value)) if !value.is_empty() => format!("{own}:{value}"),

@@ -4,7 +4,7 @@ use super::DeviceTapError;
 use super::app::App;
 use super::follow::{Follower, Listing};
 use super::prepare::DeviceTap;
-use super::script::{self, Place, STATUS, STDERR, STDOUT};
+use super::script::{self, STATUS, STDERR, STDOUT, TapPlace};
 use super::tellers::{PIECE, Tellers};
 use crate::backends::on_device::link::Link;
 use crate::devices::{Device, DeviceError};
@@ -233,8 +233,8 @@ impl DeviceTap {
 }
 
 /// Why nothing is seen of a program that runs.
-const NOT_LOADED: &str = "no process of the program has loaded the tap within a second: a hardened program, one whose library folder does \
-                          not let the tap in (--swap DIR), or a tap library that does not fit the device: its loader's words are on stderr";
+const NOT_LOADED: &str = "no process of the program loaded the tap within a second: the program is hardened, its library folder keeps the \
+                          tap out (--swap DIR), or the tap library does not fit the device (the loader's messages are on stderr)";
 
 /// Signals that are on their way.
 #[derive(Debug, Default)]
@@ -264,7 +264,7 @@ impl Signals {
 }
 
 /// What a signal is to what runs there: an app has none that the shell could send, but can be ended.
-fn signal(place: &Place, app: Option<&App>, number: i32) -> String {
+fn signal(place: &TapPlace, app: Option<&App>, number: i32) -> String {
     app.map_or_else(|| place.signal(number), App::end)
 }
 

@@ -24,14 +24,14 @@ pub const SWAPPED: &str = "swap";
 
 /// Where a program runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct TapPlace {
     /// Folder of the run.
     pub folder: String,
     /// The app whose user it is done as; else it is the shell's.
     pub app: Option<String>,
 }
 
-impl Place {
+impl TapPlace {
     /// A script that is carried out in the folder of the run.
     pub fn inside(&self, script: &str) -> String {
         self.as_owner(&format!("cd {} || exit 125\n{script}", quote(&self.folder)))
@@ -92,7 +92,7 @@ impl Place {
 }
 
 /// How the program ended, by what [`STATUS`] holds: awk's number (256 or 512 and more for a signal, or a part of 1), or the shell's, of
-/// which 128 and more is taken for a signal.
+/// which 128 and more counts as a signal.
 pub fn ended(text: &[u8]) -> Ended {
     let text = String::from_utf8_lossy(text);
     let mut words = text.split_whitespace();
@@ -109,7 +109,7 @@ pub fn ended(text: &[u8]) -> Ended {
     Ended { status: signal.is_none().then(|| whole(number)), signal }
 }
 
-/// A line for [`Place::follow`]: which files there are, how long, and what these processes take.
+/// A line for [`TapPlace::follow`]: which files there are, how long, and what these processes take.
 pub fn list(pids: impl IntoIterator<Item = u32>) -> String {
     let mut line = "l".to_owned();
     for pid in pids {
@@ -119,12 +119,12 @@ pub fn list(pids: impl IntoIterator<Item = u32>) -> String {
     line
 }
 
-/// A line for [`Place::follow`]: `count` bytes of a file from `offset` on. The name has to be one of [`is_name`].
+/// A line for [`TapPlace::follow`]: `count` bytes of a file from `offset` on. The name has to be one of [`is_name`].
 pub fn get(name: &str, offset: u64, count: u64) -> String {
     format!("g {name} {} {count}\n", offset.saturating_add(1))
 }
 
-/// A line for [`Place::follow`]: these files are not needed any more.
+/// A line for [`TapPlace::follow`]: these files are not needed any more.
 pub fn remove<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut line = "rm -f".to_owned();
     for name in names {
@@ -168,7 +168,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("it's a run");
         std::fs::create_dir_all(folder.join(TOLD)).unwrap();
-        let place = Place { folder: folder.to_str().unwrap().to_owned(), app: None };
+        let place = TapPlace { folder: folder.to_str().unwrap().to_owned(), app: None };
         let words = [
             "sh",
             "-c",
@@ -219,7 +219,7 @@ mod tests {
             let folder = dir.path().join(number.to_string());
             std::fs::create_dir_all(&folder).unwrap();
             std::fs::write(folder.join(STDIN), "what it reads").unwrap();
-            let place = Place { folder: folder.to_str().unwrap().to_owned(), app: None };
+            let place = TapPlace { folder: folder.to_str().unwrap().to_owned(), app: None };
             let words = ["sh", "-c", script].map(str::to_owned);
             sh(&place.start("/", &[], &words, script.starts_with("cat")), "");
             assert_eq!(ended(&std::fs::read(folder.join(STATUS)).unwrap()), Ended { status, signal }, "{script}");
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_an_app_is_done_as_the_app() {
-        let place = Place { folder: "/data/data/a.b/q".to_owned(), app: Some("a.b".to_owned()) };
+        let place = TapPlace { folder: "/data/data/a.b/q".to_owned(), app: Some("a.b".to_owned()) };
         let script = place.inside("echo 'x y'");
         let printed = sh(&script.replacen("run-as", "printf '%s|'", 1), "");
         assert_eq!(printed, "a.b|sh|-c|cd /data/data/a.b/q || exit 125\necho 'x y'|");

@@ -189,7 +189,8 @@ async fn fetch_binaries(
     while let Some(binary) = feed.wanted() {
         let name = binary.file.as_deref().and_then(|file| file.rsplit('/').next()).filter(|name| is_copy(name));
         let Some(name) = name.map(|name| format!("{TOLD}/{name}")) else {
-            let reason = binary.reason.clone().unwrap_or_else(|| "its copy is not where the tap keeps them".to_owned());
+            let reason =
+                binary.reason.clone().unwrap_or_else(|| "its copy is missing from the tap's folder".to_owned());
             feed.kept(Err(reason)).await;
             continue;
         };
@@ -199,7 +200,7 @@ async fn fetch_binaries(
                 return Ok(());
             }
             teller.missed = 0;
-            feed.kept(Err("its copy is gone from the device".to_owned())).await;
+            feed.kept(Err("its copy has disappeared from the device".to_owned())).await;
             continue;
         };
         if size > LARGEST_COPY {

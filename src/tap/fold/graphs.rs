@@ -82,7 +82,7 @@ impl Graphs {
                 let around = around.into_iter().chain([context]).flatten().cloned().collect();
                 let library = self.providers.get(&call.provider).cloned();
                 let Some(known) = self.entry(graph) else { return };
-                // A graph that was composed may be asked for by its name afterwards.
+                // A graph that was composed may be requested by its name afterwards.
                 if known.origin == Some(GraphOrigin::Composed) && origin == GraphOrigin::Binary {
                     return;
                 }

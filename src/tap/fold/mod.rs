@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Runs of one session; further graphs are counted with the one of their name that is there.
 const MOST_RUNS: u32 = 256;
-/// Graphs of one name that live side by side and are runs of their own.
+/// Graphs of one name that live side by side and are their own runs.
 const MOST_OF_A_NAME: usize = 8;
 
 /// An event with its moment and run.

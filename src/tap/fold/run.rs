@@ -135,7 +135,7 @@ impl Followed {
         }
         if self.mixed > 0 && !std::mem::replace(&mut self.told_mixed, true) {
             let text = format!(
-                "graph {}: the program profiles most executions, but not all; those without are left out of its latencies",
+                "graph {}: the program profiles most executions but not all; its latencies leave out those without",
                 self.name
             );
             self.push(t_us, Event::Log(LogLine::new(LogLevel::Info, LogSource::Qnnscope, &text)), out);

@@ -193,7 +193,7 @@ fn what_the_program_profiles_itself_is_told_apart() {
     let run = only(&store);
     assert_eq!((run.clean.count(), run.detailed.count(), run.ops.inferences()), (10, 0, 1));
     assert_eq!(run.plan.clean_profiling(), crate::backends::ProfilingLevel::Basic);
-    assert!(store.logs().iter().any(|line| line.line.text.contains("left out of its latencies")));
+    assert!(store.logs().iter().any(|line| line.line.text.contains("leave out those without")));
 
     // The other way round, those with it are detailed ones.
     let mut messages = making(3);

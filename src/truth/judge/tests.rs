@@ -94,17 +94,17 @@ fn what_does_not_fit_is_said() {
     let truth = Truth::expected(&dir.path().join("e"), &[]).unwrap();
     let error = |files: &[String]| truth.judge(files).error.unwrap_or_default();
     let other = error(&[array(dir.path(), "o/Result_0/y.npy", &[1, 5], &[1.0; 5])]);
-    assert!(other.contains("1x5 values, expected are 1x4"), "{other}");
+    assert!(other.contains("1x5 values; 1x4 were expected"), "{other}");
     let many = error(&[
         array(dir.path(), "p/Result_0/y.npy", &[1, 4], &[1.0; 4]),
         array(dir.path(), "p/Result_1/y.npy", &[1, 4], &[1.0; 4]),
     ]);
-    assert!(many.contains("nothing is expected of inference 1"), "{many}");
+    assert!(many.contains("inference 1 has no expected outputs"), "{many}");
     let named = error(&[
         array(dir.path(), "q/Result_0/a.npy", &[1, 4], &[1.0; 4]),
         array(dir.path(), "q/Result_0/b.npy", &[1, 4], &[1.0; 4]),
     ]);
-    assert!(named.contains("the outputs a, b, expected are y"), "{named}");
+    assert!(named.contains("the outputs a, b; expected were y"), "{named}");
 }
 
 #[test]

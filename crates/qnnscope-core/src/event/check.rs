@@ -32,7 +32,7 @@ pub struct CheckResult {
     pub cause: String,
     /// Id of the check in the catalogue.
     pub check: String,
-    /// What it says of the cause.
+    /// What it says about the cause.
     pub outcome: CheckOutcome,
     /// What was seen, or why nothing could be; one sentence.
     pub detail: String,

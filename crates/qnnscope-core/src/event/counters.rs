@@ -33,7 +33,7 @@ impl Gap {
             Self::Refused => "permission denied",
             Self::Unreadable => "cannot be read",
             Self::NotANumber => "not a number",
-            Self::Placeholder => "the sensor gives no reading",
+            Self::Placeholder => "the sensor returns no reading",
             Self::Implausible => "implausible reading",
             Self::NoProcess => "no process to watch",
             Self::Hangs => "does not answer",
@@ -48,7 +48,7 @@ impl std::fmt::Display for Gap {
 }
 
 /// Counters of a device that are read at the same moments. A later declaration of the same number replaces it; a counter
-/// that moves to another set (because it is slow to read) is declared there anew and keeps its id.
+/// that moves to another set (because it is slow to read) is declared there again and keeps its id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterSet {
     /// Number of the set within the session, from 1; 0 is the host's own, see [`super::Event::CountersDeclared`].
@@ -106,7 +106,7 @@ pub struct SamplerReport {
     pub missed: u64,
     /// Ticks per second.
     pub rate_hz: f64,
-    /// Processor time of the device per tick, microseconds; `None` where the device does not tell.
+    /// CPU time of the device per tick, microseconds; `None` where the device does not report it.
     pub cpu_us_per_tick: Option<f64>,
 }
 
@@ -117,7 +117,7 @@ pub struct SamplerEnded {
     pub device: String,
     /// Why; `None`: it was asked to.
     pub reason: Option<String>,
-    /// Sampling is tried again; the counters are declared anew once it works.
+    /// Sampling is tried again; the counters are declared again once it works.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumes: bool,
 }

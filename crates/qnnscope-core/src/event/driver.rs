@@ -78,8 +78,8 @@ pub struct DriverTraits {
     pub knows_warmup: bool,
     /// It cannot measure without the backend's profiling: its clean phase has the level `basic`.
     pub always_profiles: bool,
-    /// It measures layers in a process of its own, once a run.
+    /// It measures layers in its own process, once a run.
     pub layers_apart: bool,
-    /// Its latencies contain copies of its own, outside of the backend's call.
+    /// Its latencies contain copies of its own, outside the backend's call.
     pub latency_has_copies: bool,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Launches {
-    /// Launches that share the inferences that were asked for.
+    /// Launches that share the inferences that were requested.
     pub planned: u32,
     /// Launches that there may be in all: more than planned while they disagree and time allows, or fewer where loading
     /// takes long. The same as `planned` where the user asked for a number.

@@ -104,7 +104,7 @@ pub enum Event {
     FilesSent(Transfer),
     /// What may disturb the figures of the run that follows.
     ConfoundsFound(Vec<Confound>),
-    /// A run was asked for; what follows with the same run id belongs to it.
+    /// A run was requested; what follows with the same run id belongs to it.
     RunStarted(Box<RunPlan>),
     /// The model file was read and identified.
     ModelIdentified(Box<ModelInfo>),
@@ -171,7 +171,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The process that runs the model was started anew; what was measured before and after goes together, the time in
+    /// The process that runs the model was restarted; what was measured before and after goes together, the time in
     /// between belongs to no inference.
     RoundStarted {
         /// Number of the round, from 0.
@@ -191,9 +191,9 @@ pub enum Event {
     Metrics(MetricSample),
     /// Memory of the process that runs the model.
     Memory(MemorySample),
-    /// The processor time that the process used during the latency phase.
+    /// The CPU time that the process used during the latency phase.
     CpuUsed {
-        /// Processor time, all threads, microseconds.
+        /// CPU time, all threads, microseconds.
         cpu_us: f64,
         /// Wall time of the same span, microseconds.
         wall_us: f64,

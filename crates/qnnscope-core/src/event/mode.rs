@@ -56,14 +56,14 @@ impl std::fmt::Display for OutlierLimit {
 }
 
 /// The place of a run among runs that belong together. They follow in the order of their indices, with runs of other
-/// groups between them; an index that does not go up begins them anew.
+/// groups between them; an index that does not go up restarts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// Number of the group within the request.
     pub group: u32,
     /// From 0.
     pub index: u32,
-    /// Runs of the group that were asked for.
+    /// Runs of the group that were requested.
     pub of: u32,
 }
 
@@ -120,7 +120,7 @@ pub struct PaceReport {
     pub wall_us: f64,
     /// Time spent waiting for planned starts, microseconds.
     pub waited_us: f64,
-    /// Processor time that the waiting took, microseconds: the last part of each wait is spun, to start on time.
+    /// CPU time that the waiting took, microseconds: the last part of each wait is spun, to start on time.
     pub wait_cpu_us: f64,
     /// Largest time from a planned start to the start where nothing else was going on, microseconds.
     pub worst_start_us: f64,

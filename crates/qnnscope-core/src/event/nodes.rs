@@ -11,7 +11,7 @@ pub enum NodeProvider {
     Qnn,
     /// ONNX Runtime's own kernels on the processor.
     Cpu,
-    /// Nothing: ONNX Runtime computed it when it loaded the model, or merged it into another node.
+    /// Nothing: ONNX Runtime folded it while loading the model, or merged it into another node.
     None,
 }
 

@@ -12,8 +12,8 @@ pub struct Origin {
     pub label: String,
     /// Profiling level under which the latencies were taken, as far as the file shows.
     pub clean_level: ProfilingLevel,
-    /// True if the file says when each inference began. Else only the order is known: inferences are put one right after the
-    /// other, and no throughput follows.
+    /// True if the file says when each inference began. Else only the order is known: inferences are put back to back, and no
+    /// throughput follows.
     pub has_moments: bool,
     /// True if the latency is one figure that the tool computed, not that of an inference.
     pub is_summary: bool,

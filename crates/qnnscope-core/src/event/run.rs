@@ -98,13 +98,13 @@ pub struct RuntimeInfo {
 pub struct ModelInfo {
     /// Path as given.
     pub path: String,
-    /// Format, told by content.
+    /// Format, recognised by content.
     pub format: ModelFormat,
     /// SHA-256 of the file, lower-case hex.
     pub sha256: String,
     /// Size of the file.
     pub bytes: u64,
-    /// What a context binary says of itself.
+    /// What a context binary records about itself.
     pub context_binary: Option<ContextBinaryInfo>,
 }
 
@@ -243,7 +243,7 @@ pub enum RunStatus {
 }
 
 impl Failure {
-    /// A failure outside of QNN's calls, to which hints, reasons and log lines may be added.
+    /// A failure outside QNN's calls, to which hints, reasons and log lines may be added.
     pub fn new(stage: Stage, call: &str, message: &str) -> Self {
         Self {
             stage,

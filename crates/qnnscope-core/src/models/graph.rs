@@ -144,7 +144,7 @@ pub struct Graph {
     pub inputs: Vec<Tensor>,
     /// Outputs in the order of execution.
     pub outputs: Vec<Tensor>,
-    /// Ops in the order of composition; empty for a context binary, which does not tell them.
+    /// Ops in the order of composition; empty for a context binary, which does not report them.
     pub ops: Vec<Op>,
     /// Bytes of all constants, each counted once.
     pub parameter_bytes: u64,
@@ -190,7 +190,7 @@ pub fn op_type_totals(ops: &[Op]) -> Vec<OpTypeTotal> {
     rows
 }
 
-/// What a context binary says of itself.
+/// What a context binary records about itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContextBinaryInfo {
     /// Version of the record it was read from (1, 2 or 3).
@@ -217,7 +217,7 @@ pub struct ContextBinaryInfo {
     pub graphs: Vec<ContextGraphInfo>,
 }
 
-/// What a context binary says of one graph.
+/// What a context binary records about one graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContextGraphInfo {
     /// Name.

@@ -1,4 +1,4 @@
-//! What a context binary says of itself, read by the system library.
+//! What a context binary records about itself, read by the system library.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -31,7 +31,7 @@ pub fn read_binary_info(
     let result = system.check("systemContextGetMetaData", code).and_then(|()| {
         // SAFETY: on success the tree is valid until the handle is freed, below.
         let info = unsafe { info.as_ref() }
-            .ok_or_else(|| QnnError::Unexpected { what: "the system library gave no binary info".to_owned() })?;
+            .ok_or_else(|| QnnError::Unexpected { what: "the system library returned no binary info".to_owned() })?;
         copy(info)
     });
     // SAFETY: the handle is ours; everything was copied.
@@ -79,7 +79,7 @@ fn copy(info: &sys::BinaryInfo) -> Result<(ContextBinaryInfo, Vec<ComposedGraph>
         }
         other => {
             return Err(QnnError::Unexpected {
-                what: format!("the context binary's info is of version {other}; versions 1 to 3 are known"),
+                what: format!("the context binary's info has version {other}; versions 1 to 3 are supported"),
             });
         }
     };

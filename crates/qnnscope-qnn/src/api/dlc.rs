@@ -39,7 +39,7 @@ impl Dlc {
         let create: sys::DlcCreateFromFileFn =
             system.function(sys::slots::system::DLC_CREATE_FROM_FILE, "systemDlcCreateFromFile")?;
         let c_path = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| QnnError::Unexpected { what: "the path holds a zero byte".to_owned() })?;
+            .map_err(|_| QnnError::Unexpected { what: "the path contains a zero byte".to_owned() })?;
         let mut dlc = Self { system: system.clone(), handle: NULL, logger: system_logger(system) };
         // SAFETY: a living logger or null, a terminated path, a valid out pointer.
         let code = unsafe { create(dlc.logger, c_path.as_ptr(), &raw mut dlc.handle) };

@@ -18,7 +18,7 @@ pub enum QnnError {
     NoProvider { path: PathBuf },
     #[error(
         "{path} speaks QNN core API {major}.{minor}, which this version of qnnscope does not know; \
-         --allow-unknown-runtime runs it all the same"
+         --allow-unknown-runtime runs it anyway"
     )]
     UnknownVersion { path: PathBuf, major: u32, minor: u32 },
     #[error("{path} has no {function} (slot {slot} of its function table is empty)")]

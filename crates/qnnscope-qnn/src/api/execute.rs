@@ -102,7 +102,7 @@ fn buffer(tensor: &OwnedTensor) -> Result<Vec<u8>, QnnError> {
     let info = tensor.info();
     let bytes = info.bytes().filter(|&bytes| u32::try_from(bytes).is_ok()).ok_or_else(|| QnnError::Unexpected {
         what: format!(
-            "the size of tensor `{}` ({} {}) is not established, so it cannot be given a buffer",
+            "the size of tensor `{}` ({} {}) is undefined, so no buffer can be allocated",
             info.name,
             info.dtype,
             info.shape_text()

@@ -154,7 +154,7 @@ pub(super) unsafe fn create(
                 opened.graph.readable.push(OwnedTensor::copy_of(&made));
             }
         });
-        // SAFETY: as above: the caller finds what it asked for.
+        // SAFETY: as above: the caller finds what it requested.
         unsafe { (*tensor).body.kind = NATIVE };
     }
     if plan.keep && !made.body.buffer.data.is_null() {

@@ -182,7 +182,7 @@ impl Context {
     /// graphRetrieve.
     pub fn graph(self: &Rc<Self>, name: &str) -> Result<Graph, QnnError> {
         let c_name = CString::new(name)
-            .map_err(|_| QnnError::Unexpected { what: "a graph name holds a zero byte".to_owned() })?;
+            .map_err(|_| QnnError::Unexpected { what: "a graph name contains a zero byte".to_owned() })?;
         self.graph_by_c_name(&c_name)
     }
 

@@ -127,7 +127,7 @@ pub struct HtpPlatform {
 }
 
 impl HtpPlatform {
-    /// Asks the backend; `None` where it does not tell.
+    /// Asks the backend; `None` where it does not report it.
     pub fn read(backend: &Backend) -> Option<Self> {
         let library = backend.library();
         if library.table().backend_id() != HTP {

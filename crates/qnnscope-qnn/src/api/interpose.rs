@@ -127,7 +127,7 @@ fn state() -> MutexGuard<'static, Option<State>> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Code for a call that makes no sense now.
+/// Code for a call that is invalid now.
 const INVALID_STATE: u64 = 1005;
 
 /// The function table with our entries in place; begins a recording.

@@ -52,4 +52,4 @@ pub use profile_log::{LogWriter, Message, Method, ProfileLog};
 pub use recording::{ContextKey, GraphKey, OpPlace, Owner, Recorder, Recording, Refusal};
 pub use table::{FunctionTable, TableError};
 pub use tensor::OwnedTensor;
-pub use verdict::Verdict;
+pub use verdict::OpAnswer;

@@ -22,7 +22,7 @@ impl ModelLibrary {
     pub fn open(path: &Path) -> Result<Self, QnnError> {
         // A bare file name would be looked up on the library path instead of here.
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        // SAFETY: running the library's initialisers is what the user asked for; this is the runner process.
+        // SAFETY: running the library's initialisers is what the user requested; this is the runner process.
         let library = unsafe { libloading::Library::new(&absolute) }.map_err(|e| QnnError::Open {
             path: path.to_owned(),
             reason: std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string),

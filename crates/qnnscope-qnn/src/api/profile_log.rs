@@ -1,6 +1,6 @@
 //! Writing QNN profile logs through the system library's own serializer, in the format of `qnn-profiling-data.log`.
 //!
-//! The serializer collects messages and writes them from a thread of its own, about a thousand at a time, and the rest
+//! The serializer collects messages and writes them from its own thread, about a thousand at a time, and the rest
 //! when the log is finished.
 
 #![expect(unsafe_code, reason = "FFI")]
@@ -74,7 +74,7 @@ impl ProfileLog {
             && library.function::<sys::FreeFn>(PROFILE_FREE_TARGET, "").is_ok()
     }
 
-    /// Opens a log. `path` must be an empty file: the serializer appends to what is there, and says nothing of a file
+    /// Opens a log. `path` must be an empty file: the serializer appends to what is there, and says nothing about a file
     /// that it cannot open.
     ///
     /// # Errors
@@ -204,5 +204,5 @@ impl Records {
 
 fn c_text(bytes: &[u8]) -> Result<CString, QnnError> {
     CString::new(bytes)
-        .map_err(|_| QnnError::Unexpected { what: "a text for the profile log holds a zero byte".to_owned() })
+        .map_err(|_| QnnError::Unexpected { what: "a text for the profile log contains a zero byte".to_owned() })
 }

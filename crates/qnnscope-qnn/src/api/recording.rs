@@ -10,7 +10,7 @@ use super::expose::ExposedGraph;
 use super::raw::text;
 use super::room::{Room, op_bytes, tensor_bytes};
 use super::tensor::{describe, param_value, records};
-use super::verdict::Verdict;
+use super::verdict::OpAnswer;
 use crate::sys::{self, Handle};
 use qnnscope_core::models::{Graph, Op, Tensor, TensorKind, macs};
 use std::collections::{HashMap, VecDeque};
@@ -42,10 +42,10 @@ pub struct Recording {
     /// Ops that were refused.
     pub refusals: Vec<Refusal>,
     /// What the backend answered about each op, where it was asked.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<OpAnswer>,
     /// Code of a graphCreate that failed while options of ours were in it.
     pub options_refused: Option<u64>,
-    /// Tensors that were opened, where that was asked for; one row a graph, in the order of creation.
+    /// Tensors that were opened, where that was requested; one row a graph, in the order of creation.
     pub exposed: Vec<ExposedGraph>,
 }
 

@@ -26,7 +26,7 @@ unsafe impl Sync for FunctionTable {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum TableError {
-    #[error("there is no {function} (slot {slot} of the function table is empty)")]
+    #[error("{function} is missing (slot {slot} of the function table is empty)")]
     MissingFunction { function: &'static str, slot: usize },
     #[error("{call} failed with {value:#x}")]
     Call { call: &'static str, value: u64 },

@@ -2,12 +2,12 @@
 
 /// Most bytes of log that are kept of all ops together; of later ops the first lines are.
 const MOST_LOG_BYTES: usize = 24 << 20;
-/// Lines that are kept of an op after that: what was asked for, without all that would be taken.
+/// Lines that are kept of an op after that: what was requested, without all that would be taken.
 const FIRST_LINES: usize = 12;
 
 /// A backend's answer about one op.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct OpAnswer {
     /// Position of the op's graph in the order of creation.
     pub graph: usize,
     /// Position of the op in its graph.
@@ -31,7 +31,7 @@ pub(super) struct Answer {
 /// Collects verdicts. A composer asks about an op before it adds it, and then once is enough.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
-    pub(super) verdicts: Vec<Verdict>,
+    pub(super) verdicts: Vec<OpAnswer>,
     waiting: Option<(String, Answer)>,
     log_bytes: usize,
 }
@@ -57,7 +57,7 @@ impl Judge {
     /// The op that was asked about is added here.
     pub(super) fn place(&mut self, graph: usize, op: usize) {
         if let Some((_, Answer { code, log, tensor_ids })) = self.waiting.take() {
-            self.verdicts.push(Verdict { graph, op, code, log, tensor_ids });
+            self.verdicts.push(OpAnswer { graph, op, code, log, tensor_ids });
         }
     }
 }

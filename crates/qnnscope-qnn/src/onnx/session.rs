@@ -64,7 +64,7 @@ impl OnnxSession {
         let mut builder = Session::builder(environment).map_err(OnnxError::of(OPTIONS))?;
         builder = builder.with_log_level(ort_level(spec.log_level)).map_err(&failed_builder)?;
         builder = builder.with_logger(logger(spec.sink.clone())).map_err(&failed_builder)?;
-        // Without a device of its own choosing: what is offered is what the user asked for.
+        // Without choosing a device itself: what is offered is what the user requested.
         builder =
             builder.with_auto_device(ort::session::builder::AutoDevicePolicy::PreferCPU).map_err(&failed_builder)?;
         for (key, value) in &spec.entries {

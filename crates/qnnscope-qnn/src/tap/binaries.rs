@@ -73,7 +73,7 @@ pub(super) unsafe fn keep(tap: &Tap, provider: usize, binary: *const c_void, byt
         }
     };
     let written = if has_room {
-        tap.settings.sink.folder().map_or(Err("there is no folder to keep it in".to_owned()), |folder| {
+        tap.settings.sink.folder().map_or(Err("no folder to keep it in".to_owned()), |folder| {
             write(folder, key, head, tail).map_err(|error| format!("it could not be kept: {error}"))
         })
     } else {

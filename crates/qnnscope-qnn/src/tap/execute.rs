@@ -162,7 +162,7 @@ fn has_raw_input(tensors: Tensors) -> bool {
     inputs.iter().any(|tensor| tensor.body.mem_type == sys::MEM_RAW)
 }
 
-/// A graph that came by a way that is not watched: it still gets a number of its own.
+/// A graph that came by a way that is not watched: it still gets its own number.
 #[cold]
 fn unknown(provider: usize, graph: Handle) -> Option<&'static Slot> {
     // It may be one of those that there was no room for: no lock for each of its executions.

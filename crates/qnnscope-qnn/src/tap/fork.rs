@@ -1,7 +1,7 @@
 //! A fork has one thread and a copy of everything else: locks that other threads held stay held, threads of ours are gone.
 //!
 //! All that outlives a fork lies behind [`Shared`], whose lock is held while the process forks, so that the child finds it
-//! whole. What belongs to one process ([`super::process`]) is left behind and made anew.
+//! whole. What belongs to one process ([`super::process`]) is left behind and made again.
 
 #![expect(unsafe_code, reason = "FFI")]
 

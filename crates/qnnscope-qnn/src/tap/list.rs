@@ -36,12 +36,12 @@ struct Listed {
     context: Mutex<Option<u32>>,
 }
 
-struct Place(UnsafeCell<Option<Listed>>);
+struct ListSlot(UnsafeCell<Option<Listed>>);
 
 // SAFETY: written once, by the thread that took its number, before the backend has its address; only read from then on.
-unsafe impl Sync for Place {}
+unsafe impl Sync for ListSlot {}
 
-static PLACES: [Place; MOST] = [const { Place(UnsafeCell::new(None)) }; MOST];
+static PLACES: [ListSlot; MOST] = [const { ListSlot(UnsafeCell::new(None)) }; MOST];
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 pub(super) unsafe extern "C" fn contexts_from_list<const P: usize>(
@@ -160,7 +160,7 @@ unsafe extern "C" fn notified(
     status: u64,
 ) {
     // SAFETY: the parameter that was passed with this function: a place that was filled before, and stays.
-    let Some(listed) = (unsafe { &*(*parameter.cast::<Place>()).0.get() }) else { return };
+    let Some(listed) = (unsafe { &*(*parameter.cast::<ListSlot>()).0.get() }) else { return };
     guard(|| {
         // Before the program hears of it: it may use it at once.
         let Some(tap) = current() else { return };

@@ -1,4 +1,4 @@
-//! The vendor's log: loggers that the program makes write to it as before, and to us what the user asked for.
+//! The vendor's log: loggers that the program makes write to it as before, and to us what the user requested.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -20,7 +20,7 @@ const KEPT: usize = 16;
 /// A logger of the program.
 struct Logger {
     callback: AtomicPtr<c_void>,
-    /// What the program asked for.
+    /// What the program requested.
     level: AtomicU32,
     handle: AtomicUsize,
 }

@@ -1,7 +1,7 @@
 //! Inside another program: every call that it makes to QNN passes through here, is timed and written down, and goes on to
 //! the real library unchanged.
 //!
-//! The library that programs load is a package of its own (`qnnscope-tap`) with nothing but exported names; what they do is
+//! The library that programs load is its own package (`qnnscope-tap`) with nothing but exported names; what they do is
 //! here, beside the ABI and the recorder that the runner uses too. What it tells goes to qnnscope in the words of
 //! [`qnnscope_core::tap`].
 //!

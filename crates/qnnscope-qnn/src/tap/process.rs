@@ -249,7 +249,7 @@ fn describe(forked: bool) -> Process {
     }
 }
 
-/// The library was loaded into a program: says so on a connection of its own, in a folder in the common file `loaded`.
+/// The library was loaded into a program: says so on its own connection, in a folder in the common file `loaded`.
 pub fn loaded() {
     super::guard(|| {
         let Some(settings) = Settings::read(|name| std::env::var(name).ok()) else {

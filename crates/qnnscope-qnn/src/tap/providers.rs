@@ -23,7 +23,7 @@ struct Record {
     table: [*const c_void; SLOTS],
 }
 
-struct Place {
+struct ProviderSlot {
     /// The library's own record.
     real: AtomicPtr<InterfaceHead>,
     slots: AtomicUsize,
@@ -32,10 +32,10 @@ struct Place {
 
 // SAFETY: the copy is written under the registry's lock before its address is given away, and again only when the library it
 // belonged to was unloaded, so that nobody can be using it; everything else is atomic.
-unsafe impl Sync for Place {}
+unsafe impl Sync for ProviderSlot {}
 
-static PLACES: [Place; MOST] = [const {
-    Place {
+static PLACES: [ProviderSlot; MOST] = [const {
+    ProviderSlot {
         real: AtomicPtr::new(std::ptr::null_mut()),
         slots: AtomicUsize::new(0),
         copy: UnsafeCell::new(Record {
@@ -83,7 +83,7 @@ pub(super) unsafe fn wrap(tap: &Tap, record: *const c_void, library: &str, index
         None
     };
     let Some(slots) = slots else {
-        let why = format!("core API {}.{} is not known: its calls are not seen", version.major, version.minor);
+        let why = format!("core API {}.{} is unknown: its calls are not traced", version.major, version.minor);
         // SAFETY: only the head of it is read.
         let table = unsafe { FunctionTable::new(head, 0) };
         tell(tap, u32::MAX, table, library, Some(why));

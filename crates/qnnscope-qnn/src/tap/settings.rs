@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub(super) enum SinkPath {
     /// A Unix socket that is listened on.
     Socket(PathBuf),
-    /// A folder; each process writes a file of its own there.
+    /// A folder; each process writes its own file there.
     Folder(PathBuf),
 }
 

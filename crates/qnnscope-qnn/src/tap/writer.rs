@@ -150,8 +150,9 @@ impl Writer {
         }
         let graphs = tap.lost_graphs.swap(0, Ordering::Relaxed);
         if graphs > 0 {
-            let reason =
-                Some(format!("more than {MOST_GRAPHS} were alive at once: their executions are of an unknown graph"));
+            let reason = Some(format!(
+                "more than {MOST_GRAPHS} were alive at once: their executions belong to an unknown graph"
+            ));
             self.say(&TapMessage::Lost { what: "graphs".to_owned(), count: graphs, reason });
         }
         for (what, count) in

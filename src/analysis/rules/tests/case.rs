@@ -34,7 +34,7 @@ pub struct Case {
     /// A phone behind adb, or this machine.
     #[serde(default)]
     phone: bool,
-    /// `SM8650`, which a phone tells and a simulation is asked for.
+    /// `SM8650`, which a phone tells and a simulation is requested.
     soc: Option<String>,
     #[serde(default = "ufixed8")]
     dtype: String,

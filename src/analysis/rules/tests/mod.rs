@@ -83,7 +83,7 @@ fn check(finding: &Finding, store: &crate::store::Store) {
             .sum::<f64>();
     }
     for seen in &finding.evidence {
-        if let Some(crate::analysis::Place::Op(row)) = seen.at {
+        if let Some(crate::analysis::EvidencePlace::Op(row)) = seen.at {
             assert!(row < run.ops.rows().len(), "{id}");
         }
     }

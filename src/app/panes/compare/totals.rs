@@ -19,11 +19,11 @@ impl Drawn<'_> {
             ("op types".to_owned(), Meaning::Title),
             (status::plural(types as u64, "type"), Meaning::Muted),
             (format!("{} refused", status::plural((all.len() - types) as u64, "op")), Meaning::Muted),
-            ("time of the layers that they lead".to_owned(), Meaning::Muted),
+            ("time of the layers they lead".to_owned(), Meaning::Muted),
         ];
         let inner = self.frame(buf, self.layout.layers, Some(Part::Layers), &words);
         if all.is_empty() {
-            context.empty(buf, inner, "no run that is chosen tells times of layers, and no op was refused");
+            context.empty(buf, inner, "no selected run has layer times, and no op was refused");
             return;
         }
         let label = label_room(inner, self.comparing.columns.len(), u16::MAX);

@@ -185,7 +185,7 @@ pub struct RunTask {
     pub log_level: LogLevel,
     /// Run core API versions that are not known.
     pub allow_unknown_runtime: bool,
-    /// What to do where loading takes long, if `budget` is a share of what is asked for.
+    /// What to do where loading takes long, if `budget` is a share of what is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_load: Option<SlowLoad>,
     /// Processor cores of the runner's threads.
@@ -237,7 +237,7 @@ pub enum Pin {
     Free,
     /// All of them on these cores.
     Cores(Vec<usize>),
-    /// Each thread that the backend computes with on a core of its own (one of these, or of all that the runner may use if
+    /// Each thread that the backend computes with on its own core (one of these, or of all that the runner may use if
     /// there are none), and the one that calls the backend on that of the first, which waits while the caller works. On
     /// the core of another one it would wait for a thread that spins.
     Spread(Vec<usize>),
@@ -289,7 +289,7 @@ impl RunTask {
     pub fn slow_load_text(&self, load_s: f64) -> Option<String> {
         let slow = self.slow_load.filter(|slow| load_s > slow.seconds)?;
         Some(format!(
-            "loading took {load_s:.0} s, more than {} s: all inferences are made in one launch; --launches N makes several",
+            "loading took {load_s:.0} s, more than {} s: all inferences ran in one launch; --launches N uses several",
             slow.seconds
         ))
     }
@@ -358,7 +358,7 @@ pub enum ConvertWork {
     Context {
         /// File name of the model.
         name: String,
-        /// Whether the binaries are inside of it.
+        /// Whether the binaries are inside it.
         embed: bool,
     },
 }

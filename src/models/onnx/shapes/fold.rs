@@ -96,7 +96,7 @@ fn dimensions(scope: &Scope<'_>, node: &SourceNode) -> Option<Vec<i64>> {
         let at = node.int(name).unwrap_or(otherwise);
         usize::try_from((if at < 0 { at.saturating_add(rank) } else { at }).clamp(0, rank)).ok()
     };
-    // Dimensions outside of what is asked for need not be known.
+    // Dimensions outside what is asked for need not be known.
     shape.get(place("start", 0)?..place("end", rank)?)?.iter().map(whole).collect()
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Tally {
     late: u64,
     missed: u64,
     since_us: Option<u64>,
-    /// Processor time of the main stream's shell at the last report.
+    /// CPU time of the main stream's shell at the last report.
     cpu_ns: Option<u64>,
     /// What the second stream has cost since then, nanoseconds.
     slow_ns: u64,

@@ -22,7 +22,7 @@ impl Task {
             let why = match end {
                 End::Stopped => break None,
                 End::Changed => continue,
-                // Each file that hangs takes a life of its own to be found, and the next one begins at once.
+                // Each file that hangs takes its own life to be found, and the next one begins at once.
                 End::Silent if self.hanging.len() > known => {
                     self.marks = Marks::Off;
                     failures = 0;

@@ -7,7 +7,7 @@ use super::listing;
 use super::model::{identify_model, open_system};
 use super::opened::{Hardware, begin};
 use crate::backends::qnn::api::{
-    ComposedGraph, Composition, Context, DeviceTarget, Dlc, GraphOptions, ModelLibrary, QnnError, Recording, Verdict,
+    ComposedGraph, Composition, Context, DeviceTarget, Dlc, GraphOptions, ModelLibrary, OpAnswer, QnnError, Recording,
     read_binary_info,
 };
 use crate::backends::qnn::runner::protocol::{Asked, CheckTask, CheckWork, Compiled, CompiledGraph, Frame, OpVerdict};
@@ -62,7 +62,7 @@ fn ask(task: &CheckTask, emitter: &Emitter) -> Result<Asked, Failed> {
     let verdicts = std::mem::take(&mut recording.verdicts)
         .into_iter()
         .map(|verdict| {
-            let Verdict { graph, op, code, log, tensor_ids } = verdict;
+            let OpAnswer { graph, op, code, log, tensor_ids } = verdict;
             OpVerdict { graph, op, code, log, tensor_ids }
         })
         .collect();

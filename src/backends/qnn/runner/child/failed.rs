@@ -71,10 +71,11 @@ impl Failed {
                 .any(|words| message.contains(words));
         let model = model.display();
         if let Some(newer) = too_new(message) {
-            let message = format!("{model} is newer than ONNX Runtime {version}: {newer}; it said: {message}{told}");
+            let message =
+                format!("{model} is newer than ONNX Runtime {version}: {newer}; its message: {message}{told}");
             return Self { message, bad_input: true, ..failed };
         }
-        let message = format!("ONNX Runtime {version} makes no session of {model}: {message}{told}");
+        let message = format!("ONNX Runtime {version} cannot load {model}: {message}{told}");
         Self { message, bad_input: is_models, ..failed }
     }
 
@@ -241,7 +242,7 @@ fn too_new(message: &str) -> Option<String> {
         let known = number("is till opset");
         (format!("opset {opset}"), known, "export it with an older opset_version, or use onnx.version_converter")
     };
-    let known = known.map_or_else(String::new, |known| format!(", and {known} is the newest that it reads"));
+    let known = known.map_or_else(String::new, |known| format!("; the newest it reads is {known}"));
     Some(format!("it has {what}{known}; {remedy}"))
 }
 
@@ -252,11 +253,14 @@ mod tests {
     #[test]
     fn what_is_too_new_is_named_with_what_is_not() {
         let ir = too_new("model.cc:181 Unsupported model IR version: 14, max supported IR version: 13").unwrap();
-        assert!(ir.contains("IR version 14, and 13 is the newest") && ir.contains("ir_version"), "{ir}");
+        assert!(ir.contains("IR version 14; the newest it reads is 13") && ir.contains("ir_version"), "{ir}");
         let opset = "ValidateOpsetForDomain(int) versions. Opset 40 is under development. Current official support for domain \
                      ai.onnx is till opset 25.";
         let opset = too_new(opset).unwrap();
-        assert!(opset.contains("opset 40, and 25 is the newest") && opset.contains("version_converter"), "{opset}");
+        assert!(
+            opset.contains("opset 40; the newest it reads is 25") && opset.contains("version_converter"),
+            "{opset}"
+        );
         assert_eq!(too_new("No Op registered for Frobnicate with domain_version of 17"), None);
     }
 }

@@ -30,7 +30,7 @@ pub enum InputError {
     #[error("{path}, line {line}: {reason}")]
     List { path: PathBuf, line: usize, reason: String },
     /// A type that no data can be made for.
-    #[error("input `{name}` has type {dtype}, for which data cannot be made; give it with --native-input")]
+    #[error("input `{name}` has type {dtype}, for which no data can be generated; give a file and --native-input")]
     Type { name: String, dtype: String },
 }
 

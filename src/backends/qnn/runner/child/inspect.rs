@@ -53,7 +53,7 @@ fn read(task: &InspectTask, emitter: &Emitter) -> Result<(ModelInfo, Vec<Graph>)
             with_order(&composed.map_err(|e| Failed::qnn(Stage::Compose, e))?, recording)
         }
         ModelFormat::Onnx => {
-            let message = "QNN's libraries read no ONNX models".to_owned();
+            let message = "QNN's libraries do not read ONNX models".to_owned();
             return Err(Failed::bad_input(Stage::Compose, "identify", message));
         }
         ModelFormat::ContextBinary => {

@@ -76,7 +76,7 @@ pub(super) fn now_ns() -> u64 {
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-/// Processor time of this process, nanoseconds.
+/// CPU time of this process, nanoseconds.
 pub fn cpu_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
@@ -84,7 +84,7 @@ pub fn cpu_ns() -> u64 {
 
 impl<X: Executes> Loop<'_, X> {
     /// Runs one phase, or a part of it that begins at inference `first_index`; returns the number of inferences. After
-    /// each, outside of the measured time, `on_each` gets it, with its outputs still in place.
+    /// each, outside the measured time, `on_each` gets it, with its outputs still in place.
     pub fn run(
         &mut self,
         phase: Phase,

@@ -41,7 +41,7 @@ pub fn runtime_info(library: &Library) -> RuntimeInfo {
 pub fn open_library(dir: &Path, backend: Backend, policy: VersionPolicy) -> Result<Rc<Library>, Failed> {
     let path = dir.join(backend.library());
     if !path.exists() {
-        let message = format!("this runtime has no {} backend: {} is not there", backend, path.display());
+        let message = format!("this runtime has no {} backend: {} is missing", backend, path.display());
         return Err(Failed::missing(Stage::LibraryLoad, "dlopen", message));
     }
     check_whole(&path)?;
@@ -61,7 +61,7 @@ pub fn check_whole(path: &Path) -> Result<(), Failed> {
         return Ok(());
     };
     let message = format!(
-        "{} was cut off: it has {}, and its headers promise {}; copy or install it again",
+        "{} is truncated: it has {}, and its headers declare {}; copy or install it again",
         path.display(),
         bytes_text(length as f64),
         bytes_text(promised as f64)
@@ -73,7 +73,7 @@ pub fn check_whole(path: &Path) -> Result<(), Failed> {
 pub fn open_system(dir: &Path) -> Result<Rc<SystemLibrary>, Failed> {
     let path = dir.join("libQnnSystem.so");
     if !path.exists() {
-        let message = format!("this runtime has no system library: {} is not there", path.display());
+        let message = format!("this runtime has no system library: {} is missing", path.display());
         return Err(Failed::missing(Stage::LibraryLoad, "dlopen", message));
     }
     check_whole(&path)?;

@@ -89,7 +89,7 @@ impl Stages<'_> {
         if measuring.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // Basic profiling costs nothing per op, so its totals may be taken here when they are asked for.
+        // Basic profiling costs nothing per op, so its totals may be taken here when they are requested.
         let level = if task.profiling == ProfilingLevel::Basic { ProfilingLevel::Basic } else { ProfilingLevel::Off };
         let profile = Profile::create(backend, level)?;
         let emitter = self.emitter;
@@ -105,7 +105,7 @@ impl Stages<'_> {
         Ok(())
     }
 
-    /// Runs every input set once and writes its outputs, outside of all measuring.
+    /// Runs every input set once and writes its outputs, outside all measuring.
     fn save_outputs(&self, task: &RunTask, dir: &Path, measuring: &mut Loop<'_>) -> Result<(), Failed> {
         let tensors = measuring.execution.outputs();
         let checked = outputs::check(&task.guard(), dir, measuring.sets.len(), &tensors);

@@ -30,7 +30,7 @@ impl Pinning {
         (pinning, setting)
     }
 
-    /// To be called when the backend's threads have come up: QNN's CPU backend gives each of its threads a core of its own
+    /// To be called when the backend's threads have come up: QNN's CPU backend gives each of its threads its own core
     /// choice.
     pub fn settle(&self) -> Option<Setting> {
         match &self.pin {
@@ -89,7 +89,7 @@ mod system {
     }
 
     fn refused(error: rustix::io::Errno) -> SettingOutcome {
-        SettingOutcome::Refused(format!("the system does not let the runner use these cores: {error}"))
+        SettingOutcome::Refused(format!("the system does not allow these cores: {error}"))
     }
 
     /// Lets every thread of this process, and those that they start, run on `cores` only.
@@ -103,7 +103,7 @@ mod system {
     }
 
     impl Pinning {
-        /// Gives each thread that the backend computes with a core of its own, in turns where there are more threads than cores,
+        /// Gives each thread that the backend computes with its own core, in turns where there are more threads than cores,
         /// and the calling thread that of the first.
         pub(super) fn spread(&self, cores: &[usize]) -> SettingOutcome {
             let allowed = match sched_getaffinity(None) {
@@ -155,7 +155,7 @@ mod system {
     }
 
     pub fn confine(_cores: &[usize]) -> SettingOutcome {
-        SettingOutcome::NoEffect("this system has no call for it".to_owned())
+        SettingOutcome::NoEffect("this system does not support it".to_owned())
     }
 
     impl super::Pinning {

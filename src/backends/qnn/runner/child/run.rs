@@ -281,11 +281,9 @@ impl Stages<'_> {
         for setting in &resolved.with_graph {
             let outcome = match (noted.options_refused, &result) {
                 (Some(code), Ok(_)) => {
-                    SettingOutcome::NoEffect(format!("this backend has no such option: graphCreate answered {code}"))
+                    SettingOutcome::NoEffect(format!("this backend has no such option: graphCreate returned {code}"))
                 }
-                (Some(code), Err(_)) => {
-                    SettingOutcome::Refused(format!("graphCreate answered {code} with this option"))
-                }
+                (Some(code), Err(_)) => SettingOutcome::Refused(format!("graphCreate returned {code} for this option")),
                 (None, _) => setting.outcome.clone(),
             };
             self.settled(setting, outcome);
@@ -314,12 +312,13 @@ impl Stages<'_> {
                 Failed::bad_input(Stage::Compose, "graph", message)
             })?,
             None if names.is_empty() => {
-                return Err(Failed::bad_input(Stage::Compose, "graph", "the model holds no graph".to_owned()));
+                return Err(Failed::bad_input(Stage::Compose, "graph", "the model has no graph".to_owned()));
             }
             None => 0,
         };
         if names.len() > 1 && task.graph.is_none() {
-            let message = format!("the model has {} graphs ({listed}); the first one runs, --graph picks", names.len());
+            let message =
+                format!("the model has {} graphs ({listed}); the first one runs; --graph picks another", names.len());
             self.emitter.runner_log(LogLevel::Warning, &message);
         }
         for graph in &described {

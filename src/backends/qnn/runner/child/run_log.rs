@@ -31,7 +31,7 @@ pub fn timed<T>(span_us: &mut (u64, u64), work: impl FnOnce() -> T) -> T {
     value
 }
 
-/// The log of a run; does nothing where none is asked for, or where the runtime cannot write one.
+/// The log of a run; does nothing where none is requested, or where the runtime cannot write one.
 #[derive(Default)]
 pub struct RunLog {
     open: Option<OpenLog>,
@@ -94,7 +94,7 @@ impl RunLog {
         };
         if !ProfileLog::is_supported(&system) {
             return Err(SettingOutcome::NoEffect(format!(
-                "the runtime's system library (system API {}) has no profile serializer, which came with 1.11",
+                "the runtime's system library (system API {}) has no profile serializer (added in 1.11)",
                 system.api()
             )));
         }
@@ -181,7 +181,7 @@ impl RunLog {
     pub fn abandon(self, emitter: &Emitter) {
         let Some(OpenLog { path, log, .. }) = self.open else { return };
         log.abandon();
-        report(emitter, &path, SettingOutcome::Refused("the run failed, and the log was left as it was".to_owned()));
+        report(emitter, &path, SettingOutcome::Refused("the run failed; the log was left unchanged".to_owned()));
     }
 }
 

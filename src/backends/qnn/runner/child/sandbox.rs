@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Tells a runner to confine itself, and names the folder that it may write to. Not set: it does not.
 pub const SCRATCH_VARIABLE: &str = "QNNSCOPE_SCRATCH";
 
-/// What is asked for; older kernels enforce what they know.
+/// What is requested; older kernels enforce what they know.
 const WANTED: ABI = ABI::V6;
 
 /// Folders with the system's libraries and data; of programs that are built elsewhere, too (Nix, Guix), and Android's.
@@ -80,7 +80,7 @@ pub fn enter(task: &Task) -> Sandbox {
         },
     };
     if let Err(error) = drop_capabilities() {
-        sandbox.missing.push(format!("root's capabilities cannot be given up: {error}"));
+        sandbox.missing.push(format!("cannot drop root's capabilities: {error}"));
         if sandbox.state == SandboxState::Enforced {
             sandbox.state = SandboxState::Partial;
         }
@@ -311,7 +311,7 @@ fn inputs(task: &RunTask) -> Vec<PathBuf> {
     paths
 }
 
-/// What this kernel enforces of what was asked for.
+/// What this kernel enforces of what was requested.
 fn report(landlock: LandlockStatus, no_new_privileges: bool) -> Sandbox {
     let abi = match landlock {
         LandlockStatus::Available { effective_abi, .. } => effective_abi,
@@ -319,14 +319,16 @@ fn report(landlock: LandlockStatus, no_new_privileges: bool) -> Sandbox {
     };
     let mut missing = Vec::new();
     match landlock {
-        LandlockStatus::NotImplemented => missing.push("this kernel has no Landlock (Linux 5.13 has)".to_owned()),
+        LandlockStatus::NotImplemented => {
+            missing.push("this kernel has no Landlock (Linux 5.13 and later do)".to_owned());
+        }
         LandlockStatus::NotEnabled => {
             missing.push("Landlock is not enabled (kernel option lsm=landlock,...)".to_owned());
         }
         LandlockStatus::Available { .. } => {
             // Each with the first version that has it, and the kernel that brought it.
             for (since, what) in [
-                (ABI::V3, "files can be cut short (Linux 6.2 prevents it)"),
+                (ABI::V3, "files can be truncated (Linux 6.2 prevents it)"),
                 (ABI::V4, "TCP is not restricted (Linux 6.7 does)"),
                 (ABI::V5, "device commands are not restricted (Linux 6.10 does)"),
                 (ABI::V6, "signals are not restricted (Linux 6.12 does)"),

@@ -26,7 +26,7 @@ pub struct Schedule {
     worst_start_ns: u64,
 }
 
-/// Processor time of this thread, nanoseconds.
+/// CPU time of this thread, nanoseconds.
 fn thread_cpu_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)

@@ -83,7 +83,7 @@ fn open(task: &TensorsTask, emitter: &Emitter) -> Result<(Execution, OpenedTenso
     let (model, _) = identify_model(&task.model)?;
     if model.format == ModelFormat::ContextBinary {
         let message = format!(
-            "{} is a context binary: it is compiled, and its tensors between ops are gone; give the DLC or model library that \
+            "{} is a context binary: it is compiled and no longer has the tensors between ops; give the DLC or model library \
              it was made from",
             task.model.display()
         );
@@ -91,7 +91,7 @@ fn open(task: &TensorsTask, emitter: &Emitter) -> Result<(Execution, OpenedTenso
     }
     if !matches!(model.format, ModelFormat::Dlc | ModelFormat::ModelLibrary) {
         let message = format!(
-            "{} is an {}: its tensors can be read where QNN composes the graph; give a DLC or model library made from it",
+            "{} is an {}: its tensors can be read only where QNN composes the graph; give a DLC or model library made from it",
             task.model.display(),
             model.format.label()
         );
@@ -176,7 +176,7 @@ fn choose(
     let chosen = composed.into_iter().find(wanted).ok_or_else(|| {
         let message = match &task.graph {
             Some(name) => format!("the model has no graph `{name}`; its graphs are {}", names.join(", ")),
-            None => "the model holds no graph".to_owned(),
+            None => "the model has no graph".to_owned(),
         };
         Failed::bad_input(Stage::Compose, "graph", message)
     })?;

@@ -35,7 +35,7 @@ impl Stages<'_> {
     fn convert_onnx(&mut self, task: &ConvertTask) -> Result<Converted, Failed> {
         let run = &task.run;
         let Some(onnx) = &run.onnx else {
-            return Err(Failed::bad_input(Stage::Prepare, "convert", "this is no ONNX model".to_owned()));
+            return Err(Failed::bad_input(Stage::Prepare, "convert", "this is not an ONNX model".to_owned()));
         };
         let source = self.stage(Stage::Prepare, || model::read(run, onnx))?;
         let loaded = self.load_onnx(run, onnx)?;
@@ -45,7 +45,7 @@ impl Stages<'_> {
             ConvertWork::Dlc => {
                 let library = run.runtime_dir.join("libQnnIr.so");
                 if !library.exists() {
-                    let message = format!("this runtime cannot write DLCs: {} is not there", library.display());
+                    let message = format!("this runtime cannot write DLCs: {} is missing", library.display());
                     return Err(Failed::missing(Stage::LibraryLoad, "dlopen", message));
                 }
                 for (key, value) in [

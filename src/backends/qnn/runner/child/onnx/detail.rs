@@ -164,7 +164,7 @@ impl Rows {
         let by_name: HashMap<&str, usize> =
             model.graph.ops.iter().enumerate().map(|(at, op)| (op.name.as_str(), at)).collect();
         let mut taken = std::collections::HashSet::new();
-        // An op of the graph has one row: the first; others of the same node are rows of their own.
+        // An op of the graph has one row: the first; others of the same node are their own rows.
         let mut op = |name: &str| {
             let at = *by_name.get(name)?;
             taken.insert(at).then(|| u32::try_from(at).ok()).flatten()

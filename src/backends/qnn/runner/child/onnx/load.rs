@@ -124,7 +124,7 @@ impl Stages<'_> {
 }
 
 /// A copy of the model in which nodes without a name have one: the plug-in's own names for them tell nothing of the model. `None` where
-/// all have names, or a copy cannot be made: weights in files of their own are looked for beside the model, and a large file is not
+/// all have names, or a copy cannot be made: weights in their own files are looked for beside the model, and a large file is not
 /// worth it.
 fn named(task: &RunTask) -> Option<(Workspace, PathBuf)> {
     let source = read_source(&task.model, SourceFormat::Onnx, &[]).ok()?;

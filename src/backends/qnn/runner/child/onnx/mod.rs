@@ -67,7 +67,7 @@ impl Stages<'_> {
         let model = model::describe(task, &source, &session, loaded.model != task.model)?;
         if !model.free.is_empty() {
             let text = format!(
-                "the model has free dimensions, which are 1 in this run; give them a size, or QNN takes no node: {}",
+                "the model has free dimensions, set to 1 in this run; give them a size, or QNN takes no node: {}",
                 model.free.join(" ")
             );
             self.emitter.runner_log(LogLevel::Warning, &text);
@@ -104,7 +104,7 @@ impl Stages<'_> {
             let detailed = self.detail(task, &loaded, &model, &shapes, &sets, stop, budget);
             // The latencies stand without it.
             if let Err(failed) = detailed {
-                let text = format!("reasons and times of the nodes are missing: {}", failed.message());
+                let text = format!("no reasons and times per node: {}", failed.message());
                 self.emitter.runner_log(LogLevel::Warning, &text);
             }
         }
@@ -219,7 +219,7 @@ fn fallback_refused(placed: &NodesPlaced) -> Failed {
     }
     let all = placed.nodes.iter().filter(|node| node.provider != NodeProvider::None).count();
     let message = format!(
-        "{} of {all} nodes fell back to the processor, which --no-cpu-fallback forbids: {}",
+        "{} of {all} nodes fell back to the CPU, which --no-cpu-fallback forbids: {}",
         on_cpu.len(),
         named.join("; ")
     );
@@ -269,7 +269,7 @@ impl Overheard {
     }
 }
 
-/// Runs every input set once and writes its outputs, outside of all measuring.
+/// Runs every input set once and writes its outputs, outside all measuring.
 fn save_outputs(
     task: &RunTask,
     dir: &Path,

@@ -58,7 +58,7 @@ pub fn serve(
             let Some(declared) = declared else { continue };
             let bytes = output.as_ref().map(|output| output.bytes.as_slice()).unwrap_or_default();
             if Some(bytes.len() as u64) != declared.bytes() {
-                let text = format!("tensor `{}` has another size than its graph says", clean_text(&declared.name));
+                let text = format!("tensor `{}` does not have the size its graph declares", clean_text(&declared.name));
                 return Err(Failed::lost(Stage::FirstInference, "Run", text));
             }
             file.write_all(bytes).map_err(|e| exchange("write the tensors", &e))?;
@@ -88,7 +88,7 @@ type Ready = (OnnxRuntime, OnnxSession, Vec<Option<Tensor>>);
 /// The session, and for each of its outputs the tensor, where it has numbers of a known size.
 fn open(task: &TensorsTask, onnx: &OnnxTask, emitter: &Arc<Emitter>) -> Result<Ready, Failed> {
     if !task.given.is_empty() {
-        let text = "ONNX Runtime computes the model as a whole: its nodes cannot be given values one by one".to_owned();
+        let text = "ONNX Runtime runs the model as a whole: single nodes cannot be given values".to_owned();
         return Err(Failed::lost(Stage::Prepare, "given", text));
     }
     check_whole(&onnx.library)?;
