@@ -98,6 +98,18 @@ pub struct Asked<'a> {
     pub stage_timeout: f64,
 }
 
+impl Slot {
+    /// The same in groups of other numbers.
+    pub fn moved(&self, groups: usize) -> Self {
+        let mut slot = self.clone();
+        let groups = u32::try_from(groups).unwrap_or(u32::MAX);
+        for member in [&mut slot.mode.sweep, &mut slot.mode.repeat].into_iter().flatten() {
+            member.group = member.group.saturating_add(groups);
+        }
+        slot
+    }
+}
+
 impl ModeOptions {
     /// All runs in the order they are made in: a round over the backends after the other, on each of them all of so many models, at
     /// each rate.

@@ -214,12 +214,45 @@ impl OutputOptions {
     }
 }
 
+/// Where runs are made, of what.
+#[derive(Debug)]
+pub struct Destination {
+    /// Where.
+    pub site: Arc<Site>,
+    /// The models as they are there.
+    pub models: Vec<PathBuf>,
+    /// What ONNX models among them are run with.
+    pub onnx: OnnxOptions,
+}
+
+/// A word for one of several places, for names of files.
+fn place_word(places: &[Destination], at: usize) -> String {
+    let word = |place: &Destination| {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' };
+        place.site.device_id().chars().map(plain).collect::<String>()
+    };
+    let own = word(&places[at]);
+    match places[..at].iter().filter(|earlier| word(earlier) == own).count() {
+        0 => own,
+        earlier => format!("{own}.{}", earlier + 1),
+    }
+}
+
 impl RunOptions {
     /// Checks everything that can be checked before a runner starts, and makes the requests: one per backend and model, unless the
     /// way of measuring wants several.
     pub fn requests(&self, models: &[PathBuf], site: &Arc<Site>, global: &Global) -> Result<Vec<RunRequest>, CliError> {
+        let place = Destination { site: site.clone(), models: models.to_vec(), onnx: self.onnx.clone() };
+        self.requests_on(&[place], global)
+    }
+
+    /// The same on several devices, of which each has as many models as the others.
+    pub fn requests_on(&self, places: &[Destination], global: &Global) -> Result<Vec<RunRequest>, CliError> {
+        let Some(Destination { models, .. }) = places.first() else { return Ok(Vec::new()) };
         let settings = self.settings()?;
-        self.modes.check(self.asked(), site)?;
+        for place in places {
+            self.modes.check(self.asked(), &place.site)?;
+        }
         self.check_inputs()?;
         let truth = self.truth.read(!self.input.is_empty() || self.input_list.is_some())?;
         let mut slots = self.modes.slots(&self.backend, models.len());
@@ -228,28 +261,34 @@ impl RunOptions {
         for slot in &mut slots {
             slot.mode.launches = launches;
         }
-        let onnx: Vec<_> = models.iter().map(|model| self.onnx.task(model, site)).collect::<Result<_, _>>()?;
+        let sides = self.backend.len() * models.len();
         let mut requests = Vec::new();
-        for (index, slot) in slots.iter().enumerate() {
-            // Values that cannot be understood are bad input, and known now.
-            settings::resolve(&settings, slot.backend)?;
-            let mut request = self.request(&models[slot.model], slot, site, &settings, global);
-            if onnx[slot.model].is_some() {
-                request.plan.driver = Driver::OnnxRuntime;
-                request.task.onnx.clone_from(&onnx[slot.model]);
-            }
-            let names = Names { slots: &slots, models };
-            request.task.save_outputs = self.save_outputs.as_ref().map(|dir| names.output_dir(dir, index));
-            if let Some(truth) = &truth {
-                let judging = TruthOptions::judging(truth, request.task.save_outputs.is_some())?;
-                if let Some(folder) = &judging.folder {
-                    request.task.save_outputs = Some(folder.path().to_owned());
+        for (at, Destination { site, models, onnx }) in places.iter().enumerate() {
+            let onnx: Vec<_> = models.iter().map(|model| onnx.task(model, site)).collect::<Result<_, _>>()?;
+            let word = (places.len() > 1).then(|| place_word(places, at));
+            let names = Names { slots: &slots, models, place: word.as_deref() };
+            for (index, slot) in slots.iter().enumerate() {
+                // Values that cannot be understood are bad input, and known now.
+                settings::resolve(&settings, slot.backend)?;
+                // Rounds and sweeps of two devices are not one.
+                let slot = slot.moved(at * sides);
+                let mut request = self.request(&models[slot.model], &slot, site, &settings, global);
+                if onnx[slot.model].is_some() {
+                    request.plan.driver = Driver::OnnxRuntime;
+                    request.task.onnx.clone_from(&onnx[slot.model]);
                 }
-                request.judging = Some(judging);
+                request.task.save_outputs = self.save_outputs.as_ref().map(|dir| names.output_dir(dir, index));
+                if let Some(truth) = &truth {
+                    let judging = TruthOptions::judging(truth, request.task.save_outputs.is_some())?;
+                    if let Some(folder) = &judging.folder {
+                        request.task.save_outputs = Some(folder.path().to_owned());
+                    }
+                    request.judging = Some(judging);
+                }
+                request.task.profile_log = self.save_profile_log.as_ref().map(|file| names.log_file(file, index));
+                request.task.save_context = self.save_context.as_ref().map(|file| names.context_file(file, index));
+                requests.push(request);
             }
-            request.task.profile_log = self.save_profile_log.as_ref().map(|file| names.log_file(file, index));
-            request.task.save_context = self.save_context.as_ref().map(|file| names.context_file(file, index));
-            requests.push(request);
         }
         self.guard(&requests, global)?;
         // From here on the session is a file that runners must leave alone.
@@ -283,6 +322,13 @@ impl RunOptions {
         guard.prints();
         setup::protect_history(&mut guard);
         site.protect(&mut guard);
+        for RunRequest { task, site, .. } in requests.iter().filter(|request| !Arc::ptr_eq(&request.site, site)) {
+            guard.reads("the model", &task.model);
+            if site.is_here() {
+                guard.reads_folder("the library", &task.runtime_dir);
+            }
+            site.protect(&mut guard);
+        }
         if let Some(folder) = &global.runtime {
             guard.reads_folder("the library", folder);
         }
