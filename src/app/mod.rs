@@ -14,6 +14,7 @@ mod pages;
 mod panes;
 mod parts;
 mod picker;
+mod pointing;
 mod replay;
 mod reporting;
 mod rows;

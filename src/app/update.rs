@@ -6,6 +6,7 @@ use super::movement::{focus, page, show, step, step_run};
 use super::pages;
 use super::parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
 use super::picker::{Choice, Picker};
+use super::pointing::point;
 use super::rows::{Column, Sort};
 use super::start::Item;
 use super::symbols::UNICODE;
@@ -28,6 +29,10 @@ pub fn update(view: &mut View, store: &Store, action: Action) -> Option<Request>
         Action::Type(c) => {
             view.notice = None;
             insert(view, c.encode_utf8(&mut [0; 4]));
+        }
+        Action::Point(gesture, x, y) => {
+            view.notice = None;
+            point(view, store, (x, y), gesture);
         }
         Action::Paste(text) => insert(view, &text),
         Action::Key(key) => {
@@ -156,6 +161,12 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
             Some(Overlay::Filter) => view.filter.clear(),
             _ => {}
         },
+        KeyAction::Mouse => {
+            view.mouse = !view.mouse;
+            let says =
+                if view.mouse { "the mouse is qnnscope's" } else { "the mouse is the terminal's, to select text" };
+            view.notice = Some(says.to_owned());
+        }
         // The loop does these: they are about the terminal, not about the view.
         KeyAction::Suspend | KeyAction::Redraw | KeyAction::Nothing => {}
     }
