@@ -24,6 +24,7 @@ mod export;
 mod headless;
 mod inspect;
 mod inspect_source;
+mod kept;
 mod launches;
 mod live;
 mod modes;
@@ -53,6 +54,7 @@ mod start;
 mod tap;
 mod target;
 mod truth_options;
+mod values;
 mod watch;
 mod watch_counters;
 

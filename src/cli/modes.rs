@@ -1,7 +1,7 @@
 //! Ways of measuring and constraints, as options of a run: what they come to, and what does not go together.
 
 use super::CliError;
-use super::options::{decibels, points, seconds};
+use super::values::{decibels, points, seconds};
 use crate::backends::Backend;
 use crate::backends::settings::SettingRequest;
 use crate::event::{Budget, Constraints, Launches, Like, Member, Mode, OutlierLimit};

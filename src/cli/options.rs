@@ -6,7 +6,8 @@ use super::names::Names;
 use super::onnx_options::OnnxOptions;
 use super::pin::pin;
 use super::truth_options::TruthOptions;
-use super::{CliError, Global, say, setup};
+pub use super::values::{decibels, points, seconds};
+use super::{CliError, Global, kept, say};
 use crate::analysis::recommend::Constraints;
 use crate::backends::local::Limits;
 use crate::backends::qnn::runner::{InputFile, Pin, RunTask};
@@ -320,7 +321,7 @@ impl RunOptions {
         let mut guard = task.guard();
         self.truth.guard(&mut guard);
         guard.prints();
-        setup::protect_history(&mut guard);
+        kept::protect_history(&mut guard);
         site.protect(&mut guard);
         for RunRequest { task, site, .. } in requests.iter().filter(|request| !Arc::ptr_eq(&request.site, site)) {
             guard.reads("the model", &task.model);
@@ -523,17 +524,6 @@ fn input(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// Seconds, or a number with `ms`, `s`, `m` or `h`.
-pub fn seconds(text: &str) -> Result<f64, String> {
-    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
-    let (number, factor) = found.unwrap_or((text, 1.0));
-    match number.trim().parse::<f64>().map(|value| value * factor) {
-        Ok(value) if value.is_finite() && value > 0.0 && value <= 1e9 => Ok(value),
-        _ => Err("expected a time above 0, such as 10, 10s, 500ms or 2m".to_owned()),
-    }
-}
-
 /// Hertz, or 0.
 pub fn rate(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
@@ -560,19 +550,6 @@ fn log_level(text: &str) -> Result<LogLevel, String> {
         "debug" => Ok(LogLevel::Debug),
         _ => Err("known levels are error, warning, info, verbose, debug".to_owned()),
     }
-}
-
-/// A number of dB.
-pub fn decibels(text: &str) -> Result<f64, String> {
-    let value: f64 =
-        text.trim_end_matches("dB").trim().parse().map_err(|_| format!("`{text}` is not a number of dB"))?;
-    if value.is_finite() { Ok(value) } else { Err(format!("`{text}` is not a number of dB")) }
-}
-
-/// Percentage points, none included.
-pub fn points(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of percentage points"))?;
-    if (0.0..=100.0).contains(&value) { Ok(value) } else { Err(format!("`{text}` is not between 0 and 100")) }
 }
 
 #[cfg(test)]
