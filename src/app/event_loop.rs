@@ -196,7 +196,7 @@ impl App {
                 }
             }
             TerminalEvent::Paste(text) => Action::Paste(text),
-            TerminalEvent::Mouse(mouse) => match gesture(&mouse) {
+            TerminalEvent::Mouse(mouse) => match gesture(mouse) {
                 Some(gesture) => Action::Point(gesture, mouse.column, mouse.row),
                 None => return Ok(Turn::Idle),
             },
@@ -301,7 +301,7 @@ async fn next(keys: &mut EventStream) -> Option<io::Result<TerminalEvent>> {
 }
 
 /// What a movement of the mouse means; the buttons mean the same.
-fn gesture(mouse: &MouseEvent) -> Option<Gesture> {
+fn gesture(mouse: MouseEvent) -> Option<Gesture> {
     match mouse.kind {
         MouseEventKind::Down(_) => Some(Gesture::Click),
         MouseEventKind::ScrollDown => Some(Gesture::Wheel { down: true }),

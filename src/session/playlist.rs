@@ -209,7 +209,7 @@ mod tests {
         // Older sessions number runs that could not be asked for down from the largest.
         assert_eq!(ids(&[0, u32::MAX - 1, 1, 0]), [0, u32::MAX - 1, 1, 0]);
         assert_eq!(ids(&[0, u32::MAX - 1, 0, 5]), [2, 3, 2, 5]);
-        assert_eq!(ids(&[5, 4]), [6, 4]);
+        assert_eq!(ids(&[5, 4]), [4, 6]);
     }
 
     #[test]

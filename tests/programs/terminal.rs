@@ -110,7 +110,7 @@ impl Terminal {
     fn place_of(&self, text: &str) -> (u16, u16) {
         let screen = self.screen.lock().unwrap();
         let (rows, columns) = screen.screen().size();
-        let lines = (0..).zip(screen.screen().rows(0, columns.into()).take(rows.into()));
+        let lines = (0..).zip(screen.screen().rows(0, columns.into()).take(usize::from(rows.get())));
         let found = lines.filter_map(|(row, line)| Some((line.split_once(text)?.0.chars().count(), row))).next();
         let (column, row) = found.unwrap_or_else(|| panic!("{text} is not there:\n{}", screen.screen().contents()));
         (u16::try_from(column).unwrap(), row)
