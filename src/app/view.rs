@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 /// The view.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 pub struct View {
     /// What fills the screen.
     pub page: Page,

@@ -52,7 +52,7 @@ pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
         ..start::default_options()?
     };
     // The demo shows this machine, whatever $ANDROID_SERIAL says; --device takes it elsewhere.
-    let device = global.device().map(str::to_owned).unwrap_or_else(|| LOCAL_DEVICE.to_owned());
+    let device = global.device().unwrap_or(LOCAL_DEVICE).to_owned();
     let global = Global { device: vec![device], ..global.clone() };
     run::run(&RunArgs { models: vec![unpack()?], options, output: args.output.clone() }, &global)
 }

@@ -67,7 +67,7 @@ impl Rows {
             (Event::Counters(sample), _) => self.counters(sample, of(writers, Table::Counters))?,
             // What belongs to a run and names none is in no table.
             (event, run) => {
-                debug_assert!(run.is_none() || matches!(event, Event::Metrics(_)) || !StoreDigest::stands_for(event))
+                debug_assert!(run.is_none() || matches!(event, Event::Metrics(_)) || !StoreDigest::stands_for(event));
             }
         }
         Ok(())
