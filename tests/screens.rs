@@ -738,7 +738,10 @@ fn choosing_a_backend() {
     screen!(backends_80x24, session, view, 80 x 24);
     assert_eq!(press(&session, &mut view, &[KeyAction::Down, KeyAction::Open]), None);
     assert_eq!(view.notice.as_deref(), Some("gpu is not available: it needs an Adreno driver"));
-    assert_eq!(press(&session, &mut view, &[KeyAction::Up, KeyAction::Open]), Some(Request::Switch(Backend::Cpu)));
+    assert_eq!(
+        press(&session, &mut view, &[KeyAction::Up, KeyAction::Open]),
+        Some(Request::Switch { device: "local".to_owned(), backend: Backend::Cpu })
+    );
 }
 
 #[test]

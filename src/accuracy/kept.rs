@@ -2,11 +2,11 @@
 
 use super::document::{AccuracyDocument, Role};
 use super::layout::Layout;
+use super::outputs::{insert_array, read_values};
 use super::values::real_values;
 use crate::event::RuntimeInfo;
 use crate::files::read_at_most;
 use crate::models::Tensor;
-use crate::truth::{insert_array, read_values};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 

@@ -3,12 +3,12 @@
 use super::document::{AccuracyDocument, Role};
 use super::inputs::Inputs;
 use super::kept::Kept;
+use super::outputs::located;
 use crate::analysis::compare;
 use crate::backends::Backend;
 use crate::backends::settings::SettingRequest;
 use crate::event::{Driver, LOCAL_DEVICE, TensorData, clean_text};
 use crate::files::sha256_hex;
-use crate::truth::located;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 

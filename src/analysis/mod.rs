@@ -41,9 +41,9 @@ pub use nodes::{NodeTimes, node_times};
 pub use outliers::{Around, LineAround, Outlier, Outliers, limit_not_supported, outliers};
 pub use roofline::{Achieved, Roofline, roofline};
 pub use rounds::{Round, Rounds, clean_of_all_rounds, interleaved};
-pub use slowdown::{Cause, Slowdown, moment};
+pub use slowdown::{Cause, Slowdown, Window, moment};
 pub use summary::summary;
-pub use sustained::{Steady, Sustained, Unsteady, Window, sustained};
+pub use sustained::{Steady, Sustained, Unsteady, sustained};
 pub use trust::{Reason, Trust, TrustVerdict, trust};
 pub use verdicts::{Verdicts, verdicts};
 
@@ -59,7 +59,7 @@ pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     findings.extend(nodes::findings(run));
     visible::say(run, &mut findings);
     told_once(&mut findings);
-    slowdown::tell(run, sustained(store, run).as_ref(), &mut findings);
+    slowdown::tell(run, sustained(store, run).and_then(|told| told.slowdown).as_ref(), &mut findings);
     finding::rank(&mut findings);
     findings
 }

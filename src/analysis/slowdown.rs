@@ -1,11 +1,16 @@
 //! When a run over time became slower for good, and what went with it.
 
+use super::figures::LatencyFigures;
 use super::load::Load;
-use super::sustained::{LASTING, SLOWER, Sustained, Window};
 use super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
 use crate::store::Run;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
+/// Slower than the best of the beginning by this much is slower; medians of a steady state differ by less.
+pub(super) const SLOWER: f64 = 1.05;
+/// A slowdown lasts for so many windows, or to the end; a steady state has as many at least.
+pub(super) const LASTING: usize = 3;
 /// A clock this far below where it was has fallen.
 const FALLEN: f64 = 0.95;
 /// A rise of temperature that counts, °C.
@@ -20,6 +25,21 @@ const OTHERS: f64 = 0.1;
 const SAME: [&str; 4] = ["bound.thermal-throttling", "trust.throttled", "trust.drift", "trust.level-shift"];
 /// Those of them that tell of heat.
 const HEAT: usize = 2;
+
+/// A stretch of the run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Window {
+    /// Its start, from the first clean inference on, seconds.
+    pub from_s: f64,
+    /// Latencies of the inferences that were to start in it, microseconds.
+    pub latency_us: LatencyFigures,
+    /// Hottest sensor, mean over the window, °C.
+    pub temperature_c: Option<f64>,
+    /// Clocks and their limits by counter id, means, MHz.
+    pub clocks_mhz: BTreeMap<String, f64>,
+    /// Use of all processor cores by everything, mean over the window, per cent.
+    pub cpu_busy_percent: Option<f64>,
+}
 
 /// The moment from which on inferences take longer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -213,8 +233,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 
 /// Tells the slowdown of a run over time among its findings: with the one that tells of it already, or as one of its own.
 /// How even an emulation runs says nothing.
-pub(super) fn tell(run: &Run, sustained: Option<&Sustained>, findings: &mut Vec<Finding>) {
-    let slow = sustained.and_then(|told| told.slowdown.as_ref()).filter(|_| !run.plan.simulated);
+pub(super) fn tell(run: &Run, slow: Option<&Slowdown>, findings: &mut Vec<Finding>) {
+    let slow = slow.filter(|_| !run.plan.simulated);
     let Some((slow, (from_us, _))) = slow.zip(run.clean.window_us()) else { return };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive time")]
     let at = EvidencePlace::Moment(from_us + (slow.after_s * 1e6) as u64);
@@ -344,7 +364,7 @@ mod tests {
         }
         let mut own = Vec::new();
         let store = slower(1.3, |_| 51.0).store();
-        tell(only(&store), sustained(&store, only(&store)).as_ref(), &mut own);
+        tell(only(&store), sustained(&store, only(&store)).and_then(|told| told.slowdown).as_ref(), &mut own);
         assert_eq!((own.len(), own[0].id), (1, "bound.slowdown"));
         assert!(own[0].title.contains("from 10.0 s on, by 30 %"), "{own:?}");
         assert!(own[0].evidence.iter().any(|evidence| evidence.text == "not read: clocks, temperatures"), "{own:?}");

@@ -3,7 +3,7 @@
 use super::figures::LatencyFigures;
 use super::heat::throttled_from_us;
 use super::load::load;
-use super::slowdown::{Cause, Slowdown, slowdown};
+use super::slowdown::{Cause, LASTING, SLOWER, Slowdown, Window, slowdown};
 use super::window;
 use crate::event::Budget;
 use crate::store::nanoseconds;
@@ -17,11 +17,6 @@ const MAX_WINDOWS: f64 = 240.0;
 const SHORT_WINDOWS: f64 = 10.0;
 /// From this length on windows are minutes, seconds.
 const LONG_S: f64 = 300.0;
-/// Slower than the best of the beginning by this much is slower; medians of a steady state differ by less.
-pub(super) const SLOWER: f64 = 1.05;
-/// A slowdown lasts for so many windows, or to the end; a steady state has as many at least.
-pub(super) const LASTING: usize = 3;
-
 /// A run over time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sustained {
@@ -35,21 +30,6 @@ pub struct Sustained {
     pub steady: Option<Steady>,
     /// Why there is no steady state.
     pub unsteady: Option<Unsteady>,
-}
-
-/// A stretch of the run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Window {
-    /// Its start, from the first clean inference on, seconds.
-    pub from_s: f64,
-    /// Latencies of the inferences that were to start in it, microseconds.
-    pub latency_us: LatencyFigures,
-    /// Hottest sensor, mean over the window, °C.
-    pub temperature_c: Option<f64>,
-    /// Clocks and their limits by counter id, means, MHz.
-    pub clocks_mhz: BTreeMap<String, f64>,
-    /// Use of all processor cores by everything, mean over the window, per cent.
-    pub cpu_busy_percent: Option<f64>,
 }
 
 /// The steady state.

@@ -9,12 +9,26 @@ pub enum Action {
     Key(KeyAction),
     /// A character for the text field that has the focus.
     Type(char),
+    /// What the mouse does at a cell, from the left and from the top.
+    Point(Gesture, u16, u16),
     /// Pasted text.
     Paste(String),
     /// A directory was read for the file picker.
     Listed(Listing),
     /// Something to tell the user in the footer.
     Notice(String),
+}
+
+/// What the mouse does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gesture {
+    /// A button goes down.
+    Click,
+    /// The wheel turns up, or down.
+    Wheel {
+        /// Down, towards the end.
+        down: bool,
+    },
 }
 
 macro_rules! key_actions {
@@ -102,6 +116,7 @@ key_actions! {
     DeleteBack "delete-back" "delete" "Delete the character before the cursor";
     DeleteAll "delete-all" "clear" "Empty the text field";
     Suspend "suspend" "suspend" "Suspend qnnscope (resume it from the shell)";
+    Mouse "mouse" "mouse" "Leave the mouse to the terminal (to select text), or take it back";
     Redraw "redraw" "redraw" "Redraw the screen";
     Nothing "none" "" "Do nothing; removes a default key";
 }

@@ -1,6 +1,6 @@
 //! The loop of the terminal view: events are folded in, keys change the view, frames are drawn.
 
-use super::action::{Action, KeyAction};
+use super::action::{Action, Gesture, KeyAction};
 use super::keys::Chord;
 use super::parts::{Overlay, Wanted};
 use super::picker::Listing;
@@ -13,7 +13,7 @@ use super::view::View;
 use super::{AppError, AppOptions, Request, draw, open_view, reporting};
 use crate::event::{Record, now_us};
 use crate::store::Store;
-use crossterm::event::{Event as TerminalEvent, EventStream, KeyEventKind};
+use crossterm::event::{Event as TerminalEvent, EventStream, KeyEventKind, MouseEvent, MouseEventKind};
 use futures_core::Stream;
 use std::io;
 use std::pin::Pin;
@@ -196,6 +196,10 @@ impl App {
                 }
             }
             TerminalEvent::Paste(text) => Action::Paste(text),
+            TerminalEvent::Mouse(mouse) => match gesture(mouse) {
+                Some(gesture) => Action::Point(gesture, mouse.column, mouse.row),
+                None => return Ok(Turn::Idle),
+            },
             TerminalEvent::Resize(..) => return Ok(Turn::Urgent),
             _ => return Ok(Turn::Idle),
         };
@@ -218,6 +222,9 @@ impl App {
         if let Some(text) = self.view.copied.take()
             && let Err(error) = terminal::copy(&text)
         {
+            self.view.notice = Some(format!("cannot write to the terminal: {error}"));
+        }
+        if let Err(error) = self.screen.take_mouse(self.view.mouse) {
             self.view.notice = Some(format!("cannot write to the terminal: {error}"));
         }
         if let Some(Wanted::Report) = self.view.wanted.take() {
@@ -254,7 +261,7 @@ impl App {
                 // What was selected and found out is of the session before.
                 let fresh = View::start(Vec::new(), Vec::new());
                 let old = std::mem::replace(&mut self.view, fresh);
-                (self.view.keymap, self.view.library) = (old.keymap, old.library);
+                (self.view.keymap, self.view.library, self.view.mouse) = (old.keymap, old.library, old.mouse);
                 self.view.play(&recording);
                 (self.store, self.player) = (store, Some(Player::new(recording)));
             }
@@ -291,4 +298,14 @@ async fn pulse(view: &View) {
 
 async fn next(keys: &mut EventStream) -> Option<io::Result<TerminalEvent>> {
     std::future::poll_fn(|context| Pin::new(&mut *keys).poll_next(context)).await
+}
+
+/// What a movement of the mouse means; the buttons mean the same.
+fn gesture(mouse: MouseEvent) -> Option<Gesture> {
+    match mouse.kind {
+        MouseEventKind::Down(_) => Some(Gesture::Click),
+        MouseEventKind::ScrollDown => Some(Gesture::Wheel { down: true }),
+        MouseEventKind::ScrollUp => Some(Gesture::Wheel { down: false }),
+        _ => None,
+    }
 }

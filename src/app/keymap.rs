@@ -287,13 +287,7 @@ fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Strin
 
 /// The path a user's key file has if none is named, where the platform has a folder for it.
 pub fn default_path() -> Option<PathBuf> {
-    use etcetera::{AppStrategy, AppStrategyArgs, choose_app_strategy};
-    let args = AppStrategyArgs {
-        top_level_domain: "io.github".to_owned(),
-        author: "qnnscope".to_owned(),
-        app_name: "qnnscope".to_owned(),
-    };
-    Some(choose_app_strategy(args).ok()?.in_config_dir("keys.toml"))
+    crate::files::config_file("keys.toml")
 }
 
 #[cfg(test)]

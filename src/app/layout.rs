@@ -46,6 +46,8 @@ pub struct Layout {
     pub footer: Rect,
     /// Panes have a line above instead of a frame around.
     pub rules: bool,
+    /// The pane in the main place whose title names all that take turns there.
+    pub names_all: Option<Pane>,
 }
 
 impl Layout {
@@ -195,6 +197,9 @@ pub(super) fn split_left(area: Rect, width: u16) -> (Rect, Rect) {
 fn split_right(area: Rect, width: u16) -> (Rect, Rect) {
     split_left(area, area.width.saturating_sub(width))
 }
+
+/// Narrower main places name only the pane that is shown.
+pub(super) const NAMES_WIDTH: u16 = 60;
 
 /// Parts of the latency pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -14,6 +14,7 @@ mod pages;
 mod panes;
 mod parts;
 mod picker;
+mod pointing;
 mod replay;
 mod reporting;
 mod rows;
@@ -112,12 +113,17 @@ pub enum Request {
         /// Backends in order.
         backends: Vec<Backend>,
     },
-    /// Stop what runs; its figures stay.
-    Stop,
-    /// Run the current model on the current backend again.
-    Restart,
-    /// Run the current model on this backend.
-    Switch(Backend),
+    /// Stop what runs on this device, on all of them if it is not given; its figures stay.
+    Stop(Option<String>),
+    /// Make the runs that were asked for last on this device again.
+    Restart(String),
+    /// Run the model that ran last on this device there, on this backend.
+    Switch {
+        /// Device id.
+        device: String,
+        /// Backend.
+        backend: Backend,
+    },
     /// Stop everything; the UI has ended.
     Quit,
 }

@@ -22,9 +22,7 @@ pub(super) fn step_run(view: &mut View, store: &Store, step: isize) {
     let Some(last) = ids.len().checked_sub(1) else { return };
     let now = view.run_of(store).and_then(|run| ids.iter().position(|id| *id == run.id)).unwrap_or(last);
     let then = now.saturating_add_signed(step).min(last);
-    // What goes on, and then the newest, is followed again.
-    let followed = store.followed_run().is_some_and(|run| run.id == ids[then]);
-    view.run = (!followed || view.paused.is_some()).then(|| ids[then]);
+    view.show_run(store, ids[then]);
 }
 
 /// Gives the focus to the next or previous pane or section.

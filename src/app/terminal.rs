@@ -8,6 +8,7 @@ use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crossterm::Command;
 use crossterm::clipboard::CopyToClipboard;
 use crossterm::cursor::{Hide, Show};
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
@@ -138,10 +139,12 @@ static HOOK: Once = Once::new();
 pub struct Screen {
     /// Never dropped: that would show the cursor, as [`restore`] does, but panic where the terminal is gone.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
+    /// True while the mouse is ours, too.
+    mouse: bool,
 }
 
 impl Screen {
-    /// Takes the terminal: raw mode, the alternate screen, bracketed paste, no cursor.
+    /// Takes the terminal: raw mode, the alternate screen, bracketed paste, the mouse, no cursor.
     ///
     /// # Errors
     /// Standard output is not a terminal, or cannot be written.
@@ -154,9 +157,9 @@ impl Screen {
                 report(info);
             }));
         });
-        enter()?;
+        enter(true)?;
         match Terminal::new(CrosstermBackend::new(io::stdout())) {
-            Ok(terminal) => Ok(Self { terminal: ManuallyDrop::new(terminal) }),
+            Ok(terminal) => Ok(Self { terminal: ManuallyDrop::new(terminal), mouse: true }),
             Err(error) => {
                 restore();
                 Err(error)
@@ -194,8 +197,19 @@ impl Screen {
             // STOP and not TSTP: the latter may be ours to handle. Only this process: the run must go on undisturbed.
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
         }
-        enter()?;
+        enter(self.mouse)?;
         self.terminal.clear()
+    }
+
+    /// Takes the mouse, or leaves it to the terminal, which selects text with it.
+    ///
+    /// # Errors
+    /// The terminal cannot be written.
+    pub fn take_mouse(&mut self, ours: bool) -> io::Result<()> {
+        if std::mem::replace(&mut self.mouse, ours) == ours {
+            return Ok(());
+        }
+        if ours { crossterm::execute!(io::stdout(), TakeMouse) } else { crossterm::execute!(io::stdout(), LeaveMouse) }
     }
 }
 
@@ -214,10 +228,39 @@ pub fn copy(text: &str) -> io::Result<()> {
     crossterm::execute!(io::stdout(), CopyToClipboard::to_clipboard_from(text))
 }
 
-fn enter() -> io::Result<()> {
+/// Has the terminal tell of buttons and the wheel, and not of every movement as crossterm would: over a slow line that is much.
+struct TakeMouse;
+
+impl Command for TakeMouse {
+    fn write_ansi(&self, f: &mut impl std::fmt::Write) -> std::fmt::Result {
+        f.write_str("\x1b[?1000h\x1b[?1006h")
+    }
+
+    #[cfg(windows)]
+    fn execute_winapi(&self) -> io::Result<()> {
+        crossterm::event::EnableMouseCapture.execute_winapi()
+    }
+}
+
+/// Has it keep the mouse to itself again.
+struct LeaveMouse;
+
+impl Command for LeaveMouse {
+    fn write_ansi(&self, f: &mut impl std::fmt::Write) -> std::fmt::Result {
+        f.write_str("\x1b[?1006l\x1b[?1000l")
+    }
+
+    #[cfg(windows)]
+    fn execute_winapi(&self) -> io::Result<()> {
+        crossterm::event::DisableMouseCapture.execute_winapi()
+    }
+}
+
+fn enter(mouse: bool) -> io::Result<()> {
     enable_raw_mode()?;
     TAKEN.store(true, Ordering::SeqCst);
-    let taken = crossterm::execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, Hide);
+    let taken = crossterm::execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, Hide)
+        .and_then(|()| if mouse { crossterm::execute!(io::stdout(), TakeMouse) } else { Ok(()) });
     if taken.is_err() {
         restore();
     }
@@ -229,6 +272,7 @@ fn restore() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let mut out = io::stdout();
         // Cleared first: tmux 3.3 keeps the alternate screen's rows if the window grew meanwhile.
+        let _ = crossterm::execute!(out, LeaveMouse);
         let _ = crossterm::execute!(out, EndSynchronizedUpdate, Clear(ClearType::All), DisableBracketedPaste);
         let _ = crossterm::execute!(out, LeaveAlternateScreen, Show);
         let _ = out.flush();

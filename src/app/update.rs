@@ -6,6 +6,7 @@ use super::movement::{focus, page, show, step, step_run};
 use super::pages;
 use super::parts::{Asked, Overlay, Page, Pane, Paused, Wanted};
 use super::picker::{Choice, Picker};
+use super::pointing::point;
 use super::rows::{Column, Sort};
 use super::start::Item;
 use super::symbols::UNICODE;
@@ -28,6 +29,10 @@ pub fn update(view: &mut View, store: &Store, action: Action) -> Option<Request>
         Action::Type(c) => {
             view.notice = None;
             insert(view, c.encode_utf8(&mut [0; 4]));
+        }
+        Action::Point(gesture, x, y) => {
+            view.notice = None;
+            point(view, store, (x, y), gesture);
         }
         Action::Paste(text) => insert(view, &text),
         Action::Key(key) => {
@@ -156,6 +161,12 @@ fn press(view: &mut View, store: &Store, key: KeyAction) -> Option<Request> {
             Some(Overlay::Filter) => view.filter.clear(),
             _ => {}
         },
+        KeyAction::Mouse => {
+            view.mouse = !view.mouse;
+            let says =
+                if view.mouse { "the mouse is qnnscope's" } else { "the mouse is the terminal's, to select text" };
+            view.notice = Some(says.to_owned());
+        }
         // The loop does these: they are about the terminal, not about the view.
         KeyAction::Suspend | KeyAction::Redraw | KeyAction::Nothing => {}
     }
@@ -235,7 +246,7 @@ fn interrupt(view: &mut View, store: &Store) -> Request {
     match active(store).filter(|_| view.replay.is_none()) {
         Some(run) if !matches!(view.asked, Some(Asked::Stop(_))) => {
             view.asked = Some(Asked::Stop(run.id));
-            Request::Stop
+            Request::Stop(None)
         }
         _ => Request::Quit,
     }
@@ -246,12 +257,13 @@ fn active(store: &Store) -> Option<&Run> {
 }
 
 fn stop(view: &mut View, store: &Store) -> Option<Request> {
-    let Some(run) = active(store) else {
+    let looked_at = view.run_of(store).filter(|run| !run.is_ended());
+    let Some(run) = looked_at.or_else(|| active(store)) else {
         view.notice = Some("nothing is running".to_owned());
         return None;
     };
     view.asked = Some(Asked::Stop(run.id));
-    Some(Request::Stop)
+    Some(Request::Stop(Some(run.plan.device.clone())))
 }
 
 fn restart(view: &mut View, store: &Store) -> Option<Request> {
@@ -263,9 +275,9 @@ fn restart(view: &mut View, store: &Store) -> Option<Request> {
         view.notice = Some(OVER.to_owned());
         return None;
     }
-    let what = format!("restarting on {}", run.plan.backend);
+    let (what, device) = (format!("restarting on {}", run.plan.backend), run.plan.device.clone());
     ask_run(view, store, what);
-    Some(Request::Restart)
+    Some(Request::Restart(device))
 }
 
 const OVER: &str = "this session has ended: it can run nothing more";
@@ -335,8 +347,9 @@ fn switch(view: &mut View, store: &Store, selected: usize) -> Option<Request> {
         view.notice = Some(OVER.to_owned());
         return None;
     }
+    let device = view.run_of(store)?.plan.device.clone();
     ask_run(view, store, format!("switching to {}", row.backend));
-    Some(Request::Switch(row.backend))
+    Some(Request::Switch { device, backend: row.backend })
 }
 
 fn toggle(view: &mut View, store: &Store) -> Option<Request> {
@@ -424,7 +437,7 @@ mod tests {
     #[test]
     fn an_interrupt_stops_the_run_first_and_leaves_second() {
         let (mut view, store) = running();
-        assert_eq!(press(&mut view, &store, KeyAction::Interrupt), Some(Request::Stop));
+        assert_eq!(press(&mut view, &store, KeyAction::Interrupt), Some(Request::Stop(None)));
         assert_eq!(view.asked, Some(Asked::Stop(RunId(0))));
         assert_eq!(press(&mut view, &store, KeyAction::Interrupt), Some(Request::Quit));
     }
@@ -433,7 +446,7 @@ mod tests {
     fn what_was_asked_is_over_when_the_event_comes() {
         let (mut view, mut store) = running();
         let area = ratatui::layout::Rect::new(0, 0, 80, 24);
-        assert_eq!(press(&mut view, &store, KeyAction::StopRun), Some(Request::Stop));
+        assert_eq!(press(&mut view, &store, KeyAction::StopRun), Some(Request::Stop(Some("local".to_owned()))));
         view.prepare(&store, area, 0);
         assert!(view.asked.is_some());
         apply(&mut store, 0, Event::RunFinished { status: RunStatus::Stopped });
@@ -441,7 +454,7 @@ mod tests {
         assert_eq!(view.asked, None);
         assert_eq!(press(&mut view, &store, KeyAction::StopRun), None);
         assert_eq!(view.notice.as_deref(), Some("nothing is running"));
-        assert_eq!(press(&mut view, &store, KeyAction::RestartRun), Some(Request::Restart));
+        assert_eq!(press(&mut view, &store, KeyAction::RestartRun), Some(Request::Restart("local".to_owned())));
         assert!(matches!(view.asked, Some(Asked::Run { runs: 1, .. })));
         begin(&mut store, 1);
         view.prepare(&store, area, 0);

@@ -13,12 +13,14 @@ use crate::backends::Backend;
 use crate::event::RunId;
 use crate::history;
 use crate::store::{Run, Store};
+use ratatui::layout::Rect;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The view.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 pub struct View {
     /// What fills the screen.
     pub page: Page,
@@ -90,6 +92,10 @@ pub struct View {
     pub shown: Shown,
     /// Rows that a page of the focused list has.
     pub page_rows: usize,
+    /// The screen as it was drawn last.
+    pub(super) area: Rect,
+    /// True while the terminal tells of the mouse instead of selecting text with it.
+    pub mouse: bool,
 }
 
 impl View {
@@ -131,6 +137,8 @@ impl View {
             keymap: Keymap::default(),
             shown: Shown::default(),
             page_rows: 1,
+            area: Rect::default(),
+            mouse: true,
         }
     }
 
@@ -159,6 +167,12 @@ impl View {
         // A frozen view does not jump to a run that began later.
         let frozen = || self.paused.and(self.shown.run).and_then(|id| store.run(id));
         chosen.or_else(frozen).or_else(|| store.followed_run())
+    }
+
+    /// Shows a run from now on; what goes on, and then the newest, is followed again.
+    pub(super) fn show_run(&mut self, store: &Store, run: RunId) {
+        let followed = store.followed_run().is_some_and(|followed| followed.id == run);
+        self.run = (!followed || self.paused.is_some()).then_some(run);
     }
 
     /// A run is going on.

@@ -90,7 +90,7 @@ fn own_words(global: &Global) -> Vec<(String, &'static str)> {
         words.extend(std::iter::once(name).chain(short).map(|name| (name, "host")));
     }
     words.retain(|(name, what)| *what != "host" || name != "localhost");
-    let serial = global.device.clone().or_else(|| variable("ANDROID_SERIAL"));
+    let serial = global.device().map(str::to_owned).or_else(|| variable("ANDROID_SERIAL"));
     words.extend(serial.filter(|name| name != LOCAL_DEVICE && name != "adb").map(|name| (name, "serial")));
     words.dedup();
     words

@@ -136,7 +136,7 @@ async fn targets(args: &CheckArgs, global: &Global) -> Result<Vec<Target>, CliEr
         add(Target::from_arch(arch))?;
     }
     // A device that only a variable names is for runs.
-    if let Some(name) = global.device.as_deref().filter(|name| *name != LOCAL_DEVICE) {
+    if let Some(name) = global.device().filter(|name| *name != LOCAL_DEVICE) {
         let device = target::find(name, global).await?;
         let facts = device.describe().await?;
         add(Target::from_device(device.id(), &facts.soc))?;

@@ -166,7 +166,7 @@ pub struct DimensionOptions {
 
 /// The device that a command is to compute on. One that only a variable names is for runs.
 pub fn device(global: &Global) -> Option<String> {
-    (global.device.is_some() || global.runner.is_some()).then(|| target::named(global))
+    (global.device().is_some() || global.runner.is_some()).then(|| target::named(global))
 }
 
 /// Libraries of this machine: `--runtime` may name a folder for the device alone.

@@ -52,8 +52,8 @@ pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
         ..start::default_options()?
     };
     // The demo shows this machine, whatever $ANDROID_SERIAL says; --device takes it elsewhere.
-    let device = global.device.clone().unwrap_or_else(|| LOCAL_DEVICE.to_owned());
-    let global = Global { device: Some(device), ..global.clone() };
+    let device = global.device().unwrap_or(LOCAL_DEVICE).to_owned();
+    let global = Global { device: vec![device], ..global.clone() };
     run::run(&RunArgs { models: vec![unpack()?], options, output: args.output.clone() }, &global)
 }
 

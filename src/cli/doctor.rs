@@ -39,7 +39,7 @@ pub fn examine(patience: Patience, global: &Global) -> Result<Examination, CliEr
     let doctor = Doctor {
         runtime: global.runtime.clone(),
         runner: global.runner.clone(),
-        device: global.device.clone().or_else(serial),
+        device: global.device().map(str::to_owned).or_else(serial),
         adb_server: global.adb_server.clone(),
         memory_bytes: options::free_memory_share(),
         env: Env::from_process(),

@@ -56,7 +56,7 @@ struct LintArgs {
 
 /// Only libraries of this machine are asked.
 fn refuse_device(global: &Global, command: &str) -> Result<(), CliError> {
-    let named = global.device.as_deref().is_some_and(|device| device != LOCAL_DEVICE);
+    let named = global.device().is_some_and(|device| device != LOCAL_DEVICE);
     if named || global.runner.is_some() {
         let text = format!("{command} uses the libraries of this machine; --device and --runner do not apply here");
         return Err(CliError::Usage(text));

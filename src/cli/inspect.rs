@@ -66,7 +66,7 @@ pub fn read(
     global: &Global,
 ) -> Result<(Box<ModelInfo>, Vec<Graph>, Sandbox), CliError> {
     // A device that only a variable names is for runs: an inspection there needs a runner, and one here does not.
-    let asked = global.device.is_some() || global.runner.is_some();
+    let asked = global.device().is_some() || global.runner.is_some();
     let device = if asked { target::named(global) } else { LOCAL_DEVICE.to_owned() };
     target::refuse_runner_here(&device, global)?;
     let ended =

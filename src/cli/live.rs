@@ -11,6 +11,7 @@ use crate::report::text_report;
 use crate::run::{Conductor, Order, RunRequest};
 use crate::session::Source;
 use crate::store::Store;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
@@ -19,7 +20,7 @@ use tokio::task::JoinHandle;
 /// Records that may wait for the view.
 const VIEW_CAPACITY: usize = 4096;
 
-/// Time to end silently about it.
+/// Time for a child to end without a message.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Opens the live view: with runs that are asked for already, or on the start screen.
@@ -64,15 +65,13 @@ async fn session(
         global: global.clone(),
         source: source.clone(),
         orders,
-        device: start.as_ref().map_or_else(|| target::named(global), |(choice, _)| choice.device.clone()),
-        model: start.as_ref().map(|(choice, _)| choice.model.clone()),
-        last: Vec::new(),
-        refused: 0,
+        models: BTreeMap::new(),
+        last: BTreeMap::new(),
     };
     let probe = HostProbe::start(source.clone());
     let devices = AdbServer::locate(global.adb_server.as_deref())?;
     // A run on this machine needs no adb server; one that runs already is used all the same.
-    let start_server = start.as_ref().is_none_or(|(choice, _)| choice.device != LOCAL_DEVICE);
+    let start_server = start.as_ref().is_none_or(|(_, runs)| runs.iter().any(|run| run.plan.device != LOCAL_DEVICE));
     let watcher = tokio::spawn(watch(devices, source.clone(), start_server));
     let (end, mut over) = oneshot::channel::<()>();
     let pump = tokio::spawn(async move {
@@ -96,7 +95,8 @@ async fn session(
     let mut conductor = tokio::spawn(Conductor::new(source, run_options.limits()).serve(ordered));
     if let Some((choice, runs)) = start {
         recent::remember(&choice.model);
-        desk.order(runs, false).await;
+        desk.note(&runs);
+        desk.send(Order::Run(runs)).await;
     }
     let serve = async {
         while let Some(request) = asked.recv().await {
@@ -107,7 +107,7 @@ async fn session(
         desk
     };
     let (mut store, desk) = tokio::join!(app::run(app_options, Store::new(), &mut view, requests), serve);
-    // Closing the orders has the conductor stop the run that goes on, and then end.
+    // Closing the orders has the conductor stop the runs that go on, and then end.
     drop(desk);
     let leave = async {
         watcher.abort();
@@ -165,11 +165,10 @@ struct Desk {
     global: Global,
     source: Source,
     orders: mpsc::Sender<Order>,
-    device: String,
-    model: Option<PathBuf>,
-    last: Vec<RunRequest>,
-    /// Runs that could not be requested. Their ids go down from the largest, those of the conductor up from 0.
-    refused: u32,
+    /// The model that was asked for last, by device.
+    models: BTreeMap<String, PathBuf>,
+    /// What was ordered last, by device.
+    last: BTreeMap<String, Vec<RunRequest>>,
 }
 
 impl Desk {
@@ -178,18 +177,17 @@ impl Desk {
         match request {
             Request::Start { device, model, backends } => {
                 recent::remember(&model);
-                self.device = device;
-                self.model = Some(model.clone());
-                self.start(&model, &backends, true).await;
+                self.models.insert(device.clone(), model.clone());
+                self.start(&device, &model, &backends).await;
             }
-            Request::Stop => self.send(Order::Stop).await,
-            Request::Restart => {
-                let runs = self.last.clone();
-                self.order(runs, true).await;
+            Request::Stop(device) => self.send(Order::Stop(device)).await,
+            Request::Restart(device) => {
+                let runs = self.last.get(&device).cloned().unwrap_or_default();
+                self.send(Order::Replace(runs)).await;
             }
-            Request::Switch(backend) => {
-                if let Some(model) = self.model.clone() {
-                    self.start(&model, &[backend], true).await;
+            Request::Switch { device, backend } => {
+                if let Some(model) = self.models.get(&device).cloned() {
+                    self.start(&device, &model, &[backend]).await;
                 }
             }
             Request::Quit => return true,
@@ -197,24 +195,30 @@ impl Desk {
         false
     }
 
-    async fn start(&mut self, model: &Path, backends: &[Backend], replace: bool) {
+    async fn start(&mut self, device: &str, model: &Path, backends: &[Backend]) {
         let options = RunOptions { backend: backends.to_vec(), ..self.options.clone() };
-        let requests = match target::site(&self.device, &options, &self.global).await {
+        let requests = match target::site(device, &options, &self.global).await {
             Ok(site) => options.requests(&[model.to_owned()], &site, &self.global),
             Err(error) => Err(error),
         };
         match requests {
-            Ok(requests) => self.order(requests, replace).await,
-            Err(error) => {
-                self.refused += 1;
-                self.refuse(model, backends, &error).await;
+            Ok(requests) => {
+                self.note(&requests);
+                self.send(Order::Replace(requests)).await;
             }
+            Err(error) => self.refuse(device, model, backends, &error).await,
         }
     }
 
-    async fn order(&mut self, requests: Vec<RunRequest>, replace: bool) {
-        self.last.clone_from(&requests);
-        self.send(if replace { Order::Replace(requests) } else { Order::Run(requests) }).await;
+    /// Remembers what is ordered on each device.
+    fn note(&mut self, requests: &[RunRequest]) {
+        for request in requests {
+            self.last.remove(&request.plan.device);
+            self.models.entry(request.plan.device.clone()).or_insert_with(|| request.task.model.clone());
+        }
+        for request in requests {
+            self.last.entry(request.plan.device.clone()).or_default().push(request.clone());
+        }
     }
 
     async fn send(&self, order: Order) {
@@ -223,10 +227,10 @@ impl Desk {
     }
 
     /// A run that cannot even be asked for is shown as one that failed, with what to do next.
-    async fn refuse(&self, model: &Path, backends: &[Backend], error: &CliError) {
-        let run = Some(crate::event::RunId(u32::MAX - self.refused));
+    async fn refuse(&self, device: &str, model: &Path, backends: &[Backend], error: &CliError) {
+        let run = Some(self.source.new_run());
         let plan = RunPlan {
-            device: self.device.clone(),
+            device: device.to_owned(),
             backend: backends.first().copied().unwrap_or(Backend::Cpu),
             model: crate::event::clean_text(&model.to_string_lossy()),
             warmup: 0,

@@ -24,6 +24,7 @@ mod export;
 mod headless;
 mod inspect;
 mod inspect_source;
+mod kept;
 mod launches;
 mod live;
 mod modes;
@@ -36,6 +37,7 @@ mod parse;
 mod patience;
 mod pin;
 mod profile_log;
+mod progress;
 mod ranges;
 mod recommend;
 mod report;
@@ -52,6 +54,7 @@ mod start;
 mod tap;
 mod target;
 mod truth_options;
+mod values;
 mod watch;
 mod watch_counters;
 
@@ -83,9 +86,10 @@ pub struct Global {
     /// Accept QNN core API versions that this qnnscope does not know
     #[arg(long, global = true)]
     allow_unknown_runtime: bool,
-    /// Where to run: local, an adb serial, or adb for the only device attached [env: ANDROID_SERIAL]
-    #[arg(long, global = true, value_name = "SERIAL")]
-    device: Option<String>,
+    /// Where to run: local, an adb serial, or adb for the only device attached; `run` takes several, separated by commas
+    /// [env: ANDROID_SERIAL]
+    #[arg(long, global = true, value_name = "SERIAL", value_delimiter = ',')]
+    device: Vec<String>,
     /// qnnscope built for the device, to run there instead of qnn-net-run [default: found in the data folder's runners/]
     #[arg(long, global = true, value_name = "FILE")]
     runner: Option<PathBuf>,
@@ -101,6 +105,13 @@ pub struct Global {
     /// Draw the live view with ASCII characters only
     #[arg(long, global = true)]
     ascii: bool,
+}
+
+impl Global {
+    /// The device that is named; the first one, where there are several.
+    fn device(&self) -> Option<&str> {
+        self.device.first().map(String::as_str)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -200,6 +211,13 @@ pub fn main() -> ExitCode {
     }
     own_causes(cli.command.as_ref());
     let result = match &cli.command {
+        Some(command) if cli.global.device.len() > 1 && !matches!(command, Command::Run(_)) => {
+            Err(CliError::Usage("--device: only `qnnscope run` takes several devices".to_owned()))
+        }
+        None if cli.global.device.len() > 1 => Err(CliError::Usage(
+            "--device: only `qnnscope run` takes several devices; the start screen offers those that are attached"
+                .to_owned(),
+        )),
         None => start::start(&cli.global),
         Some(Command::Run(args)) => run::run(args, &cli.global),
         #[cfg(unix)]

@@ -1,7 +1,7 @@
 //! Ways of measuring and constraints, as options of a run: what they come to, and what does not go together.
 
 use super::CliError;
-use super::options::{decibels, points, seconds};
+use super::values::{decibels, points, seconds};
 use crate::backends::Backend;
 use crate::backends::settings::SettingRequest;
 use crate::event::{Budget, Constraints, Launches, Like, Member, Mode, OutlierLimit};
@@ -96,6 +96,18 @@ pub struct ModeRequest<'a> {
     pub precision: Option<&'a str>,
     /// `--stage-timeout`, seconds.
     pub stage_timeout: f64,
+}
+
+impl Slot {
+    /// The same in groups of other numbers.
+    pub fn moved(&self, groups: usize) -> Self {
+        let mut slot = self.clone();
+        let groups = u32::try_from(groups).unwrap_or(u32::MAX);
+        for member in [&mut slot.mode.sweep, &mut slot.mode.repeat].into_iter().flatten() {
+            member.group = member.group.saturating_add(groups);
+        }
+        slot
+    }
 }
 
 impl ModeOptions {

@@ -10,34 +10,45 @@ pub struct Names<'a> {
     pub slots: &'a [Slot],
     /// The models that they are of.
     pub models: &'a [PathBuf],
+    /// A word for the device, where there are several.
+    pub place: Option<&'a str>,
 }
 
 impl Names<'_> {
     /// One folder per run where there are several: `cpu`, `htp`, `cpu-2`; of several models `old-cpu`, `new-cpu`.
     pub fn output_dir(&self, dir: &Path, index: usize) -> PathBuf {
-        if self.slots.len() == 1 { dir.to_owned() } else { dir.join(self.run_name(index)) }
+        if self.is_alone() { dir.to_owned() } else { dir.join(self.run_name(index)) }
     }
 
     /// The same for a file: `out.log` becomes `out-cpu.log`, `out-htp.log`, `out-cpu-2.log`.
     pub fn log_file(&self, file: &Path, index: usize) -> PathBuf {
-        if self.slots.len() == 1 { file.to_owned() } else { named_after(file, &self.run_name(index)) }
+        if self.is_alone() { file.to_owned() } else { named_after(file, &self.run_name(index)) }
     }
 
     /// A context for each model and backend where there are several: `out.bin` becomes `out-cpu.bin`, `out-htp.bin`.
     pub fn context_file(&self, file: &Path, index: usize) -> PathBuf {
         let slot = &self.slots[index];
-        if self.slots.iter().all(|other| (other.backend, other.model) == (slot.backend, slot.model)) {
+        let is_one = self.place.is_none();
+        if is_one && self.slots.iter().all(|other| (other.backend, other.model) == (slot.backend, slot.model)) {
             file.to_owned()
         } else {
             named_after(file, &self.side_name(slot))
         }
     }
 
-    /// The model, where there are several, and the backend.
+    /// True of the only run.
+    fn is_alone(&self) -> bool {
+        self.slots.len() == 1 && self.place.is_none()
+    }
+
+    /// The device and the model, where there are several, and the backend.
     fn side_name(&self, slot: &Slot) -> String {
-        let backend = slot.backend.name();
+        let backend = match self.place {
+            Some(place) => format!("{place}-{}", slot.backend),
+            None => slot.backend.name().to_owned(),
+        };
         if self.models.len() < 2 {
-            return backend.to_owned();
+            return backend;
         }
         let stem = |model: usize| self.models[model].file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let own = stem(slot.model);
@@ -79,7 +90,7 @@ mod tests {
         let models = ["old/net.dlc", "new/net.dlc", "b.dlc"].map(PathBuf::from);
         let options = ModeOptions { interleave: Some(2), ..ModeOptions::default() };
         let slots = options.slots(&[Backend::Cpu, Backend::Htp], models.len());
-        let names = Names { slots: &slots, models: &models };
+        let names = Names { slots: &slots, models: &models, place: None };
         let mut logs: Vec<PathBuf> = (0..slots.len()).map(|at| names.log_file(Path::new("x.log"), at)).collect();
         assert_eq!(logs[..3], ["x-net-cpu.log", "x-net.2-cpu.log", "x-b-cpu.log"].map(PathBuf::from));
         assert_eq!(logs[6..8], ["x-net-cpu-2.log", "x-net.2-cpu-2.log"].map(PathBuf::from));
@@ -90,8 +101,12 @@ mod tests {
         assert_eq!(names.context_file(Path::new("c.bin"), 1), names.context_file(Path::new("c.bin"), 7));
 
         let one = ModeOptions::default().slots(&[Backend::Cpu], 1);
-        let names = Names { slots: &one, models: &models[..1] };
+        let names = Names { slots: &one, models: &models[..1], place: None };
         assert_eq!(names.context_file(Path::new("c.bin"), 0), Path::new("c.bin"));
         assert_eq!(names.output_dir(Path::new("out"), 0), Path::new("out"));
+        let names = Names { place: Some("phone"), ..names };
+        assert_eq!(names.context_file(Path::new("c.bin"), 0), Path::new("c-phone-cpu.bin"));
+        assert_eq!(names.log_file(Path::new("x.log"), 0), Path::new("x-phone-cpu.log"));
+        assert_eq!(names.output_dir(Path::new("out"), 0), Path::new("out/phone-cpu"));
     }
 }

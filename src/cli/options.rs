@@ -6,7 +6,8 @@ use super::names::Names;
 use super::onnx_options::OnnxOptions;
 use super::pin::pin;
 use super::truth_options::TruthOptions;
-use super::{CliError, Global, say, setup};
+pub use super::values::{decibels, points, seconds};
+use super::{CliError, Global, kept, say};
 use crate::analysis::recommend::Constraints;
 use crate::backends::local::Limits;
 use crate::backends::qnn::runner::{InputFile, Pin, RunTask};
@@ -214,12 +215,45 @@ impl OutputOptions {
     }
 }
 
+/// Where runs are made, of what.
+#[derive(Debug)]
+pub struct Destination {
+    /// Where.
+    pub site: Arc<Site>,
+    /// The models as they are there.
+    pub models: Vec<PathBuf>,
+    /// What ONNX models among them are run with.
+    pub onnx: OnnxOptions,
+}
+
+/// A word for one of several places, for names of files.
+fn place_word(places: &[Destination], at: usize) -> String {
+    let word = |place: &Destination| {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' };
+        place.site.device_id().chars().map(plain).collect::<String>()
+    };
+    let own = word(&places[at]);
+    match places[..at].iter().filter(|earlier| word(earlier) == own).count() {
+        0 => own,
+        earlier => format!("{own}.{}", earlier + 1),
+    }
+}
+
 impl RunOptions {
     /// Checks everything that can be checked before a runner starts, and makes the requests: one per backend and model, unless the
     /// measurement mode wants several.
     pub fn requests(&self, models: &[PathBuf], site: &Arc<Site>, global: &Global) -> Result<Vec<RunRequest>, CliError> {
+        let place = Destination { site: site.clone(), models: models.to_vec(), onnx: self.onnx.clone() };
+        self.requests_on(&[place], global)
+    }
+
+    /// The same on several devices, of which each has as many models as the others.
+    pub fn requests_on(&self, places: &[Destination], global: &Global) -> Result<Vec<RunRequest>, CliError> {
+        let Some(Destination { models, .. }) = places.first() else { return Ok(Vec::new()) };
         let settings = self.settings()?;
-        self.modes.check(self.asked(), site)?;
+        for place in places {
+            self.modes.check(self.asked(), &place.site)?;
+        }
         self.check_inputs()?;
         let truth = self.truth.read(!self.input.is_empty() || self.input_list.is_some())?;
         let mut slots = self.modes.slots(&self.backend, models.len());
@@ -228,28 +262,34 @@ impl RunOptions {
         for slot in &mut slots {
             slot.mode.launches = launches;
         }
-        let onnx: Vec<_> = models.iter().map(|model| self.onnx.task(model, site)).collect::<Result<_, _>>()?;
+        let sides = self.backend.len() * models.len();
         let mut requests = Vec::new();
-        for (index, slot) in slots.iter().enumerate() {
-            // Values that cannot be understood are bad input, and known now.
-            settings::resolve(&settings, slot.backend)?;
-            let mut request = self.request(&models[slot.model], slot, site, &settings, global);
-            if onnx[slot.model].is_some() {
-                request.plan.driver = Driver::OnnxRuntime;
-                request.task.onnx.clone_from(&onnx[slot.model]);
-            }
-            let names = Names { slots: &slots, models };
-            request.task.save_outputs = self.save_outputs.as_ref().map(|dir| names.output_dir(dir, index));
-            if let Some(truth) = &truth {
-                let judging = TruthOptions::judging(truth, request.task.save_outputs.is_some())?;
-                if let Some(folder) = &judging.folder {
-                    request.task.save_outputs = Some(folder.path().to_owned());
+        for (at, Destination { site, models, onnx }) in places.iter().enumerate() {
+            let onnx: Vec<_> = models.iter().map(|model| onnx.task(model, site)).collect::<Result<_, _>>()?;
+            let word = (places.len() > 1).then(|| place_word(places, at));
+            let names = Names { slots: &slots, models, place: word.as_deref() };
+            for (index, slot) in slots.iter().enumerate() {
+                // Values that cannot be understood are bad input, and known now.
+                settings::resolve(&settings, slot.backend)?;
+                // Rounds and sweeps of two devices are not one.
+                let slot = slot.moved(at * sides);
+                let mut request = self.request(&models[slot.model], &slot, site, &settings, global);
+                if onnx[slot.model].is_some() {
+                    request.plan.driver = Driver::OnnxRuntime;
+                    request.task.onnx.clone_from(&onnx[slot.model]);
                 }
-                request.judging = Some(judging);
+                request.task.save_outputs = self.save_outputs.as_ref().map(|dir| names.output_dir(dir, index));
+                if let Some(truth) = &truth {
+                    let judging = TruthOptions::judging(truth, request.task.save_outputs.is_some())?;
+                    if let Some(folder) = &judging.folder {
+                        request.task.save_outputs = Some(folder.path().to_owned());
+                    }
+                    request.judging = Some(judging);
+                }
+                request.task.profile_log = self.save_profile_log.as_ref().map(|file| names.log_file(file, index));
+                request.task.save_context = self.save_context.as_ref().map(|file| names.context_file(file, index));
+                requests.push(request);
             }
-            request.task.profile_log = self.save_profile_log.as_ref().map(|file| names.log_file(file, index));
-            request.task.save_context = self.save_context.as_ref().map(|file| names.context_file(file, index));
-            requests.push(request);
         }
         self.guard(&requests, global)?;
         // From here on the session is a file that runners must leave alone.
@@ -281,8 +321,15 @@ impl RunOptions {
         let mut guard = task.guard();
         self.truth.guard(&mut guard);
         guard.prints();
-        setup::protect_history(&mut guard);
+        kept::protect_history(&mut guard);
         site.protect(&mut guard);
+        for RunRequest { task, site, .. } in requests.iter().filter(|request| !Arc::ptr_eq(&request.site, site)) {
+            guard.reads("the model", &task.model);
+            if site.is_here() {
+                guard.reads_folder("the library", &task.runtime_dir);
+            }
+            site.protect(&mut guard);
+        }
         if let Some(folder) = &global.runtime {
             guard.reads_folder("the library", folder);
         }
@@ -477,17 +524,6 @@ fn input(text: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// Seconds, or a number with `ms`, `s`, `m` or `h`.
-pub fn seconds(text: &str) -> Result<f64, String> {
-    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let found = units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, *factor)));
-    let (number, factor) = found.unwrap_or((text, 1.0));
-    match number.trim().parse::<f64>().map(|value| value * factor) {
-        Ok(value) if value.is_finite() && value > 0.0 && value <= 1e9 => Ok(value),
-        _ => Err("expected a time above 0, such as 10, 10s, 500ms or 2m".to_owned()),
-    }
-}
-
 /// Hertz, or 0.
 pub fn rate(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
@@ -514,19 +550,6 @@ fn log_level(text: &str) -> Result<LogLevel, String> {
         "debug" => Ok(LogLevel::Debug),
         _ => Err("known levels are error, warning, info, verbose, debug".to_owned()),
     }
-}
-
-/// A number of dB.
-pub fn decibels(text: &str) -> Result<f64, String> {
-    let value: f64 =
-        text.trim_end_matches("dB").trim().parse().map_err(|_| format!("`{text}` is not a number of dB"))?;
-    if value.is_finite() { Ok(value) } else { Err(format!("`{text}` is not a number of dB")) }
-}
-
-/// Percentage points, none included.
-pub fn points(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of percentage points"))?;
-    if (0.0..=100.0).contains(&value) { Ok(value) } else { Err(format!("`{text}` is not between 0 and 100")) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `qnnscope run`.
 
 use super::onnx_options::OnnxOptions;
-use super::options::{OutputOptions, RunOptions};
+use super::options::{Destination, OutputOptions, RunOptions};
 use super::{CliError, Global, device_onnx, headless, live, onnx_install, setup, target};
 use crate::app::StartChoice;
 use crate::event::LOCAL_DEVICE;
@@ -23,34 +23,41 @@ pub struct RunArgs {
 
 /// Runs each model on each backend.
 pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
-    let device = target::named(global);
-    target::refuse_runner_here(&device, global)?;
-    let site = setup::block_on(target::site(&device, &args.options, global));
+    let devices = target::all_named(global);
+    if devices.iter().all(|device| device == LOCAL_DEVICE) {
+        target::refuse_runner_here(LOCAL_DEVICE, global)?;
+    }
+    let sites = setup::block_on(target::sites(&devices, &args.options, global));
     // A file that is no model is told before anything that may be missing.
-    if device == LOCAL_DEVICE {
+    if devices.iter().any(|device| device == LOCAL_DEVICE) {
         for model in &args.models {
             identify(model)?;
         }
     }
-    let site = site??;
+    let sites = sites??;
     let options = RunOptions { beside: args.output.beside(), ..args.options.clone() };
-    let mut models = args.models.clone();
-    let mut converted = Vec::new();
-    for model in &mut models {
-        onnx_install::offer(model, &site, global)?;
-        if let Some(done) = device_onnx::converted(model, &options, &device, global)? {
-            model.clone_from(&done.model);
-            converted.push(done);
+    let (mut places, mut converted) = (Vec::new(), Vec::new());
+    for (site, device) in sites.iter().zip(&devices) {
+        let (mut models, mut onnx) = (args.models.clone(), options.onnx.clone());
+        for model in &mut models {
+            onnx_install::offer(model, site, global)?;
+            if let Some(done) = device_onnx::converted(model, &options, device, global)? {
+                model.clone_from(&done.model);
+                converted.push(done);
+                // The options of ONNX models were for the conversion.
+                onnx = OnnxOptions::default();
+            }
         }
+        places.push(Destination { site: site.clone(), models, onnx });
     }
-    // The options of ONNX models were for the conversion.
-    let onnx = if converted.is_empty() { options.onnx.clone() } else { OnnxOptions::default() };
-    let options = RunOptions { onnx, ..options };
-    let requests = options.requests(&models, &site, global)?;
+    let requests = options.requests_on(&places, global)?;
     if args.output.is_live() {
+        // What is started from the view later is told apart there.
+        let first = places.swap_remove(0);
+        let options = RunOptions { onnx: first.onnx, ..options };
         let start = StartChoice {
-            device: requests.first().map_or(device, |request| request.plan.device.clone()),
-            model: models.first().cloned().unwrap_or_default(),
+            device: sites[0].device_id().to_owned(),
+            model: first.models.first().cloned().unwrap_or_default(),
             backends: args.options.backend.clone(),
         };
         return live::live(Some((start, requests)), &options, &args.output, global);

@@ -1,13 +1,13 @@
 //! What every session begins with.
 
+pub use super::kept::{history, protect_history};
 use super::options::OutputOptions;
 use super::{CliError, say};
 use crate::backends::on_device::removed;
-use crate::backends::runtime::Env;
 use crate::devices::local_device;
 use crate::event::{Event, SESSION_SCHEMA, SessionStarted, clean_text, epoch_us, now_us};
 use crate::files::Guard;
-use crate::history::{History, HistoryError, Limits, config_path};
+use crate::history::{HistoryError, Limits, config_path};
 use crate::session::{Hub, Recorder, Source};
 use crate::store::Store;
 use std::io;
@@ -121,18 +121,6 @@ fn keep(began_us: u64) -> Result<Option<Recorder>, HistoryError> {
         return Ok(None);
     }
     history()?.begin(began_us).map(Some)
-}
-
-/// The history of the user's data folder.
-pub fn history() -> Result<History, HistoryError> {
-    Ok(History::of(&Env::from_process().data_dir.ok_or(HistoryError::NoDataDir)?))
-}
-
-/// Session history are no files to write to.
-pub fn protect_history(guard: &mut Guard) {
-    if let Ok(history) = history() {
-        guard.reads_folder("the kept session", history.folder());
-    }
 }
 
 fn not_kept(error: &HistoryError) {

@@ -80,7 +80,26 @@ const ANY_ADB: &str = "adb";
 /// The device's name as `--device` or `$ANDROID_SERIAL` give it; this machine if neither does.
 pub fn named(global: &Global) -> String {
     let variable = || std::env::var("ANDROID_SERIAL").ok().filter(|serial| !serial.is_empty());
-    global.device.clone().or_else(variable).unwrap_or_else(|| LOCAL_DEVICE.to_owned())
+    global.device().map(str::to_owned).or_else(variable).unwrap_or_else(|| LOCAL_DEVICE.to_owned())
+}
+
+/// All of them, in the order in which they are named.
+pub fn all_named(global: &Global) -> Vec<String> {
+    if global.device.len() > 1 { global.device.clone() } else { vec![named(global)] }
+}
+
+/// Finds out the same as [`site`] of each of these devices. One that is meant by two names is refused.
+pub async fn sites(names: &[String], run: &RunOptions, global: &Global) -> Result<Vec<Arc<Site>>, CliError> {
+    let mut sites: Vec<Arc<Site>> = Vec::new();
+    for name in names {
+        let site = site(name, run, global).await?;
+        if sites.iter().any(|known| known.device_id() == site.device_id()) {
+            let id = crate::event::clean_text(site.device_id());
+            return Err(CliError::Usage(format!("--device names {id} twice")));
+        }
+        sites.push(site);
+    }
+    Ok(sites)
 }
 
 /// The device with this name, if it is ready.

@@ -142,7 +142,7 @@ async fn open(log: &Path, global: &Global) -> Result<(Lines, Option<Beside>), Cl
     let log = if log == Path::new("-") { Path::new("/dev/stdin") } else { log };
     let file = open_input(log).map_err(|source| CliError::Usage(format!("cannot read {}: {source}", log.display())))?;
     // Whoever names a device wants to see it beside the log.
-    let beside = match &global.device {
+    let beside = match global.device() {
         Some(name) => counters(&target::find(name, global).await?).await,
         None => None,
     };

@@ -4,7 +4,7 @@ use super::error::ConvertError;
 use crate::backends::local::{Ended, Limits, Supervisor};
 use crate::backends::qnn::runner::Task;
 use crate::diagnosis::Diagnoser;
-use crate::event::{Event, Failure, RunId, Stage, clean_text};
+use crate::event::{Event, Failure, Stage, clean_text};
 use crate::files::write_whole;
 use crate::session::Hub;
 use serde::Serialize;
@@ -95,7 +95,8 @@ impl<'a> Course<'a> {
     pub async fn ask(&self, task: &Task, limits: Limits) -> Result<Ended, ConvertError> {
         let (_stop, stopped) = watch::channel(false);
         let (mut hub, source) = Hub::new(None);
-        let supervisor = Supervisor::new(Some((source, RunId(0))), limits);
+        let run = source.new_run();
+        let supervisor = Supervisor::new(Some((source, run)), limits);
         let listening = async {
             while let Some(record) = hub.next().await {
                 match record.event {

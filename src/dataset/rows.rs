@@ -52,21 +52,23 @@ impl Rows {
     /// Takes a record, and writes the rows that it holds.
     pub fn take(&mut self, record: &Record, writers: &mut [TableWriter]) -> Result<(), DatasetError> {
         self.store.apply(record);
-        let run = record.run.unwrap_or(RunId(0));
-        match &record.event {
-            Event::LaunchStarted { index, .. } => {
+        match (&record.event, record.run) {
+            (Event::LaunchStarted { index, .. }, Some(run)) => {
                 self.launches.insert(run, i64::from(*index));
             }
-            Event::OpsDeclared(rows) => {
+            (Event::OpsDeclared(rows), Some(run)) => {
                 let ops = rows.iter().map(|row| self.op(run, row)).collect();
                 self.ops.insert(run, ops);
             }
-            Event::Inferences(batch) => self.inferences(run, batch, of(writers, Table::Inferences))?,
-            Event::OpTimes(sample) => self.op_times(run, sample, of(writers, Table::Ops))?,
-            Event::CountersDeclared(counters) => self.declare(0, "host", counters),
-            Event::CounterSetDeclared(set) => self.declare(set.set, &set.device, &set.counters),
-            Event::Counters(sample) => self.counters(sample, of(writers, Table::Counters))?,
-            event => debug_assert!(matches!(event, Event::Metrics(_)) || !StoreDigest::stands_for(event)),
+            (Event::Inferences(batch), Some(run)) => self.inferences(run, batch, of(writers, Table::Inferences))?,
+            (Event::OpTimes(sample), Some(run)) => self.op_times(run, sample, of(writers, Table::Ops))?,
+            (Event::CountersDeclared(counters), _) => self.declare(0, "host", counters),
+            (Event::CounterSetDeclared(set), _) => self.declare(set.set, &set.device, &set.counters),
+            (Event::Counters(sample), _) => self.counters(sample, of(writers, Table::Counters))?,
+            // What belongs to a run and names none is in no table.
+            (event, run) => {
+                debug_assert!(run.is_none() || matches!(event, Event::Metrics(_)) || !StoreDigest::stands_for(event));
+            }
         }
         Ok(())
     }

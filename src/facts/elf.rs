@@ -10,6 +10,18 @@ use std::path::Path;
 /// Longest list of needed libraries that is believed.
 const MOST_NEEDED: usize = 256;
 
+/// How a machine is called in messages: as in [`std::env::consts::ARCH`] where it has a name there.
+pub fn machine_name(machine: Option<elf::Machine>) -> String {
+    match machine {
+        None => "not a 64-bit ELF library".to_owned(),
+        Some(elf::EM_X86_64) => "x86_64".to_owned(),
+        Some(elf::EM_AARCH64) => "aarch64".to_owned(),
+        Some(elf::EM_ARM) => "arm".to_owned(),
+        Some(elf::EM_HEXAGON) => "hexagon".to_owned(),
+        Some(other) => format!("ELF machine {}", other.0),
+    }
+}
+
 /// Facts of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElfFacts {
@@ -36,7 +48,7 @@ impl ElfFacts {
     /// `64-bit aarch64`.
     pub fn label(&self) -> String {
         let bits = if self.is_64 { 64 } else { 32 };
-        let machine = crate::backends::runtime::machine_name(Some(self.machine));
+        let machine = machine_name(Some(self.machine));
         match self.hexagon_arch() {
             Some(arch) => format!("{bits}-bit {machine} v{arch}"),
             None => format!("{bits}-bit {machine}"),

@@ -12,7 +12,7 @@ mod missing;
 pub use build_id::{BuildId, build_id_in, build_id_of, release};
 pub use context::{ContextText, context_text};
 pub use dsp::{DSP_FOLDERS, DspLook, Folder, LIBRARY_FOLDERS, Listing, Node, RemoteFile, Remoteproc, details, look};
-pub use elf::{ElfFacts, hexagon_arch, parse_header, read_elf};
+pub use elf::{ElfFacts, hexagon_arch, machine_name, parse_header, read_elf};
 pub use interpreter::{loader, loader_in};
 pub use loader::{Wanted, absent, is_glibc, own_folders};
 pub use missing::{LinkSearch, missing_libraries};

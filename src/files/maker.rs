@@ -1,8 +1,8 @@
 //! Whether qnnscope made a file, as far as its content says.
 
-use crate::backends::profile_log::Decoder;
+use super::signature::starts_context_binary;
 use crate::event::SESSION_SCHEMA;
-use crate::models::starts_context_binary;
+use qnn_profile_log::Decoder;
 use std::io::{self, BufRead, BufReader, Read};
 
 /// Folder in a report's archive.

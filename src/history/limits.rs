@@ -34,7 +34,7 @@ struct Config {
 
 /// The user's config file, where the platform has a folder for it.
 pub fn config_path() -> Option<PathBuf> {
-    Some(crate::app::default_keymap_path()?.with_file_name("config.toml"))
+    crate::files::config_file("config.toml")
 }
 
 impl Limits {

@@ -1,6 +1,7 @@
 //! Model formats, recognised by content and never by file name.
 
 use super::source::{SourceFormat, identify_source};
+use crate::files::starts_context_binary;
 use object::{Object, ObjectSegment, ObjectSymbol};
 use qnnscope_core::models::ModelFormat;
 use std::io::Read;
@@ -108,15 +109,6 @@ fn describe_start(start: &[u8]) -> String {
     }
     let hex: Vec<String> = start.iter().take(8).map(|b| format!("{b:02x}")).collect();
     format!("the bytes {}", hex.join(" "))
-}
-
-/// Context binaries begin with two small big-endian numbers (2 and 3 in QAIRT 2.47 and 2.51, for CPU and HTP alike) and
-/// hold no text. This only chooses who reads the file: the system library has the last word.
-pub fn starts_context_binary(start: &[u8]) -> bool {
-    match start {
-        [0, 0, 0, first, 0, 0, 0, second, ..] => (1..16).contains(first) && (1..16).contains(second),
-        _ => false,
-    }
 }
 
 /// Checks the central directory for the `model` record. Checksums are not read: converters leave them zero.

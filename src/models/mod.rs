@@ -8,7 +8,7 @@ mod onnx;
 pub mod source;
 mod tflite;
 
-pub use format::{FormatError, dlc_sdk_version, identify, identify_for, starts_context_binary};
+pub use format::{FormatError, dlc_sdk_version, identify, identify_for};
 pub use names::{NAMES_SCHEMA, map_beside, names_file, source_names};
 pub use onnx::Named;
 pub use qnnscope_core::models::{

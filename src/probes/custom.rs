@@ -62,10 +62,7 @@ pub fn load(path: &Path) -> Result<Vec<Counter>, CustomError> {
 
 /// The user's `counters.toml` in the config folder; `None` where this system has no such folder.
 pub fn default_path() -> Option<PathBuf> {
-    use etcetera::{AppStrategy, AppStrategyArgs, choose_app_strategy};
-    let app_name = "qnnscope".to_owned();
-    let args = AppStrategyArgs { top_level_domain: "io".to_owned(), author: "qnnscope".to_owned(), app_name };
-    Some(choose_app_strategy(args).ok()?.in_config_dir("counters.toml"))
+    crate::files::config_file("counters.toml")
 }
 
 fn parse(text: &str) -> Result<Vec<Counter>, (usize, String)> {

@@ -1,92 +1,35 @@
-//! Runs launch by launch, and the orders that come in between.
+//! Which run is made when: each device has a lane of its own, and so has this machine. Runs in different lanes go side by side,
+//! those in one lane one after another.
 
-use super::after_failure::after_failure;
-use super::asked::ask_validator;
-use super::cool_down::{HeatWatch, Pause};
-use super::judging::Judging;
-use super::launches::{Course, LaunchGate, Next, Turns};
-use super::site::Site;
-use crate::backends::asked_to_stop;
-use crate::backends::device_runner::DeviceRun;
-use crate::backends::local::{DSP_PATH, Ended, LIBRARY_PATH, Limits, RunnerError, Supervisor, search_path};
-use crate::backends::net_run::{NetRun, Pace};
-use crate::backends::qnn::runner::{RunTask, Task};
-use crate::backends::runtime::{Depth, changed_in};
-use crate::devices::{Device, Root};
-use crate::event::{Event, Failure, LogLevel, LogLine, LogSource, Placement, RunId, RunPlan, RunStatus, Stage};
-use crate::models::source_names;
-use crate::probes::{CounterOptions, DeviceProbe, hottest_celsius};
-use crate::session::{Source, Tape};
-use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
+use super::cool_down::HeatWatch;
+use super::lane::{Lane, LaneOrder};
+use super::request::RunRequest;
+use crate::backends::local::Limits;
+use crate::session::Source;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::task::{Context, Poll};
 use tokio::sync::{mpsc, watch};
-
-/// Time for a run to stop when the session ends: more than a runner gets to stop between inferences.
-const LEAVE: Duration = Duration::from_secs(20);
-
-/// A run to be made: what is told on the stream, what is to be done, and where.
-#[derive(Debug, Clone)]
-pub struct RunRequest {
-    /// For the stream.
-    pub plan: RunPlan,
-    /// What is to be done.
-    pub task: RunTask,
-    /// Where and by what.
-    pub site: Arc<Site>,
-    /// What its outputs are judged by.
-    pub judging: Option<Judging>,
-}
 
 /// An order to the conductor.
 #[derive(Debug)]
 pub enum Order {
     /// Make these runs after those that wait already.
     Run(Vec<RunRequest>),
-    /// Stop the current run, clear the queue, and make these.
+    /// Stop what goes on on the devices of these runs, clear their queues, and make these. Other devices go on.
     Replace(Vec<RunRequest>),
-    /// End the run that goes on and drop those that wait.
-    Stop,
+    /// End the run that goes on on this device, on all of them if it is not given, and drop those that wait for it.
+    Stop(Option<String>),
 }
 
-/// A run of which launches are made.
-struct OpenRun<'a> {
-    id: RunId,
-    request: &'a RunRequest,
-    source: Source,
-    course: Course,
-    gate: Arc<LaunchGate>,
-    /// How long rounds of qnn-net-run should be.
-    pace: Pace,
-    /// What follows the last launch.
-    next: Next,
-}
-
-impl OpenRun<'_> {
-    /// True if a difference of the two is looked for: the same backend of the same device.
-    fn is_compared_with(&self, other: &Self) -> bool {
-        let of = |run: &Self| (run.request.plan.backend, run.request.plan.device.clone());
-        self.id != other.id && of(self) == of(other)
-    }
-
-    async fn finish(&self, status: RunStatus) {
-        self.source.send(Some(self.id), Event::RunFinished { status }).await;
-    }
-}
-
-/// Makes runs in order; never two at once, they would disturb each other's figures.
+/// Makes runs, in a lane for each device.
 #[derive(Debug)]
 pub struct Conductor {
     source: Source,
     limits: Limits,
-    next_run: u32,
-    /// Counters of devices that runs were made on, by device.
-    probes: BTreeMap<String, DeviceProbe>,
-    /// What their counters tell of heat.
     heat: Arc<HeatWatch>,
-    /// This machine's hottest sensor before the first run, °C.
-    host_celsius: Option<f64>,
 }
 
 impl Conductor {
@@ -94,311 +37,102 @@ impl Conductor {
     pub fn new(source: Source, limits: Limits) -> Self {
         let heat = Arc::new(HeatWatch::default());
         let source = source.observed_by(heat.clone());
-        Self { source, limits, next_run: 0, probes: BTreeMap::new(), heat, host_celsius: None }
+        Self { source, limits, heat }
     }
 
-    /// Begins a run: from here on it is on the stream.
-    async fn open<'a>(&mut self, request: &'a RunRequest) -> OpenRun<'a> {
-        let id = RunId(self.next_run);
-        self.next_run += 1;
-        // The facts and the log of the run are kept until its end: a failure is looked into at once.
-        let source = self.source.taped(Tape::new(id));
-        source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
-        if request.site.is_here() {
-            tell_changes(&source, id, &request.task.runtime_dir).await;
-        }
-        if let Some(names) = source_names(&request.task.model) {
-            source.send(Some(id), Event::SourceNamed(Box::new(names))).await;
-        }
-        if id.0 == 0 && request.plan.mode.cool_down_s.is_some() {
-            self.host_celsius = hottest_celsius();
-        }
-        let (course, gate) = (Course::new(&request.plan), LaunchGate::new());
-        OpenRun { id, request, source, course, gate, pace: Pace::default(), next: Next::Launch }
+    fn lane(&self) -> Lane {
+        Lane::new(self.source.clone(), self.limits, self.heat.clone())
     }
 
-    /// Makes the next launch of a run, and ends the run if it was the last for sure. True if it was not. Failures of any kind are on
-    /// the stream.
-    async fn launch(&mut self, run: &mut OpenRun<'_>, mut stop: watch::Receiver<bool>) -> bool {
-        let OpenRun { id, request, source, course, gate, pace, next } = run;
-        let id = *id;
-        let began = Instant::now();
-        if !self.cool_down(id, request, course.is_begun(), &mut stop).await {
-            source.send(Some(id), Event::RunFinished { status: RunStatus::Stopped }).await;
-            return false;
-        }
-        let (later, (started, task)) = (course.is_begun(), course.begin(&request.task));
-        source.send(Some(id), started).await;
-        let temporary = request.judging.as_ref().is_some_and(|judging| judging.folder.is_some());
-        gate.begin(&task, later, temporary);
-        let gated = source.gated(gate.clone());
-        // A launch of something else than the first one is ended: its figures would not be those of the run.
-        let (end, ended) = watch::channel(*stop.borrow());
-        let ending = async {
-            tokio::select! {
-                () = asked_to_stop(&mut stop) => {}
-                () = gate.other() => {}
-            }
-            let _ = end.send(true);
-            std::future::pending::<()>().await;
-        };
-        tokio::select! {
-            () = self.make(id, &gated, &request.site, &task, pace, &ended) => {}
-            () = ending => {}
-        }
-        let mut launched = gate.end();
-        if let Some(judging) = request.judging.as_ref().filter(|_| !later && launched.status == RunStatus::Ok)
-            && let Some(judged) = judging.judge(std::mem::take(&mut launched.saved)).await
-        {
-            source.send(Some(id), Event::OutputsJudged(Box::new(judged))).await;
-        }
-        if let Some(other) = &launched.other {
-            let message = format!("{other}: figures of two things are not put together; run again");
-            let failure = Failure::new(Stage::Prepare, "identify", &message);
-            source.send(Some(id), Event::Failed(Box::new(failure))).await;
-            launched.status = RunStatus::Failed;
-        }
-        let status = launched.status;
-        *next = course.after(&launched, began.elapsed());
-        if *next != Next::Over {
-            return true;
-        }
-        source.send(Some(id), Event::RunFinished { status }).await;
-        // What became of the files is known then.
-        if request.site.is_here() && launched.other.is_none() {
-            ask_validator(source, id, &task, self.limits, &stop).await;
-            after_failure(source, id, &Device::local(), &stop).await;
-        }
-        false
-    }
-
-    /// Carries out the task of one launch.
-    async fn make(
-        &mut self,
-        id: RunId,
-        source: &Source,
-        at: &Site,
-        task: &RunTask,
-        pace: &mut Pace,
-        stop: &watch::Receiver<bool>,
-    ) {
-        let (limits, stop) = (self.limits, stop.clone());
-        match at {
-            Site::Here { counters, .. } => {
-                if let Some(counters) = counters {
-                    self.sample_here(counters).await;
-                }
-                let placement = Box::new(placement_here(task));
-                source.send(Some(id), Event::RunPlaced(placement)).await;
-                self.run_here(source, id, task, stop).await;
-            }
-            Site::NetRun { device, options, .. } => {
-                // Taken out while the run has it: a run may end in the middle of anything.
-                let mut probe = self.probes.remove(device.id());
-                let run = NetRun { device, options, task, limits, source, run: id, after_failure };
-                run.run(&mut probe, pace, stop).await;
-                self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
-            }
-            Site::DeviceRunner { device, options } => {
-                let mut probe = self.probes.remove(device.id());
-                let run = DeviceRun { device, options, task, limits, source, run: id, after_failure };
-                run.run(&mut probe, stop).await;
-                self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe)));
-            }
-        }
-    }
-
-    /// Waits until the device of a run is as cool as before the first launch of all, if that is asked for. False if the user
-    /// ended the run meanwhile.
-    async fn cool_down(&self, id: RunId, request: &RunRequest, later: bool, stop: &mut watch::Receiver<bool>) -> bool {
-        let Some(limit_s) = request.plan.mode.cool_down_s.filter(|_| later || id.0 > 0) else { return true };
-        let pause = Pause {
-            source: &self.source,
-            run: id,
-            device: &request.plan.device,
-            limit: Duration::from_secs_f64(limit_s),
-            watch: &self.heat,
-            host_celsius: self.host_celsius.filter(|_| request.site.is_here()),
-        };
-        pause.wait(stop).await
-    }
-
-    /// Samples this machine as a device; what cannot be done is told, the run goes on.
-    async fn sample_here(&mut self, counters: &CounterOptions) {
-        let device = Device::local();
-        if self.probes.contains_key(device.id()) {
-            return;
-        }
-        let root = if crate::devices::is_root() { Root::Shell } else { Root::None };
-        match DeviceProbe::start(&device, root, counters, &self.source).await {
-            Ok(probe) => self.probes.extend(probe.map(|probe| (device.id().to_owned(), probe))),
-            Err(error) => {
-                let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &error.to_string());
-                self.source.send(None, Event::Log(line)).await;
-            }
-        }
-    }
-
-    async fn run_here(&self, source: &Source, id: RunId, task: &RunTask, stop: watch::Receiver<bool>) {
-        let supervisor = Supervisor::new(Some((source.clone(), id)), self.limits);
-        match supervisor.run(&Task::Run(Box::new(task.clone())), stop).await {
-            Ok(Ended::Done(_) | Ended::Failed(_)) => {}
-            Err(error) => {
-                let failure = Failure {
-                    missing: matches!(error, RunnerError::Spawn { .. }),
-                    bad_input: matches!(error, RunnerError::Request { .. }),
-                    ..Failure::new(Stage::Prepare, "spawn", &error.to_string())
-                };
-                source.send(Some(id), Event::Failed(Box::new(failure))).await;
-                source.send(Some(id), Event::RunFinished { status: RunStatus::Failed }).await;
-            }
-        }
-    }
-
-    /// Makes the runs of one order, launch by launch: in rounds, in which each run has one launch, so that heat, clocks and
-    /// whatever else changes with time favour none. The first round keeps to the order of `requests`, later ones are in random
-    /// order. Setting `stop` ends what goes on and leaves the rest out.
-    pub async fn run_all(&mut self, requests: &[RunRequest], stop: &watch::Receiver<bool>) {
-        let mut open = Vec::new();
+    /// Makes all of these, and ends the sampling of each device when its runs are over. Setting `stop` ends what goes on and
+    /// leaves the rest out; dropping the future ends everything at once.
+    pub async fn run_all(self, requests: &[RunRequest], stop: &watch::Receiver<bool>) {
+        let mut lanes: BTreeMap<&str, Vec<&RunRequest>> = BTreeMap::new();
         for request in requests {
-            if *stop.borrow() {
-                let text = format!("the {} run was left out: stopped", request.plan.backend);
-                self.source.send(None, Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text))).await;
-                continue;
-            }
-            let mut run = self.open(request).await;
-            if self.launch(&mut run, stop.clone()).await {
-                open.push(run);
-            }
+            lanes.entry(request.site.device_id()).or_default().push(request);
         }
-        let mut turns = Turns::new(requests.first().map_or(0, |request| request.plan.mode.launches.seed));
-        loop {
-            open = keep_pace(open).await;
-            if open.is_empty() {
-                return;
-            }
-            turns.shuffle(&mut open);
-            for mut run in std::mem::take(&mut open) {
-                if *stop.borrow() {
-                    run.finish(RunStatus::Stopped).await;
-                } else if self.launch(&mut run, stop.clone()).await {
-                    open.push(run);
-                }
-            }
+        let mut work = SideBySide::default();
+        for requests in lanes.into_values() {
+            let mut lane = self.lane();
+            work.add(async move {
+                lane.run_all(&requests, stop).await;
+                lane.finish().await;
+            });
         }
+        work.finish().await;
     }
 
-    /// Ends the sampling of devices, and the loops on them.
-    pub async fn finish(self) {
-        for (_, probe) in self.probes {
-            probe.stop().await;
-        }
-    }
-
-    /// Carries out orders until their channel closes; then stops the run that goes on, in order where that does not take long.
-    pub async fn serve(mut self, mut orders: mpsc::Receiver<Order>) {
-        let mut waiting: VecDeque<Vec<RunRequest>> = VecDeque::new();
+    /// Carries out orders until their channel closes; then stops the runs that go on, in order where that does not take long.
+    pub async fn serve(self, mut orders: mpsc::Receiver<Order>) {
+        // Lanes wait for a device: their orders must not wait for them.
+        let mut lanes: BTreeMap<String, mpsc::UnboundedSender<LaneOrder>> = BTreeMap::new();
+        let mut work = SideBySide::default();
         loop {
-            let Some(requests) = waiting.pop_front() else {
-                match orders.recv().await {
-                    Some(order) => {
-                        apply(order, &mut waiting);
-                        continue;
-                    }
-                    None => return,
-                }
+            let order = tokio::select! {
+                order = orders.recv() => order,
+                never = work.go_on() => match never {},
             };
-            let (stop, stopped) = watch::channel(false);
-            let run = self.run_all(&requests, &stopped);
-            tokio::pin!(run);
-            loop {
-                tokio::select! {
-                    () = &mut run => break,
-                    order = orders.recv() => match order {
-                        Some(order) => {
-                            if apply(order, &mut waiting) {
-                                let _ = stop.send(true);
-                            }
-                        }
-                        // What the run has to write, and what it has on a device, is brought to its end first. Then
-                        // dropping the run kills the runner.
-                        None => {
-                            let _ = stop.send(true);
-                            let _ = tokio::time::timeout(LEAVE, &mut run).await;
-                            return;
-                        }
-                    }
-                }
+            let Some(order) = order else { break };
+            for (device, order) in split(order, lanes.keys()) {
+                let lane = lanes.entry(device).or_insert_with(|| {
+                    let (orders, ordered) = mpsc::unbounded_channel();
+                    work.add(self.lane().serve(ordered));
+                    orders
+                });
+                // A lane lives as long as its channel.
+                let _ = lane.send(order);
             }
         }
+        drop(lanes);
+        work.finish().await;
     }
 }
 
-/// Lets runs that have enough launches keep pace with those that they are compared with, so that each launch has its neighbour, and ends
-/// the others.
-async fn keep_pace(open: Vec<OpenRun<'_>>) -> Vec<OpenRun<'_>> {
-    let goes_on =
-        |run: &OpenRun<'_>| open.iter().any(|other| other.next == Next::Launch && other.is_compared_with(run));
-    let stays: Vec<bool> = open.iter().map(|run| run.next == Next::Launch || goes_on(run)).collect();
-    let mut staying = Vec::new();
-    for (mut run, stays) in open.into_iter().zip(stays) {
-        if !stays {
-            run.finish(RunStatus::Ok).await;
-            continue;
+/// What an order means for each device.
+fn split<'a>(order: Order, known: impl Iterator<Item = &'a String>) -> BTreeMap<String, LaneOrder> {
+    let (ends, requests) = match order {
+        Order::Run(requests) => (false, requests),
+        Order::Replace(requests) => (true, requests),
+        Order::Stop(device) => {
+            let meant = known.filter(|id| device.as_ref().is_none_or(|device| device == *id));
+            return meant.map(|id| (id.clone(), LaneOrder { ends: true, then: Vec::new() })).collect();
         }
-        if run.next == Next::Enough {
-            run.course.keep_pace();
-        }
-        staying.push(run);
+    };
+    let mut lanes: BTreeMap<String, LaneOrder> = BTreeMap::new();
+    for request in requests {
+        let lane = lanes.entry(request.site.device_id().to_owned()).or_default();
+        lane.ends = ends;
+        lane.then.push(request);
     }
-    staying
+    lanes
 }
 
-/// Says which files of the runtime are not as they were installed, before they are loaded.
-async fn tell_changes(source: &Source, id: RunId, runtime: &Path) {
-    let folder = runtime.to_owned();
-    // Files whose time is another one are read, which takes a while.
-    let changed = tokio::task::spawn_blocking(move || changed_in(&folder, Depth::Quick)).await.unwrap_or_default();
-    if changed.is_empty() {
-        return;
-    }
-    let folder = crate::event::clean_text(&runtime.to_string_lossy());
-    let files: Vec<String> = changed.iter().map(|file| crate::event::clean_text(&file.to_string())).collect();
-    let text = format!(
-        "the runtime in {folder} was changed since it was installed: {}; `qnnscope runtime verify` looks at all of it",
-        files.join(", ")
-    );
-    let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text);
-    source.send(Some(id), Event::Log(line)).await;
-    source.send(Some(id), Event::RuntimeChanged { folder, files }).await;
-}
+/// Futures that go on together on this task. Tasks of their own would outlive it for a moment when it is dropped, and runners
+/// end with what started them.
+#[derive(Default)]
+struct SideBySide<'a>(Vec<Pin<Box<dyn Future<Output = ()> + Send + 'a>>>);
 
-/// Where the runner on this machine finds libraries.
-fn placement_here(task: &RunTask) -> Placement {
-    let shown = |text: &std::ffi::OsStr| crate::event::clean_text(&text.to_string_lossy());
-    Placement {
-        folder: shown(task.runtime_dir.as_os_str()),
-        library_path: shown(&search_path(&task.runtime_dir, LIBRARY_PATH)),
-        dsp_path: shown(&search_path(&task.runtime_dir, DSP_PATH)),
-        files: Vec::new(),
+impl<'a> SideBySide<'a> {
+    fn add(&mut self, work: impl Future<Output = ()> + Send + 'a) {
+        self.0.push(Box::pin(work));
     }
-}
 
-/// Changes what waits; true if the run that goes on has to end.
-fn apply(order: Order, waiting: &mut VecDeque<Vec<RunRequest>>) -> bool {
-    match order {
-        Order::Run(requests) => {
-            waiting.push_back(requests);
-            false
-        }
-        Order::Replace(requests) => {
-            waiting.clear();
-            waiting.push_back(requests);
-            true
-        }
-        Order::Stop => {
-            waiting.clear();
-            true
-        }
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.0.retain_mut(|work| work.as_mut().poll(context).is_pending());
+        if self.0.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Has all of it go on, and never ends.
+    async fn go_on(&mut self) -> Infallible {
+        std::future::poll_fn(|context| {
+            let _ = self.poll(context);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits for the end of all.
+    async fn finish(mut self) {
+        std::future::poll_fn(|context| self.poll(context)).await;
     }
 }

@@ -6,7 +6,7 @@ use crate::backends::qnn::runner::{OnnxTask, Pin, RunTask, Task};
 use crate::backends::settings::SettingRequest;
 use crate::backends::{Backend, ProfilingLevel};
 use crate::diagnosis::preflight::{NodesAnswer, Target};
-use crate::event::{Budget, Event, LogLevel, NodesPlaced, RunId};
+use crate::event::{Budget, Event, LogLevel, NodesPlaced};
 use crate::session::Hub;
 use std::path::PathBuf;
 use tokio::sync::watch;
@@ -56,7 +56,8 @@ impl OnnxPreflight {
     /// One question.
     async fn one(&self, backend: Backend, named: bool, target: Option<&Target>) -> Result<NodesAnswer, RunnerError> {
         let (mut hub, source) = Hub::new(None);
-        let supervisor = Supervisor::new(Some((source, RunId(0))), self.limits);
+        let run = source.new_run();
+        let supervisor = Supervisor::new(Some((source, run)), self.limits);
         let (_stop, stopped) = watch::channel(false);
         let heard = async {
             let (mut placed, mut runtime, mut sandbox) = (None::<NodesPlaced>, None, None);

@@ -5,7 +5,7 @@ use crate::backends::Backend;
 use crate::backends::local::{Ended, Limits, RunnerError, Supervisor, ask};
 use crate::backends::qnn::runner::{CheckTask, CheckWork, Frame, InspectTask, Task};
 use crate::diagnosis::preflight::{Answers, BackendAnswer, CompileAnswer, Read, Target, matters};
-use crate::event::{Event, Failure, LogLevel, RunId, Stage};
+use crate::event::{Event, Failure, LogLevel, Stage};
 use crate::session::Hub;
 use std::path::PathBuf;
 use tokio::sync::watch;
@@ -115,7 +115,8 @@ impl Preflight {
             allow_unknown_runtime: self.allow_unknown_runtime,
         };
         let (mut hub, source) = Hub::new(None);
-        let supervisor = Supervisor::new(Some((source, RunId(0))), self.limits);
+        let run = source.new_run();
+        let supervisor = Supervisor::new(Some((source, run)), self.limits);
         let (_stop, stopped) = watch::channel(false);
         let lines = async {
             let mut lines = Vec::new();

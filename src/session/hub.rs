@@ -1,6 +1,7 @@
-//! The hub: the one place where events get their number, and where they are recorded.
+//! The hub: the one place where runs get their ids and events their numbers, and where events are recorded.
 
 use super::recorder::{RecordError, Recorder};
+use super::run_ids::RunIds;
 use super::tape::Tape;
 use crate::event::{Event, LogLevel, LogLine, LogSource, Record, RunId, RunStatus, now_us};
 use crate::store::Store;
@@ -41,6 +42,7 @@ pub trait Gate: std::fmt::Debug + Send + Sync {
 pub struct Source {
     sender: mpsc::Sender<Incoming>,
     dropped: Arc<AtomicU64>,
+    runs: RunIds,
     observer: Option<Arc<dyn Observer>>,
     gate: Option<Arc<dyn Gate>>,
     tape: Option<Tape>,
@@ -63,6 +65,16 @@ impl Source {
         if let Some(observer) = &self.observer {
             observer.see(event);
         }
+    }
+
+    /// The id of a run that is about to begin in this session.
+    pub fn new_run(&self) -> RunId {
+        self.runs.next()
+    }
+
+    /// What hands out the ids of the session's runs, for those who begin runs but put no events.
+    pub fn run_ids(&self) -> RunIds {
+        self.runs.clone()
     }
 
     /// Puts an event that must not be lost; waits while the hub is full.
@@ -138,7 +150,7 @@ impl Hub {
             pending: VecDeque::new(),
             going: BTreeSet::new(),
         };
-        (hub, Source { sender, dropped, observer: None, gate: None, tape: None })
+        (hub, Source { sender, dropped, runs: RunIds::default(), observer: None, gate: None, tape: None })
     }
 
     /// Records for the history, too.

@@ -7,6 +7,7 @@ mod open;
 mod playlist;
 mod reader;
 mod recorder;
+mod run_ids;
 mod tape;
 
 pub use crate::files::OutputError;
@@ -16,4 +17,5 @@ pub use open::{AnyRecords, Opened, any_records, read_any, read_held};
 pub use playlist::Playlist;
 pub use reader::{ReadError, SessionReader};
 pub use recorder::{RecordError, Recorder};
+pub use run_ids::RunIds;
 pub use tape::Tape;

@@ -4,6 +4,7 @@ use super::{Opened, ReadError, read_held};
 use crate::event::{Event, Record, RunId};
 use crate::files::Seekable;
 use crate::store::Store;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -81,10 +82,13 @@ struct Place {
     /// Added to the moments of the file that is read; `None` before its first record.
     offset_us: Option<i64>,
     last_us: u64,
-    /// Added to the numbers of its runs.
-    runs_before: u32,
-    runs: u32,
-    /// The same of processes of tapped programs.
+    /// Ids of its runs, by those that the file gives them.
+    runs: BTreeMap<RunId, RunId>,
+    /// Ids that are taken, of all files.
+    taken: BTreeSet<RunId>,
+    /// Below it none is free.
+    next: u32,
+    /// Added to the numbers of its processes of tapped programs.
     processes_before: u32,
     processes: u32,
     files: u32,
@@ -98,7 +102,7 @@ impl Joined {
     fn next_file(&mut self) {
         let mut at = self.at.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         at.offset_us = None;
-        at.runs_before = at.runs;
+        at.runs.clear();
         at.processes_before = at.processes;
         at.files += 1;
     }
@@ -117,13 +121,7 @@ impl Joined {
             return None;
         }
         shift(&mut record, offset_us);
-        if let Some(RunId(run)) = &mut record.run {
-            // Runs that could not be asked for are numbered down from the largest.
-            if *run < u32::MAX / 2 {
-                *run = run.saturating_add(at.runs_before);
-                at.runs = at.runs.max(*run + 1);
-            }
-        }
+        record.run = record.run.map(|run| at.run(run));
         if let Event::Tap(tap) = &mut record.event
             && let Some(process) = &mut tap.process
         {
@@ -134,6 +132,23 @@ impl Joined {
         record.seq = at.seq;
         at.seq += 1;
         Some(record)
+    }
+}
+
+impl Place {
+    /// The id that a run of the file has in the whole: its own, unless an earlier file has a run of that id.
+    fn run(&mut self, run: RunId) -> RunId {
+        if let Some(known) = self.runs.get(&run) {
+            return *known;
+        }
+        let mut id = run;
+        while self.taken.contains(&id) {
+            id = RunId(self.next);
+            self.next = self.next.wrapping_add(1);
+        }
+        self.taken.insert(id);
+        self.runs.insert(run, id);
+        id
     }
 }
 
@@ -182,6 +197,19 @@ mod tests {
         for (seq, t_us, event) in [(0, began_us, header), (1, began_us + 6000, Event::Tap(Box::new(seen)))] {
             recorder.write(&Record { seq, t_us, run: None, event }).unwrap();
         }
+    }
+
+    #[test]
+    fn every_run_of_every_file_has_an_id_of_its_own() {
+        let mut place = Place::default();
+        let mut ids = |ids: &[u32]| -> Vec<u32> {
+            place.runs.clear();
+            ids.iter().map(|id| place.run(RunId(*id)).0).collect()
+        };
+        // Older sessions number runs that could not be asked for down from the largest.
+        assert_eq!(ids(&[0, u32::MAX - 1, 1, 0]), [0, u32::MAX - 1, 1, 0]);
+        assert_eq!(ids(&[0, u32::MAX - 1, 0, 5]), [2, 3, 2, 5]);
+        assert_eq!(ids(&[5, 4]), [4, 6]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The words of one process, as they come, from wherever they come.
 
 use super::binaries;
-use super::fold::{Fold, Out, RunIds};
+use super::fold::{FewRuns, Fold, Out};
 use super::line::{self, Line, Lines};
 use super::server::{Rejoined, Shared, is_alive};
 use crate::backends::on_device::clock::WallClock;
@@ -318,7 +318,7 @@ fn left(path: &Path) -> Vec<Execution> {
 
 /// Everything that is made of the words of one process, without a socket: for fuzzing.
 pub fn replay(bytes: &[u8]) -> crate::store::Store {
-    let mut fold = Fold::new(0, "local", RunIds::default(), None);
+    let mut fold = Fold::new(0, "local", FewRuns::default(), None);
     let (mut lines, mut out, mut damaged) = (Lines::default(), Vec::new(), 0);
     for piece in bytes.chunks(1 + bytes.len() / 3) {
         lines.push(piece, |line| match line::read(line) {

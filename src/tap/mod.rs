@@ -15,6 +15,6 @@ pub mod reach;
 mod server;
 
 pub use feed::{Feed, replay};
-pub use fold::{Fold, Out, RunIds};
+pub use fold::{FewRuns, Fold, Out};
 pub use program::{Ended, Output, Program, ProgramError, Signals, Variables, send};
 pub use server::{Listener, ServeError, Server, ServerEvent};

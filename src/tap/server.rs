@@ -2,7 +2,7 @@
 
 use super::binaries::Binaries;
 use super::feed::{Feed, read};
-use super::fold::{Fold, Out, RunIds};
+use super::fold::{FewRuns, Fold, Out};
 use crate::backends::on_device::clock::WallClock;
 use crate::event::{Event, TapRecord, TapSeen, clean_text, now_us};
 use crate::files::private_folder;
@@ -154,7 +154,7 @@ pub(super) struct Shared {
     device: String,
     pub told: mpsc::UnboundedSender<ServerEvent>,
     next: AtomicU32,
-    ids: RunIds,
+    ids: FewRuns,
     /// Processes that are connected, by their ids.
     going: Mutex<HashMap<u32, Arc<Mutex<Fold>>>>,
     pub binaries: Binaries,
@@ -178,12 +178,13 @@ impl Server {
     /// `runtime` has the QNN libraries that read context binaries of programs whose own are not at hand.
     pub fn new(device: &str, source: Source, runtime: Option<PathBuf>) -> (Self, mpsc::UnboundedReceiver<ServerEvent>) {
         let (told, receiver) = mpsc::unbounded_channel();
+        let ids = FewRuns::new(source.run_ids());
         let shared = Shared {
             source,
             device: device.to_owned(),
             told,
             next: AtomicU32::new(0),
-            ids: RunIds::default(),
+            ids,
             going: Mutex::new(HashMap::new()),
             binaries: Binaries::new(runtime),
             loaded: Mutex::default(),

@@ -1,6 +1,6 @@
 //! Folders of expected outputs: as `--save-outputs` and qnn-net-run leave them, or the arrays of one inference.
 
-use super::outputs::{SavedOutputs, insert_array, saved};
+use crate::accuracy::{SavedOutputs, insert_array, saved};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use thiserror::Error;

@@ -3,8 +3,7 @@
 use super::expected::{self, ExpectedError};
 use super::figures::{Tally, best};
 use super::labels::{LabelsError, read_labels};
-use super::outputs::{MAX_OUTPUT_BYTES, SavedOutputs, read_values, saved};
-use crate::accuracy::{Layout, base_name};
+use crate::accuracy::{Layout, MAX_OUTPUT_BYTES, SavedOutputs, base_name, read_values, saved};
 use crate::event::{JudgedOutput, OutputsJudged, TruthMetric, clean_text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -5,9 +5,8 @@ mod expected;
 mod figures;
 mod judge;
 mod labels;
-mod outputs;
 
+pub use crate::accuracy::{MAX_OUTPUT_BYTES, SavedOutputs, insert_array, located, read_values, saved};
 pub use expected::ExpectedError;
 pub use judge::{Truth, TruthError};
 pub use labels::{LabelsError, read_labels};
-pub use outputs::{MAX_OUTPUT_BYTES, SavedOutputs, insert_array, located, read_values, saved};

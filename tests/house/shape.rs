@@ -124,6 +124,10 @@ const NOT_ABOVE: &[(&str, &[&str])] = &[
     ("session", &["analysis", "app", "backends", "checks", "cli", "diagnosis", "doctor", "report", "run"]),
     ("imports", &["analysis", "app", "checks", "cli", "diagnosis", "doctor", "report", "run"]),
     ("store", &["analysis", "app", "checks", "cli", "diagnosis", "doctor", "probes", "report", "run", "session"]),
+    ("files", &["analysis", "app", "backends", "cli", "devices", "models", "report", "run", "session", "store"]),
+    ("facts", &["analysis", "app", "backends", "checks", "cli", "models", "report", "run", "session", "store"]),
+    ("history", &["app", "cli", "doctor", "report", "run"]),
+    ("accuracy", &["app", "cli", "doctor", "report", "run", "truth"]),
     ("analysis", &["app", "checks", "cli", "doctor", "probes", "report", "run"]),
 ];
 

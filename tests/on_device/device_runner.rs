@@ -3,7 +3,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use crate::support::device::{Bench, Recorded, Recording};
-use crate::support::virtual_device::{Options, Snapshot};
+use crate::support::virtual_device::{Options, Snapshot, VirtualDevice};
 use crate::support::{Qnnscope, demo_float, demo_int8, max_difference, model_library, number, read_f32, runtime_247};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -39,17 +39,18 @@ pub fn call(bench: &Bench) -> Qnnscope {
 }
 
 /// Runners, and what follows their console, that are left on the device.
-fn left(bench: &Bench) -> String {
+pub fn left(bench: &Bench, device: &VirtualDevice) -> String {
     let script = "for p in /proc/[0-9]*; do c=$(cat $p/cmdline 2>/dev/null | tr '\\0' ' '); case $c in \
                   *__runner*|*console.txt*) case $c in *cmdline*) ;; *) echo \"$c\";; esac;; esac; done";
-    bench.shell(script)
+    let output = bench.server.on(device, ["shell", script]);
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[track_caller]
 pub fn nothing_is_left(bench: &Bench) {
     let deadline = Instant::now() + Duration::from_secs(30);
-    while !left(bench).is_empty() {
-        assert!(Instant::now() < deadline, "{}", left(bench));
+    while !left(bench, &bench.device).is_empty() {
+        assert!(Instant::now() < deadline, "{}", left(bench, &bench.device));
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -298,7 +299,7 @@ fn kill_9_of_qnnscope_leaves_nothing_running_on_the_device() {
     let bench = bench();
     let recording = start(&bench, &demo_int8(), LONG);
     measured(&recording);
-    let there = left(&bench);
+    let there = left(&bench, &bench.device);
     assert!(there.contains("__runner") && there.contains("tail "), "the check below sees them: {there}");
     crate::support::send(recording.running.pid(), Signal::KILL);
     nothing_is_left(&bench);

@@ -15,4 +15,5 @@ mod device_runner;
 mod device_tap;
 mod devices;
 mod net_run_stand_in;
+mod two_devices;
 mod virtual_device;

@@ -6,6 +6,7 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use vt100::MouseProtocolMode;
 
 /// Longest wait for anything to show; generous, because a machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,8 +93,27 @@ impl Terminal {
             std::thread::sleep(Duration::from_millis(20));
         };
         // What it printed last may still be on its way through the pty.
-        self.wait_for("the normal screen with a cursor", |screen| !screen.alternate_screen() && !screen.hide_cursor());
+        self.wait_for("the normal screen with a cursor, and the mouse left to the terminal", |screen| {
+            !screen.alternate_screen()
+                && !screen.hide_cursor()
+                && screen.mouse_protocol_mode() == MouseProtocolMode::None
+        });
         status.exit_code()
+    }
+
+    /// What the terminal sends for a button of the mouse at a cell.
+    fn mouse(&mut self, button: u8, (column, row): (u16, u16)) {
+        self.keys(&format!("\x1b[<{button};{};{}M", column + 1, row + 1));
+    }
+
+    /// Where a text is, as column and row.
+    fn place_of(&self, text: &str) -> (u16, u16) {
+        let screen = self.screen.lock().unwrap();
+        let (rows, columns) = screen.screen().size();
+        let lines = (0..).zip(screen.screen().rows(0, columns.into()).take(usize::from(rows.get())));
+        let found = lines.filter_map(|(row, line)| Some((line.split_once(text)?.0.chars().count(), row))).next();
+        let (column, row) = found.unwrap_or_else(|| panic!("{text} is not there:\n{}", screen.screen().contents()));
+        (u16::try_from(column).unwrap(), row)
     }
 
     fn pid(&self) -> u32 {
@@ -190,6 +210,43 @@ fn signals_give_the_terminal_back_and_leave_no_runner() {
         terminal.end();
         wait_until_gone(runners[0]);
     }
+}
+
+#[test]
+fn the_mouse_focuses_selects_and_scrolls_and_is_given_back() {
+    const LEFT: u8 = 0;
+    const WHEEL_DOWN: u8 = 65;
+    const MARKER: &str = "▸";
+    let ours = |screen: &vt100::Screen| screen.mouse_protocol_mode() == MouseProtocolMode::PressRelease;
+    let theirs = |screen: &vt100::Screen| screen.mouse_protocol_mode() == MouseProtocolMode::None;
+    let mut terminal = Terminal::start(&long_run(), 40, 120, &[]);
+    terminal.wait_for_text(A_LAYER);
+    terminal.wait_for("the mouse", ours);
+    // Frozen, so that no layer moves but by the mouse.
+    terminal.keys(" ");
+    terminal.wait_for_text("PAUSED");
+    let (_, header) = terminal.place_of("share %");
+    let marked =
+        |row: u16| move |screen: &vt100::Screen| screen.cell(row, 1).is_some_and(|cell| cell.contents() == MARKER);
+    terminal.mouse(LEFT, (10, header + 3));
+    terminal.wait_for("the layer that was clicked, selected", marked(header + 3));
+    let (_, log) = terminal.place_of("─ log ");
+    terminal.mouse(LEFT, (30, log + 1));
+    terminal.wait_for("the log with the focus", marked(log));
+    terminal.mouse(WHEEL_DOWN, (10, header + 1));
+    terminal.wait_for("the layers, scrolled under the pointer", marked(header + 6));
+    terminal.wait_for("the log, with the focus still", marked(log));
+    // Text is selected as ever while the terminal has the mouse.
+    terminal.keys("M");
+    terminal.wait_for("the mouse of the terminal", theirs);
+    terminal.keys("M");
+    terminal.wait_for("the mouse again", ours);
+    terminal.keys("\x1a");
+    terminal.wait_for("the terminal given back", |screen| theirs(screen) && !screen.alternate_screen());
+    signal(terminal.pid(), "CONT");
+    terminal.wait_for("the view again", |screen| ours(screen) && screen.alternate_screen());
+    terminal.keys("q");
+    terminal.end();
 }
 
 #[test]

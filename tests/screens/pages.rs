@@ -282,7 +282,7 @@ fn a_failed_run_is_run_again_from_its_diagnosis() {
     let session = known_failure();
     let mut view = live_view();
     render(&session, &mut view, 80, 24);
-    assert_eq!(press(&session, &mut view, &[KeyAction::RestartRun]), Some(Request::Restart));
+    assert_eq!(press(&session, &mut view, &[KeyAction::RestartRun]), Some(Request::Restart("local".to_owned())));
     assert_eq!((view.page, view.run), (Page::Live, None));
 }
 

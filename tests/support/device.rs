@@ -99,10 +99,7 @@ impl Bench {
 
     /// The same, while it runs.
     pub fn start(&self, model: &Path, flags: &str) -> Recording {
-        let call = self.on_device();
-        let session = call.home().join("session.jsonl");
-        let running = call.arg("run").arg(model).arg("--json").arg("--record").arg(&session).flags(flags).start();
-        Recording { running, session }
+        Recording::of(self.on_device(), &[model], flags)
     }
 
     /// Adds a line to the device's log, stamped a minute from now on its own clock: what is older than a run is not its own.
@@ -130,6 +127,18 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// A run of these models by a program that is ready for it.
+    pub fn of(call: Qnnscope, models: &[&Path], flags: &str) -> Self {
+        let session = call.home().join("session.jsonl");
+        let call = call.arg("run").args(models).arg("--json").arg("--record").arg(&session).flags(flags);
+        Self { running: call.start(), session }
+    }
+
+    /// Records of the session so far.
+    pub fn records(&self) -> Vec<Value> {
+        records(&self.session)
+    }
+
     /// Events of the session so far.
     pub fn events(&self) -> Vec<Value> {
         events(&self.session)
@@ -159,6 +168,11 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// All records of the session.
+    pub fn records(&self) -> Vec<Value> {
+        records(&self.session)
+    }
+
     /// The result document's only run.
     #[track_caller]
     pub fn result(&self) -> Value {
@@ -188,8 +202,11 @@ impl Recorded {
 }
 
 fn events(session: &Path) -> Vec<Value> {
+    records(session).into_iter().map(|mut record| record["event"].take()).collect()
+}
+
+fn records(session: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(session).unwrap_or_default();
     // The last line may be half written.
-    let records = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    records.map(|record| record["event"].clone()).collect()
+    text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect()
 }

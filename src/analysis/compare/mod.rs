@@ -4,6 +4,7 @@
 mod accuracy;
 mod align;
 mod around;
+mod between;
 mod bootstrap;
 mod latency;
 mod layers;

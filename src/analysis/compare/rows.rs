@@ -1,8 +1,8 @@
 //! Figures of several runs side by side: the best of each row, and differences with their intervals.
 
 use super::accuracy::Accuracy;
+use super::between::Between;
 use super::bootstrap::{Resampled, Statistic};
-use super::told::Between;
 use super::{Side, resampled, schedules_differ};
 use crate::event::{Stage, TruthMetric};
 use serde::Serialize;

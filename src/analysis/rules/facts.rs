@@ -1,6 +1,6 @@
 //! What is known of a run, gathered once and asked by all rules.
 
-use super::figure::{self, Figure};
+use super::figure::Figure;
 use super::graph::Nodes;
 use crate::backends::settings;
 use crate::devices::{Soc, soc_by_part, socs_by_model};
@@ -26,14 +26,18 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// Gathers what is known of a run.
+    /// Gathers what is known of a run, but for its figures.
     pub fn of(store: &'a Store, run: &'a Run) -> Self {
         let nodes = Nodes::of(run);
         let main_type = main_type(&nodes);
         let mut facts = Self { store, run, nodes, soc: None, main_type, figures: BTreeMap::new() };
         facts.soc = facts.find_soc();
-        facts.figures = figure::all(&facts);
         facts
+    }
+
+    /// The same with figures, which follow from the other facts.
+    pub fn with_figures(self, figures: BTreeMap<Figure, f64>) -> Self {
+        Self { figures, ..self }
     }
 
     /// A figure, if it is known.

@@ -9,6 +9,7 @@ mod condition;
 mod evidence;
 mod facts;
 mod figure;
+mod figures;
 mod gain;
 mod graph;
 mod kind;
@@ -36,6 +37,8 @@ const MOST_NAMES: usize = 20;
 /// What to change about a run, by the rules that apply to it.
 pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     let facts = Facts::of(store, run);
+    let figures = figures::all(&facts);
+    let facts = facts.with_figures(figures);
     catalogue::rules().iter().filter_map(|rule| apply(rule, &facts)).collect()
 }
 

@@ -120,6 +120,14 @@ impl Browser {
         self.log_top = None;
     }
 
+    /// Selects the paragraph in this row of its place.
+    pub fn select_item_at(&mut self, row: usize) {
+        let row = self.detail_top + row;
+        if let Some(item) = self.spans.iter().position(|span| span.contains(&row)) {
+            (self.item, self.log_top) = (item, None);
+        }
+    }
+
     /// Rows of a page of the section that has the focus.
     pub fn page_rows(&self) -> usize {
         match self.section {

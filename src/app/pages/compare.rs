@@ -231,6 +231,14 @@ impl Comparing {
         }
     }
 
+    /// Selects the layer in this row of their place.
+    pub fn select(&mut self, row: usize) {
+        let index = self.layers_top + row;
+        if !self.totals && index < self.lengths().1 {
+            self.layer = index;
+        }
+    }
+
     /// Rows of a page of the part that has the focus.
     pub fn page_rows(&self) -> usize {
         self.heights[usize::from(self.part == Part::Layers)]

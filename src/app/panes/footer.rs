@@ -16,7 +16,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 /// Moving around is known to everyone and is listed by the help.
-const UNSAID: [KeyAction; 16] = [
+const UNSAID: [KeyAction; 17] = [
     KeyAction::Toggle,
     KeyAction::PreviousEntry,
     KeyAction::Up,
@@ -26,6 +26,7 @@ const UNSAID: [KeyAction; 16] = [
     KeyAction::First,
     KeyAction::Last,
     KeyAction::Interrupt,
+    KeyAction::Mouse,
     KeyAction::Redraw,
     KeyAction::Suspend,
     KeyAction::FocusPrevious,

@@ -23,7 +23,7 @@ pub(super) use failure::rows as failure_rows;
 pub(super) use help::last_scroll as last_help_scroll;
 pub(super) use layers::visible_rows as layer_rows;
 pub(super) use memory::ROWS as MEMORY_ROWS;
-pub(super) use status::plural;
+pub(super) use status::{plural, tab_at};
 
 use super::layout::Layout;
 use super::parts::{Overlay, Page, Pane};
@@ -51,6 +51,8 @@ pub(super) struct Context<'a> {
     pub now_us: u64,
     /// Panes have a line above instead of a frame.
     pub rules: bool,
+    /// The pane whose title names all that take turns in its place.
+    pub names_all: Option<Pane>,
 }
 
 impl<'a> Context<'a> {
@@ -74,7 +76,7 @@ impl<'a> Context<'a> {
         let title = self.style(Meaning::Title);
         let muted = self.style(Meaning::Muted);
         let focused = self.view.focus == pane && self.view.overlays.is_empty();
-        let names = self.names(pane, area);
+        let names = self.names(pane);
         let mut pieces: Vec<(&str, Style)> = Vec::new();
         let dot = format!(" {} ", self.symbols().dot);
         for (i, name) in names.iter().enumerate() {
@@ -96,13 +98,8 @@ impl<'a> Context<'a> {
     }
 
     /// On a small screen the title of the main place names all panes that take turns there.
-    fn names(&self, pane: Pane, area: Rect) -> Vec<&'static str> {
-        if self.rules
-            && !self.view.zoomed
-            && self.view.main == pane
-            && area.width >= 60
-            && self.view.focus != Pane::Layers
-        {
+    fn names(&self, pane: Pane) -> Vec<&'static str> {
+        if self.names_all == Some(pane) {
             Pane::ALL.iter().filter(|pane| pane.is_main()).map(|pane| pane.name()).collect()
         } else {
             vec![pane.name()]
@@ -123,7 +120,15 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, store: &Store, view: &View, the
     let page = view.page_layout(store, area, &theme.symbols);
     let layout = view.layout(store, area);
     let now_us = view.paused.map_or(now_us, |paused| paused.at_us);
-    let context = Context { store, view, theme, run: view.run_of(store), now_us, rules: layout.rules };
+    let context = Context {
+        store,
+        view,
+        theme,
+        run: view.run_of(store),
+        now_us,
+        rules: layout.rules,
+        names_all: layout.names_all,
+    };
     match &page {
         Some((layout, said)) => pages::draw(buf, layout, said, &context),
         None if view.page == Page::Compare => compare::draw(buf, area, &context),

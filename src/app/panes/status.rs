@@ -3,16 +3,18 @@
 use super::{Context, failure};
 use crate::app::format;
 use crate::app::parts::{Asked, Pane};
-use crate::app::shown::{RunTab, Standing};
+use crate::app::shown::{RunTab, Shown, Standing};
+use crate::app::symbols::{Symbols, UNICODE};
 use crate::app::theme::Meaning;
 use crate::app::widgets::{fit, fit_end, progress, put, put_right, width};
 use crate::devices::DeviceState;
-use crate::event::{Budget, Phase, RunStatus, Stage, clean_text};
+use crate::event::{Budget, Phase, RunId, RunStatus, Stage, clean_text};
 use crate::store::{Run, RunState};
 use crate::text::noun;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
+use std::ops::Range;
 
 /// Columns of the labels.
 const LABEL: u16 = 9;
@@ -68,39 +70,59 @@ pub fn file_name(path: &str) -> String {
 }
 
 /// The sign and the word of a state, which say the same as the colour.
-fn sign(context: &Context<'_>, status: Option<RunStatus>) -> (&'static str, &'static str, Style) {
-    let symbols = context.symbols();
+fn sign(symbols: &Symbols, status: Option<RunStatus>) -> (&'static str, &'static str, Meaning) {
     match status {
-        None => (symbols.active, "running", context.style(Meaning::Accent)),
-        Some(RunStatus::Ok) => (symbols.ok, "done", context.style(Meaning::Good)),
-        Some(RunStatus::Stopped) => (symbols.stopped, "stopped", context.style(Meaning::Warn)),
-        Some(RunStatus::Failed) => (symbols.failed, "failed", context.style(Meaning::Alert)),
+        None => (symbols.active, "running", Meaning::Accent),
+        Some(RunStatus::Ok) => (symbols.ok, "done", Meaning::Good),
+        Some(RunStatus::Stopped) => (symbols.stopped, "stopped", Meaning::Warn),
+        Some(RunStatus::Failed) => (symbols.failed, "failed", Meaning::Alert),
     }
+}
+
+/// Runs of the list that fit into so many columns, those around the shown one, with their columns.
+fn tab_columns(shown: &Shown, symbols: &Symbols, columns: u16) -> Vec<(RunId, Range<u16>)> {
+    let at = shown.runs.iter().position(|tab| Some(tab.id) == shown.run).unwrap_or(0);
+    let widths: Vec<u16> = shown.runs.iter().map(|tab| tab_width(symbols, tab)).collect();
+    let mut first = at;
+    let mut used = widths.get(at).copied().unwrap_or(0);
+    while first > 0 && used + widths[first - 1] < columns.saturating_sub(4) {
+        first -= 1;
+        used += widths[first];
+    }
+    let mut x = if first > 0 { width(symbols.ellipsis) } else { 0 };
+    let tabs = shown.runs.iter().zip(&widths).skip(first);
+    tabs.map(|(tab, width)| {
+        let columns = x..x.saturating_add(*width);
+        x = columns.end;
+        (tab.id, columns)
+    })
+    .collect()
+}
+
+/// The run whose tab is at a column of the list, which has so many.
+pub fn tab_at(shown: &Shown, columns: u16, at: u16) -> Option<RunId> {
+    let tabs = tab_columns(shown, &UNICODE, columns);
+    tabs.into_iter().find(|(_, columns)| columns.contains(&at)).map(|(run, _)| run)
 }
 
 /// The list of runs. If it does not fit, the runs around the shown one are listed.
 fn tabs(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let shown = &context.view.shown;
-    let at = shown.runs.iter().position(|tab| Some(tab.id) == shown.run).unwrap_or(0);
-    let widths: Vec<u16> = shown.runs.iter().map(|tab| tab_width(context, tab)).collect();
-    let mut first = at;
-    let mut used = widths.get(at).copied().unwrap_or(0);
-    while first > 0 && used + widths[first - 1] < area.width.saturating_sub(4) {
-        first -= 1;
-        used += widths[first];
-    }
+    let listed = tab_columns(shown, context.symbols(), area.width);
+    let first = shown.runs.len() - listed.len();
     let muted = context.style(Meaning::Muted);
     let mut x = if first > 0 { put(buf, area, 0, 0, context.symbols().ellipsis, muted) } else { 0 };
-    for tab in &shown.runs[first.min(shown.runs.len())..] {
+    for tab in &shown.runs[first..] {
         let selected = Some(tab.id) == shown.run;
         let is_away = selected && tab.status.is_none() && context.run.is_some_and(|run| away(context, run).is_some());
-        let (sign, word, style) = match sign(context, tab.status) {
-            (sign, _, _) if is_away => (sign, "waiting", context.style(Meaning::Warn)),
+        let (sign, word, meaning) = match sign(context.symbols(), tab.status) {
+            (sign, _, _) if is_away => (sign, "waiting", Meaning::Warn),
             other => other,
         };
+        let style = context.style(meaning);
         let base = if selected { context.style(Meaning::Title) } else { muted };
         x = put(buf, area, x, 0, if selected { context.symbols().marker } else { " " }, context.style(Meaning::Accent));
-        x = put(buf, area, x, 0, &format!("{} ", tab_name(context, tab)), base);
+        x = put(buf, area, x, 0, &format!("{} ", tab_name(context.symbols(), tab)), base);
         x = put(buf, area, x, 0, &format!("{sign} {word}"), style);
         if tab.simulated {
             x = put(buf, area, x, 0, " simulated", context.style(Meaning::Simulated));
@@ -122,18 +144,16 @@ fn away<'a>(context: &Context<'a>, run: &Run) -> Option<&'a DeviceState> {
     (*state != DeviceState::Device && run.status().is_none()).then_some(state)
 }
 
-fn tab_width(context: &Context<'_>, tab: &RunTab) -> u16 {
-    let (sign, word, _) = sign(context, tab.status);
-    let text = format!("{} {sign} {word}", tab_name(context, tab));
+fn tab_width(symbols: &Symbols, tab: &RunTab) -> u16 {
+    let (sign, word, _) = sign(symbols, tab.status);
+    let text = format!("{} {sign} {word}", tab_name(symbols, tab));
     width(&text) + 3 + if tab.simulated { 10 } else { 0 }
 }
 
 /// `2 htp`, or `2 htp face.dlc` where the session has several models.
-fn tab_name(context: &Context<'_>, tab: &RunTab) -> String {
-    let model = tab
-        .model
-        .as_ref()
-        .map_or_else(String::new, |model| format!(" {}", fit(model, TAB_MODEL, context.symbols().ellipsis)));
+fn tab_name(symbols: &Symbols, tab: &RunTab) -> String {
+    let model =
+        tab.model.as_ref().map_or_else(String::new, |model| format!(" {}", fit(model, TAB_MODEL, symbols.ellipsis)));
     format!("{} {}{model}", tab.number, tab.backend)
 }
 
@@ -222,7 +242,8 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
         RunState::Ended(status) => Some(status),
         _ => None,
     };
-    let (sign, word, style) = sign(context, status);
+    let (sign, word, meaning) = sign(context.symbols(), status);
+    let style = context.style(meaning);
     let (muted, text) = (context.style(Meaning::Muted), context.style(Meaning::Text));
     let text_style = text;
     let elapsed = format::duration(standing.elapsed_us(context.now_us) as f64, symbols);

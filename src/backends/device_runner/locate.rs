@@ -2,10 +2,11 @@
 
 use super::DeviceRunnerError;
 use crate::backends::on_device::names::machine;
-use crate::backends::runtime::{elf_machine, machine_name};
+use crate::backends::runtime::elf_machine;
 use crate::devices::{Device, quote};
 use crate::event::{DeviceFacts, clean_text};
 use crate::facts::loader;
+use crate::facts::machine_name;
 use std::path::{Path, PathBuf};
 
 /// Name of the runner in a folder of runners.

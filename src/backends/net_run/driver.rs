@@ -1,27 +1,22 @@
 //! A run on a device, from the user's files to its last round.
 
+use super::job::{Broken, NetRun, Setup};
 use super::kept_log::KeptLog;
 use super::pace::Pace;
-use super::prepare::{Prepared, prepare};
+use super::prepare::prepare;
 use super::rounds::Rounds;
 use super::{config, fits};
-use crate::backends::local::Limits;
 use crate::backends::on_device::environment::priority_outcome;
 use crate::backends::on_device::kit::{Needs, hexagon_arch, kit};
-use crate::backends::on_device::link::{Link, persist};
+use crate::backends::on_device::link::persist;
 use crate::backends::on_device::names::model_name;
-use crate::backends::on_device::tenants::Claim;
-use crate::backends::on_device::{OnDeviceError, Sdk, TOOL, around, versions};
-use crate::backends::qnn::runner::{Pin, RunTask};
-use crate::backends::settings::{self, Resolved};
-use crate::backends::{AfterFailure, Backend, asked_to_stop};
-use crate::devices::{Device, DeviceError};
-use crate::event::{
-    DeviceFacts, Event, Failure, LogLevel, LogLine, LogSource, RunId, RunStatus, Setting, SettingOutcome, Stage,
-};
-use crate::probes::{CounterOptions, DeviceProbe};
-use crate::session::Source;
-use std::path::PathBuf;
+use crate::backends::on_device::{OnDeviceError, TOOL, around, versions};
+use crate::backends::qnn::runner::Pin;
+use crate::backends::settings;
+use crate::backends::{Backend, asked_to_stop};
+use crate::devices::DeviceError;
+use crate::event::{DeviceFacts, Event, Failure, LogLevel, RunStatus, Setting, SettingOutcome, Stage};
+use crate::probes::DeviceProbe;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -29,63 +24,6 @@ use tokio::sync::watch;
 const TOMBSTONE: Duration = Duration::from_millis(800);
 /// The system's folders on the path of a run.
 const VENDOR_FOLDERS: [&str; 2] = ["/vendor/dsp/cdsp", "/vendor/lib64"];
-
-/// How a run on a device differs from one here.
-#[derive(Debug, Clone)]
-pub struct NetRunOptions {
-    /// The SDK.
-    pub sdk: Sdk,
-    /// Libraries for this machine, to read graphs and inputs of DLCs and context binaries with.
-    pub host_runtime: Option<PathBuf>,
-    /// Whether the system's library folders are searched too.
-    pub vendor_libraries: bool,
-    /// Counters of the device that are sampled meanwhile.
-    pub counters: CounterOptions,
-}
-
-/// One run.
-pub struct NetRun<'a> {
-    /// Where.
-    pub device: &'a Device,
-    /// With what.
-    pub options: &'a NetRunOptions,
-    /// What.
-    pub task: &'a RunTask,
-    /// Bounds; only the time without progress counts here.
-    pub limits: Limits,
-    /// Where events go.
-    pub source: &'a Source,
-    /// Which run they belong to.
-    pub run: RunId,
-    /// What is done after a failure.
-    pub after_failure: AfterFailure,
-}
-
-/// Why a run ended early.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Broken {
-    #[error(transparent)]
-    Setup(#[from] OnDeviceError),
-    #[error("{}", .0.message)]
-    Failed(Box<Failure>),
-}
-
-impl From<DeviceError> for Broken {
-    fn from(error: DeviceError) -> Self {
-        Self::Setup(error.into())
-    }
-}
-
-/// What stays the same over all rounds.
-pub(super) struct Setup {
-    pub facts: DeviceFacts,
-    pub prepared: Prepared,
-    pub folder: String,
-    pub claim: Option<Claim>,
-    pub kept_log: Option<KeptLog>,
-    pub resolved: Resolved,
-    pub configured: bool,
-}
 
 impl NetRun<'_> {
     /// Makes the run, with the counters that `probe` samples; there is one afterwards if there was none. Failures of any kind
@@ -254,18 +192,5 @@ impl NetRun<'_> {
                 }
             }
         }
-    }
-
-    /// The link to the device.
-    pub(super) fn link<'a>(&'a self, facts: &'a DeviceFacts) -> Link<'a> {
-        Link { device: self.device, model: facts.model.as_deref(), source: self.source, run: Some(self.run) }
-    }
-
-    pub(super) async fn send(&self, event: Event) {
-        self.source.send(Some(self.run), event).await;
-    }
-
-    pub(super) async fn note(&self, level: LogLevel, text: &str) {
-        self.send(Event::Log(LogLine::new(level, LogSource::Qnnscope, text))).await;
     }
 }

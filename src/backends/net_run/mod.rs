@@ -10,6 +10,7 @@ mod console;
 mod driver;
 mod fits;
 mod fold;
+mod job;
 mod kept_log;
 mod memory;
 mod messages;
@@ -18,5 +19,5 @@ pub(crate) mod prepare;
 mod round;
 mod rounds;
 
-pub use driver::{NetRun, NetRunOptions};
+pub use job::{NetRun, NetRunOptions};
 pub use pace::Pace;

@@ -2,8 +2,8 @@
 
 use super::command::{Level, Round};
 use super::console::{Asked, Heard};
-use super::driver::{Broken, NetRun, Setup};
 use super::fold::{RoundPlan, RunFold};
+use super::job::{Broken, NetRun, Setup};
 use super::kept_log::KeptLog;
 use super::memory::MemoryLook;
 use super::messages::ToolMessage;

@@ -2,8 +2,9 @@
 
 use super::OnDeviceError;
 use crate::backends::Backend;
-use crate::backends::runtime::{Env, elf_machine, machine_name, version_key};
+use crate::backends::runtime::{Env, elf_machine, version_key};
 use crate::event::DeviceFacts;
+use crate::facts::machine_name;
 use std::path::{Path, PathBuf};
 
 /// Name of the tool.

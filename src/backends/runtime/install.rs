@@ -13,10 +13,12 @@ use tempfile::TempDir;
 use super::consent::{Consent, Unpinned};
 use super::pins::{is_pinned_version, pinned};
 use super::pip::Download;
-use super::platform::{elf_machine, is_version, machine_name, version_key};
+use super::platform::{elf_machine, is_version, version_key};
+use super::progress::InstallProgress;
 use super::verify::{Depth, changed_files};
 use super::wheel::{SYSTEM_LIBRARY, Wheel, WheelName, sha256};
 use super::{Env, MANIFEST_SCHEMA, ManifestFile, Package, RuntimeError, RuntimeManifest};
+use crate::facts::machine_name;
 
 /// Beginning of the names of folders that are not whole yet.
 const TEMP_PREFIX: &str = ".tmp-";
@@ -59,44 +61,6 @@ impl InstallRequest {
             cancel: Arc::new(AtomicBool::new(false)),
         }
     }
-}
-
-/// How far an install is. The steps come in this order; a step may be left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum InstallProgress {
-    /// Another install holds this lock; it is waited for.
-    Waiting {
-        /// The lock file.
-        lock: PathBuf,
-    },
-    /// pip is looking for the wheel.
-    Asking {
-        /// Package and version.
-        requirement: String,
-    },
-    /// pip is downloading.
-    Downloading {
-        /// Name of the wheel, once pip has told it.
-        wheel: Option<String>,
-        /// Bytes so far.
-        done: u64,
-        /// Bytes in all, if pip tells.
-        total: Option<u64>,
-    },
-    /// The wheel's checksum is being computed.
-    Hashing {
-        /// Bytes so far.
-        done: u64,
-        /// Bytes in all.
-        total: u64,
-    },
-    /// The libraries are being unpacked and their checksums compared.
-    Unpacking {
-        /// Bytes so far.
-        done: u64,
-        /// Bytes in all.
-        total: u64,
-    },
 }
 
 /// An installed runtime.

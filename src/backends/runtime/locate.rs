@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::install::{entries, installed_in};
-use super::platform::{elf_machine, machine_name, version_key};
+use super::platform::{elf_machine, version_key};
 use super::wheel::SYSTEM_LIBRARY;
 use super::{DEFAULT_WHEEL_VERSION, Env, Platform, RuntimeError, RuntimeManifest};
+use crate::facts::machine_name;
 
 /// Who named a runtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

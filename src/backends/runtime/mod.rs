@@ -43,6 +43,7 @@ mod package;
 mod pins;
 mod pip;
 mod platform;
+mod progress;
 #[cfg(test)]
 mod testing;
 mod verify;
@@ -51,13 +52,14 @@ mod wheel;
 pub use consent::{Consent, Unpinned};
 pub use env::Env;
 pub use error::RuntimeError;
-pub use install::{InstallProgress, InstallRequest, Installed, install};
+pub use install::{InstallRequest, Installed, install};
 pub use locate::{LibraryFile, RuntimeDir, RuntimeSource, Survey, choose, locate, survey};
 pub use manifest::{MANIFEST_FILE, MANIFEST_SCHEMA, ManifestFile, RuntimeManifest};
 pub use onnx::{OnnxKit, OnnxLibrary, PLUGIN, installed as installed_onnx, onnx_kit, onnx_library};
 pub use package::Package;
 pub use pins::pinned_versions;
-pub use platform::{Platform, elf_machine, machine_name, version_key};
+pub use platform::{Platform, elf_machine, version_key};
+pub use progress::InstallProgress;
 pub use verify::{ChangeKind, ChangedFile, Depth, changed_files, changed_in, damaged};
 pub(crate) use wheel::{Wheel, WheelName};
 

@@ -9,8 +9,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use super::install::InstallProgress;
 use super::platform::version_key;
+use super::progress::InstallProgress;
 use super::{Env, RuntimeError};
 
 /// How often the stop flag, and the growing file, are looked at.

@@ -71,18 +71,6 @@ pub fn elf_machine(path: &Path) -> io::Result<Option<elf::Machine>> {
     Ok(header.endian().ok().map(|endian| header.e_machine(endian)))
 }
 
-/// How a machine is called in messages: as in [`std::env::consts::ARCH`] where it has a name there.
-pub fn machine_name(machine: Option<elf::Machine>) -> String {
-    match machine {
-        None => "not a 64-bit ELF library".to_owned(),
-        Some(elf::EM_X86_64) => "x86_64".to_owned(),
-        Some(elf::EM_AARCH64) => "aarch64".to_owned(),
-        Some(elf::EM_ARM) => "arm".to_owned(),
-        Some(elf::EM_HEXAGON) => "hexagon".to_owned(),
-        Some(other) => format!("ELF machine {}", other.0),
-    }
-}
-
 /// Orders version numbers and other names with numbers in them: `2.10` after `2.9`, `gcc11.2` after `gcc9.4`.
 pub fn version_key(name: &str) -> Vec<u64> {
     let mut key: Vec<u64> = name

@@ -92,10 +92,10 @@ async fn session(args: &TapArgs, global: &Global) -> Result<(Option<Ended>, u8),
     let serve = async {
         while let Some(request) = asked.recv().await {
             match request {
-                Request::Stop => drop(stop.send(true)),
+                Request::Stop(_) => drop(stop.send(true)),
                 Request::Quit => break,
                 // The program is what it is: nothing of it can be chosen.
-                Request::Start { .. } | Request::Restart | Request::Switch(_) => {}
+                Request::Start { .. } | Request::Restart(_) | Request::Switch { .. } => {}
             }
         }
         // The view is gone, and the program is to go with it.

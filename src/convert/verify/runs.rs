@@ -7,7 +7,7 @@ use crate::backends::ProfilingLevel;
 use crate::backends::local::{Ended, Limits, Supervisor};
 use crate::backends::qnn::runner::{RunTask, Task};
 use crate::convert::error::ConvertError;
-use crate::event::{Budget, Event, RunId};
+use crate::event::{Budget, Event};
 use crate::session::Hub;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -102,7 +102,8 @@ async fn once(task: &RunTask, most: u64, limits: Limits) -> Result<Result<Heard,
     };
     let (_stop, stopped) = watch::channel(false);
     let (mut hub, source) = Hub::new(None);
-    let supervisor = Supervisor::new(Some((source, RunId(0))), limits);
+    let run = source.new_run();
+    let supervisor = Supervisor::new(Some((source, run)), limits);
     let listening = async {
         let mut htp_ops = BTreeMap::new();
         while let Some(record) = hub.next().await {

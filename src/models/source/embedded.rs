@@ -2,7 +2,7 @@
 
 use super::{SourceError, SourceFile, Span};
 use crate::facts::build_id_in;
-use crate::models::starts_context_binary;
+use crate::files::starts_context_binary;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

@@ -45,7 +45,7 @@ pub fn identify_source(path: &Path) -> Option<SourceFormat> {
         }
     }
     let known =
-        crate::models::starts_context_binary(&start) || start.starts_with(b"PK") || start.starts_with(b"\x7fELF");
+        crate::files::starts_context_binary(&start) || start.starts_with(b"PK") || start.starts_with(b"\x7fELF");
     (!known && onnx::looks_like(&file).unwrap_or(false)).then_some(SourceFormat::Onnx)
 }
 

@@ -74,7 +74,7 @@ struct Trace<'a> {
     slices: u64,
     left_out: u64,
     counters: BTreeMap<u32, Vec<(String, String)>>,
-    runs: BTreeMap<RunId, RunTrace>,
+    runs: BTreeMap<Option<RunId>, RunTrace>,
 }
 
 #[derive(Default)]
@@ -159,7 +159,7 @@ impl<'a> Trace<'a> {
                     let (start, dur) = (self.ts(start_us), latency_ns as f64 / 1000.0);
                     let index = batch.first_index + at;
                     if batch.phase == Phase::Detailed || batch.phase == Phase::Clean {
-                        let known = self.runs.entry(run.unwrap_or(RunId(0))).or_default();
+                        let known = self.runs.entry(run).or_default();
                         if known.detailed.len() < 4 * usize::try_from(WITH_OPS).unwrap_or(0) {
                             // The detailed phase comes last; where there is none, ops are those of the clean one.
                             if batch.phase == Phase::Detailed || !known.detailed.contains_key(&index) {
@@ -174,7 +174,7 @@ impl<'a> Trace<'a> {
             }
             Event::OpsDeclared(rows) => {
                 let names = rows.iter().map(|row| row.name.clone()).collect();
-                self.runs.entry(run.unwrap_or(RunId(0))).or_default().rows = names;
+                self.runs.entry(run).or_default().rows = names;
             }
             Event::OpTimes(sample) if sample.inference < WITH_OPS => {
                 self.ops(run, sample.inference, &sample.values, to)?;
@@ -229,7 +229,7 @@ impl<'a> Trace<'a> {
         values: &[u64],
         to: &mut Writer,
     ) -> Result<(), serde_json::Error> {
-        let Some(known) = self.runs.get(&run.unwrap_or(RunId(0))) else { return Ok(()) };
+        let Some(known) = self.runs.get(&run) else { return Ok(()) };
         let Some(&(start_us, dur)) = known.detailed.get(&index) else { return Ok(()) };
         let total: f64 = values.iter().map(|value| *value as f64).sum();
         if total <= 0.0 || known.rows.len() != values.len() {

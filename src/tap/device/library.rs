@@ -2,8 +2,8 @@
 
 use super::DeviceTapError;
 use super::look::{Found, Libc};
-use crate::backends::runtime::machine_name;
 use crate::event::clean_text;
+use crate::facts::machine_name;
 use crate::facts::{is_glibc, read_elf};
 use crate::tap::library::{FILE, VARIABLE, find};
 use std::path::{Path, PathBuf};

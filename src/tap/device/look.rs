@@ -2,9 +2,9 @@
 
 use super::DeviceTapError;
 use crate::backends::on_device::names::machine;
-use crate::backends::runtime::machine_name;
 use crate::devices::{Device, quote};
 use crate::event::{DeviceFacts, clean_text};
+use crate::facts::machine_name;
 use crate::facts::{ElfFacts, loader_in, parse_header};
 
 /// Bytes of a file that are read: its headers, the name of its loader, a script's first line.

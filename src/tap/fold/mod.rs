@@ -6,6 +6,7 @@ mod start;
 
 use crate::event::{BoundInput, Event, LogLevel, LogLine, LogSource, RunId, TapRecord, TapSeen};
 use crate::probes::process::ProcessMemory;
+use crate::session::RunIds;
 use graphs::Graphs;
 use qnnscope_core::tap::{BoundTensor, Call, Detail, Execution, TapMessage, execution_flags};
 use run::Followed;
@@ -29,14 +30,21 @@ pub struct Out {
     pub event: Event,
 }
 
-/// Numbers of runs, shared by all processes of a session.
+/// Ids of runs as long as there are not too many, shared by all processes of a session.
 #[derive(Debug, Clone, Default)]
-pub struct RunIds(Arc<AtomicU32>);
+pub struct FewRuns {
+    ids: RunIds,
+    begun: Arc<AtomicU32>,
+}
 
-impl RunIds {
+impl FewRuns {
+    /// With these ids.
+    pub fn new(ids: RunIds) -> Self {
+        Self { ids, begun: Arc::default() }
+    }
+
     fn next(&self) -> Option<RunId> {
-        let id = self.0.fetch_add(1, Ordering::Relaxed);
-        (id < MOST_RUNS).then_some(RunId(id))
+        (self.begun.fetch_add(1, Ordering::Relaxed) < MOST_RUNS).then(|| self.ids.next())
     }
 }
 
@@ -44,7 +52,7 @@ impl RunIds {
 #[derive(Debug)]
 pub struct Fold {
     process: u32,
-    ids: RunIds,
+    ids: FewRuns,
     device: String,
     /// Of a fork: the process whose QNN it goes on using.
     parent: Option<Arc<Mutex<Fold>>>,
@@ -62,7 +70,7 @@ pub struct Fold {
 
 impl Fold {
     /// Nothing is known yet of the process with this number.
-    pub fn new(process: u32, device: &str, ids: RunIds, parent: Option<Arc<Mutex<Fold>>>) -> Self {
+    pub fn new(process: u32, device: &str, ids: FewRuns, parent: Option<Arc<Mutex<Fold>>>) -> Self {
         Self {
             process,
             ids,

@@ -140,7 +140,7 @@ fn store(folds: &mut [(&mut Fold, Vec<TapMessage>)]) -> Store {
 }
 
 fn one(messages: Vec<TapMessage>) -> Store {
-    store(&mut [(&mut Fold::new(0, "local", RunIds::default(), None), messages)])
+    store(&mut [(&mut Fold::new(0, "local", FewRuns::default(), None), messages)])
 }
 
 fn only(store: &Store) -> &Run {
@@ -232,7 +232,7 @@ fn a_graph_that_is_made_again_goes_on_with_its_run_and_one_beside_it_does_not() 
 
 #[test]
 fn a_fork_executes_the_graphs_of_its_parent() {
-    let ids = RunIds::default();
+    let ids = FewRuns::default();
     let parent = Arc::new(Mutex::new(Fold::new(0, "local", ids.clone(), None)));
     let mut out = Vec::new();
     for message in making(3) {
@@ -348,7 +348,7 @@ fn a_program_on_a_device_is_not_here() {
     for (device, is_here) in [("local", true), ("R5CT20", false)] {
         let mut messages = making(3);
         messages.push(TapMessage::Executions(vec![execution(9, 20, execution_flags::FIRST)]));
-        let store = store(&mut [(&mut Fold::new(0, device, RunIds::default(), None), messages)]);
+        let store = store(&mut [(&mut Fold::new(0, device, FewRuns::default(), None), messages)]);
         let run = only(&store);
         assert_eq!(run.plan.is_here(), is_here, "{device}");
     }
