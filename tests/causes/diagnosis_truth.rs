@@ -144,10 +144,10 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
     }
 }
 
-/// Failures whose logs are healthy logs word for word.
-const SILENT_FAILURES: usize = 1;
+/// Failures whose logs are healthy logs word for word, and two lines that name nothing of QNN.
+const SILENT_FAILURES: usize = 3;
 /// Healthy logs with error lines of their own, which are quoted with the note that no known failure fits.
-const TALKED: usize = 52;
+const TALKED: usize = 46;
 /// Per cent of failures that stay right without the signals that only their own thread supports. Raise it when it rises.
 const FLOOR_THREAD: usize = 85;
 /// The same without those of their own project.
