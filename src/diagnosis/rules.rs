@@ -374,7 +374,7 @@ fn patterns(flags: &[String]) -> Vec<(Pattern, Target)> {
         list.push((Pattern { not, ..literals(step.words) }, Target::Progress(place)));
     }
     // Every word that is bad, and errors that say it in words of their own.
-    let good = ["wanted", "wrong"];
+    let good = ["wanted", "wrong", "lacks", "newer", "older"];
     let said = lexicon().said_names().filter(|name| !good.contains(name)).map(str::to_owned).collect();
     list.push((Pattern { says: Some(Says { said, ..Says::default() }), ..Pattern::default() }, Target::Failure));
     list.push((literals(&["[ error ]", "[error]", "<e>", "[e:onnxruntime", "error:"]), Target::Failure));

@@ -16,6 +16,10 @@ const LATER: f64 = 0.85;
 const LATER_THAN_SURE: f64 = 0.75;
 /// From this on a cause is sure enough for that.
 const SURE: f64 = 0.7;
+/// From this on a cause's own words are plain: it need not give way to an earlier one that is vague.
+const PLAIN: f64 = 0.9;
+/// Below this an earlier cause is too vague to explain a plain one.
+const SURE_OF_ITSELF: f64 = 0.8;
 /// Part that is left of one cause beside others that are about as likely.
 const CONTESTED: f64 = 0.9;
 /// Below this nothing is said.
@@ -24,8 +28,8 @@ const FLOOR: f64 = 0.14;
 const RELATIVE_FLOOR: f64 = 0.25;
 /// No text alone makes anything certain.
 const CEILING: f64 = 0.97;
-/// Flags that take back what came before them.
-const TAKEN_BACK: [&str; 2] = ["probe-succeeded", "retry-succeeded"];
+/// Flags that take back what came before them, or, of documents, what comes after.
+const TAKEN_BACK: [&str; 3] = ["probe-succeeded", "retry-succeeded", "documentation"];
 /// Most causes that are listed.
 const MOST: usize = 6;
 
@@ -49,6 +53,7 @@ pub fn score(rules: &Rules, flags: &[Seen], signals: &[Vec<Seen>], ignored: &[(u
             lower(finding, "says only where to look, beside a well-founded cause", GENERIC_BESIDE);
         } else if let (Some((start, sure)), Some(line)) = (start, first_line(finding))
             && line > start
+            && !(finding.confidence >= PLAIN && sure < SURE_OF_ITSELF)
         {
             lower(
                 finding,

@@ -108,6 +108,7 @@ fn other_tools_prefixes_paths_and_encodings_change_nothing() {
             thread: id.clone(),
             project: "made up".to_owned(),
             exit_status: None,
+            none_is_right: false,
         })
     });
     let logs: Vec<Known> = field().into_iter().chain(audit()).chain(runs()).chain(written).collect();

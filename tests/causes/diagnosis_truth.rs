@@ -3,7 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
-use crate::logs::{Known, audit, converters, dsp, field, fresh, mistakes, runs, unseen};
+use crate::logs::{Known, audit, converters, dsp, field, fresh, mistakes, newest, phrasings, runs, unseen};
 use qnnscope::diagnosis::{Diagnoser, Diagnosis};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -22,12 +22,16 @@ fn diagnose(known: &Known, ignored: &[(&str, usize)]) -> Diagnosis {
     diagnoser.finish()
 }
 
-fn is_right(diagnosis: &Diagnosis, right: &[String]) -> bool {
+fn is_right(diagnosis: &Diagnosis, known: &Known) -> bool {
     // What makes a run slow or is only worth a remark is no false alarm about its failure.
     match diagnosis.causes.first() {
-        None => right.is_empty(),
-        Some(first) => right.iter().any(|id| id == first.id || first.cause().aliases.contains(id)),
+        None => is_healthy(known) || known.none_is_right,
+        Some(first) => known.right.iter().any(|id| id == first.id || first.cause().aliases.contains(id)),
     }
+}
+
+fn is_healthy(known: &Known) -> bool {
+    known.right.is_empty() && !known.none_is_right
 }
 
 /// Signals of right first causes, with the groups whose logs show them.
@@ -35,8 +39,7 @@ fn supports(logs: &[(&str, Vec<Known>)], group: fn(&Known) -> &String) -> BTreeM
     let mut supports: BTreeMap<Signal, BTreeSet<String>> = BTreeMap::new();
     for known in logs.iter().flat_map(|set| &set.1) {
         let diagnosis = diagnose(known, &[]);
-        if !known.right.is_empty() && is_right(&diagnosis, &known.right) {
-            let first = &diagnosis.causes[0];
+        if let (Some(first), true) = (diagnosis.causes.first(), is_right(&diagnosis, known)) {
             for sign in &first.signs {
                 supports.entry((first.id, sign.index)).or_default().insert(group(known).clone());
             }
@@ -52,7 +55,7 @@ fn without_own(logs: &[Known], supports: &BTreeMap<Signal, BTreeSet<String>>, gr
         let own = group(known);
         let only_own = supports.iter().filter(|(_, groups)| groups.len() == 1 && groups.contains(own));
         let ignored: Vec<Signal> = only_own.map(|(signal, _)| *signal).collect();
-        right += usize::from(is_right(&diagnose(known, &ignored), &known.right));
+        right += usize::from(is_right(&diagnose(known, &ignored), known));
     }
     right
 }
@@ -64,10 +67,12 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
         ("two audits (`audit-logs.jsonl`)", audit()),
         ("new threads (`unseen-logs.jsonl`)", unseen()),
         ("newer threads and plain mistakes (`fresh-logs.jsonl`)", fresh()),
+        ("newest threads, files and mistakes (`newest-logs.jsonl`)", newest()),
         ("real runs (`run-logs/`)", runs()),
         ("real device libraries (`dsp-logs/`)", dsp()),
         ("real converters (`converter-logs/`)", converters()),
         ("mistakes in our own words (`mistake-logs.jsonl`)", mistakes()),
+        ("what other stacks say, mostly in our own words (`phrasing-logs.jsonl`)", phrasings()),
     ];
     let by_thread = supports(&sets, |known| &known.thread);
     let by_project = supports(&sets, |known| &known.project);
@@ -77,9 +82,9 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
     let mut all = [0; 6];
     let mut wrong = Vec::new();
     for (name, logs) in &sets {
-        let (failures, healthy): (Vec<Known>, Vec<Known>) = logs.iter().cloned().partition(|log| !log.right.is_empty());
+        let (failures, healthy): (Vec<Known>, Vec<Known>) = logs.iter().cloned().partition(|log| !is_healthy(log));
         let misses = |list: &[Known]| -> Vec<String> {
-            let miss = |known: &&Known| !is_right(&diagnose(known, &[]), &known.right);
+            let miss = |known: &&Known| !is_right(&diagnose(known, &[]), known);
             list.iter().filter(miss).map(|known| format!("{name}: {}", known.name)).collect()
         };
         let (missed, alarms) = (misses(&failures), misses(&healthy));
@@ -111,9 +116,9 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
     for known in sets.iter().flat_map(|set| &set.1) {
         let diagnosis = diagnose(known, &[]);
         let said = !diagnosis.causes.is_empty() || diagnosis.unexplained.is_some();
-        match known.right.is_empty() {
+        match is_healthy(known) {
             true if said => talked.push(format!("{}: {:?}", known.name, diagnosis.unexplained.map(|u| u.first))),
-            false if !said => mute.push(known.name.clone()),
+            false if !said && !known.none_is_right => mute.push(known.name.clone()),
             _ => {}
         }
     }
@@ -139,11 +144,11 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
     }
 }
 
-/// Failures whose logs are healthy logs word for word.
-const SILENT_FAILURES: usize = 1;
+/// Failures whose logs are healthy logs word for word, and two lines that name nothing of QNN.
+const SILENT_FAILURES: usize = 3;
 /// Healthy logs with error lines of their own, which are quoted with the note that no known failure fits.
-const TALKED: usize = 26;
+const TALKED: usize = 46;
 /// Per cent of failures that stay right without the signals that only their own thread supports. Raise it when it rises.
-const FLOOR_THREAD: usize = 78;
+const FLOOR_THREAD: usize = 85;
 /// The same without those of their own project.
-const FLOOR_PROJECT: usize = 57;
+const FLOOR_PROJECT: usize = 68;

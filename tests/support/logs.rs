@@ -18,6 +18,8 @@ pub struct Known {
     pub project: String,
     /// Exit status of the program that wrote it, if it is known.
     pub exit_status: Option<i32>,
+    /// A failure of which no cause is known here: to name none is as right as those of `right`.
+    pub none_is_right: bool,
 }
 
 impl Known {
@@ -30,7 +32,7 @@ impl Known {
             _ if source.starts_with("made up") => (name.to_owned(), "made up".to_owned()),
             _ => (name.to_owned(), source.to_owned()),
         };
-        Self { name: name.to_owned(), log, right, thread, project, exit_status: None }
+        Self { name: name.to_owned(), log, right, thread, project, exit_status: None, none_is_right: false }
     }
 }
 
@@ -53,10 +55,13 @@ fn rows(file: &str) -> Vec<Known> {
     let known = text.lines().map(|line| {
         let row: Value = serde_json::from_str(line).unwrap();
         let accept = row["accept"].as_array().cloned().unwrap_or_default();
-        let right = accept.iter().chain([&row["truth"]]).map(|id| id.as_str().unwrap().to_owned());
-        let right = right.filter(|id| id != "healthy" && id != "unrelated").collect();
+        let truth = row["truth"].as_str().unwrap_or("healthy");
+        let right = accept.iter().map(|id| id.as_str().unwrap()).chain([truth]);
+        let right = right.filter(|id| !["healthy", "unrelated", "none-of-them"].contains(id)).map(str::to_owned);
         let log = row["log"].as_str().unwrap().to_owned();
-        Known::new(row["id"].as_str().unwrap(), log, right, row["source"].as_str().unwrap())
+        let known = Known::new(row["id"].as_str().unwrap(), log, right.collect(), row["source"].as_str().unwrap());
+        let exit_status = row["exit_status"].as_i64().map(|status| status as i32);
+        Known { exit_status, none_is_right: truth == "none-of-them", ..known }
     });
     known.collect()
 }
@@ -74,6 +79,16 @@ pub fn unseen() -> Vec<Known> {
 /// The newest logs whose causes were written down before the rules saw them.
 pub fn fresh() -> Vec<Known> {
     rows("fresh-logs.jsonl")
+}
+
+/// Logs of public threads and files, of mistakes and of good runs, by somebody who did not see the rules.
+pub fn newest() -> Vec<Known> {
+    rows("newest-logs.jsonl")
+}
+
+/// What different stacks say of each cause, in words of our own, and what only looks like it.
+pub fn phrasings() -> Vec<Known> {
+    rows("phrasing-logs.jsonl")
 }
 
 /// Console logs of real runs.
@@ -112,6 +127,7 @@ fn folder(name: &str) -> Vec<Known> {
             thread: scenario.join("-"),
             project: format!("{name}: {tool}"),
             exit_status: row["exit_code"].as_i64().map(|status| status as i32),
+            none_is_right: false,
         }
     });
     known.collect()

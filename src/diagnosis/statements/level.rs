@@ -90,6 +90,10 @@ static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 /// Android's log; then words.
 pub fn level(line: &[u8]) -> Level {
     let head = &line[..line.len().min(HEAD)];
+    // `INFO tool: ...`, as many programs begin a line.
+    if head.starts_with(b"INFO ") || head.starts_with(b"DEBUG ") {
+        return Level::Info;
+    }
     let marks = FINDER.iter().flat_map(|finder| finder.find_overlapping_iter(head));
     let (mut mark, mut word) = (None, None);
     for (text, level) in marks.map(|found| MARKS[found.pattern().as_usize()]) {

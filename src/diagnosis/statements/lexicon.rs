@@ -86,6 +86,11 @@ impl Table {
 
     /// The words of a line, with the place where each begins.
     fn find(&self, line: &[u8]) -> Vec<(Class, usize)> {
+        self.find_all(line, |_, _| {})
+    }
+
+    /// The same; `met` hears where each word begins and ends.
+    fn find_all(&self, line: &[u8], mut met: impl FnMut(usize, usize)) -> Vec<(Class, usize)> {
         let mut found = Vec::new();
         let Some(finder) = &self.finder else { return found };
         let mut from = 0;
@@ -96,6 +101,7 @@ impl Table {
                 continue;
             }
             from = hit.end();
+            met(hit.start(), hit.end());
             let text = String::from_utf8_lossy(&line[hit.range()]).to_ascii_lowercase();
             let first = self.words.partition_point(|word| word.0 < text);
             for word in self.words[first..].iter().take_while(|word| word.0 == text) {
@@ -151,9 +157,17 @@ impl Lexicon {
         self.said.find(line)
     }
 
-    /// Objects of a line.
+    /// Objects of a line. Parts of a tool's name (`qnn-onnx-converter`) are none.
     pub fn objects(&self, line: &[u8]) -> Vec<(Class, usize)> {
-        self.object.find(line)
+        let mut names: Vec<(usize, usize)> = Vec::new();
+        self.who.find_all(line, |start, end| {
+            if line[start..end].contains(&b'-') {
+                names.push((start, end));
+            }
+        });
+        let mut objects = self.object.find(line);
+        objects.retain(|(_, at)| !names.iter().any(|(start, end)| (start..end).contains(&at)));
+        objects
     }
 
     /// Speakers that a line names.

@@ -108,7 +108,9 @@ fn is_text(line: &[u8]) -> bool {
     let has = |part: &str| memchr::memmem::find(line, part.as_bytes()).is_some();
     let ends = |ends: &[&str]| ends.iter().any(|end| line.ends_with(end.as_bytes()));
     let starts = |starts: &[&str]| starts.iter().any(|start| line.starts_with(start.as_bytes()));
-    let code = ends(&[";", "{", "}", ")]", "||", "&&", "\\"])
+    // A message may end with what it lists: `Unsupported nodes: { name: a }`.
+    let lists = line.ends_with(b"}") && line.len() > 3 && !has(";") && !has("\":") && !has("=");
+    let code = (ends(&[";", "{", "}", ")]", "||", "&&", "\\"]) && !lists)
         || has(">/dev/null")
         || has(" || ")
         || has(" && ")
