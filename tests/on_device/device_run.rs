@@ -333,7 +333,7 @@ fn a_device_without_space_says_how_much_is_missing() {
     assert_eq!(run.done.code(), 1, "{}", run.done.stderr);
     let error = &run.result()["error"];
     let message = error["message"].as_str().unwrap();
-    assert!(message.contains("no space left") && message.contains("for logs and outputs"), "{message}");
+    assert!(message.contains("too little space") && message.contains("for logs and outputs"), "{message}");
     assert!(error["hint"].as_str().unwrap().contains("qnnscope clean"), "{error:#}");
 }
 

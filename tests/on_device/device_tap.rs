@@ -261,8 +261,8 @@ fn what_cannot_be_is_said_before_anything_runs() {
         }
     };
     let host = format!("{APP}/tap_host");
-    refused("", "/data/local/tmp/none", 3, &["/data/local/tmp/none is not on", "adb push"]);
-    refused("", "no-such-program", 3, &["no-such-program is not on"]);
+    refused("", "/data/local/tmp/none", 3, &["/data/local/tmp/none is not a file on", "adb push"]);
+    refused("", "no-such-program", 3, &["no-such-program is not a file on"]);
     bench.shell(&format!("cp {APP}/tap_host {APP}/plain_file; chmod 644 {APP}/plain_file"));
     refused("", &format!("{APP}/plain_file"), 2, &["lacks execute permission", "chmod 755"]);
     refused("--listen /tmp/nowhere", &host, 2, &["--listen"]);

@@ -169,7 +169,7 @@ fn a_failure_on_one_device_leaves_the_other_alone() {
     });
     assert_eq!((&first["status"], &first["latency_us"]["samples"]), (&json!("ok"), &json!(10)));
     assert_eq!(second["status"], "failed");
-    assert!(second["error"]["message"].as_str().unwrap().contains("no space left"), "{second:#}");
+    assert!(second["error"]["message"].as_str().unwrap().contains("too little space"), "{second:#}");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_lost_link_of_one_device_leaves_the_other_alone() {
     for result in document["runs"].as_array().unwrap() {
         let expected = if result["device"]["id"] == second { "failed" } else { "ok" };
         assert_eq!(result["status"], expected, "{result:#}");
-        assert!(number(&result["latency_us"]["samples"]) > 0.0);
+        assert!(result["device"]["id"] == second || number(&result["latency_us"]["samples"]) > 0.0, "{result:#}");
     }
 }
 

@@ -520,7 +520,7 @@ fn a_lost_link_is_told_and_the_data_kept() {
                 _ => None,
             })
             .await;
-        assert!(reason.unwrap().contains("link to x was lost"));
+        assert!(reason.unwrap().contains("connection to x was lost"));
         assert!(session.sampler().is_ended());
         let series = &session.store.device_counters().series()[0].series;
         assert!(series.count() >= 5);

@@ -520,7 +520,7 @@ fn every_setting_of_a_file_has_an_outcome_and_a_reason() {
     }
     let htp = &document["runs"][1]["settings"];
     assert_eq!(row(htp, "key", "htp_config.soc_model")["outcome"], "applied");
-    assert!(row(htp, "key", "htp_config.vtcm_mb")["reason"].as_str().unwrap().contains("--vtcm-mb wins"));
+    assert!(row(htp, "key", "htp_config.vtcm_mb")["reason"].as_str().unwrap().contains("--vtcm-mb takes precedence"));
     assert_eq!(row(htp, "key", "--vtcm-mb")["outcome"], "applied");
     assert!(row(htp, "key", "htp_config.no_such_key")["reason"].as_str().unwrap().contains("not a setting"));
     assert_eq!(row(htp, "key", "htp_config.htp_arch")["outcome"], "no_effect");

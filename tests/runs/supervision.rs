@@ -87,7 +87,7 @@ fn a_library_that_was_cut_off_is_named_before_it_kills_the_runner() {
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, &whole[..whole.len() * 2 / 3]).unwrap();
         let done = Qnnscope::on(dir.path()).run_json(&demo_int8(), "-b cpu -n 1").expect(3);
-        for part in [name, "was cut off", "copy or install it again"] {
+        for part in [name, "is truncated", "copy or install it again"] {
             assert!(done.text().contains(part), "no `{part}` in {}", done.text());
         }
         assert!(!done.text().contains("SIGBUS"), "{}", done.text());
@@ -221,7 +221,7 @@ fn a_runner_of_another_version_is_ended() {
 fn a_runner_that_stops_inside_a_line_is_told() {
     let error = fake_runner("printf '{\"hello\"'").first_run()["error"].clone();
     assert_eq!(error["call"], "exit");
-    assert_says(&error, &["status 0", "before it was done"]);
+    assert_says(&error, &["status 0", "before it finished"]);
     assert!(
         error["log_tail"].as_array().unwrap().iter().any(|line| line.as_str().unwrap().contains("inside a line")),
         "{error}"
@@ -333,7 +333,7 @@ fn one_signal_ends_a_stage_that_does_not_listen() {
     assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
     let run = done.first_run();
     assert_eq!((&run["stopped_early"], &run["error"], &run["latency_us"]), (&json!(true), &json!(null), &json!(null)));
-    assert!(done.stderr.contains("ended in stage compose"), "{}", done.stderr);
+    assert!(done.stderr.contains("was killed in stage compose"), "{}", done.stderr);
 }
 
 #[test]
