@@ -316,9 +316,10 @@ impl Diagnoser {
             finding.remedy = finding.evidence.iter().find_map(|evidence| options::remedy(&evidence.text));
         }
         let platform = self.platform();
-        let collect = self.progress.collect();
+        let (collect, has_result) = (self.progress.collect(), self.progress.has_result());
         let unexplained = self.progress.at_end(&causes, succeeded, exit_status);
-        let is_open = causes.is_empty() && unexplained.is_none() && succeeded.is_none() && exit_status != Some(0);
+        let is_open =
+            causes.is_empty() && unexplained.is_none() && !has_result && succeeded.is_none() && exit_status != Some(0);
         let mut diagnosis = Diagnosis {
             causes,
             fault: None,

@@ -112,6 +112,9 @@ pub const STEPS: [Step; 9] = [
     },
 ];
 
+/// The first of [`STEPS`] that is a result.
+const RESULTS: usize = 6;
+
 /// What a program says when it throws or ends itself.
 const CRASHES: [&[u8]; 5] = [
     b"terminating with uncaught",
@@ -220,6 +223,11 @@ impl Progress {
     /// True if no more failing lines are needed.
     pub fn is_enough(&self) -> bool {
         self.errors >= KEPT || self.failing.len() >= MOST
+    }
+
+    /// True if the log shows a result: an inference, a converted model, a context binary.
+    pub fn has_result(&self) -> bool {
+        self.steps.iter().any(|(step, _)| *step >= RESULTS)
     }
 
     /// What to collect next on the stack whose lines these are.

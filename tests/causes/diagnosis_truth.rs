@@ -3,7 +3,7 @@
 
 #![cfg(target_os = "linux")]
 
-use crate::logs::{Known, audit, converters, dsp, field, fresh, mistakes, newest, phrasings, runs, unseen};
+use crate::logs::{Known, audit, converters, dsp, field, fresh, held, mistakes, newest, phrasings, runs, unseen};
 use qnnscope::diagnosis::{Diagnoser, Diagnosis};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -68,6 +68,7 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
         ("new threads (`unseen-logs.jsonl`)", unseen()),
         ("newer threads and plain mistakes (`fresh-logs.jsonl`)", fresh()),
         ("newest threads, files and mistakes (`newest-logs.jsonl`)", newest()),
+        ("two sets that were held back (`held-logs.jsonl`)", held()),
         ("real runs (`run-logs/`)", runs()),
         ("real device libraries (`dsp-logs/`)", dsp()),
         ("real converters (`converter-logs/`)", converters()),
@@ -118,7 +119,7 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
         let said = !diagnosis.causes.is_empty() || diagnosis.unexplained.is_some();
         match is_healthy(known) {
             true if said => talked.push(format!("{}: {:?}", known.name, diagnosis.unexplained.map(|u| u.first))),
-            false if !said && !known.none_is_right => mute.push(known.name.clone()),
+            false if !said && diagnosis.collect.is_empty() => mute.push(known.name.clone()),
             _ => {}
         }
     }
@@ -144,10 +145,10 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
     }
 }
 
-/// Failures whose logs are healthy logs word for word, and two lines that name nothing of QNN.
-const SILENT_FAILURES: usize = 3;
+/// A failure whose log is a healthy log word for word.
+const SILENT_FAILURES: usize = 1;
 /// Healthy logs with error lines of their own, which are quoted with the note that no known failure fits.
-const TALKED: usize = 46;
+const TALKED: usize = 64;
 /// Per cent of failures that stay right without the signals that only their own thread supports. Raise it when it rises.
 const FLOOR_THREAD: usize = 85;
 /// The same without those of their own project.

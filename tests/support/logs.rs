@@ -86,6 +86,11 @@ pub fn newest() -> Vec<Known> {
     rows("newest-logs.jsonl")
 }
 
+/// Two more such sets, first read by rules that were frozen.
+pub fn held() -> Vec<Known> {
+    rows("held-logs.jsonl")
+}
+
 /// What different stacks say of each cause, in words of our own, and what only looks like it.
 pub fn phrasings() -> Vec<Known> {
     rows("phrasing-logs.jsonl")
