@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use etcetera::BaseStrategy;
 
-use super::{Platform, RuntimeError};
+use super::{Package, Platform, RuntimeError};
 
 /// The variables and folders that decide which runtime is used and where one is installed.
 #[derive(Debug, Clone)]
@@ -47,6 +47,14 @@ impl Env {
             data_dir: path("QNNSCOPE_DATA_DIR").map(absolute).or_else(|| home_data.map(|data| data.join("qnnscope"))),
             python: path("QNNSCOPE_PYTHON").unwrap_or_else(|| PathBuf::from("python3")),
             platform: Platform::here(),
+        }
+    }
+
+    /// The folder that holds the installed versions of a package.
+    pub fn folder_of(&self, package: Package) -> Result<PathBuf, RuntimeError> {
+        match package {
+            Package::Qnn => self.runtimes_dir(),
+            Package::OnnxRuntime => self.onnxruntime_dir(),
         }
     }
 

@@ -11,12 +11,13 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::consent::{Consent, Unpinned};
+use super::package::SYSTEM_LIBRARY;
 use super::pins::{is_pinned_version, pinned};
 use super::pip::Download;
 use super::platform::{elf_machine, is_version, version_key};
 use super::progress::InstallProgress;
 use super::verify::{Depth, changed_files};
-use super::wheel::{SYSTEM_LIBRARY, Wheel, WheelName, sha256};
+use super::wheel::{Wheel, WheelName, sha256};
 use super::{Env, MANIFEST_SCHEMA, ManifestFile, Package, RuntimeError, RuntimeManifest};
 use crate::facts::machine_name;
 
@@ -112,7 +113,7 @@ pub fn install(
     if request.wheel_file.is_none() && !is_version(&request.version) {
         return Err(RuntimeError::BadVersion { version: request.version.clone() });
     }
-    let runtimes = request.package.folder(&request.env)?;
+    let runtimes = request.env.folder_of(request.package)?;
     if let Some(found) = already_installed(request, &runtimes) {
         return Ok(found);
     }

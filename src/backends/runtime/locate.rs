@@ -1,45 +1,16 @@
 //! Finding the runtimes of this machine, in the order in which they are preferred.
 
 use std::cmp::Reverse;
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::install::{entries, installed_in};
+use super::package::SYSTEM_LIBRARY;
 use super::platform::{elf_machine, version_key};
-use super::wheel::SYSTEM_LIBRARY;
-use super::{DEFAULT_WHEEL_VERSION, Env, Platform, RuntimeError, RuntimeManifest};
+use super::{DEFAULT_WHEEL_VERSION, Env, Platform, RuntimeError, RuntimeManifest, RuntimeSource};
 use crate::facts::machine_name;
-
-/// Who named a runtime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RuntimeSource {
-    /// `--runtime` on the command line.
-    Option,
-    /// `$QNNSCOPE_RUNTIME`.
-    Variable,
-    /// `$QNN_SDK_ROOT`.
-    QnnSdk,
-    /// `$QAIRT_SDK_ROOT`.
-    QairtSdk,
-    /// `qnnscope runtime install`.
-    Installed,
-}
-
-impl fmt::Display for RuntimeSource {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Option => "--runtime",
-            Self::Variable => "QNNSCOPE_RUNTIME",
-            Self::QnnSdk => "QNN_SDK_ROOT",
-            Self::QairtSdk => "QAIRT_SDK_ROOT",
-            Self::Installed => "installed",
-        })
-    }
-}
 
 /// One folder with QNN libraries for this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -44,6 +44,7 @@ mod pins;
 mod pip;
 mod platform;
 mod progress;
+mod source;
 #[cfg(test)]
 mod testing;
 mod verify;
@@ -53,13 +54,14 @@ pub use consent::{Consent, Unpinned};
 pub use env::Env;
 pub use error::RuntimeError;
 pub use install::{InstallRequest, Installed, install};
-pub use locate::{LibraryFile, RuntimeDir, RuntimeSource, Survey, choose, locate, survey};
+pub use locate::{LibraryFile, RuntimeDir, Survey, choose, locate, survey};
 pub use manifest::{MANIFEST_FILE, MANIFEST_SCHEMA, ManifestFile, RuntimeManifest};
-pub use onnx::{OnnxKit, OnnxLibrary, PLUGIN, installed as installed_onnx, onnx_kit, onnx_library};
-pub use package::Package;
+pub use onnx::{OnnxKit, OnnxLibrary, installed as installed_onnx, onnx_kit, onnx_library};
+pub use package::{PLUGIN, Package};
 pub use pins::pinned_versions;
 pub use platform::{Platform, elf_machine, version_key};
 pub use progress::InstallProgress;
+pub use source::RuntimeSource;
 pub use verify::{ChangeKind, ChangedFile, Depth, changed_files, changed_in, damaged};
 pub(crate) use wheel::{Wheel, WheelName};
 

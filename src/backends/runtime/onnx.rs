@@ -11,15 +11,11 @@
 //! installed runtime.
 
 use super::install::{entries, installed_in};
+use super::package::{LIBRARY, PLUGIN};
 use super::platform::version_key;
 use super::{Env, ONNX_WHEEL_VERSION, RuntimeDir, RuntimeError, RuntimeManifest, locate};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-
-/// File name of the plug-in.
-pub const PLUGIN: &str = "libonnxruntime_providers_qnn.so";
-/// Beginning of the library's file name; its version follows.
-pub(super) const LIBRARY: &str = "libonnxruntime.so";
 
 /// What runs ONNX models.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

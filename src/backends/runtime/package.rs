@@ -1,10 +1,14 @@
 //! The packages whose wheels are installed: what each is called, and which of its files are kept.
 
-use super::onnx::{LIBRARY, PLUGIN};
-use super::wheel::SYSTEM_LIBRARY;
-use super::{DEFAULT_WHEEL_VERSION, Env, ONNX_WHEEL_NAME, ONNX_WHEEL_VERSION, RuntimeError, WHEEL_NAME};
-use std::path::{Path, PathBuf};
+use super::{DEFAULT_WHEEL_VERSION, ONNX_WHEEL_NAME, ONNX_WHEEL_VERSION, WHEEL_NAME};
+use std::path::Path;
 
+/// The library every runtime must have; the other entries are looked for around it.
+pub const SYSTEM_LIBRARY: &str = "libQnnSystem.so";
+/// File name of the plug-in.
+pub const PLUGIN: &str = "libonnxruntime_providers_qnn.so";
+/// Beginning of the library's file name; its version follows.
+pub(super) const LIBRARY: &str = "libonnxruntime.so";
 /// The licence of QNN's libraries, as the wheels name it.
 const QUALCOMM_LICENCE: &str = "Qualcomm_LICENSE.pdf";
 /// The licence of ONNX Runtime.
@@ -36,14 +40,6 @@ impl Package {
         match self {
             Self::Qnn => DEFAULT_WHEEL_VERSION,
             Self::OnnxRuntime => ONNX_WHEEL_VERSION,
-        }
-    }
-
-    /// The folder that its installed versions are in.
-    pub fn folder(self, env: &Env) -> Result<PathBuf, RuntimeError> {
-        match self {
-            Self::Qnn => env.runtimes_dir(),
-            Self::OnnxRuntime => env.onnxruntime_dir(),
         }
     }
 

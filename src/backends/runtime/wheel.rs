@@ -26,9 +26,6 @@ const MAX_METADATA_BYTES: u64 = 1 << 20;
 /// One read, one write, one look at the stop flag.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The library every runtime must have; the other entries are looked for around it.
-pub const SYSTEM_LIBRARY: &str = "libQnnSystem.so";
-
 /// The parts of a wheel's file name that matter here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WheelName {
