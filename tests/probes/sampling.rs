@@ -7,6 +7,7 @@ use qnnscope::probes::{Cadence, Counter, Discovery, Options, Rate, Sampler, disc
 use qnnscope::session::Hub;
 use qnnscope::store::Store;
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -183,6 +184,43 @@ fn every_shell_samples_and_takes_commands() {
             assert_eq!(ended.reason, None, "{shell:?}");
         }
     });
+}
+
+/// What a busy device does to a command: its shell's time to wait runs out in the middle of the line.
+#[test]
+fn a_command_that_arrives_in_pieces_is_carried_out() {
+    let script = include_str!("../../src/probes/sampler/loop.sh");
+    for shell in ["bash", "mksh"] {
+        let mut child = std::process::Command::new(tool(shell))
+            .args(["-c", script])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut output = std::io::BufReader::new(child.stdout.take().unwrap());
+        let mut told = |part: &str| {
+            let mut line = String::new();
+            while !line.contains(part) {
+                line.clear();
+                assert_ne!(
+                    std::io::BufRead::read_line(&mut output, &mut line).unwrap(),
+                    0,
+                    "{shell} ended without {part}"
+                );
+            }
+        };
+        input.write_all(b"f(){ L=:k=$k:; }\np=20000\ngo\n").unwrap();
+        told(":k=0:");
+        for piece in ["k", "=4", "2\n"] {
+            input.write_all(piece.as_bytes()).unwrap();
+            // Ticks go on meanwhile.
+            (0..3).for_each(|_| told("T\u{1f}"));
+        }
+        told(":k=42:");
+        drop(input);
+        child.wait().unwrap();
+    }
 }
 
 #[test]

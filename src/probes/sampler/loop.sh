@@ -76,9 +76,20 @@ v=
 while read -r a||[ -n "$a" ];do case $a in "$1"*)v=$v$R$a;;*)break;;esac;done <"$2"
 }
 fi
+# E: carries out the command c, behind what a read before it took of it (H): shells read byte by byte, and a busy device's time
+# runs out in the middle of a line.
+H=
+E(){
+c=$H$c
+H=
+eval "$c"
+}
 # D STATUS: after a failed read of c: a time-out, or the end of the input, which ends the loop.
 D(){
-[ $1 -gt 128 ]&&return
+[ $1 -gt 128 ]&&{
+[ "$c" = '~' ]||H=$H$c
+return
+}
 [ "$c" = '~' ]&&return
 exit 0
 }
@@ -107,7 +118,7 @@ exit 0
 B(){
 [ $y = 0 ]&&[ $T = y ]&&{
 c='~'
-if read -t 0.001 -r c;then eval "$c";else D $?;fi
+if read -t 0.001 -r c;then E;else D $?;fi
 }
 y=0
 }
@@ -121,7 +132,7 @@ case $V$BASH_VERSION$(((w>=200)+(w<=p)+(p<=1000000)+(m<2000000000))) in ?*4)
 w=$((999999+w))
 y=1
 c='~'
-if read -t 0.${w#1} -r c;then eval "$c";now;else
+if read -t 0.${w#1} -r c;then E;now;else
 D $?
 return
 fi;;esac
@@ -144,7 +155,7 @@ w=$((1000000+w%1000000))
 y=1
 if [ $T = y ];then
 c='~'
-if read -t $z.${w#1} -r c;then eval "$c";else D $?;fi
+if read -t $z.${w#1} -r c;then E;else D $?;fi
 else sleep $z.${w#1}||sleep 1;fi
 [ $p = 0 ]&&return
 now

@@ -392,7 +392,8 @@ impl Task {
         if let Command::Watch(pid) = command {
             self.remember(command);
             self.state.watch(pid);
-            let set = format!("k={}\n", self.pid_word());
+            // Twice: a shell whose time runs out in the middle of a line may lose what it read of it (busybox).
+            let set = format!("k={0}\nk={0}\n", self.pid_word());
             main.send(&set);
             if let Some(slow) = slow {
                 slow.send(&set);
