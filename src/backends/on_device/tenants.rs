@@ -172,8 +172,7 @@ impl Claim {
 
     /// Removes the folder; what it links to stays for the next run.
     pub async fn remove(mut self) -> Result<(), DeviceError> {
-        let script = format!("rm -rf {}", quote(&self.folder));
-        self.device.run_within(&script, "removing the folder of the run", REMOVE_LIMIT).await?;
+        remove_folder(&self.device, &self.folder).await?;
         self.is_removed = true;
         Ok(())
     }
@@ -187,14 +186,18 @@ impl Drop for Claim {
         // Its shell does it, where it is there already and the connection lets it.
         self.stream.write(b"remove\n");
         if let Ok(events) = tokio::runtime::Handle::try_current() {
-            let device = self.device.clone();
-            let script = format!("rm -rf {}", quote(&self.folder));
+            let (device, folder) = (self.device.clone(), self.folder.clone());
             let removal = events.spawn(async move {
-                let _ = device.run_within(&script, "removing the folder of the run", REMOVE_LIMIT).await;
+                let _ = remove_folder(&device, &folder).await;
             });
             removals().push(removal);
         }
     }
+}
+
+async fn remove_folder(device: &Device, folder: &str) -> Result<(), DeviceError> {
+    let script = format!("rm -rf {}", quote(folder));
+    device.run_within(&script, "removing the folder of the run", REMOVE_LIMIT).await.map(drop)
 }
 
 /// Folders of dropped claims that are being removed.

@@ -133,10 +133,11 @@ impl App {
         format!("am force-stop {}", self.package)
     }
 
-    /// Removes what is in its folder.
-    pub fn remove(&self) -> String {
+    /// Removes what is in its folder, as far as the device can be told.
+    pub async fn remove(&self, device: &Device) {
         let place = self.place();
-        format!("{}\n{}", self.take_back(), place.as_owner(&format!("rm -rf {}", quote(&place.folder))))
+        let script = format!("{}\n{}", self.take_back(), place.as_owner(&format!("rm -rf {}", quote(&place.folder))));
+        let _ = device.run(&script, "removing the tap from the app's folder").await;
     }
 }
 

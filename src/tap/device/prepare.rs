@@ -110,7 +110,7 @@ impl DeviceTap {
             Some(app) => {
                 let furnish = async || app.furnish(device, claim.folder(), backends, &variables).await;
                 if let Err(error) = persisting(link, furnish).await {
-                    let _ = device.run(&app.remove(), "removing the tap from the app's folder").await;
+                    app.remove(device).await;
                     return Err(error);
                 }
                 app.start()

@@ -90,7 +90,7 @@ impl DeviceTap {
             }
             let _ = device.revive().await;
             if let Some(app) = app {
-                let _ = device.run(&app.remove(), "removing the tap from the app's folder").await;
+                app.remove(&device).await;
             }
             claim.remove().await
         });
