@@ -2,9 +2,8 @@
 //!
 //! A case never outranks a rule: it is only looked for where no cause is well founded.
 
-use super::catalogue::catalogue;
+use super::catalogue::{Case, catalogue};
 use super::statements::{Decoded, Statements, lexicon};
-use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Part of a case's weight that has to agree.
@@ -13,22 +12,6 @@ const NEAR: f64 = 0.5;
 const LEAST: usize = 2;
 /// Cases that are named.
 const MOST: usize = 2;
-
-/// A known failure.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Case {
-    /// Name that stays the same.
-    pub id: String,
-    /// Id of its cause.
-    pub cause: String,
-    /// What its failing lines state: `missing: model` or a code, `FastRPC 0x80000406`.
-    pub states: Vec<String>,
-    /// What solved it, or what it came down to, in a sentence.
-    pub solved: String,
-    /// Where it can be read.
-    pub source: String,
-}
 
 /// A case that is near.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,9 +1,10 @@
 //! The catalogue of failure modes, as data: `catalogue/*.toml`, embedded.
 
-use super::cases::Case;
-use super::platform::Steps;
 use serde::Deserialize;
 use std::sync::{LazyLock, OnceLock};
+use steps::Steps;
+
+mod steps;
 
 /// One way in which things go wrong.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -48,7 +49,7 @@ pub struct Check {
     /// What must be so.
     pub what: String,
     /// `device` or `host`.
-    pub on: Place,
+    pub on: CheckPlace,
     /// The command to type there. `$DIR` is the folder of the QNN libraries, `$PID` the program's process.
     pub command: String,
 }
@@ -56,7 +57,7 @@ pub struct Check {
 /// Where a check is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum CheckPlace {
     /// In a shell of the device.
     Device,
     /// On the machine at which the user sits.
@@ -168,6 +169,22 @@ pub struct CodeNote {
     /// Ids of causes, likeliest first.
     #[serde(default)]
     pub causes: Vec<String>,
+}
+
+/// A known failure.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Name that stays the same.
+    pub id: String,
+    /// Id of its cause.
+    pub cause: String,
+    /// What its failing lines state: `missing: model` or a code, `FastRPC 0x80000406`.
+    pub states: Vec<String>,
+    /// What solved it, or what it came down to, in a sentence.
+    pub solved: String,
+    /// Where it can be read.
+    pub source: String,
 }
 
 /// Everything of the files.
@@ -292,6 +309,9 @@ pub fn cause(id: &str) -> Option<&'static Cause> {
 pub fn code_note(code: u64) -> Option<&'static CodeNote> {
     CATALOGUE.code.iter().find(|note| note.codes.contains(&code))
 }
+
+#[cfg(test)]
+pub use steps::commands_of_steps;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,8 @@
 //! What checks make of a diagnosis.
 
 use super::catalogue::cause;
-use super::finding::{Diagnosis, Evidence, Finding};
+use super::evidence::Evidence;
+use super::finding::{Diagnosis, Finding};
 use crate::event::{CheckOutcome, CheckResult};
 
 /// Confidence in a cause that a check confirmed.

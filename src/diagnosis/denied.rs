@@ -1,6 +1,6 @@
 //! Words of failure that the line itself takes back: `error 0`, `0 failed`, `no errors`.
 
-use super::rules::regex;
+use super::pattern::regex;
 use regex::bytes::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;

@@ -2,8 +2,9 @@
 
 use super::answers::Answers;
 use super::catalogue::{Voids, causes};
+use super::evidence::{Evidence, Seen, excerpt, excerpt_at};
 use super::facts::Facts;
-use super::finding::{Diagnosis, Evidence, excerpt, excerpt_at};
+use super::finding::Diagnosis;
 use super::near::Nearness;
 use super::options;
 use super::platform::Platform;
@@ -22,8 +23,8 @@ const PIECE: usize = 32 * 1024;
 /// Bytes at the end of a piece that the next one begins with, so that a message over the edge is seen.
 const OVERLAP: usize = 512;
 
-/// What is known of a signal or flag: the first line that shows it.
-pub(super) type Seen = Option<Evidence>;
+/// Confidence from which on a cause counts as an answer.
+const ANSWERED: f64 = 0.45;
 
 /// Finds known failures in a log.
 ///
@@ -317,7 +318,9 @@ impl Diagnoser {
         }
         let platform = self.platform();
         let (collect, has_result) = (self.progress.collect(), self.progress.has_result());
-        let unexplained = self.progress.at_end(&causes, succeeded, exit_status);
+        let is_answered = causes.iter().any(|finding| finding.confidence >= ANSWERED && !finding.cause().generic);
+        let unexplained =
+            if is_answered { None } else { self.progress.at_end(!causes.is_empty(), succeeded, exit_status) };
         let is_open =
             causes.is_empty() && unexplained.is_none() && !has_result && succeeded.is_none() && exit_status != Some(0);
         let mut diagnosis = Diagnosis {

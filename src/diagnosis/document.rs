@@ -1,9 +1,10 @@
 //! The `qnnscope.diagnosis/1` and `qnnscope.explain/1` documents.
 
 use super::cases::NearCase;
-use super::catalogue::{Cause, Check, Place};
+use super::catalogue::{Cause, Check, CheckPlace};
+use super::evidence::{Evidence, Sign};
 use super::explain::{Answer, Explanation};
-use super::finding::{Diagnosis, Evidence, Finding, Sign};
+use super::finding::{Diagnosis, Finding};
 use super::platform::Platform;
 use super::progress::Unexplained;
 use super::statements::Decoded;
@@ -159,7 +160,7 @@ struct ConfirmRow {
 struct CheckRow<'a> {
     id: &'a str,
     what: &'a str,
-    on: Place,
+    on: CheckPlace,
     command: &'a str,
 }
 

@@ -2,8 +2,9 @@
 
 use super::catalogue::cause;
 use super::diagnoser::Diagnoser;
+use super::evidence::Evidence;
 use super::fault::Fault;
-use super::finding::{Diagnosis, Evidence, Finding};
+use super::finding::{Diagnosis, Finding};
 use super::platform::Platform;
 use crate::event::{Failure, Stage};
 use crate::models::{Graph, Op};

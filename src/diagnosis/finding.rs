@@ -1,15 +1,12 @@
 //! What a diagnosis consists of.
 
 use super::catalogue::{Cause, Check};
+use super::evidence::{Evidence, Sign};
 use super::fault::Fault;
 use super::platform::Platform;
 use super::progress::Unexplained;
 use super::trace::Trace;
-use crate::event::{CheckResult, clean_text};
-use serde::Serialize;
-
-/// Bytes of a line that are kept as evidence.
-const EXCERPT_BYTES: usize = 600;
+use crate::event::CheckResult;
 
 /// What was found in a log.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,54 +72,18 @@ impl Finding {
     }
 }
 
-/// A sign that points to a cause.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Sign {
-    /// Its place among the signals of the cause in the catalogue, from 0.
-    pub index: usize,
-    /// How far it carries alone, 0 to 1.
-    pub weight: f64,
-    /// Its line; 0 for what no single line says.
-    pub line: u64,
-}
+impl Diagnosis {
+    /// Sets the system that the log comes from, which decides the advice.
+    pub fn set_platform(&mut self, platform: Platform) {
+        self.platform = Some(platform);
+        self.advise();
+    }
 
-/// A line that points to a cause.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Evidence {
-    /// Line, from 1; 0 for what no single line says (exit status, failed call, output files, counts).
-    pub line: u64,
-    /// The line, free of control characters, cut to 600 bytes.
-    pub text: String,
-}
-
-/// Bytes that are shown before the place that a cut line is shown for.
-const BEFORE_BYTES: usize = 200;
-
-/// A line as evidence.
-pub(super) fn excerpt(line: &[u8]) -> String {
-    excerpt_at(line, 0)
-}
-
-/// A line as evidence, cut so that what stands at `at` is in it.
-pub(super) fn excerpt_at(line: &[u8], at: usize) -> String {
-    let blanks = line.len() - line.trim_ascii_start().len();
-    let line = line.trim_ascii();
-    let at = at.saturating_sub(blanks);
-    let mut start = 0;
-    if line.len() > EXCERPT_BYTES && at > EXCERPT_BYTES / 2 {
-        start = (at - BEFORE_BYTES).min(line.len() - EXCERPT_BYTES);
-        // Not in the middle of a character.
-        while line[start] & 0xc0 == 0x80 && start + 1 < line.len() {
-            start += 1;
+    /// Gives each cause the steps for that system.
+    pub(super) fn advise(&mut self) {
+        let Some(platform) = self.platform else { return };
+        for finding in &mut self.causes {
+            finding.steps = finding.cause.steps(platform);
         }
     }
-    let kept = &line[start..line.len().min(start + EXCERPT_BYTES)];
-    let mut text = clean_text(String::from_utf8_lossy(kept).trim());
-    if start > 0 {
-        text.insert(0, '…');
-    }
-    if start + kept.len() < line.len() {
-        text.push('…');
-    }
-    text
 }

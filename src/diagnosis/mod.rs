@@ -1,12 +1,14 @@
 //! Why it failed: a catalogue of failure modes, and how to find them in logs. Nothing here reads files or runs anything.
 
 mod answers;
+mod blame;
 mod cases;
 mod catalogue;
 mod confirmed;
 mod denied;
 mod diagnoser;
 mod document;
+mod evidence;
 mod explain;
 mod facts;
 mod failure;
@@ -15,6 +17,7 @@ mod finding;
 mod near;
 mod numbers;
 mod options;
+mod pattern;
 mod platform;
 pub mod preflight;
 mod progress;
@@ -27,18 +30,19 @@ mod text;
 mod trace;
 mod user;
 
-pub use cases::{Case, NearCase};
-pub use catalogue::{Cause, Check, CodeNote, Place, cause, causes, code_note};
+pub use cases::NearCase;
+#[cfg(test)]
+pub use catalogue::commands_of_steps;
+pub use catalogue::{Case, Cause, Check, CheckPlace, CodeNote, cause, causes, code_note};
 pub use diagnoser::Diagnoser;
 pub use document::{CauseRow, DiagnosisDocument, ExplainDocument};
+pub use evidence::{Evidence, Sign};
 pub use explain::{Answer, Explanation, Meaning, explain};
 use failure::exclude_by_graphs;
 pub use failure::{diagnose_failure, diagnose_run, place};
 pub use fault::Fault;
-pub use finding::{Diagnosis, Evidence, Finding, Sign};
+pub use finding::{Diagnosis, Finding};
 pub use platform::Platform;
-#[cfg(test)]
-pub use platform::commands_of_steps;
 pub use progress::Unexplained;
 pub use text::{causes_text, confidence_text, diagnosis_text, explain_text};
 pub use trace::{Stated, Trace};

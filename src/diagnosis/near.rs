@@ -1,8 +1,8 @@
 //! Whose line it is: in a log of many programs, what any of them prints counts only where QNN is.
 
 use super::catalogue::{Near, catalogue};
-use super::finding::Evidence;
-use super::rules::regex;
+use super::evidence::Evidence;
+use super::pattern::regex;
 use aho_corasick::AhoCorasick;
 use regex::bytes::Regex;
 use std::sync::LazyLock;

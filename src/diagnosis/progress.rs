@@ -1,7 +1,7 @@
 //! What went well before something failed, and the first lines that state a failure: the answer where no cause is known.
 
 use super::cases::{self, NearCase};
-use super::finding::{Evidence, Finding};
+use super::evidence::Evidence;
 use super::near::names_qnn;
 use super::statements::{Classes, Decoded, Level, Statement, Statements, decode, lexicon};
 use std::collections::BTreeSet;
@@ -142,8 +142,6 @@ const QNNS: [&str; 10] = [
 ];
 /// Lines in which speakers are looked for.
 const LISTENED: u32 = 64;
-/// Confidence from which on a cause counts as an answer.
-const ANSWERED: f64 = 0.45;
 
 /// What is known of a failure without a known cause.
 #[derive(Debug, Clone, PartialEq)]
@@ -241,23 +239,16 @@ impl Progress {
         failing.chain(self.speakers.iter()).map(|class| lexicon().who_name(class)).collect()
     }
 
-    /// The answer where no cause is well founded; nothing where nothing failed. It ran at line `succeeded` in the end.
-    pub fn at_end(
-        mut self,
-        causes: &[Finding],
-        succeeded: Option<u64>,
-        exit_status: Option<i32>,
-    ) -> Option<Unexplained> {
-        if causes.iter().any(|finding| finding.confidence >= ANSWERED && !finding.cause().generic) {
-            return None;
-        }
+    /// The answer where no cause is well founded; nothing where nothing failed. It ran at line `succeeded` in the end;
+    /// `has_causes` if there is a cause at all.
+    pub fn at_end(mut self, has_causes: bool, succeeded: Option<u64>, exit_status: Option<i32>) -> Option<Unexplained> {
         // What came before a run that went well was no failure of it.
         if let Some(line) = succeeded {
             self.failing.retain(|failing| failing.evidence.line > line);
         }
         let is_error = |failing: &&Failing| failing.statements.level == Level::Error;
         // Without an error and without a bad end, warnings are no failure.
-        let ended_badly = exit_status.is_some_and(|status| status != 0) || !causes.is_empty() || self.crashed;
+        let ended_badly = exit_status.is_some_and(|status| status != 0) || has_causes || self.crashed;
         let unsaid = |failing: &&Failing| failing.statements.level == Level::Unsaid;
         let of_qnn = || self.failing.iter().filter(|failing| failing.is_of_qnn);
         let grave = of_qnn().find(is_error).or_else(|| of_qnn().find(unsaid));

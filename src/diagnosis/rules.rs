@@ -3,10 +3,11 @@
 use super::catalogue::{FACTS, Near, Pattern, Says, Voids, catalogue};
 use super::denied::Denied;
 use super::numbers;
+use super::pattern::regex;
 use super::progress;
 use super::statements::{Classes, Statements, lexicon};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::Regex;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -409,10 +410,6 @@ fn fastrpc_spellings(text: &str) -> Vec<String> {
             vec![format!("{value:x}"), value.to_string(), value.cast_signed().to_string(), widened.to_string()]
         },
     )
-}
-
-pub(super) fn regex(text: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(text).case_insensitive(true).unicode(false).size_limit(4 << 20).build()
 }
 
 fn automaton(texts: &[&str]) -> Option<AhoCorasick> {

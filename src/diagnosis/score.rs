@@ -1,8 +1,8 @@
 //! Signs weighed into causes.
 
 use super::catalogue::{Cause, Voids, causes};
-use super::diagnoser::Seen;
-use super::finding::{Evidence, Finding, Sign};
+use super::evidence::{Evidence, Seen, Sign};
+use super::finding::Finding;
 use super::numbers;
 use super::rules::Rules;
 

@@ -1,6 +1,6 @@
 //! Diagnoses and explanations for people.
 
-use super::catalogue::{Cause, Check, Place};
+use super::catalogue::{Cause, Check, CheckPlace};
 use super::explain::{Answer, Explanation};
 use super::finding::{Diagnosis, Finding};
 use super::platform::{Platform, step_text};
@@ -220,8 +220,8 @@ fn reasons(out: &mut String, cause: &Cause, width: usize) {
 fn checks_to_make<'c>(out: &mut String, checks: impl Iterator<Item = &'c Check>, width: usize) {
     for Check { what, on, command, .. } in checks {
         let place = match on {
-            Place::Device => "on the device",
-            Place::Host => "on this machine",
+            CheckPlace::Device => "on the device",
+            CheckPlace::Host => "on this machine",
         };
         titled(out, "   check: ", &format!("{what}; {place}:"), width);
         let _ = writeln!(out, "     {command}");

@@ -1,6 +1,6 @@
 //! What each line became, for `diagnose --explain`.
 
-use super::finding::{Evidence, excerpt};
+use super::evidence::{Evidence, excerpt};
 use super::statements::{Level, Statement, Statements, decode, lexicon};
 use serde::Serialize;
 

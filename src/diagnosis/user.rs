@@ -1,7 +1,7 @@
 //! The user's own causes and cases: `causes.toml` in the config folder, in the form of the catalogue's files.
 
 use super::catalogue::{Catalogue, Pattern, Says, builtin, builtin_cause, install};
-use super::rules::regex;
+use super::pattern::regex;
 use super::statements::lexicon;
 use crate::event::clean_text;
 use crate::files::read_text_at_most;

@@ -73,11 +73,11 @@ fn opened(file: &Seekable) -> Result<Opened, ReadError> {
 #[derive(Debug, Default)]
 struct Joined {
     /// Shared with the iterator of the file that is read.
-    at: std::sync::Arc<std::sync::Mutex<Place>>,
+    at: std::sync::Arc<std::sync::Mutex<ReplayPosition>>,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct ReplayPosition {
     seq: u64,
     /// Added to the moments of the file that is read; `None` before its first record.
     offset_us: Option<i64>,
@@ -135,7 +135,7 @@ impl Joined {
     }
 }
 
-impl Place {
+impl ReplayPosition {
     /// The id that a run of the file has in the whole: its own, unless an earlier file has a run of that id.
     fn run(&mut self, run: RunId) -> RunId {
         if let Some(known) = self.runs.get(&run) {
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn every_run_of_every_file_has_an_id_of_its_own() {
-        let mut place = Place::default();
+        let mut place = ReplayPosition::default();
         let mut ids = |ids: &[u32]| -> Vec<u32> {
             place.runs.clear();
             ids.iter().map(|id| place.run(RunId(*id)).0).collect()

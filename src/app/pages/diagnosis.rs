@@ -2,7 +2,7 @@
 
 use super::{Content, Entry, FIX, Item, JumpTarget, Sign};
 use crate::app::theme::Meaning;
-use crate::diagnosis::{Answer, Check, Diagnosis, Finding, Place, Platform, confidence_text, explain};
+use crate::diagnosis::{Answer, Check, CheckPlace, Diagnosis, Finding, Platform, confidence_text, explain};
 use crate::event::{CheckOutcome, Failure, clean_text};
 use crate::store::Run;
 
@@ -68,8 +68,8 @@ fn entry(finding: &Finding, platform: Option<Platform>) -> Entry {
     for (index, check) in finding.checks().iter().enumerate() {
         let (result, meaning) = check_result(finding, check);
         let place = match check.on {
-            Place::Device => "on the device",
-            Place::Host => "on this machine",
+            CheckPlace::Device => "on the device",
+            CheckPlace::Host => "on this machine",
         };
         let label = if index == 0 { "check" } else { "" };
         let text = format!("{} ({place}): {result}", check.what);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::diagnosis::rules::regex;
+use crate::diagnosis::pattern::regex;
 use crate::event::Stage;
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Which lines of a log are worth reading.
 
 use super::{Diagnoser, OVERLAP, PIECE};
-use crate::diagnosis::finding::{Evidence, excerpt};
+use crate::diagnosis::evidence::{Evidence, excerpt};
 use crate::diagnosis::repeats::Key;
 use crate::diagnosis::rules::Worth;
 

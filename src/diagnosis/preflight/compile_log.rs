@@ -1,7 +1,6 @@
 //! What HTP's compiler tells in its log: how much it moves to and from DDR, and where it stopped.
 
 use crate::backends::stopped::finalized_op;
-use crate::diagnosis::fault::Why;
 use crate::models::Op;
 use regex::Regex;
 use std::sync::LazyLock;
@@ -17,6 +16,21 @@ const HOLLOW: [&str; 6] = [
     "Lookup in ",
     "Failed to successfully compose graph",
 ];
+
+/// Why a backend does not take an op.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Why {
+    /// One sentence.
+    pub text: String,
+    /// The tensor at fault: its place among the op's inputs and outputs, counted on.
+    pub tensor: Option<usize>,
+    /// What to do.
+    pub remedy: Option<String>,
+    /// Id of the cause, where there is no doubt about it.
+    pub cause: Option<&'static str>,
+    /// The backend gave no reason.
+    pub is_guess: bool,
+}
 
 /// Traffic between VTCM and DDR of one execution, as planned by the compiler, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -16,7 +16,7 @@ mod target;
 mod text;
 
 pub use compile_log::matters;
-pub(super) use compile_log::why_not_built;
+pub(super) use compile_log::{Why, why_not_built};
 pub use document::{BackendRow, CheckDocument, State, Verdict};
 pub use nodes::{NodesAnswer, NodesDocument, NodesModel, nodes_text};
 pub use ops::TensorRow;
