@@ -47,7 +47,7 @@ impl Pane {
     }
 }
 
-/// What fills the screen. What each is and shows says its row of the [table](super::pages::PAGES).
+/// What fills the screen. Its row in the table of pages says what it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Page {
     /// The start screen.

@@ -1,6 +1,6 @@
 //! What is selected and scrolled on a page with a list.
 
-use super::{Entry, JumpTarget, PageLayout};
+use super::{Entry, JumpTarget, PageLayout, Section};
 use crate::app::theme::Meaning;
 use crate::app::widgets::{self, wrap, wrap_literal};
 use crate::event::RunId;
@@ -8,18 +8,6 @@ use std::ops::Range;
 
 /// Columns of the labels in a detail.
 pub const LABEL: u16 = 8;
-
-/// A part of the page that can have the focus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Section {
-    /// The list.
-    #[default]
-    List,
-    /// The detail of the selected entry.
-    Detail,
-    /// The log of the run.
-    Log,
-}
 
 /// What is selected and scrolled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,11 +1,22 @@
 //! Where the sections of a page are.
 
-use super::Section;
 use crate::app::layout::{WIDE, inside, split_bottom, split_left, split_top};
 use ratatui::layout::Rect;
 
 /// From this width on the list is beside the detail; titles are sentences and want to be read whole.
 const SIDE_BY_SIDE: u16 = 150;
+
+/// A part of the page that can have the focus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Section {
+    /// The list.
+    #[default]
+    List,
+    /// The detail of the selected entry.
+    Detail,
+    /// The log of the run.
+    Log,
+}
 
 /// Areas of the sections; one that is not shown is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

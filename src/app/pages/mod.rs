@@ -15,22 +15,20 @@ mod program;
 mod sessions;
 mod table;
 
-pub use browser::{Browser, LABEL, Section, detail_rows, paragraph_rows};
+pub use browser::{Browser, LABEL, detail_rows, paragraph_rows};
 pub use compare::{CompareLayout, Comparing, Part, Total};
 pub use diagnosis::what_failed;
 pub use findings::Counts;
 pub use known::{Known, log_of};
-pub use layout::{PageLayout, PageWishes, layout};
+pub use layout::{PageLayout, PageWishes, Section, layout};
 pub use modes::Modes;
 pub use program::printed;
-pub use table::{ListPage, PAGES, opened_by};
+pub use table::{ListPage, PAGES, content, opened_by};
 
 use super::symbols::Symbols;
 use super::theme::Meaning;
-use super::view::View;
 use crate::accuracy::AccuracyDocument;
 use crate::analysis::EvidencePlace;
-use crate::store::Store;
 
 /// What a page shows.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -131,12 +129,6 @@ impl Entry {
 const FIX: &str = "fix";
 /// Label of what is ready to copy.
 const SNIPPET: &str = "copy";
-
-/// What the page that is open shows; `None` on pages without a list.
-pub fn content(view: &View, store: &Store, symbols: &Symbols) -> Option<Content> {
-    let list = view.page.list()?;
-    Some((list.content)(view, store, symbols).in_symbols(symbols))
-}
 
 impl Content {
     /// The same with its sentences in these characters. What is copied and shown as it is stays.

@@ -175,6 +175,12 @@ impl Page {
     }
 }
 
+/// What the page that is open shows; `None` on pages without a list.
+pub fn content(view: &View, store: &Store, symbols: &Symbols) -> Option<Content> {
+    let list = view.page.list()?;
+    Some((list.content)(view, store, symbols).in_symbols(symbols))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
