@@ -91,6 +91,16 @@ pub fn held() -> Vec<Known> {
     rows("held-logs.jsonl")
 }
 
+/// Three sets more, without what comes from notes whose author is not known.
+pub fn later() -> Vec<Known> {
+    rows("later-logs.jsonl")
+}
+
+/// Messages of public programs, as their sources print them.
+pub fn programs() -> Vec<Known> {
+    rows("program-logs.jsonl")
+}
+
 /// What different stacks say of each cause, in words of our own, and what only looks like it.
 pub fn phrasings() -> Vec<Known> {
     rows("phrasing-logs.jsonl")
