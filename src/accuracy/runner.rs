@@ -13,7 +13,8 @@ use crate::backends::qnn::runner::{
 use crate::backends::settings::SettingRequest;
 use crate::event::{Failure, ModelInfo, RuntimeInfo, clean_text};
 use crate::files::sha256_hex;
-use crate::models::source::{SourceError, SourceFormat, read_source};
+use crate::models::read_source;
+use crate::models::source::{SourceError, SourceFormat};
 use crate::models::{Graph, ModelFormat, Tensor};
 use std::collections::HashMap;
 use std::fs::File;

@@ -15,7 +15,8 @@ use crate::convert::{
     TfliteTools, carry_out, convert_text, convert_tflite, inputs_of,
 };
 use crate::event::clean_text;
-use crate::models::source::{SourceFormat, identify_source};
+use crate::models::identify_source;
+use crate::models::source::SourceFormat;
 use crate::models::{ModelFormat, identify};
 use crate::run::Site;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

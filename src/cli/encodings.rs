@@ -13,7 +13,8 @@ use crate::encodings::{
 };
 use crate::event::{LOCAL_DEVICE, clean_text};
 use crate::files::{Guard, Kind, Seekable, write_whole};
-use crate::models::source::{SourceFormat, identify_source};
+use crate::models::identify_source;
+use crate::models::source::SourceFormat;
 use crate::models::{Graph, identify};
 use std::fs::File;
 use std::io::Read;

@@ -5,7 +5,8 @@
 
 use crate::backends::qnn::runner::protocol::{OnnxTask, RunTask, Task};
 use crate::event::{Sandbox, SandboxState};
-use crate::models::source::{SourceFormat, read_source};
+use crate::models::read_source;
+use crate::models::source::SourceFormat;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
     RestrictionStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,

@@ -10,7 +10,8 @@ use crate::backends::qnn::runner::tensors_protocol::{
     EXCHANGE_CONSTANTS, EXCHANGE_INPUTS, EXCHANGE_TENSORS, OpenedTensors, TensorsTask,
 };
 use crate::event::{LogLevel, RuntimeInfo, Stage, clean_text};
-use crate::models::source::{SourceFormat, read_source};
+use crate::models::read_source;
+use crate::models::source::SourceFormat;
 use crate::models::{Tensor, TensorKind};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
