@@ -7,7 +7,7 @@ use crate::backends::qnn::onnx::{LogSink, OnnxRuntime, OnnxSession, SessionSpec}
 use crate::backends::qnn::runner::child::failed::Failed;
 use crate::backends::qnn::runner::child::model::{check_whole, identify_model, open_library};
 use crate::backends::qnn::runner::child::run::Stages;
-use crate::backends::qnn::runner::protocol::{OnnxTask, RunTask};
+use crate::backends::qnn::runner::run_task::{OnnxTask, RunTask};
 use crate::backends::settings;
 use crate::event::{Event, LogLevel, RuntimeInfo, Stage, clean_text};
 use crate::models::Named;

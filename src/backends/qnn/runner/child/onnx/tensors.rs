@@ -5,7 +5,8 @@ use crate::backends::qnn::onnx::{OnnxRuntime, OnnxSession, SessionSpec};
 use crate::backends::qnn::runner::child::emit::Emitter;
 use crate::backends::qnn::runner::child::failed::Failed;
 use crate::backends::qnn::runner::child::model::check_whole;
-use crate::backends::qnn::runner::protocol::{Frame, OnnxTask};
+use crate::backends::qnn::runner::protocol::Frame;
+use crate::backends::qnn::runner::run_task::OnnxTask;
 use crate::backends::qnn::runner::tensors_protocol::{
     EXCHANGE_CONSTANTS, EXCHANGE_INPUTS, EXCHANGE_TENSORS, OpenedTensors, TensorsTask,
 };
