@@ -1,6 +1,6 @@
 //! Tensors of a TFLite model, computed by the interpreter of the user's Python package `ai_edge_litert`.
 
-use super::sides::{Computed, Known};
+use super::computed::{Computed, Known};
 use crate::accuracy::Inputs;
 use crate::backends::qnn::runner::read_npy;
 use crate::event::clean_text;
