@@ -1,6 +1,6 @@
 //! What `REFERENCE` and `TEST` of `qnnscope accuracy` name: models, runs, sides of earlier comparisons, folders of tensors.
 
-use super::accuracy::AccuracyArgs;
+use super::accuracy_args::AccuracyArgs;
 use super::compute::{device, model_on, runtime_here};
 use super::{CliError, Global, target};
 use crate::accuracy::{DOCUMENT, Kept, Record, Role, Side, SidePlace, document_of};

@@ -1,8 +1,8 @@
 //! `qnnscope check` of ONNX models: what ONNX Runtime's QNN plug-in takes.
 
-use super::check::CheckArgs;
-use super::diagnose::text_width;
+use super::check_args::CheckArgs;
 use super::headless::{print, print_json};
+use super::width::text_width;
 use super::{CliError, FAILED, Global, MISSING, OK, onnx_options, options};
 use crate::backends::Backend;
 use crate::backends::local::Limits;

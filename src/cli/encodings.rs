@@ -1,9 +1,9 @@
 //! `qnnscope encodings`.
 
 use super::compute::limits;
-use super::diagnose::text_width;
 use super::headless::{print, print_json};
 use super::patience::Patience;
+use super::width::text_width;
 use super::{CliError, FAILED, Global, OK, options, say};
 use crate::accuracy::{Side, SidePlace};
 use crate::backends::Backend;
