@@ -2,6 +2,7 @@
 
 use super::compute::{ComputeOptions, DataOptions, DimensionOptions, HardwareOptions};
 use super::options;
+use super::values::decibels;
 use crate::backends::Backend;
 use std::path::PathBuf;
 
@@ -42,7 +43,7 @@ pub struct AccuracyArgs {
     #[command(flatten)]
     pub hardware: HardwareOptions,
     /// SQNR in dB below which a layer counts as diverging
-    #[arg(long, value_name = "DB", default_value_t = 20.0, value_parser = options::decibels)]
+    #[arg(long, value_name = "DB", default_value_t = 20.0, value_parser = decibels)]
     pub min_sqnr_db: f64,
     /// Find the first diverging layer by bisection, instead of reading all layers
     #[arg(long)]

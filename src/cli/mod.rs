@@ -45,6 +45,7 @@ mod progress;
 mod ranges;
 mod recommend;
 mod report;
+mod requests;
 mod run;
 mod runtime;
 mod runtime_list;
@@ -62,6 +63,7 @@ mod values;
 mod watch;
 mod watch_counters;
 mod width;
+mod wishes;
 
 pub use error::CliError;
 
