@@ -2,7 +2,7 @@
 //! graph do.
 
 use super::layout::Layout;
-use super::pairing::Pair;
+use super::pairs::Pair;
 use crate::models::{Graph, TensorKind};
 
 /// Ops behind which axes stand elsewhere than before.

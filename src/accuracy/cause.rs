@@ -1,11 +1,17 @@
 //! Why a layer diverges, as far as the figures tell, and what to do about it.
 
-use super::metrics::TensorSums;
-use super::own::Constant;
-use super::pairing::Pairing;
-use super::values::{EncodedRange, stored_bits};
-use super::verdict::{CLIPPED_SHARE, Layer, USED_SHARE, inherited_db};
-use crate::models::{Graph, Quantization, Tensor};
+mod encoding;
+mod words;
+
+pub use words::db;
+
+use self::encoding::{bad_constant, encoding, is_few, loudest_errors};
+use self::words::{channel_remedy, figure, list, more_bits, percent, span};
+use super::layer::{Constant, Layer};
+use super::pairs::Pairing;
+use super::values::stored_bits;
+use super::verdict::inherited_db;
+use crate::models::{Graph, Tensor};
 use crate::text::three_digits;
 use serde::{Deserialize, Serialize};
 
@@ -63,18 +69,10 @@ pub struct Judged {
 
 /// Constants below this are at fault themselves, dB: 8 bits give about 40.
 const CONSTANT_DB: f64 = 22.0;
-/// Most of the error in so few of the channels is a matter of these channels.
-const FEW_CHANNELS: f64 = 0.125;
-/// Most of the error.
-const MOST_OF_ERROR: f64 = 0.9;
 /// Noise of the steps alone that is this near to the limit explains it, dB.
 const NEAR_DB: f64 = 6.0;
 /// What a layer loses in the graph and not alone, dB, is no rounding.
 const LOST_IN_GRAPH_DB: f64 = 12.0;
-/// Values this far beyond a range, as a share of it, still fit it.
-const HELD_BEYOND: f64 = 0.05;
-/// The same of a range that was turned round.
-const TURNED_BEYOND: f64 = 0.15;
 /// Largest number of a half float.
 const HALF_MAX: f64 = 65_504.0;
 
@@ -101,18 +99,6 @@ const MOVERS: [&str; 20] = [
     "Tile",
     "GridSample",
 ];
-
-/// The axis along which a constant's values go together: that of its encoding, else the last one of what is not a vector.
-pub fn slice_axis(tensor: &Tensor) -> Option<usize> {
-    match &tensor.quantization {
-        Some(Quantization::AxisScaleOffset { axis, .. }) => {
-            let rank = i32::try_from(tensor.shape.len()).ok()?;
-            usize::try_from(if *axis < 0 { axis + rank } else { *axis }).ok().filter(|axis| *axis < tensor.shape.len())
-        }
-        _ if tensor.shape.len() >= 2 => Some(tensor.shape.len() - 1),
-        _ => None,
-    }
-}
 
 /// What is at fault with the layer at `at`.
 pub fn judge(
@@ -159,23 +145,6 @@ pub fn judge(
 
 type Said = (Cause, String, String);
 
-fn percent(share: f64) -> String {
-    format!("{} %", three_digits(share * 100.0))
-}
-
-/// `0.00316`: all the digits that an encoding needs, and no more.
-fn figure(value: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a number is small")]
-    let digits =
-        if value == 0.0 || !value.is_finite() { 0 } else { (3 - value.abs().log10().floor() as i32).clamp(0, 9) };
-    let text = format!("{value:.*}", usize::try_from(digits).unwrap_or(0));
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
-}
-
-fn span(min: f64, max: f64) -> String {
-    format!("{}..{}", figure(min), figure(max))
-}
-
 fn not_finite(layer: &Layer, name: &str) -> Option<Said> {
     let whole = &layer.sums.whole;
     if whole.broken == 0 {
@@ -207,122 +176,6 @@ fn counted(layer: &Layer, name: &str) -> Option<Said> {
             "look at the tensors this op decides on: small differences there flip decisions".to_owned(),
         )
     })
-}
-
-/// What is wrong with an encoding by itself.
-fn encoding(
-    sums: &TensorSums,
-    range: EncodedRange,
-    clipped: Option<f64>,
-    used: Option<f64>,
-    name: &str,
-) -> Option<Said> {
-    let whole = &sums.whole;
-    let (seen, held) = (span(whole.min, whole.max), span(range.min, range.max));
-    let needed = span(whole.min.min(0.0), whole.max.max(0.0));
-    if let Some(clipped) = clipped.filter(|share| *share > CLIPPED_SHARE) {
-        let said =
-            format!("{} of the values are clipped: `{name}` has {seen}, its encoding holds {held}", percent(clipped));
-        if let Some(turned) = turned(whole.min, whole.max, range) {
-            let because = format!("{said}; with the opposite sign it would hold {}", span(turned.0, turned.1));
-            let remedy = format!(
-                "flip the sign of the offset of `{name}`: QNN counts (stored + offset) x scale, so an unsigned tensor's offset is \
-                 minus the zero point; it needs {needed}"
-            );
-            return Some((Cause::OffsetSign, because, remedy));
-        }
-        let hit: Vec<usize> = (0..sums.channels.len()).filter(|&at| sums.channels[at].clipped > 0).collect();
-        if is_few(hit.len(), sums.channels.len()) {
-            let because = format!("{said}; all of them in channel {}", list(&hit));
-            return Some((Cause::ChannelRange, because, channel_remedy(name, &needed)));
-        }
-        let remedy =
-            format!("widen the range of `{name}` to {needed}: calibrate with data like this, or override its encoding");
-        return Some((Cause::RangeTooSmall, said, remedy));
-    }
-    if let Some(used) = used.filter(|share| *share < USED_SHARE) {
-        let levels = used * (range.high - range.low) as f64;
-        let because = format!(
-            "only {} of the range is used, about {levels:.0} levels: `{name}` has {seen}, its encoding holds {held}",
-            percent(used)
-        );
-        let remedy = format!(
-            "narrow the range of `{name}` to {needed}: look for an outlier in the calibration data, use percentiles, or override its encoding"
-        );
-        return Some((Cause::RangeTooLarge, because, remedy));
-    }
-    None
-}
-
-/// The range with its offset, or its ends, turned to the other sign, if that would hold the values and the present one does not.
-pub fn turned(min: f64, max: f64, range: EncodedRange) -> Option<(f64, f64)> {
-    let width = range.max - range.min;
-    let real = |stored: i64, offset: f64| (stored as f64 + offset) * range.step;
-    let offset = f64::from(range.offset);
-    // How far values lie beyond a range. Data is never quite that of the calibration: what was turned need not fit to the last value.
-    let beyond = |low: f64, high: f64| (low - min).max(max - high).max(0.0);
-    let now = beyond(range.min, range.max);
-    let holds = |low: f64, high: f64| beyond(low, high) <= (width * TURNED_BEYOND).min(now / 2.0);
-    if now <= width * HELD_BEYOND || max - min < width * USED_SHARE {
-        return None;
-    }
-    let flipped = (real(range.low, -offset), real(range.high, -offset));
-    let mirrored = (-range.max, -range.min);
-    [flipped, mirrored].into_iter().find(|&(low, high)| holds(low, high))
-}
-
-fn is_few(hit: usize, of: usize) -> bool {
-    hit > 0 && of >= 4 && hit as f64 <= (of as f64 * FEW_CHANNELS).max(1.0)
-}
-
-fn list(channels: &[usize]) -> String {
-    channels.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn channel_remedy(name: &str, needed: &str) -> String {
-    format!(
-        "one channel of `{name}` needs a different range from the rest ({needed} overall): equalise the channels (cross-layer equalisation), quantise weights per channel, or give this tensor 16 bits"
-    )
-}
-
-/// The slices that hold most of the error, if they are few.
-fn loudest_errors(sums: &TensorSums) -> Option<Vec<usize>> {
-    let mut order: Vec<usize> = (0..sums.channels.len()).collect();
-    order.sort_by(|&a, &b| sums.channels[b].noise().total_cmp(&sums.channels[a].noise()));
-    let mut sum = 0.0;
-    let mut hit = Vec::new();
-    for at in order {
-        hit.push(at);
-        sum += sums.channels[at].noise();
-        if sum >= sums.whole.noise() * MOST_OF_ERROR {
-            break;
-        }
-    }
-    (sums.whole.noise() > 0.0 && is_few(hit.len(), sums.channels.len())).then_some(hit)
-}
-
-fn bad_constant(constant: &Constant) -> Said {
-    let name = &constant.tensor.name;
-    let sqnr = constant.figures.sqnr_db.unwrap_or(f64::NEG_INFINITY);
-    let lead = format!("the constant `{name}` of this op has only {} dB of its own", three_digits(sqnr));
-    let again = "requantise the weights";
-    if let Some(hit) = loudest_errors(&constant.sums) {
-        let because = format!("{lead}; most of its error is in slice {}", list(&hit));
-        let remedy =
-            format!("slice {} of `{name}` has a wrong scale: {again}, per channel, and compare the scales", list(&hit));
-        return (Cause::ChannelRange, because, remedy);
-    }
-    let judged = constant.range.and_then(|range| {
-        encoding(&constant.sums, range, constant.figures.clipped_share, constant.figures.used_share, name)
-    });
-    match judged {
-        Some((cause, because, remedy)) => (cause, format!("{lead}: {because}"), remedy),
-        None => {
-            let bits = stored_bits(&constant.tensor).map_or_else(String::new, |bits| format!("{bits} bits are "));
-            let remedy = format!("{bits}too few for `{name}`: quantise it per channel, or with more bits");
-            (Cause::BitsTooFew, lead, remedy)
-        }
-    }
 }
 
 /// Channels of very different size, in the tensor or in what it is made from.
@@ -431,56 +284,5 @@ fn other(
             let because = format!("no encoding explains it; {alone}");
             (Cause::Unknown, because, "compare more inputs (-n), and the two backends on the same model".to_owned())
         }
-    }
-}
-
-/// `34.2 dB`, or that there is no error.
-pub fn db(value: f64) -> String {
-    if value.is_infinite() { "no error".to_owned() } else { format!("{} dB", three_digits(value)) }
-}
-
-fn more_bits(name: &str, bits: u32) -> String {
-    let more = if bits < 8 { 8 } else { 16 };
-    let quoted = if name.contains('`') { name.to_owned() } else { format!("`{name}`") };
-    format!("give {quoted} {more} bits instead of {bits} (mixed precision), or keep the op in float")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn range(scale: f64, offset: i32) -> EncodedRange {
-        let real = |stored: i64| (stored as f64 + f64::from(offset)) * scale;
-        EncodedRange { min: real(0), max: real(255), step: scale, low: 0, high: 255, offset, bits: 8 }
-    }
-
-    #[test]
-    fn a_wrong_sign_is_told_from_a_wrong_size() {
-        // Values -0.5..1.5; the right encoding is offset -64.
-        let right = range(2.0 / 255.0, -64);
-        assert_eq!(turned(-0.5, 1.5, right), None);
-        let plus = range(2.0 / 255.0, 64);
-        let (low, high) = turned(-0.5, 1.5, plus).unwrap();
-        assert!((low - right.min).abs() < 1e-9 && (high - right.max).abs() < 1e-9);
-        // Ends swapped: -1.5..0.5.
-        assert!(turned(-0.5, 1.5, range(2.0 / 255.0, -191)).is_some());
-        // The data reaches a little further than that of the calibration did.
-        assert!(turned(-0.6, 1.7, plus).is_some());
-        // Ten times too small.
-        assert_eq!(turned(-0.5, 1.5, range(0.2 / 255.0, -64)), None);
-        assert_eq!(turned(0.0, 1.5, range(0.15 / 255.0, 0)), None);
-    }
-
-    #[test]
-    fn figures_have_the_digits_that_an_encoding_needs() {
-        assert_eq!(
-            (figure(0.003_163_9), figure(12.5), figure(0.0), figure(1234.567)),
-            ("0.003164".into(), "12.5".into(), "0".into(), "1235".into())
-        );
-    }
-
-    #[test]
-    fn few_channels_are_few_of_many() {
-        assert!(is_few(1, 16) && is_few(2, 16) && !is_few(3, 16) && !is_few(1, 3) && is_few(1, 4) && !is_few(0, 16));
     }
 }

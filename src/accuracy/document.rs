@@ -1,12 +1,13 @@
 //! The document `qnnscope.accuracy/1`.
 
 use super::cause::Cause;
-use super::compare::AccuracyOutcome;
+use super::comparison::AccuracyOutcome;
 use super::inputs::Inputs;
+use super::layer::Layer;
 use super::metrics::ChannelFigures;
-use super::pairing::How;
+use super::pairs::How;
+use super::role::Role;
 use super::spread::{DiffGrid, DiffMap, Spread};
-use super::verdict::Layer;
 use crate::event::{ModelInfo, RuntimeInfo, clean_text};
 use crate::files::{open_regular, read_at_most};
 use crate::models::TensorKind;
@@ -86,25 +87,6 @@ pub struct SideDocument {
     /// Free dimensions of an ONNX model.
     #[serde(default)]
     pub dimensions: BTreeMap<String, u64>,
-}
-
-/// Which of the two sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The one that is right.
-    Reference,
-    /// The other one.
-    Test,
-}
-
-impl Role {
-    /// Its name in files and documents.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reference => "reference",
-            Self::Test => "test",
-        }
-    }
 }
 
 /// Where the data came from.

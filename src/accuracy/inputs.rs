@@ -1,17 +1,19 @@
 //! What both models are fed with: the same real numbers, each in its own types and layout.
 
-use super::kept::{file_name, plain};
+mod files;
+
+use self::files::{read, sets_in};
+use super::file_names::{INPUT, file_name};
 use super::layout::Layout;
 use super::pairing::{base_name, is_real};
 use super::values::{EncodedRange, encoded_range, store_values};
-use crate::backends::qnn::runner::{read_list, read_npy};
-use crate::files::{hex, read_at_most};
+use crate::backends::qnn::runner::read_list;
+use crate::files::hex;
 use crate::models::{Graph, Tensor};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why there are no inputs. The messages say what would be right.
@@ -87,9 +89,6 @@ pub enum Inputs {
     },
 }
 
-/// What the files of kept inputs are called, behind the input's name.
-pub const INPUT: &str = "input";
-
 /// Inputs that were found: for each inference a file for each input of the reference.
 #[derive(Debug, Clone)]
 pub struct Planned {
@@ -110,8 +109,6 @@ pub type Stored = Vec<Vec<u8>>;
 
 /// Op types that quantise.
 const QUANTISERS: [&str; 3] = ["Quantize", "Convert", "QuantizeLinear"];
-/// Endings of files with inputs.
-const ENDINGS: [&str; 3] = ["npy", "raw", "bin"];
 
 impl Inputs {
     /// Finds the data of two models' inputs.
@@ -299,103 +296,6 @@ fn order(reference: &[Tensor], test: &[Tensor]) -> Result<Vec<(usize, Layout)>, 
         order.push((at, fits(at).unwrap_or(Layout::Same)));
     }
     Ok(order)
-}
-
-/// The files of each inference in a folder.
-fn sets_in(folder: &Path, inputs: &[Tensor]) -> Result<Vec<Vec<PathBuf>>, InputError> {
-    let listed = list(folder)?;
-    let folders: Vec<&PathBuf> = listed.iter().filter(|path| path.is_dir()).collect();
-    if let Some(set) = set_in(&listed, inputs) {
-        return Ok(vec![set]);
-    }
-    let mut sets = Vec::new();
-    for folder in folders {
-        if let Some(set) = set_in(&list(folder)?, inputs) {
-            sets.push(set);
-        }
-    }
-    if sets.is_empty() && inputs.len() == 1 {
-        sets = listed.into_iter().filter(|path| is_data(path)).map(|path| vec![path]).collect();
-    }
-    if sets.is_empty() {
-        let names: Vec<String> = inputs.iter().map(|tensor| format!("{}.npy or .raw", tensor.name)).collect();
-        let one = if inputs.len() == 1 { ", or any .npy and .raw files, one for each inference" } else { "" };
-        let expected = format!("{}, or folders with these files{one}", names.join(", "));
-        return Err(InputError::Empty { path: folder.to_owned(), expected });
-    }
-    Ok(sets)
-}
-
-/// What a folder holds, in the order of numbers in names: `in2` before `in10`.
-fn list(folder: &Path) -> Result<Vec<PathBuf>, InputError> {
-    let failed = |error: std::io::Error| InputError::File { path: folder.to_owned(), reason: error.to_string() };
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        paths.push(entry.map_err(failed)?.path());
-    }
-    paths.sort_by_cached_key(|path| numbered(&path.to_string_lossy()));
-    Ok(paths)
-}
-
-/// A name with its numbers in one width, so that they sort by value.
-fn numbered(name: &str) -> String {
-    let mut out = String::new();
-    let mut digits = String::new();
-    for c in name.chars().chain(std::iter::once('\0')) {
-        if c.is_ascii_digit() {
-            digits.push(c);
-            continue;
-        }
-        if !digits.is_empty() {
-            let _ = write!(out, "{:0>20}", std::mem::take(&mut digits));
-        }
-        out.push(c);
-    }
-    out
-}
-
-fn is_data(path: &Path) -> bool {
-    path.is_file()
-        && path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
-}
-
-/// A file for each input, if these are there.
-fn set_in(paths: &[PathBuf], inputs: &[Tensor]) -> Option<Vec<PathBuf>> {
-    let file = |tensor: &Tensor| {
-        let plain = plain(&tensor.name);
-        let stem = |path: &&PathBuf| path.file_stem().is_some_and(|stem| *stem == *tensor.name || *stem == *plain);
-        paths.iter().filter(|path| is_data(path)).find(stem).cloned()
-    };
-    inputs.iter().map(file).collect()
-}
-
-/// A .npy file of numbers, or float32 in a row.
-fn read(path: &Path, tensor: &Tensor) -> Result<Vec<f64>, InputError> {
-    let failed = |reason: String| InputError::File { path: path.to_owned(), reason };
-    let expected = tensor.elements().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-    let limit = (expected as u64).saturating_mul(16).saturating_add(1 << 20);
-    let bytes = read_at_most(path, limit).map_err(|error| failed(error.to_string()))?;
-    let values: Vec<f64> = if bytes.starts_with(b"\x93NUMPY") {
-        let (shape, values) = read_npy(&bytes).map_err(failed)?;
-        let shape: Option<Vec<u32>> = shape.into_iter().map(|size| u32::try_from(size).ok()).collect();
-        // An array says how it stands: channels may stand elsewhere than in the model.
-        match shape.as_ref().and_then(|shape| Layout::between(shape, &tensor.shape)).zip(shape.as_ref()) {
-            Some((layout, shape)) => layout.arranged(values, shape),
-            None => values,
-        }
-    } else {
-        bytes.chunks_exact(4).map(|c| f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]]))).collect()
-    };
-    if values.len() != expected {
-        return Err(InputError::Size {
-            path: path.to_owned(),
-            name: tensor.name.clone(),
-            found: values.len(),
-            expected,
-            shape: tensor.shape_text(),
-        });
-    }
-    Ok(values)
 }
 
 #[cfg(test)]

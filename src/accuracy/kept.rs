@@ -1,6 +1,6 @@
 //! Tensors of a model that was computed before: the files that qnn-net-run's `--debug` leaves, or those of an earlier comparison.
 
-use super::document::{AccuracyDocument, Role};
+use super::file_names::plain;
 use super::layout::Layout;
 use super::outputs::{insert_array, read_values};
 use super::values::real_values;
@@ -14,9 +14,6 @@ use std::path::{Path, PathBuf};
 const MOST_BYTES: u64 = 1 << 30;
 /// End of the names of files that hold a tensor's own type.
 const NATIVE: &str = "_native";
-/// Longest part of a tensor's name in a file's.
-const MOST_NAME: usize = 100;
-
 /// The tensors of a side in a folder.
 #[derive(Debug, Clone)]
 pub struct Kept {
@@ -39,40 +36,15 @@ enum Files {
     Comparison(HashMap<String, (String, Layout, Vec<u32>)>),
 }
 
-/// The file of one side of a pair, as an earlier comparison names it. The number keeps names apart that differ in what a file's
-/// name cannot hold.
-pub fn file_name(number: usize, tensor: &str, what: &str) -> String {
-    let name: String =
-        tensor.chars().take(MOST_NAME).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    format!("{number:04}_{name}.{what}.npy")
-}
-
 impl Kept {
     /// What a tool left in `Result_<i>` folders.
     pub fn results(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), runtime: None, simulated: false, device: None, files: Files::Results }
     }
 
-    /// One side of an earlier comparison, which kept its tensors in `folder`.
-    pub fn of_document(document: &AccuracyDocument, role: Role, folder: &Path) -> Self {
-        let side = document.side(role);
-        let mut tensors = HashMap::new();
-        for (number, pair) in document.pairs.iter().enumerate().filter(|(_, pair)| pair.read) {
-            let file = file_name(number, &pair.test, role.name());
-            // Both files hold the test's order.
-            let (name, layout) = match role {
-                Role::Test => (&pair.test, Layout::Same),
-                Role::Reference => (&pair.reference, Layout::back(pair.permutation.as_deref())),
-            };
-            tensors.entry(name.clone()).or_insert((file, layout, pair.shape.clone()));
-        }
-        Self {
-            folder: folder.to_owned(),
-            runtime: Some(side.runtime.clone()),
-            simulated: side.simulated,
-            device: side.device.clone(),
-            files: Files::Comparison(tensors),
-        }
+    /// What an earlier comparison kept of one of its sides: for each tensor its file, and how it stands in it.
+    pub(super) fn comparison(folder: &Path, tensors: HashMap<String, (String, Layout, Vec<u32>)>) -> Self {
+        Self { files: Files::Comparison(tensors), ..Self::results(folder) }
     }
 
     /// Looks at the files of an inference.
@@ -144,11 +116,6 @@ impl Inference {
         }
         Ok(Some(values))
     }
-}
-
-/// A name as tools write it into a file's.
-pub fn plain(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }).collect()
 }
 
 #[cfg(test)]

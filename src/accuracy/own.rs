@@ -1,33 +1,19 @@
 //! What an op adds by itself: computed on the reference's values, and with what constants.
 
-use super::cause;
-use super::compare::AccuracyError;
+use super::error::AccuracyError;
 use super::kinds::hands_on;
+use super::layer::{Constant, Layer};
 use super::layout::Layout;
 use super::metrics::{TensorFigures, TensorSums};
-use super::pairing::Pair;
+use super::pairs::Pair;
 use super::passes::{Found, Work, begin, to_open, values_of};
-use super::values::{EncodedRange, encoded_range, real_values, store_values};
-use super::verdict::Layer;
+use super::values::{encoded_range, real_values, store_values};
 use crate::backends::qnn::runner::GivenTensor;
-use crate::models::{Graph, Tensor, TensorKind};
+use crate::models::{Graph, Quantization, Tensor, TensorKind};
 use std::collections::HashSet;
 
 /// Inferences from which the ops' own errors are taken.
 const OWN_INFERENCES: usize = 2;
-
-/// A constant of the op that diverges, compared with the reference's.
-#[derive(Debug, Clone)]
-pub struct Constant {
-    /// The test's tensor.
-    pub tensor: Tensor,
-    /// Figures, by what its encoding can hold.
-    pub figures: TensorFigures,
-    /// Sums, by slice of the encoding's axis, or by output channel.
-    pub sums: TensorSums,
-    /// What the encoding can hold, for one scale.
-    pub range: Option<EncodedRange>,
-}
 
 impl Work<'_> {
     /// What each op adds by itself: computed on the reference's values. Only of layers that were read, on the first inputs.
@@ -148,7 +134,7 @@ impl Work<'_> {
             let x = layout.arranged(x, &of.shape);
             let range = encoded_range(tensor);
             let mut sums = TensorSums::default();
-            sums.take(&x, &y, &tensor.shape, cause::slice_axis(tensor), range);
+            sums.take(&x, &y, &tensor.shape, slice_axis(tensor), range);
             rows.push(Constant {
                 tensor: tensor.clone(),
                 figures: TensorFigures::new(&sums, range, false),
@@ -157,5 +143,17 @@ impl Work<'_> {
             });
         }
         Ok(rows)
+    }
+}
+
+/// The axis along which a constant's values go together: that of its encoding, else the last one of what is not a vector.
+fn slice_axis(tensor: &Tensor) -> Option<usize> {
+    match &tensor.quantization {
+        Some(Quantization::AxisScaleOffset { axis, .. }) => {
+            let rank = i32::try_from(tensor.shape.len()).ok()?;
+            usize::try_from(if *axis < 0 { axis + rank } else { *axis }).ok().filter(|axis| *axis < tensor.shape.len())
+        }
+        _ if tensor.shape.len() >= 2 => Some(tensor.shape.len() - 1),
+        _ => None,
     }
 }

@@ -1,15 +1,18 @@
 //! Passes over both models: as many tensors read at a time as memory allows.
 
-use super::compare::{AccuracyError, Comparison, Progress};
-use super::document::Role;
-use super::inputs::{INPUT, Planned};
-use super::kept::file_name;
+use super::comparison::{Comparison, Progress};
+use super::error::AccuracyError;
+use super::file_names::{INPUT, file_name};
+use super::inputs::Planned;
+use super::layer::Layer;
 use super::metrics::{TensorFigures, TensorSums};
-use super::pairing::{Pair, Pairing, is_real};
-use super::runner::{Opened, SideError};
+use super::pairing::is_real;
+use super::pairs::{Pair, Pairing};
+use super::role::Role;
+use super::runner::Opened;
+use super::side::SideError;
 use super::spread::{DiffMap, Spread};
 use super::values::encoded_range;
-use super::verdict::Layer;
 use crate::event::RuntimeInfo;
 use crate::models::{Graph, Tensor, TensorKind};
 use npyz::WriterBuilder;

@@ -1,14 +1,18 @@
 //! Sides that were recorded: a run of a session or result, or a side of an earlier comparison.
 
-use super::document::{AccuracyDocument, Role};
+use super::document::AccuracyDocument;
+use super::file_names::file_name;
 use super::inputs::Inputs;
 use super::kept::Kept;
+use super::layout::Layout;
 use super::outputs::located;
+use super::role::Role;
 use crate::analysis::compare;
 use crate::backends::Backend;
 use crate::backends::settings::SettingRequest;
 use crate::event::{Driver, LOCAL_DEVICE, TensorData, clean_text};
 use crate::files::sha256_hex;
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -79,7 +83,7 @@ impl Record {
             dimensions: side.dimensions.iter().map(|(name, size)| (name.clone(), *size)).collect(),
             device: side.device.clone(),
             inputs,
-            kept: kept.map(|folder| Kept::of_document(document, role, &folder)),
+            kept: kept.map(|folder| kept_side(document, role, &folder)),
         })
     }
 
@@ -125,6 +129,24 @@ fn kept_in(file: &Path, document: &AccuracyDocument) -> Option<PathBuf> {
         let own = AccuracyDocument::read(&folder.join(DOCUMENT)).ok().flatten();
         own.is_some_and(|own| own == *document) && folder.join("input_0").is_dir()
     })
+}
+
+/// One side of a comparison, which kept its tensors in `folder`.
+fn kept_side(document: &AccuracyDocument, role: Role, folder: &Path) -> Kept {
+    let side = document.side(role);
+    let mut tensors = HashMap::new();
+    for (number, pair) in document.pairs.iter().enumerate().filter(|(_, pair)| pair.read) {
+        let file = file_name(number, &pair.test, role.name());
+        // Both files hold the test's order.
+        let (name, layout) = match role {
+            Role::Test => (&pair.test, Layout::Same),
+            Role::Reference => (&pair.reference, Layout::back(pair.permutation.as_deref())),
+        };
+        tensors.entry(name.clone()).or_insert((file, layout, pair.shape.clone()));
+    }
+    let mut kept = Kept::comparison(folder, tensors);
+    (kept.runtime, kept.simulated, kept.device) = (Some(side.runtime.clone()), side.simulated, side.device.clone());
+    kept
 }
 
 /// The files of a run with real inputs; `None` for random ones.

@@ -1,11 +1,11 @@
 //! A comparison for people.
 
 use super::cause::db;
-use super::compare::AccuracyOutcome;
+use super::comparison::AccuracyOutcome;
+use super::layer::Layer;
 use super::metrics::ChannelFigures;
-use super::pairing::How;
-use super::runner::Side;
-use super::verdict::Layer;
+use super::pairs::How;
+use super::side::Side;
 use crate::event::clean_text;
 use crate::text::{three_digits, wrapped};
 use std::fmt::Write;

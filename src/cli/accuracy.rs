@@ -1,77 +1,16 @@
 //! `qnnscope accuracy`.
 
+use super::accuracy_args::AccuracyArgs;
 use super::accuracy_sides::{SideRequest, asked};
-use super::compute::{ComputeOptions, DataOptions, DimensionOptions, HardwareOptions, bar, show};
-use super::diagnose::text_width;
+use super::compute::{bar, show};
 use super::headless::{print, print_json};
 use super::patience::Patience;
-use super::{CliError, FAILED, Global, OK, open, options};
+use super::width::text_width;
+use super::{CliError, FAILED, Global, OK, open};
 use crate::accuracy::{AccuracyDocument, Comparison, DOCUMENT, Inputs, Progress, accuracy_text, compare};
-use crate::backends::Backend;
 use crate::files::{Guard, Kind, make_output_folder, write_whole};
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
-
-/// Arguments of `qnnscope accuracy`.
-#[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub struct AccuracyArgs {
-    /// Reference, such as the float model; MODEL@BACKEND picks the backend that computes it [default: cpu]. Also a run
-    /// (session, result, @last), an earlier comparison, or a folder of tensors
-    #[arg(value_name = "REFERENCE")]
-    pub(super) reference: String,
-    /// Model under test, such as the quantised one; MODEL@BACKEND picks the backend that computes it [default: htp]. Also a
-    /// run, an earlier comparison, or a folder of tensors
-    #[arg(value_name = "TEST")]
-    pub(super) test: String,
-    /// Backend of the reference, instead of REFERENCE@BACKEND
-    #[arg(long, value_name = "BACKEND", value_parser = options::backend)]
-    pub(super) reference_backend: Option<Backend>,
-    /// Backend of the test, instead of TEST@BACKEND
-    #[arg(long, value_name = "BACKEND", value_parser = options::backend)]
-    pub(super) test_backend: Option<Backend>,
-    /// Folder with the reference's QNN libraries, if they differ from the test's
-    #[arg(long, value_name = "DIR")]
-    pub(super) reference_runtime: Option<PathBuf>,
-    /// Device that computes the reference; --device computes the test [default: local]
-    #[arg(long, value_name = "SERIAL", conflicts_with_all = ["reference_runtime", "reference_tensors"])]
-    pub(super) reference_device: Option<String>,
-    /// Folder with the reference's tensors of these inputs, computed elsewhere: Result_<i>/NAME.raw, as qnn-net-run --debug leaves them
-    #[arg(long, value_name = "DIR")]
-    pub(super) reference_tensors: Option<PathBuf>,
-    /// Folder with the test's tensors of these inputs, computed elsewhere, such as on a device
-    #[arg(long, value_name = "DIR")]
-    pub(super) test_tensors: Option<PathBuf>,
-    #[command(flatten)]
-    data: DataOptions,
-    #[command(flatten)]
-    pub(super) dimensions: DimensionOptions,
-    #[command(flatten)]
-    pub(super) hardware: HardwareOptions,
-    /// SQNR in dB below which a layer counts as diverging
-    #[arg(long, value_name = "DB", default_value_t = 20.0, value_parser = options::decibels)]
-    min_sqnr_db: f64,
-    /// Find the first diverging layer by bisection, instead of reading all layers
-    #[arg(long)]
-    bisect: bool,
-    /// Keep both sides' tensors in this folder (.npy in the test's layout) with inputs and document, for later comparisons
-    #[arg(long, value_name = "DIR")]
-    save_tensors: Option<PathBuf>,
-    /// Let --save-tensors overwrite files that qnnscope did not write; never those the command reads
-    #[arg(long, requires = "save_tensors")]
-    force: bool,
-    /// List every layer, and how each pair of tensors was found
-    #[arg(long)]
-    all: bool,
-    /// Print the document as JSON on stdout
-    #[arg(long)]
-    json: bool,
-    /// Show the layers in the live view instead of printing them
-    #[arg(long, conflicts_with = "json")]
-    view: bool,
-    #[command(flatten)]
-    pub(super) compute: ComputeOptions,
-}
+use std::path::Path;
 
 /// Compares the two models layer by layer; 1 if a layer diverges.
 pub fn accuracy(args: &AccuracyArgs, global: &Global) -> Result<u8, CliError> {

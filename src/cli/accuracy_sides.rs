@@ -1,6 +1,6 @@
 //! What `REFERENCE` and `TEST` of `qnnscope accuracy` name: models, runs, sides of earlier comparisons, folders of tensors.
 
-use super::accuracy::AccuracyArgs;
+use super::accuracy_args::AccuracyArgs;
 use super::compute::{device, model_on, runtime_here};
 use super::{CliError, Global, target};
 use crate::accuracy::{DOCUMENT, Kept, Record, Role, Side, SidePlace, document_of};
@@ -11,8 +11,9 @@ use crate::backends::settings::SettingRequest;
 use crate::event::{LOCAL_DEVICE, clean_text};
 use crate::files::Guard;
 use crate::history;
-use crate::models::source::{SourceFormat, identify_source, read_source};
+use crate::models::source::SourceFormat;
 use crate::models::{ModelFormat, identify};
+use crate::models::{identify_source, read_source};
 use crate::report::comparison::{LoadError, Named, load};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

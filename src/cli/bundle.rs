@@ -1,7 +1,7 @@
 //! `qnnscope diagnose --bundle`: a report to send, which the user sees before it is written.
 
-use super::diagnose::text_width;
 use super::patience::Patience;
+use super::width::text_width;
 use super::{CliError, Global, doctor, say};
 use crate::diagnosis::{Diagnosis, DiagnosisDocument, diagnosis_text};
 use crate::event::LOCAL_DEVICE;

@@ -1,8 +1,8 @@
 //! `qnnscope check` of ONNX models: what ONNX Runtime's QNN plug-in takes.
 
-use super::check::CheckArgs;
-use super::diagnose::text_width;
+use super::check_args::CheckArgs;
 use super::headless::{print, print_json};
+use super::width::text_width;
 use super::{CliError, FAILED, Global, MISSING, OK, onnx_options, options};
 use crate::backends::Backend;
 use crate::backends::local::Limits;
@@ -10,7 +10,8 @@ use crate::backends::runtime::{Env, onnx_kit};
 use crate::diagnosis::preflight::{NodesAnswer, NodesDocument, NodesModel, Target, Verdict, nodes_text};
 use crate::event::clean_text;
 use crate::files::sha256_hex;
-use crate::models::source::{SourceError, SourceFormat, read_source};
+use crate::models::read_source;
+use crate::models::source::{SourceError, SourceFormat};
 use crate::run::OnnxPreflight;
 use std::fs::File;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::headless::{print, print_json};
 use super::modes::percent;
-use super::options::{RECOMMENDATION, Wishes};
+use super::wishes::{RECOMMENDATION, Wishes};
 use super::{CliError, OK, setup};
 use crate::analysis::compare::{LayerSort, pool_rounds, pool_same};
 use crate::analysis::recommend::Constraints;

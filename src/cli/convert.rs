@@ -1,13 +1,10 @@
 //! `qnnscope convert`.
 
+use super::convert_args::ConvertArgs;
 use super::convert_verify::{check, check_tflite, name_tflite};
 use super::headless::{print, print_json};
-use super::onnx_options::OnnxOptions;
-use super::options::{self, RunOptions};
-use super::patience::Patience;
-use super::{CliError, FAILED, Global, OK, onnx_install, start};
+use super::{CliError, FAILED, Global, OK, onnx_install, options};
 use crate::accuracy::Inputs;
-use crate::backends::Backend;
 use crate::backends::qnn::runner::RunTask;
 use crate::backends::runtime::{Env, RuntimeDir};
 use crate::convert::{
@@ -15,64 +12,14 @@ use crate::convert::{
     TfliteTools, carry_out, convert_text, convert_tflite, inputs_of,
 };
 use crate::event::clean_text;
-use crate::models::source::{SourceFormat, identify_source};
+use crate::models::identify_source;
+use crate::models::source::SourceFormat;
 use crate::models::{ModelFormat, identify};
 use crate::run::Site;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// Arguments of `qnnscope convert`.
-#[derive(Debug, Clone, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
-pub struct ConvertArgs {
-    /// ONNX or TFLite model, DLC or model library (.so)
-    #[arg(value_name = "MODEL")]
-    pub(super) model: PathBuf,
-    /// File to write: .dlc, .bin (context binary) or .onnx (EPContext model); a split model becomes several numbered .dlc
-    #[arg(short, long, value_name = "FILE")]
-    pub(super) output: PathBuf,
-    /// Backend to convert for; it decides which nodes QNN takes
-    #[arg(short, long, value_name = "BACKEND", default_value = "htp", value_parser = options::backend)]
-    pub(super) backend: Backend,
-    /// QNN's number of the SoC to compile for: 57 is SM8650
-    #[arg(long, value_name = "N")]
-    soc_model: Option<u32>,
-    /// Name of the SoC, for TFLite models
-    #[arg(long, value_name = "NAME", default_value = "SM8650")]
-    soc: String,
-    /// Convert with the SDK's own converters ($QNN_SDK_ROOT), to a .dlc, a model library (.so) for this machine, or a context binary (.bin)
-    #[arg(long, value_name = "WHAT", value_parser = ["sdk"])]
-    with: Option<String>,
-    /// Extra argument for the SDK's converter; may be repeated
-    #[arg(long, value_name = "ARG", requires = "with", allow_hyphen_values = true)]
-    sdk_arg: Vec<String>,
-    /// Embed the context binaries in the EPContext model
-    #[arg(long)]
-    embed: bool,
-    /// Run source and result on the same inputs and report how much their outputs differ
-    #[arg(long)]
-    verify: bool,
-    /// Inputs of --verify: a number of random ones, a folder of inputs, or a list in qnn-net-run's format [default: 3, or 1 for
-    /// a compiled result]
-    #[arg(long, value_name = "N|PATH", requires = "verify")]
-    verify_inputs: Option<String>,
-    /// Keep the conversion log in this file; a failed conversion leaves it beside the output
-    #[arg(long, value_name = "FILE", conflicts_with = "with")]
-    log: Option<PathBuf>,
-    /// Overwrite existing files
-    #[arg(long)]
-    force: bool,
-    /// Print the document as JSON on stdout
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    onnx: OnnxOptions,
-    #[command(flatten)]
-    pub(super) patience: Patience,
-}
 
 /// Converts the model and says what came of it.
 pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
@@ -107,7 +54,7 @@ pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     if format == ModelFormat::ContextBinary {
         return Err(no_way(args, target, "it is already compiled").into());
     }
-    let run = task(args, args.backend, &args.model, &site, global)?;
+    let run = args.task(args.backend, &args.model, &site, global)?;
     let conversion = Conversion {
         run: run.clone(),
         target,
@@ -219,7 +166,7 @@ fn verification(
     let inputs = inputs_of(args.verify_inputs.as_deref(), 0, usual).map_err(CliError::Usage)?;
     let site = Arc::new(Site::Here { runtime: options::runtime(global)?, counters: None });
     onnx_install::offer(&args.model, &site, global)?;
-    let run = task(args, args.backend, &args.model, &site, global)?;
+    let run = args.task(args.backend, &args.model, &site, global)?;
     Ok((run, site, inputs))
 }
 
@@ -241,29 +188,6 @@ fn tell_made(
         print(&convert_text(&document))?;
     }
     Ok(if document.is_verified() { OK } else { FAILED })
-}
-
-/// The task of a run of `model` as this command's options have it.
-pub(super) fn task(
-    args: &ConvertArgs,
-    backend: Backend,
-    model: &std::path::Path,
-    site: &Arc<Site>,
-    global: &Global,
-) -> Result<RunTask, CliError> {
-    let is_onnx = identify(model).is_ok_and(|format| format == ModelFormat::Onnx);
-    let asked = OnnxOptions { no_cpu_fallback: false, ..args.onnx.clone() };
-    let options = RunOptions {
-        backend: vec![backend],
-        soc_model: args.soc_model,
-        onnx: if is_onnx { asked } else { OnnxOptions::default() },
-        ..start::default_options()?
-    };
-    let mut requests = options.requests(&[model.to_owned()], site, global)?;
-    match requests.pop() {
-        Some(request) => Ok(request.task),
-        None => Err(CliError::Usage("there is nothing to run".to_owned())),
-    }
 }
 
 /// Says on stderr what is done: a line for each step with its time, and on a terminal what goes on.

@@ -1,7 +1,7 @@
 //! `qnnscope convert --verify`: which two are run, and how.
 
 use super::CliError;
-use super::convert::{ConvertArgs, task};
+use super::convert_args::ConvertArgs;
 use crate::accuracy::{Inputs, Side, SidePlace};
 use crate::backends::Backend;
 use crate::backends::qnn::runner::{OnnxTask, RunTask};
@@ -36,7 +36,7 @@ pub async fn check(
         return Ok(Box::pin(dlcs(args, runtime, &reference, &made.files, inputs, course)).await);
     }
     let Some(file) = made.files.first() else { return Ok(Vec::new()) };
-    let result = task(args, args.backend, file, site, global)?;
+    let result = args.task(args.backend, file, site, global)?;
     // An EPContext model has no free dimensions any more, and its options were for making it.
     let result = RunTask {
         onnx: result.onnx.map(|onnx| OnnxTask { dimensions: Vec::new(), options: Vec::new(), ..onnx }),

@@ -1,8 +1,8 @@
 //! `qnnscope demo`: the bundled model on cpu and htp, from nothing.
 
+use super::install::{self, InstallArgs, Policy};
 use super::options::{self, OutputOptions, RunOptions};
 use super::run::{self, RunArgs};
-use super::runtime::{self, InstallArgs, Policy};
 use super::{CliError, Global, say, start};
 use crate::backends::Backend;
 use crate::backends::runtime::{DEFAULT_WHEEL_VERSION, Env, RuntimeError};
@@ -44,7 +44,7 @@ pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
             onnx: false,
             json: false,
         };
-        runtime::install(&install, Policy::PinnedOnly)?;
+        install::install(&install, Policy::PinnedOnly)?;
     }
     let options = RunOptions {
         backend: vec![Backend::Cpu, Backend::Htp],

@@ -2,18 +2,17 @@
 
 use super::headless::{print, print_json};
 use super::patience::Patience;
+use super::width::text_width;
 use super::{CliError, Global, OK, bundle, target, watch};
 use crate::checks::{About, confirm};
 use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, Platform, diagnosis_text, load_user_causes};
 use crate::event::{CheckResult, DeviceKind, clean_text};
 use crate::files::open_input;
-use std::io::{IsTerminal, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Bytes read at once.
 const CHUNK: usize = 256 * 1024;
-/// Columns where no terminal tells.
-const PIPED_WIDTH: usize = 160;
 /// Files of an output folder that are looked at.
 const MOST_OUTPUTS: usize = 100_000;
 /// Folders inside each other that are looked at.
@@ -173,10 +172,4 @@ fn empty_files(dir: &Path) -> Result<u32, CliError> {
         }
     }
     Ok(empty)
-}
-
-/// Columns of the terminal, or a width for files and pipes.
-pub fn text_width() -> usize {
-    let columns = std::io::stdout().is_terminal().then(crossterm::terminal::size).and_then(Result::ok);
-    columns.map_or(PIPED_WIDTH, |(columns, _)| usize::from(columns).max(40))
 }

@@ -1,8 +1,8 @@
 //! `qnnscope doctor`.
 
-use super::diagnose::text_width;
 use super::headless::{print, print_json};
 use super::patience::Patience;
+use super::width::text_width;
 use super::{CliError, FAILED, Global, OK, options};
 use crate::backends::runtime::Env;
 use crate::doctor::{Doctor, Examination};

@@ -1,9 +1,9 @@
 //! `qnnscope encodings`.
 
 use super::compute::limits;
-use super::diagnose::text_width;
 use super::headless::{print, print_json};
 use super::patience::Patience;
+use super::width::text_width;
 use super::{CliError, FAILED, Global, OK, options, say};
 use crate::accuracy::{Side, SidePlace};
 use crate::backends::Backend;
@@ -13,7 +13,8 @@ use crate::encodings::{
 };
 use crate::event::{LOCAL_DEVICE, clean_text};
 use crate::files::{Guard, Kind, Seekable, write_whole};
-use crate::models::source::{SourceFormat, identify_source};
+use crate::models::identify_source;
+use crate::models::source::SourceFormat;
 use crate::models::{Graph, identify};
 use std::fs::File;
 use std::io::Read;

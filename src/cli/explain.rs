@@ -1,7 +1,8 @@
 //! `qnnscope explain`.
 
 use super::headless::{print, print_json};
-use super::{BAD_INPUT, CliError, OK, diagnose::text_width};
+use super::width::text_width;
+use super::{BAD_INPUT, CliError, OK};
 use crate::diagnosis::{Answer, ExplainDocument, explain_text, load_user_causes};
 
 /// Arguments of `qnnscope explain`.

@@ -1,37 +1,40 @@
 //! `qnnscope inspect`.
 
 use super::headless::{print, print_json};
+use super::inspect_source::Job;
 use super::patience::Patience;
 use super::{CliError, Global, OK, inspect_source, onnx_options, options, target};
 use crate::backends::device_runner;
 use crate::backends::local::{Ended, Limits, ask};
 use crate::backends::qnn::runner::{Frame, InspectTask, Task};
 use crate::event::{LOCAL_DEVICE, ModelInfo, Sandbox, clean_text};
-use crate::models::source::{SourceFormat, identify_source};
+use crate::models::identify_source;
+use crate::models::source::SourceFormat;
 use crate::models::{Graph, identify, source_names};
 use crate::report::{InspectDocument, inspect_text};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Arguments of `qnnscope inspect`.
 #[derive(Debug, clap::Args)]
 pub struct InspectArgs {
     /// DLC, model library (.so), context binary, or a model before conversion: ONNX, TFLite, ExecuTorch (.pte)
     #[arg(value_name = "MODEL")]
-    pub(super) model: PathBuf,
+    model: PathBuf,
     /// Size of a free dimension of an ONNX model, such as batch=1; may be repeated
     #[arg(long, value_name = "NAME=N", value_parser = onnx_options::dimension)]
-    pub(super) dim: Vec<(String, u64)>,
+    dim: Vec<(String, u64)>,
     /// Write the QNN context binaries that an ONNX, TFLite or ExecuTorch model carries into this folder
     #[arg(long, value_name = "DIR")]
-    pub(super) extract: Option<PathBuf>,
+    extract: Option<PathBuf>,
     /// Let --extract overwrite files that qnnscope did not write
     #[arg(long, requires = "extract")]
-    pub(super) force: bool,
+    force: bool,
     /// Print the document as JSON on stdout
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
     #[command(flatten)]
-    pub(super) patience: Patience,
+    patience: Patience,
 }
 
 /// Reads the model in a runner, here or on the device, and prints what it is made of.
@@ -41,7 +44,15 @@ pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
         if !args.dim.is_empty() && format != SourceFormat::Onnx {
             return Err(CliError::Usage(format!("--dim is for ONNX models, and this is {}", format.with_article())));
         }
-        return inspect_source::inspect(args, format);
+        let job = Job {
+            model: args.model.clone(),
+            format,
+            dimensions: args.dim.clone(),
+            extract: args.extract.clone(),
+            force: args.force,
+            stop: Arc::default(),
+        };
+        return inspect_source::inspect(job, args.json, args.patience);
     }
     for (flag, given) in [("--extract", args.extract.is_some()), ("--dim", !args.dim.is_empty())] {
         if given {

@@ -1,11 +1,12 @@
 //! `qnnscope inspect` of models before conversion: no runtime, no runner.
 
 use super::headless::{print, print_json};
-use super::inspect::InspectArgs;
+use super::patience::Patience;
 use super::{CliError, OK};
 use crate::event::clean_text;
 use crate::files::{Guard, Kind, OutputError, Replacement, sha256_hex};
-use crate::models::source::{EmbeddedContext, SourceError, SourceFile, SourceFormat, SourceModel, read_source};
+use crate::models::read_source;
+use crate::models::source::{EmbeddedContext, SourceError, SourceFile, SourceFormat, SourceModel};
 use crate::report::{SourceDocument, source_text};
 use std::collections::HashSet;
 use std::fs::File;
@@ -20,18 +21,11 @@ use std::time::{Duration, Instant};
 const MOST_NAME: usize = 120;
 
 /// Reads the model and prints what it is made of; takes its context binaries out where that is requested.
-pub fn inspect(args: &InspectArgs, format: SourceFormat) -> Result<u8, CliError> {
-    let job = Job {
-        model: args.model.clone(),
-        format,
-        dimensions: args.dim.clone(),
-        extract: args.extract.clone(),
-        force: args.force,
-        stop: Arc::default(),
-    };
-    let what = || format!("this machine to read {}", clean_text(&args.model.to_string_lossy()));
-    let document = args.patience.wait(what, Worker::start(job)?)?;
-    if args.json {
+pub fn inspect(job: Job, json: bool, patience: Patience) -> Result<u8, CliError> {
+    let path = clean_text(&job.model.to_string_lossy());
+    let what = || format!("this machine to read {path}");
+    let document = patience.wait(what, Worker::start(job)?)?;
+    if json {
         print_json(&document)?;
     } else {
         print(&source_text(&document))?;
@@ -40,13 +34,19 @@ pub fn inspect(args: &InspectArgs, format: SourceFormat) -> Result<u8, CliError>
 }
 
 /// What is to be done, away from the thread that hears signals.
-struct Job {
-    model: PathBuf,
-    format: SourceFormat,
-    dimensions: Vec<(String, u64)>,
-    extract: Option<PathBuf>,
-    force: bool,
-    stop: Arc<AtomicBool>,
+pub struct Job {
+    /// The model.
+    pub model: PathBuf,
+    /// Its format.
+    pub format: SourceFormat,
+    /// Sizes of free dimensions, by name.
+    pub dimensions: Vec<(String, u64)>,
+    /// Folder for its context binaries.
+    pub extract: Option<PathBuf>,
+    /// Whether these may replace files that qnnscope did not write.
+    pub force: bool,
+    /// Ends it early.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Job {

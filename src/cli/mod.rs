@@ -1,15 +1,18 @@
 //! The command line: one file per subcommand. Arguments in, library calls, an exit status out.
 
 mod accuracy;
+mod accuracy_args;
 mod accuracy_sides;
 mod bench_check;
 mod bundle;
 mod check;
+mod check_args;
 mod check_onnx;
 mod clean;
 mod compare;
 mod compute;
 mod convert;
+mod convert_args;
 mod convert_verify;
 mod counters;
 mod demo;
@@ -24,6 +27,7 @@ mod export;
 mod headless;
 mod inspect;
 mod inspect_source;
+mod install;
 mod kept;
 mod launches;
 mod live;
@@ -41,6 +45,7 @@ mod progress;
 mod ranges;
 mod recommend;
 mod report;
+mod requests;
 mod run;
 mod runtime;
 mod runtime_list;
@@ -57,6 +62,8 @@ mod truth_options;
 mod values;
 mod watch;
 mod watch_counters;
+mod width;
+mod wishes;
 
 pub use error::CliError;
 
@@ -124,11 +131,11 @@ enum Command {
     /// Show a model's graphs, tensors and ops without running it
     Inspect(inspect::InspectArgs),
     /// Convert a model: ONNX or TFLite to DLC, ONNX to an EPContext model or a context binary, DLC to a context binary
-    Convert(Box<convert::ConvertArgs>),
+    Convert(Box<convert_args::ConvertArgs>),
     /// Find the ops that backends refuse, whether HTP compiles the model, and doubtful encodings; needs no phone
-    Check(check::CheckArgs),
+    Check(check_args::CheckArgs),
     /// Compare two models layer by layer on the same inputs: which layer loses the accuracy, and why
-    Accuracy(Box<accuracy::AccuracyArgs>),
+    Accuracy(Box<accuracy_args::AccuracyArgs>),
     /// Calibrate on your data: tensor ranges, encodings that fit them, and what given encodings lose
     Ranges(Box<ranges::RangesArgs>),
     /// Check, compare and convert quantisation encodings: QNN overrides, AIMET, and those inside models

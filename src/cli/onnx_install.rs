@@ -1,6 +1,6 @@
 //! Getting ONNX Runtime and its QNN plug-in, when asked to, and when the first ONNX model is run.
 
-use super::runtime::{InstallArgs, Policy, carry_out};
+use super::install::{InstallArgs, Policy, carry_out};
 use super::{CliError, Global, options};
 use crate::backends::runtime::{
     DEFAULT_WHEEL_VERSION, Env, InstallRequest, ONNX_WHEEL_VERSION, PLUGIN, Package, RuntimeDir, RuntimeError,

@@ -2,8 +2,8 @@
 
 use super::headless::{print, print_json};
 use super::options;
-use super::options::Wishes;
 use super::patience::Patience;
+use super::wishes::Wishes;
 use super::{CliError, Global, OK, inspect};
 use crate::analysis::compare::graph_facts;
 use crate::analysis::recommend::{RecommendTarget, Support, expected};

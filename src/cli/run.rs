@@ -1,7 +1,8 @@
 //! `qnnscope run`.
 
 use super::onnx_options::OnnxOptions;
-use super::options::{Destination, OutputOptions, RunOptions};
+use super::options::{OutputOptions, RunOptions};
+use super::requests::Destination;
 use super::{CliError, Global, device_onnx, headless, live, onnx_install, setup, target};
 use crate::app::StartChoice;
 use crate::event::LOCAL_DEVICE;

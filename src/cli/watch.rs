@@ -1,8 +1,8 @@
 //! `qnnscope diagnose --watch`: the diagnosis while a log is being written.
 
-use super::diagnose::text_width;
 use super::headless::{print, print_json};
 use super::watch_counters::{Beside, Reading};
+use super::width::text_width;
 use super::{CliError, Global, OK, say, setup, target};
 use crate::devices::Device;
 use crate::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, Platform, diagnosis_text};

@@ -2,9 +2,9 @@
 
 use super::{Encoding, Encodings, Format, Slice, Use};
 use crate::accuracy::base_name;
+use crate::models::read_source;
 use crate::models::source::{
     Constant, ElementType, Small, SourceError, SourceFile, SourceFormat, SourceGraph, SourceNode, SourceValue, Storage,
-    read_source,
 };
 use crate::models::{DataType, Graph, Op, Tensor, TensorKind};
 use std::collections::{HashMap, HashSet};

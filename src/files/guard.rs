@@ -2,6 +2,7 @@
 //!
 //! Files are compared by what they are (device and inode), so that links and other spellings of a name do not hide them.
 
+use super::error::OutputError;
 use super::maker::Kind;
 use super::output::{OutputFile, is_stream};
 use super::read_text_at_most;
@@ -9,38 +10,11 @@ use super::whole::{real_path, write_whole};
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
-use thiserror::Error;
 
 /// File in a folder of saved outputs that tells who made them: raw numbers say nothing of themselves.
 const FOLDER_MARK: &str = ".qnnscope-outputs";
 /// Largest input list whose files are looked at.
 const MAX_LIST_BYTES: u64 = 64 << 20;
-
-/// A file that must not be written, or cannot be.
-#[derive(Debug, Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum OutputError {
-    #[error("{option} {path} would overwrite {role} {other}: it is the same file")]
-    Clash { option: &'static str, path: PathBuf, role: &'static str, other: PathBuf },
-    #[error("{option} {path} exists already, and {reason}")]
-    Foreign { option: &'static str, path: PathBuf, reason: &'static str },
-    #[error("{option} {path} is being written by another process")]
-    Busy { option: &'static str, path: PathBuf },
-    #[error("cannot write {option} {path}: {source}")]
-    Io { option: &'static str, path: PathBuf, source: io::Error },
-}
-
-impl OutputError {
-    /// What to do about it.
-    pub fn advice(&self) -> Option<&'static str> {
-        match self {
-            Self::Clash { .. } => Some("name another file"),
-            Self::Foreign { .. } => Some("name another file, or overwrite this one with --force"),
-            Self::Busy { .. } => Some("name another file, or wait for the other process to end"),
-            Self::Io { .. } => None,
-        }
-    }
-}
 
 /// Device and inode; nothing where the system has no such numbers.
 type Id = Option<(u64, u64)>;

@@ -1,12 +1,10 @@
 //! Files that somebody named, for reading: a pipe is waited for so long and no longer, and can be read as often as a file.
 
-use std::fs::{File, FileType};
+use super::special::{PATIENCE, is_named_pipe, is_pipe, is_special, kind_text, within};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-/// How long the other end of a named pipe is waited for. Whoever makes one starts both ends at about the same time.
-const PATIENCE: Duration = Duration::from_secs(3);
 /// Most that is copied out of a pipe; it goes to the folder for temporary files.
 const MOST_COPIED_BYTES: u64 = 4 << 30;
 
@@ -39,62 +37,6 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Opens a pipe or a device for writing. A named pipe is open once somebody reads it.
-pub(super) fn open_special(path: &Path) -> io::Result<File> {
-    let open = |path: &Path| File::options().write(true).open(path);
-    if !is_named_pipe(path) {
-        return open(path);
-    }
-    let path = path.to_owned();
-    within(PATIENCE, "read", move || open(&path))
-}
-
-/// What `open` gives, if that does not take longer than `patience`. The thread that waits in vain ends with the process.
-fn within(
-    patience: Duration,
-    what: &str,
-    open: impl FnOnce() -> io::Result<File> + Send + 'static,
-) -> io::Result<File> {
-    let (done, opened) = std::sync::mpsc::sync_channel(1);
-    std::thread::spawn(move || done.send(open()));
-    opened.recv_timeout(patience).unwrap_or_else(|_| {
-        let seconds = patience.as_secs();
-        Err(io::Error::other(format!("it is a named pipe, and no other process came to {what} it within {seconds} s")))
-    })
-}
-
-fn is_named_pipe(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| is_pipe(metadata.file_type()))
-}
-
-fn is_pipe(kind: FileType) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::FileTypeExt;
-        kind.is_fifo()
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = kind;
-        false
-    }
-}
-
-/// What it is instead of a file, for people.
-fn kind_text(kind: FileType) -> &'static str {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::FileTypeExt;
-        if kind.is_fifo() {
-            return "a pipe";
-        }
-        if kind.is_socket() {
-            return "a socket";
-        }
-    }
-    if kind.is_dir() { "a folder" } else { "a device" }
-}
-
 /// A file that is read more than once. Of a pipe, as `<(zcat s.gz)` and `/dev/stdin` are, it is a copy, which goes with it.
 #[derive(Debug)]
 pub struct Seekable {
@@ -120,7 +62,7 @@ impl Seekable {
     /// The pipe cannot be read or copied, or has too much in it.
     pub fn new(path: &Path) -> io::Result<Self> {
         let named = path.to_owned();
-        if !super::is_special(path) {
+        if !is_special(path) {
             return Ok(Self { at: named.clone(), named, _copy: None });
         }
         let kind = std::fs::metadata(path)?.file_type();
@@ -176,6 +118,7 @@ fn copied(source: File) -> io::Result<(PathBuf, Copied)> {
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn pipe(dir: &tempfile::TempDir) -> PathBuf {
         let pipe = dir.path().join("pipe");

@@ -4,20 +4,24 @@
 //! [`Guard`] decides whether a file may be written at all; [`write_whole`], [`Replacement`] and [`OutputFile`] write it.
 
 mod config;
+mod error;
 mod guard;
 mod input;
 mod maker;
 mod output;
 mod signature;
+mod special;
 mod whole;
 
 pub use config::config_file;
-pub use guard::{Guard, OutputError, make_output_folder};
+pub use error::OutputError;
+pub use guard::{Guard, make_output_folder};
 pub use input::{Seekable, open_input, open_regular};
 pub use maker::Kind;
 pub use output::OutputFile;
 pub use signature::starts_context_binary;
-pub use whole::{Replacement, is_special, private_folder, private_folder_in, write_whole};
+pub use special::is_special;
+pub use whole::{Replacement, private_folder, private_folder_in, write_whole};
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;

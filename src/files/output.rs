@@ -1,8 +1,8 @@
 //! A file that is written in place while a command works: locked, so that no second writer mixes with it.
 
-use super::guard::OutputError;
-use super::input::open_special;
-use super::whole::{is_special, sync_folder_of};
+use super::error::OutputError;
+use super::special::{is_special, open_special};
+use super::whole::sync_folder_of;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

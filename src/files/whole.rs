@@ -1,6 +1,6 @@
 //! Writing files whole or not at all, and folders that nobody else can read.
 
-use super::input::open_special;
+use super::special::{is_special, open_special};
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,11 +8,6 @@ use tempfile::{NamedTempFile, TempDir, TempPath};
 
 /// Most links that are followed from a name to its file, as in the kernel.
 const MAX_LINKS: usize = 40;
-
-/// True for a pipe or a device, such as `/dev/null`: it is written to, never replaced by a file.
-pub fn is_special(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
-}
 
 /// The file behind a name: links are followed, also the last one to a file that is not there yet.
 ///

@@ -12,6 +12,7 @@ mod filter;
 mod index;
 mod limits;
 mod marks;
+mod pick;
 mod reference;
 
 pub use entry::{Entry, RunEntry, State};
@@ -110,7 +111,7 @@ impl History {
     pub fn find(&self, reference: &str) -> Result<Entry, HistoryError> {
         // As files are named elsewhere.
         let reference = reference.strip_prefix('@').unwrap_or(reference);
-        reference::pick(self.entries(&Filter::default())?, reference)
+        pick::pick(self.entries(&Filter::default())?, reference)
     }
 
     /// Its file.

@@ -1,6 +1,7 @@
 //! Model formats, recognised by content and never by file name.
 
-use super::source::{SourceFormat, identify_source};
+use super::reading::identify_source;
+use super::source::SourceFormat;
 use crate::files::starts_context_binary;
 use object::{Object, ObjectSegment, ObjectSymbol};
 use qnnscope_core::models::ModelFormat;

@@ -1,10 +1,11 @@
-//! What runs: formats told by content; graphs and data types come from the base. Models before conversion are read in
-//! [`source`].
+//! What runs: formats told by content; graphs and data types come from the base. Models before conversion are read
+//! into what [`source`] has.
 
 mod executorch;
 mod format;
 mod names;
 mod onnx;
+mod reading;
 pub mod source;
 mod tflite;
 
@@ -15,6 +16,7 @@ pub use qnnscope_core::models::{
     ContextBinaryInfo, ContextGraphInfo, DataType, Graph, ModelFormat, Op, OpTypeTotal, Quantization, Tensor,
     TensorKind, macs, op_type_totals,
 };
+pub use reading::{identify_source, read_source};
 
 /// Op types that only move stored numbers, so that what they read and make has one encoding.
 const MOVERS: [&str; 11] = [

@@ -1,6 +1,6 @@
 //! What Android's services print, for devices whose files are closed.
 
-use super::value::first_number;
+use super::numbers::first_number;
 use crate::event::Gap;
 
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -8,6 +8,7 @@ mod device_probe;
 mod discovery;
 mod dumpsys;
 mod host;
+mod numbers;
 pub mod process;
 mod sampler;
 mod value;

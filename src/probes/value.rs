@@ -2,14 +2,12 @@
 
 use super::catalogue::Parse;
 use super::dumpsys;
+use super::numbers::{LINE, first_number, number, numbers};
 use crate::event::Gap;
 use std::collections::BTreeMap;
 
 /// What a read gave: the content (lines of a table separated by [`LINE`]), or why there is none.
 pub type Content<'a> = Result<&'a [u8], Gap>;
-
-/// Separates the lines of a table: a control character that the shell can put into one line of output.
-pub const LINE: u8 = 0x1e;
 
 /// Above this a battery current is in µA: no phone draws 20 A.
 const MICROAMPERES_FROM: f64 = 20_000.0;
@@ -285,27 +283,6 @@ fn megahertz(number: f64) -> f64 {
     } else {
         number
     }
-}
-
-/// The numbers among the words of `text`; other words are passed over.
-fn numbers(text: &[u8]) -> impl Iterator<Item = f64> + '_ {
-    text.split(|byte| byte.is_ascii_whitespace() || *byte == LINE).filter_map(number)
-}
-
-/// One word as a number.
-fn number(word: &[u8]) -> Option<f64> {
-    // Longer ones are no numbers, and `inf` and `nan` neither.
-    if word.is_empty() || word.len() > 32 || !word.iter().any(u8::is_ascii_digit) {
-        return None;
-    }
-    std::str::from_utf8(word).ok()?.parse().ok().filter(|number: &f64| number.is_finite())
-}
-
-/// The first word of `text` as a number.
-pub(super) fn first_number(text: &[u8]) -> Result<f64, Gap> {
-    let mut words = text.split(|byte| byte.is_ascii_whitespace() || *byte == LINE).filter(|word| !word.is_empty());
-    let word = words.next().ok_or(Gap::Unreadable)?;
-    number(word.trim_ascii_end()).ok_or(Gap::NotANumber)
 }
 
 /// Field `index` (from 1, as in the manual) of `/proc/PID/stat`. The name in brackets may contain blanks and brackets.

@@ -1,12 +1,10 @@
 //! What the many events of a session come to, to be kept at its end: whoever opens it then folds only the few others.
 
+use super::bounds::MOST;
 use super::run::MetricStats;
 use super::{LatencyStats, OpTable, PaceStats, Run, Store};
 use crate::event::{Event, Phase, RunId};
 use serde::{Deserialize, Serialize};
-
-/// No count, time or sum of a digest reaches this: sums of some of them still fit, whoever wrote them.
-pub(super) const MOST: u64 = 1 << 58;
 
 /// What the events that a digest stands for, [`StoreDigest::stands_for`], made of a store.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -1,6 +1,17 @@
 //! What is known of one launch of a run.
 
-use super::StageTime;
+use crate::event::Stage;
+
+/// Time of a stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StageTime {
+    /// Which stage.
+    pub stage: Stage,
+    /// Microseconds.
+    pub duration_us: f64,
+    /// Growth of the resident set during it, bytes, if both ends were sampled.
+    pub rss_delta: Option<i64>,
+}
 
 /// A process that makes a share of the run's inferences. Its latencies are with those of the run.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -9,7 +20,7 @@ pub struct LaunchFacts {
     pub started_us: u64,
     /// Why it was added to the launches planned at first.
     pub reason: Option<String>,
-    /// Times of its finished stages; of the first launch without memory, which [`super::Run::stages`] has.
+    /// Times of its finished stages; of the first launch without memory, which `Run::stages` has.
     pub stages: Vec<StageTime>,
     /// Its first inference, microseconds.
     pub first_us: Option<f64>,

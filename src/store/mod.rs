@@ -4,6 +4,7 @@
 //! keeps up to a million single latencies of a phase (8 bytes each, then it thins them evenly), histograms of all of them and
 //! one per op, but no raw op samples: those are in the session file.
 
+mod bounds;
 mod counters;
 mod digest;
 mod histogram;
@@ -25,10 +26,10 @@ pub use latency::{
     EXACT_LIMIT, LatencyStats, Launch, LaunchFigures, MAX_LAUNCHES, PERCENTILES, Percentile, SLOWEST_KEPT, Slow,
     between_ranks, nanoseconds,
 };
-pub use launch::LaunchFacts;
+pub use launch::{LaunchFacts, StageTime};
 pub use ops::{OpStats, OpTable};
 pub use pace::PaceStats;
-pub use run::{MemoryStats, MetricStats, Run, RunState, StageTime};
+pub use run::{MemoryStats, MetricStats, Run, RunState};
 pub use sampling::{SamplerState, SamplingGap};
 pub use tap::{
     Alone, CallStats, GraphTimes, GraphsMade, Tapped, TappedContext, TappedGraph, TappedProcess, TimeShare, Timeline,

@@ -1,6 +1,6 @@
 //! Op times: one small histogram per op, so 5,000 ops stay within tens of megabytes however long the run.
 
-use super::digest::MOST;
+use super::bounds::MOST;
 use super::histogram;
 use crate::event::{OpRow, OpUnit};
 use hdrhistogram::Histogram;

@@ -1,7 +1,7 @@
 //! A paced phase: what was on time, and what the inferences themselves took.
 
 use super::LatencyStats;
-use super::digest::MOST;
+use super::bounds::MOST;
 use crate::event::{InferenceBatch, PaceReport};
 use serde::{Deserialize, Serialize};
 

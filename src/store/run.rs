@@ -2,7 +2,7 @@
 
 mod fold;
 
-use super::{LatencyStats, LaunchFacts, OpTable, PaceStats};
+use super::{LatencyStats, LaunchFacts, OpTable, PaceStats, StageTime};
 use crate::event::{
     Budget, CheckResult, Confound, CoolDown, Failure, ModelInfo, NodesPlaced, OpUnit, OutputsJudged, Phase, Placement,
     RunId, RunPlan, RunStatus, RuntimeInfo, Sandbox, Setting, SettingOutcome, Stage, SubStage, TensorData, Transfer,
@@ -22,17 +22,6 @@ pub enum RunState {
     Between,
     /// Ended.
     Ended(RunStatus),
-}
-
-/// Time of a stage.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StageTime {
-    /// Which stage.
-    pub stage: Stage,
-    /// Microseconds.
-    pub duration_us: f64,
-    /// Growth of the resident set during it, bytes, if both ends were sampled.
-    pub rss_delta: Option<i64>,
 }
 
 /// Mean, smallest and largest value of a backend figure.

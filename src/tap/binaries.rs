@@ -1,10 +1,10 @@
 //! What is in the context binaries that processes load: the tap keeps a copy, or the two ends of a large one, and QNN's system
 //! library reads it here, in a confined child. Nothing of that happens in the program.
 
-use super::server::Shared;
 use crate::backends::local::{Ended, Limits, Scratch, ask};
 use crate::backends::qnn::runner::{Frame, InspectTask, Task};
 use crate::event::{BinaryRead, Event, TapRecord, TapSeen, clean_text};
+use crate::session::Source;
 use qnnscope_core::tap::Binary;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -132,30 +132,30 @@ impl Binaries {
     }
 
     /// Reads binaries as they come; never ends.
-    pub async fn read_as_they_come(&self, shared: &Shared) {
+    pub async fn read_as_they_come(&self, source: &Source) {
         loop {
-            self.read_waiting(shared).await;
+            self.read_waiting(source).await;
             self.news.notified().await;
         }
     }
 
     /// Reads those that are left when the program is over. Ctrl-C ends that.
-    pub async fn finish(&self, shared: &Shared) {
+    pub async fn finish(&self, source: &Source) {
         if self.state().waiting.is_empty() {
             return;
         }
         let reason = tokio::select! {
-            () = self.read_waiting(shared) => return,
+            () = self.read_waiting(source) => return,
             () = tokio::time::sleep(LAST_LIMIT) => format!("it was not read within {} s", LAST_LIMIT.as_secs()),
             _ = tokio::signal::ctrl_c() => "Ctrl-C skipped reading it".to_owned(),
         };
         let left = std::mem::take(&mut self.state().waiting);
         for job in left {
-            tell(shared, &job, &BinaryRead { reason: Some(reason.clone()), ..unknown(job.key) }).await;
+            tell(source, &job, &BinaryRead { reason: Some(reason.clone()), ..unknown(job.key) }).await;
         }
     }
 
-    async fn read_waiting(&self, shared: &Shared) {
+    async fn read_waiting(&self, source: &Source) {
         loop {
             // It stays in the queue until it was read: this may be given up in the middle.
             let Some(job) = self.state().waiting.front().cloned() else { return };
@@ -166,7 +166,7 @@ impl Binaries {
                 state.waiting.pop_front()
             };
             let _ = std::fs::remove_file(&job.copy);
-            tell(shared, &done.unwrap_or(job), &read).await;
+            tell(source, &done.unwrap_or(job), &read).await;
         }
     }
 
@@ -244,16 +244,16 @@ fn unknown(key: u64) -> BinaryRead {
     BinaryRead { key, sha256: None, runtime: None, info: None, reason: None }
 }
 
-async fn tell(shared: &Shared, job: &Job, read: &BinaryRead) {
+async fn tell(source: &Source, job: &Job, read: &BinaryRead) {
     for process in &job.processes {
-        say(shared, *process, read.clone()).await;
+        say(source, *process, read.clone()).await;
     }
 }
 
 /// Tells what is in a binary of a process.
-pub(super) async fn say(shared: &Shared, process: u32, read: BinaryRead) {
+pub(super) async fn say(source: &Source, process: u32, read: BinaryRead) {
     let seen = TapSeen::BinaryRead(Box::new(read));
-    shared.source.send(None, Event::Tap(Box::new(TapRecord { process: Some(process), seen }))).await;
+    source.send(None, Event::Tap(Box::new(TapRecord { process: Some(process), seen }))).await;
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::binaries;
 use super::fold::{FewRuns, Fold, Out};
 use super::line::{self, Line, Lines};
-use super::server::{Rejoined, Shared, is_alive};
+use super::shared::{Rejoined, Shared, is_alive};
 use crate::backends::on_device::clock::WallClock;
 use crate::event::{Event, LogLevel, LogLine, LogSource, TapSeen, now_us};
 use crate::files::read_at_most;
@@ -146,7 +146,7 @@ impl Feed {
         // A device's libraries are not for this machine.
         let library = library.filter(|_| self.clock.is_none()).map(PathBuf::from);
         if let Some(read) = self.shared.binaries.submit(process, &binary, copy, library.as_deref()) {
-            binaries::say(&self.shared, process, read).await;
+            binaries::say(&self.shared.source, process, read).await;
         }
     }
 

@@ -10,11 +10,15 @@ mod feed;
 mod fold;
 pub mod library;
 pub mod line;
+mod listener;
 mod program;
 pub mod reach;
 mod server;
+mod shared;
 
 pub use feed::{Feed, replay};
 pub use fold::{FewRuns, Fold, Out};
+pub use listener::{Listener, ServeError};
 pub use program::{Ended, Output, Program, ProgramError, Signals, Variables, send};
-pub use server::{Listener, ServeError, Server, ServerEvent};
+pub use server::Server;
+pub use shared::ServerEvent;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::pedantic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod circles;
 mod dependencies;
 mod release;
 mod shape;

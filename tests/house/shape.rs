@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-fn root() -> &'static Path {
+pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Rust files below a folder.
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
+pub fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let path = entry.path();
@@ -21,7 +21,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn packages() -> Vec<PathBuf> {
+pub fn packages() -> Vec<PathBuf> {
     let mut packages: Vec<PathBuf> =
         std::fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path()).collect();
     packages.sort();

@@ -1,7 +1,10 @@
 //! Which layer is to blame.
 
 use super::*;
-use crate::accuracy::pairing::{How, Pair, Slot};
+use crate::accuracy::fit::fitting;
+use crate::accuracy::metrics::{TensorFigures, TensorSums};
+use crate::accuracy::pairs::{How, Pair, Slot};
+use crate::accuracy::values::EncodedRange;
 use crate::accuracy::{Layout, Sums};
 use crate::models::{DataType, Tensor, TensorKind};
 

@@ -1,5 +1,5 @@
 //! Runs side by side: figures with intervals, layers, and what sets the runs apart. Pure functions; a [`Side`] is made of a
-//! run in the store, or by [`crate::report::comparison`] of a result file.
+//! run in the store, or by `report::comparison` of a result file.
 
 mod accuracy;
 mod align;

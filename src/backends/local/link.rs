@@ -5,6 +5,10 @@ use crate::devices::DeviceError;
 use crate::event::Event;
 use crate::probes::process::ProcessMemory;
 use std::io;
+use std::time::Duration;
+
+/// Time to end after the last frame, or after being asked to stop between inferences.
+pub const GRACE: Duration = Duration::from_secs(10);
 
 /// A runner's process.
 pub trait Process: Send {

@@ -1,17 +1,16 @@
 //! Starting the runner process, ending it with all it started, and reading how it ended.
 
+use super::confinement::is_confined;
 use super::environment;
 use super::leftovers;
-use super::link::{Exit, Process, Running};
+use super::link::{Exit, GRACE, Process, Running};
 use super::scratch::Scratch;
-use super::supervise::GRACE;
 use crate::backends::qnn::runner::SCRATCH_VARIABLE;
 use crate::backends::qnn::runner::Task;
 use crate::devices::Group;
 use crate::probes::process::{ProcessMemory, memory};
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
@@ -122,19 +121,6 @@ impl Drop for LocalProcess {
     fn drop(&mut self) {
         self.end_what_it_started();
     }
-}
-
-/// Whether runners of this process confine themselves.
-static UNCONFINED: AtomicBool = AtomicBool::new(false);
-
-/// From now on runners are not confined: the user said so, for libraries that need more.
-pub fn run_unconfined() {
-    UNCONFINED.store(true, Ordering::Relaxed);
-}
-
-/// Whether runners that are started now are confined.
-pub fn is_confined() -> bool {
-    cfg!(unix) && !UNCONFINED.load(Ordering::Relaxed)
 }
 
 /// The runner's program: this binary, or `$QNNSCOPE_RUNNER` (for debugging the protocol).

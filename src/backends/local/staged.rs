@@ -1,6 +1,6 @@
 //! Files that a confined runner writes and this process puts in place.
 
-use super::process::is_confined;
+use super::confinement::is_confined;
 use crate::backends::qnn::runner::Task;
 use crate::files::{Kind, Replacement, is_special};
 use std::io;

@@ -1,14 +1,18 @@
 //! Watching over one runner child: its frames, its console, its deadlines, its memory, its end.
 
+mod bounds;
+mod ending;
+
+pub use bounds::Limits;
+
 use super::console::{self, Flood, LINES_PER_S};
 use super::frames::{Line, LineReader, MAX_CONSOLE_LINE, MAX_FRAME};
-use super::link::{Exit, Process, Running, Translate};
-use super::process::{RunnerError, signal_name, spawn};
+use super::link::{Exit, GRACE, Process, Running, Translate};
+use super::process::{RunnerError, spawn};
 use super::staged::Staged;
 use crate::backends::qnn::runner::{Command, Frame, PROTOCOL, SAVE_PROFILE_LOG, Task};
 use crate::event::{
-    Event, Failure, LogLevel, LogLine, LogSource, LogTail, MemoryMark, MemorySample, RunId, RunStatus, Setting,
-    SettingOutcome, Stage,
+    Event, Failure, LogLevel, LogLine, LogSource, LogTail, RunId, RunStatus, Setting, SettingOutcome, Stage,
 };
 use crate::session::Source;
 use std::time::{Duration, Instant};
@@ -17,30 +21,8 @@ use tokio::sync::{mpsc, watch};
 
 /// How often deadlines and memory are looked at.
 const TICK: Duration = Duration::from_millis(100);
-/// Every n-th tick puts the runner's memory on the stream.
-const MEMORY_EVERY: u32 = 2;
-/// Time to come up.
-const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time to end after the last frame, or after being asked to stop between inferences.
-pub(super) const GRACE: Duration = Duration::from_secs(10);
 /// Time to read what an ended runner left in its pipes.
 const DRAIN: Duration = Duration::from_secs(2);
-
-/// Bounds of a runner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Longest time without a sign of progress.
-    pub stage_timeout: Duration,
-    /// Largest resident set, bytes.
-    pub memory_bytes: Option<u64>,
-}
-
-impl Default for Limits {
-    /// Five minutes, and no bound on memory.
-    fn default() -> Self {
-        Self { stage_timeout: Duration::from_mins(5), memory_bytes: None }
-    }
-}
 
 /// How a runner ended.
 #[derive(Debug)]
@@ -364,122 +346,12 @@ impl Supervisor {
         self.send(crate::event::now_us(), Event::Log(line)).await;
     }
 
-    async fn watch_memory(&mut self, process: &impl Process, ticks: u32) {
-        let Some(memory) = process.memory() else { return };
-        if let Some(limit) = self.limits.memory_bytes
-            && memory.rss > limit
-        {
-            let reason = format!(
-                "the runner used {} MiB of memory, above the limit of {} MiB (--memory-limit-mb)",
-                memory.rss >> 20,
-                limit >> 20
-            );
-            self.killed_for.get_or_insert(reason);
-        }
-        if ticks.is_multiple_of(MEMORY_EVERY) && self.hello && !self.done {
-            let sample = MemorySample {
-                mark: MemoryMark::Running,
-                rss: memory.rss,
-                rss_peak: memory.rss_peak,
-                pss: None,
-                inferences: 0,
-            };
-            self.send(crate::event::now_us(), Event::Memory(sample)).await;
-        }
-    }
-
-    /// Why the runner has to be ended now, if it has to.
-    fn overdue(&self) -> Option<String> {
-        let silent = self.last_sign.elapsed();
-        if !self.hello && silent > HELLO_TIMEOUT {
-            return Some(format!("the runner did not start within {} s", HELLO_TIMEOUT.as_secs()));
-        }
-        if self.done && silent > GRACE {
-            return Some("it finished but did not exit".to_owned());
-        }
-        if !self.done && !self.idle && silent > self.limits.stage_timeout {
-            let limit = self.limits.stage_timeout.as_secs_f64();
-            return Some(format!("stage {} made no progress for {limit} s (--stage-timeout)", self.stage));
-        }
-        None
-    }
-
     /// Takes in a failure of what was done around the runner; the first failure is the one that counts.
     pub(in crate::backends) async fn fail(&mut self, failure: Failure) {
         if self.failure.is_none() {
             let failure = Box::new(failure);
             self.failure = Some(failure.clone());
             self.send(crate::event::now_us(), Event::Failed(failure)).await;
-        }
-    }
-
-    /// Tells the failure that the end of the process is, if it is one. Asked twice, it tells it once.
-    pub(in crate::backends) async fn settle(&mut self, exit: Option<&Exit>) {
-        // A run is carried out when it has said how it ended.
-        let unfinished = !self.done || (self.source.is_some() && self.status.is_none());
-        if self.ended_on_request && self.failure.is_none() && self.status.is_none() {
-            let text = format!("the runner was killed in stage {}, which cannot be interrupted: stopped", self.stage);
-            self.note(LogLevel::Warning, &text).await;
-            self.status = Some(RunStatus::Stopped);
-        }
-        if (unfinished || self.killed_for.is_some()) && self.failure.is_none() && self.status.is_none() {
-            let (call, message, advice) = self.describe_end(exit);
-            let mut failure = Failure::new(self.stage, &call, &message);
-            failure.log_tail = self.tail.lines();
-            failure.hint = advice.or_else(|| crate::hints::for_failure(&failure));
-            self.fail(failure).await;
-        }
-    }
-
-    /// Tells the end of the run, with the failure that it was if it was one.
-    pub(in crate::backends) async fn finish(mut self, exit: Option<Exit>) -> Ended {
-        self.settle(exit.as_ref()).await;
-        self.report_held_back(self.console.held_back()).await;
-        if self.garbage > 5 {
-            let count = self.garbage;
-            self.send(
-                crate::event::now_us(),
-                Event::Lost { source: "runner".to_owned(), reason: "lines that are not frames".to_owned(), count },
-            )
-            .await;
-        }
-        let status = match (&self.failure, self.status) {
-            (Some(_), _) => RunStatus::Failed,
-            (None, status) => status.unwrap_or(RunStatus::Ok),
-        };
-        self.send(crate::event::now_us(), Event::RunFinished { status }).await;
-        match self.failure {
-            Some(failure) => Ended::Failed(failure),
-            None => Ended::Done(self.answer),
-        }
-    }
-
-    /// The call that failed, what happened, and what to do where that is known here.
-    fn describe_end(&self, exit: Option<&Exit>) -> (String, String, Option<String>) {
-        let stage = self.stage;
-        if let Some(reason) = &self.killed_for {
-            return ("supervision".to_owned(), format!("the runner was stopped in stage {stage}: {reason}"), None);
-        }
-        match exit {
-            None => ("wait".to_owned(), format!("the runner was lost in stage {stage}"), None),
-            Some(Exit::Signal(number)) => {
-                let name = signal_name(*number).unwrap_or("a signal");
-                let text = format!("the runner was killed by signal {number} ({name}) in stage {stage}");
-                (name.to_owned(), text, None)
-            }
-            Some(Exit::Status(code)) => {
-                let code = code.map_or_else(|| "no status".to_owned(), |code| format!("status {code}"));
-                let text = format!("the runner exited with {code} in stage {stage}, before it finished");
-                ("exit".to_owned(), text, None)
-            }
-            Some(Exit::NotExecuted { status, advice }) => {
-                let text = format!("the runner did not start on the device: the shell exited with status {status}");
-                ("exec".to_owned(), text, Some(advice.clone()))
-            }
-            Some(Exit::Lost { error, advice }) => {
-                let text = format!("{error}, in stage {stage}; earlier measurements are kept");
-                ("adb".to_owned(), text, Some(advice.clone()))
-            }
         }
     }
 }

@@ -103,7 +103,7 @@ impl Installed {
 /// Installs a runtime unless it is there already.
 ///
 /// Two installs into one data folder take turns; the second finds what the first installed. However this ends, no
-/// half-installed runtime is left that [`super::locate()`] would list. A wheel whose checksum qnnscope does not know is
+/// half-installed runtime is left that `locate` would list. A wheel whose checksum qnnscope does not know is
 /// unpacked only with `consent`.
 pub fn install(
     request: &InstallRequest,

@@ -85,7 +85,7 @@ impl RuntimeManifest {
 
     /// The files that are missing from `dir` or have another size than when they were installed.
     ///
-    /// Sizes only: whether a runtime is whole. Whether it is still the same is for [`super::changed_files`].
+    /// Sizes only: whether a runtime is whole. Whether it is still the same is for `changed_files`.
     pub fn damaged_files(&self, dir: &Path) -> Vec<String> {
         self.files
             .iter()

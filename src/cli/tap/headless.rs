@@ -2,26 +2,16 @@
 
 use super::super::{CliError, FAILED, Global, OK, headless as runs, say, setup};
 use super::TapArgs;
+use super::outcome::{TapOutcome, folded};
 use super::site::{Site, runtime, tell};
 use super::there;
 use crate::event::{LOCAL_DEVICE, TapSeen};
 use crate::files::write_whole;
 use crate::probes::HostProbe;
 use crate::report::{TapDocument, tap_text};
-use crate::session::{Hub, RecordError, Source};
-use crate::store::Store;
+use crate::session::Source;
 use crate::tap::{Ended, Output, Server};
 use tokio::sync::watch;
-
-/// What came of it.
-pub struct TapOutcome {
-    pub store: Store,
-    /// How the program ended; `None` where there is none of ours.
-    pub ended: Option<Ended>,
-    pub record_error: Option<RecordError>,
-    /// Why it is not known how the program ended.
-    pub failure: Option<CliError>,
-}
 
 /// Runs the program to its end and reports.
 pub fn headless(args: &TapArgs, global: &Global) -> Result<u8, CliError> {
@@ -69,22 +59,6 @@ async fn session(args: &TapArgs, global: &Global) -> Result<TapOutcome, CliError
     };
     let (result, store) = folded(&mut hub, work).await;
     Ok(TapOutcome { ended: result?, store, record_error: hub.take_record_error(), failure: None })
-}
-
-/// Does `work`, which drops the last source, and closes the session: what came of it, and the store of all that happened.
-pub(super) async fn folded<T>(hub: &mut Hub, work: impl Future<Output = T>) -> (T, Store) {
-    let mut store = Store::new();
-    let fold = async {
-        while let Some(record) = hub.next().await {
-            store.apply(&record);
-        }
-    };
-    let (result, ()) = tokio::join!(work, fold);
-    for record in hub.close() {
-        store.apply(&record);
-    }
-    setup::close_session(hub, Some(&store));
-    (result, store)
 }
 
 /// The program from its start to its end; without one, until a signal.

@@ -3,6 +3,7 @@
 mod headless;
 mod input;
 mod live;
+mod outcome;
 mod site;
 mod there;
 

@@ -3,8 +3,8 @@
 use super::super::options::rate;
 use super::super::{CliError, Global, say, setup, target};
 use super::TapArgs;
-use super::headless::{TapOutcome, folded};
 use super::input::{self, Input};
+use super::outcome::{TapOutcome, folded};
 use super::site::{runtime, start_variables, tell};
 use crate::backends::runtime::Env;
 use crate::event::{Event, LOCAL_DEVICE, TapRecord, TapSeen, clean_text};

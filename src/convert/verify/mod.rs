@@ -3,6 +3,7 @@
 //! DLCs are compared tensor by tensor, so that each partition of a split model gets what the source computes for its inputs. What is
 //! compiled for a SoC cannot be opened that way, and is run as it is.
 
+mod computed;
 mod runs;
 mod sides;
 mod tflite;

@@ -1,5 +1,6 @@
 //! DLCs against the tensors of the model that they were made of.
 
+use super::computed::{Computed, Known};
 use super::tflite::TfliteReference;
 use super::{Check, Verified};
 use crate::accuracy::{Inputs, Layout, Side, SideError, base_name, is_real, store_values};
@@ -17,18 +18,6 @@ pub enum Reference {
     /// The interpreter of the user's Python package.
     Tflite(Box<TfliteReference>),
 }
-
-/// A tensor of the source for one input.
-#[derive(Debug, Clone)]
-pub struct Known {
-    /// What it is.
-    pub tensor: Tensor,
-    /// Its numbers, as they are stored: whole numbers of a quantised tensor.
-    pub values: Vec<f64>,
-}
-
-/// The tensors of the source, by the names that the result has for them; one map for each input.
-pub type Computed = Vec<HashMap<String, Known>>;
 
 /// Compares each file with the source; `tell` hears which one it is at.
 pub async fn verify_files(

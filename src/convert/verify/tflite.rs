@@ -1,11 +1,12 @@
 //! Tensors of a TFLite model, computed by the interpreter of the user's Python package `ai_edge_litert`.
 
-use super::sides::{Computed, Known};
+use super::computed::{Computed, Known};
 use crate::accuracy::Inputs;
 use crate::backends::qnn::runner::read_npy;
 use crate::event::clean_text;
 use crate::files::read_at_most;
-use crate::models::source::{ElementType, SourceFormat, SourceModel, read_source};
+use crate::models::read_source;
+use crate::models::source::{ElementType, SourceFormat, SourceModel};
 use crate::models::{DataType, Tensor, TensorKind};
 use npyz::WriterBuilder;
 use std::collections::HashMap;

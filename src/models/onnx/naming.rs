@@ -130,7 +130,8 @@ fn head(number: u32, length: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::source::{SourceFormat, read_source};
+    use crate::models::read_source;
+    use crate::models::source::SourceFormat;
 
     fn field(number: u32, bytes: &[u8]) -> Vec<u8> {
         let mut out = head(number, bytes.len() as u64);

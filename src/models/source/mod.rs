@@ -10,8 +10,8 @@ mod embedded;
 mod error;
 mod file;
 mod flatbuffer;
+mod format;
 mod graph;
-mod identify;
 mod islands;
 mod model;
 
@@ -21,12 +21,12 @@ pub use embedded::{ContextSite, EmbeddedContext};
 pub use error::SourceError;
 pub use file::{SourceFile, Span};
 pub use flatbuffer::{List, Table, f32_in, i64_in};
+pub use format::SourceFormat;
 pub use graph::{
     Attribute, AttributeValue, Constant, Dim, Quantized, ShapeIndex, Small, SourceGraph, SourceNode, SourceValue,
     Storage, Subgraph, count_macs, product, shape_text,
 };
-pub use identify::{SourceFormat, identify_source};
 pub use islands::islands;
 pub use model::{
-    ExternalFile, FloatIsland, FreeDimension, Function, Opset, QuantizationSummary, SourceModel, TypeTotal, read_source,
+    ExternalFile, FloatIsland, FreeDimension, Function, Opset, QuantizationSummary, SourceModel, TypeTotal,
 };

@@ -1,7 +1,6 @@
 //! A model before conversion, whatever its format.
 
-use super::{EmbeddedContext, SourceError, SourceFormat, SourceGraph, SourceNode, identify};
-use crate::models::{executorch, onnx, tflite};
+use super::{EmbeddedContext, SourceFormat, SourceGraph, SourceNode};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -161,22 +160,5 @@ impl TypeTotal {
         let mut rows: Vec<_> = totals.into_values().collect();
         rows.sort_by(|a, b| (b.macs, b.count).cmp(&(a.macs, a.count)).then_with(|| a.op_type.cmp(&b.op_type)));
         rows
-    }
-}
-
-/// Reads the model at `path`, which has this format. `dimensions` are numbers for free dimensions, by name.
-///
-/// # Errors
-/// See [`SourceError`]: unreadable, damaged, too large, or data files that are missing.
-pub fn read_source(
-    path: &Path,
-    format: SourceFormat,
-    dimensions: &[(String, u64)],
-) -> Result<SourceModel, SourceError> {
-    let file = identify::open(path, format)?;
-    match format {
-        SourceFormat::Onnx => onnx::read(&file, dimensions),
-        SourceFormat::Tflite => tflite::read(&file),
-        SourceFormat::Executorch => executorch::read(&file),
     }
 }

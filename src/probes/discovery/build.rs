@@ -6,7 +6,8 @@ use crate::event::{CounterInfo, Gap, clean_text};
 use crate::probes::catalogue::{Parse, Row, rows};
 use crate::probes::counter::{Counter, FileRead, How, Unreadable, how};
 use crate::probes::dumpsys;
-use crate::probes::value::{LINE, Parser, levels_mhz};
+use crate::probes::numbers::LINE;
+use crate::probes::value::{Parser, levels_mhz};
 use std::collections::BTreeSet;
 
 /// Everything that is readable or not, in the catalogue's order; the user's own come last.

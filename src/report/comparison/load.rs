@@ -1,57 +1,14 @@
 //! Finding the runs that a command names: `FILE`, `FILE#2`, `FILE#htp`.
 
+use super::LoadError;
+use super::result_file::{read_document, seekable};
 use crate::analysis::compare::Side;
 use crate::backends::Backend;
 use crate::event::clean_text;
-use crate::files::{Seekable, open_regular, read_at_most};
-use crate::imports::ImportError;
+use crate::files::Seekable;
 use crate::report::source::Recorded;
-use crate::session::ReadError;
-use crate::text::clean_json;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use thiserror::Error;
-
-/// Largest result document that is read.
-const MAX_DOCUMENT_BYTES: u64 = 512 << 20;
-/// Bytes that tell whether it can be one.
-const HEAD_BYTES: u64 = 4096;
-
-/// A file or a run of it that cannot be compared.
-#[derive(Debug, Error)]
-#[expect(missing_docs, reason = "the messages say it")]
-pub enum LoadError {
-    #[error("cannot read {path}: {source}")]
-    Io { path: String, source: std::io::Error },
-    #[error("{path} {reason}")]
-    Document { path: String, reason: String },
-    #[error(transparent)]
-    Session(#[from] ReadError),
-    #[error(transparent)]
-    Import(#[from] ImportError),
-    #[error("{path} is a result document: it has the runs' figures but not the events that reports need")]
-    Figures { path: String },
-    #[error("{path} is neither a session nor a known file of another tool: {reason}")]
-    NoSession { path: String, reason: String },
-    #[error("{path} has no run")]
-    NoRun { path: String },
-    #[error("{path} has no run `{wanted}`: its runs are {runs}")]
-    NoSuchRun { path: String, wanted: String, runs: String },
-}
-
-impl LoadError {
-    /// What to do about it.
-    pub fn advice(&self) -> Option<&'static str> {
-        match self {
-            Self::Figures { .. } => Some(
-                "`qnnscope show` prints it and `qnnscope compare` compares it; for a report, record the run with \
-                 `--record NAME.jsonl`, or pick it from the history: `qnnscope sessions` lists them",
-            ),
-            _ => None,
-        }
-    }
-}
 
 /// A file that an argument names, to be read as often as needed, and the runs of it that the argument picks.
 #[derive(Debug)]
@@ -74,11 +31,6 @@ impl Named {
     pub fn path(&self) -> &Path {
         self.file.path()
     }
-}
-
-/// A file that can be read more than once, whatever it is.
-pub fn seekable(path: &Path) -> Result<Seekable, LoadError> {
-    Seekable::new(path).map_err(|source| LoadError::Io { path: clean_text(&path.to_string_lossy()), source })
 }
 
 /// The runs that one argument names, with where they come from and notes on what is missing.
@@ -131,48 +83,4 @@ fn recorded(recorded: &Recorded) -> Vec<Side> {
         side.notes.extend(recorded.notes.iter().cloned());
     }
     sides
-}
-
-/// A result document.
-#[derive(Debug)]
-pub struct DocumentFile {
-    value: serde_json::Value,
-    sides: Vec<Side>,
-}
-
-impl DocumentFile {
-    /// All of it, free of control characters.
-    pub fn value(&self) -> &serde_json::Value {
-        &self.value
-    }
-
-    /// Its runs.
-    pub fn sides(&self) -> &[Side] {
-        &self.sides
-    }
-}
-
-/// The beginning of a file.
-fn head(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    open_regular(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
-    Ok(head)
-}
-
-/// Reads a result document.
-///
-/// # Errors
-/// The file cannot be read or is in another format.
-pub fn read_document(file: &Seekable) -> Result<DocumentFile, LoadError> {
-    let shown = clean_text(&file.named().to_string_lossy());
-    let io = |source| LoadError::Io { path: shown.clone(), source };
-    // Of a file that is something else, however large, its beginning is enough.
-    let mut bytes = head(file.path()).map_err(io)?;
-    if bytes.trim_ascii_start().first() == Some(&b'{') {
-        bytes = read_at_most(file.path(), MAX_DOCUMENT_BYTES).map_err(io)?;
-    }
-    let wrong = |reason| LoadError::Document { path: shown.clone(), reason };
-    let sides = super::file::sides(&bytes).map_err(wrong)?;
-    let value = serde_json::from_slice(&clean_json(&bytes)).map_err(|error| wrong(format!("is no JSON: {error}")))?;
-    Ok(DocumentFile { value, sides })
 }

@@ -1,21 +1,26 @@
 //! `qnnscope compare`: runs from session and result files side by side.
 
+mod differences;
 mod document;
+mod error;
 mod file;
 mod history;
 mod load;
 mod outputs;
 mod program;
+mod result_file;
 mod tables;
 mod text;
 
+pub(super) use differences::short;
 pub use document::{COMPARE_SCHEMA, CompareDocument};
+pub use error::LoadError;
 pub use history::with_history;
-pub use load::{DocumentFile, LoadError, Named, load, read_document, seekable};
+pub use load::{Named, load};
 pub use outputs::accuracies;
+pub use result_file::{DocumentFile, read_document, seekable};
 pub use tables::value_text;
 pub use text::comparison_text;
-pub(super) use text::short;
 
 use crate::analysis::compare::{CompareOptions, Comparison, LayerSort, Side, compare};
 use crate::analysis::recommend::{Constraints, RecommendTarget, Recommendation, measured};

@@ -1,7 +1,7 @@
 //! Tables of a comparison.
 
 use super::ComparisonReport;
-use super::text::short;
+use super::differences::short;
 use crate::analysis::compare::{Better, LayerRow, Matched, Row};
 use crate::report::layout::shortened;
 use crate::text::{bytes_text, duration_text};

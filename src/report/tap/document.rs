@@ -1,8 +1,8 @@
 //! `qnnscope.tap/1`: one document of a tapped program. Its fields only grow; graphs have all that runs have in `qnnscope.result/1`.
 
-use super::super::result::{
-    Counter, DeviceCounters, RunResult, Tool, counter, device_counters, run_result, started_at,
-};
+use super::super::counter_result::{Counter, DeviceCounters, counter, device_counters};
+use super::super::result::{Tool, started_at};
+use super::super::run_result::{RunResult, run_result};
 use super::{signal_text, symbol};
 use crate::analysis::Finding;
 use crate::analysis::tap::{process_findings, program_findings};

@@ -1,6 +1,6 @@
 //! The latencies in order with their moments, in bounded memory.
 
-use crate::store::digest::MOST;
+use crate::store::bounds::MOST;
 use serde::{Deserialize, Serialize};
 
 /// Latencies that are kept one by one; beyond it, every second of those kept goes, again and again.

@@ -1,7 +1,7 @@
 //! Latencies that come out of a digest.
 
 use super::{LatencyStats, MAX_LAUNCHES};
-use crate::store::digest::MOST;
+use crate::store::bounds::MOST;
 
 impl LatencyStats {
     /// False for what no folding of events comes to. A digest is a file, and anybody can write one.

@@ -4,7 +4,7 @@ use super::course::Course;
 use super::moments::Moments;
 use super::ranks::between_ranks;
 use super::{LatencyStats, PERCENTILES, Percentile, new_histogram, percentile_of, value_at_rank};
-use crate::store::digest::MOST;
+use crate::store::bounds::MOST;
 use crate::store::histogram;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

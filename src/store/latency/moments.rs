@@ -1,6 +1,6 @@
 //! Count, mean, deviation and range of latencies, kept up as they come.
 
-use crate::store::digest::MOST;
+use crate::store::bounds::MOST;
 use serde::{Deserialize, Serialize};
 
 /// Sums of latencies, nanoseconds.

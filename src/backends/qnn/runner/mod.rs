@@ -9,6 +9,7 @@ mod child;
 #[path = "elsewhere.rs"]
 mod child;
 mod protocol;
+mod run_task;
 mod tensors_protocol;
 #[cfg(unix)]
 pub(crate) use child::SCRATCH_VARIABLE;
@@ -22,9 +23,10 @@ pub(crate) use child::{encode, graph_of, read_list, read_npy, scale_offset};
 pub(crate) use child::{input_sets, profile_events};
 pub use protocol::{
     Asked, CheckTask, CheckWork, Command, Compiled, CompiledGraph, ConvertTask, ConvertWork, Converted, Frame, Hello,
-    InputFile, InspectTask, NamedOps, NoDevice, OnnxTask, OpVerdict, PROTOCOL, Pin, ProbeAnswer, ProbeTask, RunTask,
-    SAVE_PROFILE_LOG, SlowLoad, Straight, TABLE_LENDERS, Task,
+    InspectTask, NamedOps, NoDevice, OpVerdict, PROTOCOL, ProbeAnswer, ProbeTask, SAVE_PROFILE_LOG, TABLE_LENDERS,
+    Task,
 };
+pub use run_task::{InputFile, OnnxTask, Pin, RunTask, SlowLoad, Straight};
 pub use tensors_protocol::{
     EXCHANGE_CONSTANTS, EXCHANGE_INPUTS, EXCHANGE_TENSORS, GivenTensor, OpenedTensors, TensorsTask,
 };

@@ -1,6 +1,6 @@
 //! What parent and runner say to each other about a graph whose tensors are read and given.
 
-use super::protocol::OnnxTask;
+use super::run_task::OnnxTask;
 use crate::backends::Backend;
 use crate::backends::settings::SettingRequest;
 use crate::event::RuntimeInfo;

@@ -1,6 +1,6 @@
 //! Input data: files, input lists, or seeded random numbers.
 
-use crate::backends::qnn::runner::protocol::{InputFile, RunTask};
+use crate::backends::qnn::runner::run_task::{InputFile, RunTask};
 use crate::event::{TensorData, clean_text};
 use crate::files::{hex, read_at_most, read_text_at_most};
 use crate::models::{Quantization, Tensor};

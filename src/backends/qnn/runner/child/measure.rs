@@ -1,5 +1,6 @@
 //! The measuring loop: two clock reads around graphExecute, and nothing else, per inference.
 
+use super::clock::now_ns;
 use super::emit::Emitter;
 use super::inputs::InputSet;
 use super::schedule::Schedule;
@@ -68,18 +69,6 @@ pub struct Inference {
     pub stop_us: u64,
     /// The backend's events; none without a profile.
     pub events: Vec<ProfileEvent>,
-}
-
-/// Monotonic clock, nanoseconds.
-pub(super) fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
-}
-
-/// CPU time of this process, nanoseconds.
-pub fn cpu_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
 impl<X: Executes> Loop<'_, X> {

@@ -4,6 +4,7 @@
 //! frames and survives a crash. When standard input closes, the parent is gone and the runner ends itself.
 
 mod check;
+mod clock;
 pub mod emit;
 pub mod events;
 mod failed;

@@ -1,5 +1,6 @@
 //! The inferences of a run, phase by phase.
 
+use super::clock::cpu_ns;
 use super::failed::Failed;
 use super::layers::{Layers, send_metrics, split};
 use super::measure::{self, Loop};
@@ -8,7 +9,7 @@ use super::run::Stages;
 use super::{outputs, straight};
 use crate::backends::ProfilingLevel;
 use crate::backends::qnn::api::{Backend as QnnBackend, Profile, QnnError};
-use crate::backends::qnn::runner::protocol::RunTask;
+use crate::backends::qnn::runner::run_task::RunTask;
 use crate::event::{Budget, Event, LogLevel, Phase, Stage, clean_text};
 use crate::models::Graph;
 use std::path::Path;
@@ -93,13 +94,13 @@ impl Stages<'_> {
         let level = if task.profiling == ProfilingLevel::Basic { ProfilingLevel::Basic } else { ProfilingLevel::Off };
         let profile = Profile::create(backend, level)?;
         let emitter = self.emitter;
-        let (cpu, wall) = (measure::cpu_ns(), Instant::now());
+        let (cpu, wall) = (cpu_ns(), Instant::now());
         self.inferences += measuring.run(Phase::Clean, 0, budget, profile.as_ref(), |_, inference| {
             self.log.inference(&inference);
             send_metrics(emitter, Phase::Clean, inference.index, &inference.events);
         })?;
         emitter.event(Event::CpuUsed {
-            cpu_us: (measure::cpu_ns() - cpu) as f64 / 1e3,
+            cpu_us: (cpu_ns() - cpu) as f64 / 1e3,
             wall_us: wall.elapsed().as_secs_f64() * 1e6,
         });
         Ok(())

@@ -1,6 +1,6 @@
 //! Which processor cores the runner's threads use.
 
-use crate::backends::qnn::runner::protocol::Pin;
+use crate::backends::qnn::runner::run_task::Pin;
 use crate::event::{Setting, SettingOutcome};
 
 /// The runner's threads on their way to their cores.

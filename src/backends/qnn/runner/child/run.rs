@@ -15,7 +15,8 @@ use crate::backends::qnn::api::{
     Logger, Method, ModelLibrary, PowerProfile, PowerVote, Profile, ProfileEvent, Recording, SystemLibrary,
     VersionPolicy, errors_during, read_binary_info,
 };
-use crate::backends::qnn::runner::protocol::{Frame, RunTask};
+use crate::backends::qnn::runner::protocol::Frame;
+use crate::backends::qnn::runner::run_task::RunTask;
 use crate::backends::settings::{self, Resolved};
 use crate::backends::stopped::{self, target_arch};
 use crate::backends::{Backend, ProfilingLevel};

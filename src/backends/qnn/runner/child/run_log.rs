@@ -8,7 +8,8 @@ use crate::backends::ProfilingLevel;
 use crate::backends::qnn::api::{
     Library, LogWriter, Message, Method, ProfileEvent, ProfileLog, QnnError, SystemLibrary,
 };
-use crate::backends::qnn::runner::protocol::{RunTask, SAVE_PROFILE_LOG};
+use crate::backends::qnn::runner::protocol::SAVE_PROFILE_LOG;
+use crate::backends::qnn::runner::run_task::RunTask;
 use crate::event::{Event, Setting, SettingOutcome, clean_text, now_us};
 use crate::files::{Kind, OutputFile};
 use std::cell::{Cell, RefCell};

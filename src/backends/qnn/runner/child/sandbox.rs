@@ -3,9 +3,11 @@
 //!
 //! Landlock restricts the thread that asks and those it starts later, so this comes before every other thread.
 
-use crate::backends::qnn::runner::protocol::{OnnxTask, RunTask, Task};
+use crate::backends::qnn::runner::protocol::Task;
+use crate::backends::qnn::runner::run_task::{OnnxTask, RunTask};
 use crate::event::{Sandbox, SandboxState};
-use crate::models::source::{SourceFormat, read_source};
+use crate::models::read_source;
+use crate::models::source::SourceFormat;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
     RestrictionStatus, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,

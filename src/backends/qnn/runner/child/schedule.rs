@@ -1,6 +1,6 @@
 //! Planned starts, as a camera would give them, and waiting for them.
 
-use super::measure::now_ns;
+use super::clock::now_ns;
 use crate::event::{Budget, PaceReport};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -8,7 +8,7 @@ use super::outputs;
 use super::run_log::RunLog;
 use crate::backends::ProfilingLevel;
 use crate::backends::qnn::api::{Backend, Profile};
-use crate::backends::qnn::runner::protocol::{RunTask, Straight};
+use crate::backends::qnn::runner::run_task::{RunTask, Straight};
 use crate::event::{Event, LogLevel, Phase, Setting, SettingOutcome, Stage, clean_text};
 use crate::models::Graph;
 use std::path::{Path, PathBuf};

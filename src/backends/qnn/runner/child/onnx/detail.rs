@@ -13,7 +13,8 @@ use crate::backends::qnn::runner::child::failed::Failed;
 use crate::backends::qnn::runner::child::inputs::InputSet;
 use crate::backends::qnn::runner::child::measure::{self, Loop};
 use crate::backends::qnn::runner::child::run::Stages;
-use crate::backends::qnn::runner::protocol::{RunTask, SAVE_PROFILE_LOG};
+use crate::backends::qnn::runner::protocol::SAVE_PROFILE_LOG;
+use crate::backends::qnn::runner::run_task::RunTask;
 use crate::event::{
     Budget, Event, LogLevel, Metric, MetricSample, NodesPlaced, OpRow, OpSample, OpUnit, Phase, Setting,
     SettingOutcome, Stage, clean_text,

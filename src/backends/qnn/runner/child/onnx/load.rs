@@ -7,11 +7,12 @@ use crate::backends::qnn::onnx::{LogSink, OnnxRuntime, OnnxSession, SessionSpec}
 use crate::backends::qnn::runner::child::failed::Failed;
 use crate::backends::qnn::runner::child::model::{check_whole, identify_model, open_library};
 use crate::backends::qnn::runner::child::run::Stages;
-use crate::backends::qnn::runner::protocol::{OnnxTask, RunTask};
+use crate::backends::qnn::runner::run_task::{OnnxTask, RunTask};
 use crate::backends::settings;
 use crate::event::{Event, LogLevel, RuntimeInfo, Stage, clean_text};
 use crate::models::Named;
-use crate::models::source::{SourceFormat, read_source};
+use crate::models::read_source;
+use crate::models::source::SourceFormat;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};

@@ -11,6 +11,7 @@ pub mod tensors;
 
 pub use model::graph_of;
 
+use super::clock::cpu_ns;
 use super::emit::Emitter;
 use super::failed::Failed;
 use super::inputs;
@@ -22,7 +23,7 @@ use crate::backends::ProfilingLevel;
 use crate::backends::onnx::{PlacementLog, place, placement::Known};
 use crate::backends::qnn::api::{Profile, ProfileEvent};
 use crate::backends::qnn::onnx::{LogLine, LogSink, OnnxError, OnnxSession, PROVIDER};
-use crate::backends::qnn::runner::protocol::{OnnxTask, RunTask};
+use crate::backends::qnn::runner::run_task::{OnnxTask, RunTask};
 use crate::event::{
     Budget, Event, LogLevel, MemoryMark, NodeProvider, NodesPlaced, Phase, Setting, SettingOutcome, Stage, clean_text,
 };
@@ -159,10 +160,10 @@ impl Stages<'_> {
         self.inferences +=
             measuring.run(Phase::Warmup, 0, Budget::Iterations(task.warmup), None, |_, _| {}).map_err(&failed)?;
         if !measuring.stop.load(Ordering::Relaxed) {
-            let (cpu, wall) = (measure::cpu_ns(), Instant::now());
+            let (cpu, wall) = (cpu_ns(), Instant::now());
             self.inferences += measuring.run(Phase::Clean, 0, budget, None, |_, _| {}).map_err(&failed)?;
             self.emitter.event(Event::CpuUsed {
-                cpu_us: (measure::cpu_ns() - cpu) as f64 / 1e3,
+                cpu_us: (cpu_ns() - cpu) as f64 / 1e3,
                 wall_us: wall.elapsed().as_secs_f64() * 1e6,
             });
         }

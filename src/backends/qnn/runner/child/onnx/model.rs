@@ -5,11 +5,10 @@ use crate::backends::onnx::ModelNode;
 use crate::backends::onnx::placement::Known;
 use crate::backends::qnn::onnx::{Dimension, OnnxSession};
 use crate::backends::qnn::runner::child::failed::Failed;
-use crate::backends::qnn::runner::protocol::{OnnxTask, RunTask};
+use crate::backends::qnn::runner::run_task::{OnnxTask, RunTask};
 use crate::event::{Stage, clean_text};
-use crate::models::source::{
-    Constant, ElementType, SourceError, SourceFormat, SourceGraph, SourceModel, SourceNode, read_source,
-};
+use crate::models::read_source;
+use crate::models::source::{Constant, ElementType, SourceError, SourceFormat, SourceGraph, SourceModel, SourceNode};
 use crate::models::{DataType, Graph, Op, Tensor, TensorKind};
 use std::collections::HashMap;
 use std::path::Path;

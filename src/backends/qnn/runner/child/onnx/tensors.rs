@@ -5,12 +5,14 @@ use crate::backends::qnn::onnx::{OnnxRuntime, OnnxSession, SessionSpec};
 use crate::backends::qnn::runner::child::emit::Emitter;
 use crate::backends::qnn::runner::child::failed::Failed;
 use crate::backends::qnn::runner::child::model::check_whole;
-use crate::backends::qnn::runner::protocol::{Frame, OnnxTask};
+use crate::backends::qnn::runner::protocol::Frame;
+use crate::backends::qnn::runner::run_task::OnnxTask;
 use crate::backends::qnn::runner::tensors_protocol::{
     EXCHANGE_CONSTANTS, EXCHANGE_INPUTS, EXCHANGE_TENSORS, OpenedTensors, TensorsTask,
 };
 use crate::event::{LogLevel, RuntimeInfo, Stage, clean_text};
-use crate::models::source::{SourceFormat, read_source};
+use crate::models::read_source;
+use crate::models::source::SourceFormat;
 use crate::models::{Tensor, TensorKind};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
