@@ -1,4 +1,4 @@
-//! What parent and runner say to each other: JSON lines both ways.
+//! The protocol between parent and runner: JSON lines both ways.
 
 use super::tensors_protocol::{OpenedTensors, TensorsTask};
 use crate::backends::settings::SettingRequest;
@@ -10,16 +10,15 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Version of this protocol; both sides are the same binary, so a difference means a mixed-up installation.
-/// On a device it means a runner of another version, which would leave out what it does not know.
-/// 3: launches (`slow_load`) and `pin`.
+/// Version of this protocol; both sides are the same binary, so a difference means a mixed-up installation. On a device
+/// it means a runner of another version, which would ignore what it does not know. 3: launches (`slow_load`) and `pin`.
 pub const PROTOCOL: u32 = 3;
 
-/// Key of the setting that tells what became of a profile log.
+/// Key of the setting that reports the outcome of a profile log.
 pub const SAVE_PROFILE_LOG: &str = "--save-profile-log";
 
-/// Libraries that can lend their version and the size of their function table to an inspection, lightest first. Saver is
-/// none: opening it writes a folder into the working directory.
+/// Libraries that can provide their version and function table size for an inspection, lightest first. Saver is
+/// excluded: opening it writes a folder into the working directory.
 pub const TABLE_LENDERS: [&str; 4] = ["libQnnCpu.so", "libQnnIr.so", "libQnnGpu.so", "libQnnHtp.so"];
 
 /// First frame of a runner.
@@ -31,7 +30,7 @@ pub struct Hello {
     pub version: String,
     /// Process id.
     pub pid: u32,
-    /// The runner's monotonic clock, microseconds: on a device it is not the host's.
+    /// The runner's monotonic clock, microseconds; on a device it differs from the host's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monotonic_us: Option<u64>,
     /// Its wall clock at the same moment, microseconds since 1970-01-01 UTC.
@@ -62,7 +61,7 @@ pub enum Frame {
         #[serde(default)]
         sandbox: Sandbox,
     },
-    /// The compiled context is whole in [`RunTask::staged_context`], and may take its place.
+    /// The compiled context is complete in [`RunTask::staged_context`] and can be put in place.
     ContextStaged,
     /// Answer to [`Task::Probe`].
     Probed(ProbeAnswer),
@@ -74,16 +73,16 @@ pub enum Frame {
     Compiled(Box<Compiled>),
     /// First answer to [`Task::Tensors`]: the graph is ready, and these are its tensors.
     Opened(Box<OpenedTensors>),
-    /// The tensors of an inference stand in the exchange folder.
+    /// The tensors of an inference are in the exchange folder.
     Computed {
         /// Its number, as [`Command::Compute`] gave it.
         index: u64,
     },
-    /// The task is carried out; nothing follows.
+    /// The task is complete; nothing follows.
     Done,
 }
 
-/// A backend that initialises and makes no device.
+/// A backend that initialises but creates no device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoDevice {
     /// What failed, with its code.
@@ -92,7 +91,7 @@ pub struct NoDevice {
     pub log: Vec<String>,
 }
 
-/// What a backend library said when it was tried.
+/// The result of trying a backend library.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeAnswer {
     /// Build id.
@@ -103,7 +102,8 @@ pub struct ProbeAnswer {
     pub backend_api: Option<String>,
     /// Why it does not load or initialise; `None` if it does.
     pub error: Option<String>,
-    /// Why it makes no device, which is where a DSP is reached for the first time, and what it logged; `None` if it does, or was not asked.
+    /// Why it creates no device, the first step that reaches a DSP, and what it logged; `None` if it does, or was not
+    /// asked.
     #[serde(default)]
     pub device: Option<NoDevice>,
     /// How far the runner was confined meanwhile.
@@ -111,7 +111,7 @@ pub struct ProbeAnswer {
     pub sandbox: Sandbox,
 }
 
-/// What a runner is asked to do.
+/// A task for a runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
@@ -121,11 +121,11 @@ pub enum Task {
     Inspect(InspectTask),
     /// Try a backend library.
     Probe(ProbeTask),
-    /// Ask a backend about a model that is not run.
+    /// Ask a backend about a model without running it.
     Check(Box<CheckTask>),
-    /// Compute with the tensors between ops readable.
+    /// Compute with readable tensors between ops.
     Tensors(Box<TensorsTask>),
-    /// Make a DLC or a context binary of an ONNX model.
+    /// Make a DLC or a context binary from an ONNX model.
     Convert(Box<ConvertTask>),
 }
 
@@ -161,7 +161,7 @@ pub struct RunTask {
     pub save_outputs: Option<PathBuf>,
     /// File for the compiled context.
     pub save_context: Option<PathBuf>,
-    /// An empty file that takes the compiled context for the parent to put in place: a confined runner cannot rename files
+    /// An empty file for the compiled context, which the parent puts in place: a confined runner cannot rename files
     /// in the user's folders.
     #[serde(default)]
     pub staged_context: Option<PathBuf>,
@@ -173,7 +173,7 @@ pub struct RunTask {
     pub warmup: u64,
     /// Budget of the clean phase.
     pub budget: Budget,
-    /// Starts a second that the clean phase plans; `None`: one inference right after the other.
+    /// Planned starts per second in the clean phase; `None`: back to back.
     pub rate_hz: Option<f64>,
     /// Profiling level.
     pub profiling: ProfilingLevel,
@@ -185,24 +185,24 @@ pub struct RunTask {
     pub log_level: LogLevel,
     /// Run core API versions that are not known.
     pub allow_unknown_runtime: bool,
-    /// What to do where loading takes long, if `budget` is a share of what is requested.
+    /// What to do if loading takes long, if `budget` is a share of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_load: Option<SlowLoad>,
     /// Processor cores of the runner's threads.
     #[serde(default, skip_serializing_if = "Pin::is_unset")]
     pub pin: Pin,
-    /// What an ONNX model needs besides; nothing for QNN's own formats.
+    /// Extra settings for an ONNX model; nothing for QNN's own formats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub onnx: Option<OnnxTask>,
-    /// Results may replace files that qnnscope did not make.
+    /// Results may replace files that qnnscope did not write.
     #[serde(default)]
     pub overwrite: bool,
-    /// More files, beside those of the task, that no result may replace.
+    /// Further files, besides those of the task, that no result may replace.
     #[serde(default)]
     pub protected: Vec<PathBuf>,
 }
 
-/// What a run of an ONNX model needs besides.
+/// Extra settings for a run of an ONNX model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnnxTask {
     /// ONNX Runtime's library.
@@ -212,13 +212,13 @@ pub struct OnnxTask {
     /// Sizes of free dimensions, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dimensions: Vec<(String, u64)>,
-    /// Options of the QNN provider and entries of the session, as the user gave them.
+    /// Options of the QNN provider and entries of the session, as given by the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<(String, String)>,
     /// Whether a node that QNN does not run is an error.
     #[serde(default)]
     pub no_cpu_fallback: bool,
-    /// Whether the run ends when it is known which node would run where: a check.
+    /// Whether the run ends once the placement is known: a check.
     #[serde(default)]
     pub placement_only: bool,
     /// Whether ONNX Runtime's own kernels run everything, as a reference.
@@ -226,27 +226,27 @@ pub struct OnnxTask {
     pub reference: bool,
 }
 
-/// Where the threads of a runner may run.
+/// The allowed cores of a runner's threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pin {
-    /// Nothing was said: where the system and the backend put them.
+    /// Unspecified: placed by the system and the backend.
     #[default]
     Unset,
-    /// The same, because the user wants it so.
+    /// The same, at the user's request.
     Free,
     /// All of them on these cores.
     Cores(Vec<usize>),
-    /// Each thread that the backend computes with on its own core (one of these, or of all that the runner may use if
-    /// there are none), and the one that calls the backend on that of the first, which waits while the caller works. On
-    /// the core of another one it would wait for a thread that spins.
+    /// Each computing thread of the backend on its own core (one of these, or of all the runner may use if empty), and
+    /// the calling thread on that of the first, which waits while the caller works. On another thread's core it would
+    /// wait for a spinning thread.
     Spread(Vec<usize>),
-    /// The same of all cores where the backend places its threads, as QNN's CPU backend does; nothing where it does not.
+    /// The same over all cores if the backend places its threads, as QNN's CPU backend does; otherwise nothing.
     Auto,
 }
 
 impl Pin {
-    /// True if there is nothing to do or to tell.
+    /// True if there is nothing to do or report.
     pub fn is_unset(&self) -> bool {
         *self == Self::Unset
     }
@@ -265,10 +265,10 @@ impl fmt::Display for Pin {
     }
 }
 
-/// All inferences of a run, for a launch that makes them alone because another would take long to load.
+/// All inferences of a run, for a single launch because another would take long to load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SlowLoad {
-    /// From this time before the first inference on, seconds.
+    /// Applies from this load time on, seconds.
     pub seconds: f64,
     /// Budget of the clean phase.
     pub budget: Budget,
@@ -277,7 +277,7 @@ pub struct SlowLoad {
 }
 
 impl RunTask {
-    /// The budgets of the clean and the detailed phase, after so long a load.
+    /// The budgets of the clean and the detailed phase, after this load time.
     pub fn budgets(&self, load_s: f64) -> (Budget, Budget) {
         match self.slow_load.filter(|slow| load_s > slow.seconds) {
             Some(slow) => (slow.budget, slow.profiling_budget),
@@ -285,7 +285,7 @@ impl RunTask {
         }
     }
 
-    /// Says why all inferences are made in one launch, if that is so after this load.
+    /// Why all inferences run in one launch, if so after this load time.
     pub fn slow_load_text(&self, load_s: f64) -> Option<String> {
         let slow = self.slow_load.filter(|slow| load_s > slow.seconds)?;
         Some(format!(
@@ -294,7 +294,7 @@ impl RunTask {
         ))
     }
 
-    /// Knows every file that the run reads.
+    /// Knows every file the run reads.
     pub fn guard(&self) -> Guard {
         let mut guard = Guard::new(self.overwrite);
         guard.reads("the model", &self.model);
@@ -316,11 +316,11 @@ impl RunTask {
     }
 }
 
-/// All inferences in one go, as qnn-net-run makes them: `budget` inferences at the level `profiling`, the first one
-/// among them. `warmup` and `profiling_budget` do not count.
+/// All inferences in one go, like qnn-net-run: `budget` inferences at level `profiling`, including the first one.
+/// `warmup` and `profiling_budget` are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Straight {
-    /// Write the outputs of so many inferences into `save_outputs`.
+    /// Write the outputs of this many inferences into `save_outputs`.
     pub keep_outputs: u64,
     /// Write them in the tensors' own types instead of float32.
     pub native_outputs: bool,
@@ -333,7 +333,7 @@ pub struct InspectTask {
     pub runtime_dir: PathBuf,
     /// Model file.
     pub model: PathBuf,
-    /// Read with core API versions that are not known.
+    /// Accept unknown core API versions for reading.
     pub allow_unknown_runtime: bool,
 }
 
@@ -342,19 +342,19 @@ pub struct InspectTask {
 pub struct ConvertTask {
     /// The model, its backend and its options, as for a run.
     pub run: RunTask,
-    /// An existing empty folder for what is made.
+    /// An existing empty folder for the results.
     pub out_dir: PathBuf,
     /// What is made.
     pub work: ConvertWork,
 }
 
-/// What a conversion makes.
+/// The result format of a conversion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConvertWork {
     /// A DLC for each partition.
     Dlc,
-    /// An ONNX model whose nodes carry, or name, context binaries.
+    /// An ONNX model whose nodes contain or name context binaries.
     Context {
         /// File name of the model.
         name: String,
@@ -363,21 +363,21 @@ pub enum ConvertWork {
     },
 }
 
-/// What came of a conversion.
+/// The outcome of a conversion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Converted {
     /// Names of the files in [`ConvertTask::out_dir`].
     pub files: Vec<String>,
     /// Which nodes QNN took.
     pub placed: NodesPlaced,
-    /// QNN ops by the nodes that they were made of.
+    /// QNN ops by the nodes they were made from.
     pub ops: Vec<NamedOps>,
 }
 
 /// The QNN ops of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedOps {
-    /// The node of the model; nothing for what was inserted.
+    /// The node of the model; empty for inserted ones.
     pub node: Option<String>,
     /// Its operator.
     pub node_type: Option<String>,
@@ -390,11 +390,11 @@ pub struct NamedOps {
 pub struct ProbeTask {
     /// The library, by absolute path.
     pub library: PathBuf,
-    /// An existing folder for what the library writes into the working directory.
+    /// An existing folder for files the library writes into the working directory.
     pub scratch: PathBuf,
 }
 
-/// A question about a model that is not run.
+/// A query about a model without running it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckTask {
     /// Folder of the libraries.
@@ -405,7 +405,7 @@ pub struct CheckTask {
     pub model: PathBuf,
     /// QNN's number of the SoC to answer for (HTP).
     pub soc_model: Option<u32>,
-    /// Hexagon architecture to answer for, where no SoC is named (HTP).
+    /// Hexagon architecture to answer for, if no SoC is named (HTP).
     #[serde(default)]
     pub arch: Option<u32>,
     /// VTCM of each graph, MB; the backend's own choice if `None` (HTP).
@@ -416,17 +416,17 @@ pub struct CheckTask {
     pub allow_unknown_runtime: bool,
 }
 
-/// What a check asks of a backend.
+/// A check's query to a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckWork {
-    /// Whether it takes each op; a context binary: nothing but what the file says.
+    /// Whether it accepts each op; for a context binary: only the file's own description.
     Ask,
-    /// Whether it compiles the graphs; a context binary: whether it loads.
+    /// Whether it compiles the graphs; for a context binary: whether it loads.
     Compile,
 }
 
-/// What a backend says about the ops of a model.
+/// A backend's answers about the ops of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// Facts of the file.
@@ -437,9 +437,9 @@ pub struct Asked {
     pub graphs: Vec<Graph>,
     /// The answers, in the order of the ops.
     pub verdicts: Vec<OpVerdict>,
-    /// Why composing ended before the model was whole, if it did.
+    /// Why composing ended before the model was complete, if so.
     pub incomplete: Option<String>,
-    /// How the model's lists of inputs and outputs differ from what its graphs have, for which backends refuse to execute it.
+    /// How the model's lists of inputs and outputs differ from its graphs', which makes backends refuse to execute it.
     #[serde(default)]
     pub lists: Vec<String>,
     /// How far the runner was confined meanwhile.
@@ -458,24 +458,24 @@ pub struct OpVerdict {
     pub code: u64,
     /// What the backend logged meanwhile, if it refused.
     pub log: Vec<String>,
-    /// Numbers by which the log calls the op's tensors: its inputs, then its outputs; only where it refused.
+    /// The log's numbers for the op's tensors: inputs, then outputs; only if refused.
     pub tensor_ids: Vec<u32>,
 }
 
-/// What came of compiling.
+/// The outcome of compiling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Compiled {
     /// The backend's library.
     pub runtime: RuntimeInfo,
-    /// One row a graph, in the model's order.
+    /// One row per graph, in the model's order.
     pub graphs: Vec<CompiledGraph>,
-    /// Size of the context binary, if one could be made.
+    /// Size of the context binary, if it could be created.
     pub binary_bytes: Option<u64>,
-    /// Hexagon architecture that the graphs were compiled for.
+    /// Hexagon architecture the graphs were compiled for.
     pub hexagon_arch: Option<u32>,
 }
 
-/// What came of compiling one graph.
+/// The outcome of compiling one graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompiledGraph {
     /// Its name.
@@ -488,7 +488,7 @@ pub struct CompiledGraph {
     pub vtcm_bytes: Option<u64>,
     /// Spill and fill buffer in DDR, bytes.
     pub spill_fill_buffer_bytes: Option<u64>,
-    /// HVX threads; 0 where the device decides.
+    /// HVX threads; 0 if the device decides.
     pub hvx_threads: Option<u64>,
 }
 
@@ -496,9 +496,9 @@ pub struct CompiledGraph {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// End the phase that goes on and finish orderly.
+    /// End the current phase and finish cleanly.
     Stop,
-    /// Compute with the inputs that stand in the exchange folder ([`TensorsTask`]).
+    /// Compute with the inputs in the exchange folder ([`TensorsTask`]).
     Compute {
         /// Number of the inference.
         index: u64,
