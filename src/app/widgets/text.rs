@@ -39,7 +39,7 @@ fn spans(buf: &mut Buffer, area: Rect, x: u16, y: u16, pieces: &[(&str, Style)])
 }
 
 /// `text` in at most `room` columns. A longer one loses its middle: both the start and the end of a name distinguish
-/// apart, the end more so.
+/// it, the end more so.
 pub fn fit<'a>(text: &'a str, room: u16, ellipsis: &str) -> Cow<'a, str> {
     let room = usize::from(room);
     if text.width() <= room {
