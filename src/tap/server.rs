@@ -1,4 +1,4 @@
-//! Takes the connections of the tapped processes, one reader each, and keeps what all of them share.
+//! Accepts the connections of tapped processes, one reader each, and holds their shared state.
 
 use super::binaries::Binaries;
 use super::feed::{Feed, read};
@@ -20,19 +20,19 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-/// How often the memory of the processes is looked at.
+/// How often the memory of the processes is read.
 const MEMORY: Duration = Duration::from_millis(250);
-/// How often a process whose connection was closed is looked at. It opens another one when it has something to say.
+/// How often a process with a closed connection is checked. It opens another one when it has data.
 const LOOK: Duration = Duration::from_millis(100);
-/// A process that is still there so long after its connection ended has not ended with it.
+/// A process that still exists this long after its connection ended did not end with it.
 const LIVES_ON: Duration = Duration::from_millis(400);
-/// How long a connection that a process opened shortly before its end may take to be accepted.
+/// How long accepting a connection opened shortly before a process's end may take.
 const ARRIVES_WITHIN: Duration = Duration::from_millis(300);
-/// How long the reader of a connection that was closed may take to notice that.
+/// How long the reader of a closed connection may take to notice.
 const NOTICES_WITHIN: Duration = Duration::from_secs(5);
-/// Processes without QNN that are kept in mind.
+/// Maximum number of processes without QNN remembered.
 const MOST_LOADED: usize = 256;
-/// How long what was sent before the end of the program may take to arrive.
+/// How long data sent before the program's end may take to arrive.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The tap cannot be listened to.
@@ -47,7 +47,7 @@ pub enum ServeError {
     Taken(PathBuf),
 }
 
-/// A socket that processes connect to. It goes when this is dropped.
+/// A socket that processes connect to. Removed on drop.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
@@ -63,7 +63,7 @@ fn file(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Listener {
-    /// A socket in its own folder that nobody else can read.
+    /// A socket in its own private folder.
     ///
     /// # Errors
     /// There is no room for temporary files, or their folder has too long a name.
@@ -74,7 +74,7 @@ impl Listener {
         Ok(Self { socket, file: file(&path), path, folder: Some(folder) })
     }
 
-    /// A socket of the user's choice. One that a dead process left there is replaced; nothing else is.
+    /// A socket of the user's choice. One left by a dead process is replaced; nothing else is.
     ///
     /// # Errors
     /// The path is in use, or cannot be used.
@@ -89,7 +89,7 @@ impl Listener {
         }
         let listen = |source| ServeError::Listen { path: path.clone(), source };
         let socket = UnixListener::bind(&path).map_err(listen)?;
-        // What programs tell is not for other users.
+        // Program data is not for other users.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(listen)?;
         Ok(Self { socket, file: file(&path), path, folder: None })
     }
@@ -116,7 +116,7 @@ impl Drop for Listener {
     }
 }
 
-/// What the server tells beside the events.
+/// What the server reports besides the events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerEvent {
     /// The tap was loaded into a process.
@@ -125,28 +125,28 @@ pub enum ServerEvent {
     Process(u32),
 }
 
-/// A connection, and what was read of it already.
+/// A connection, and what was already read from it.
 pub(super) type Connected = (UnixStream, Vec<u8>);
 
-/// What became of a process whose connection ended.
+/// The fate of a process whose connection ended.
 #[derive(Debug)]
 pub(super) enum Rejoined {
     /// It is back.
     With(Connected),
-    /// Its number is another program's by now.
+    /// Its pid belongs to another program by now.
     Another,
     /// It ended; whether it lived on without a connection.
     Not { lived_on: bool },
 }
 
-/// True for a process that runs: one that was not waited for yet has ended.
+/// True for a running process: a zombie has ended.
 pub(super) fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
 }
 
-/// What the readers of all processes share.
+/// The shared state of all readers.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub source: Source,
@@ -155,18 +155,18 @@ pub(super) struct Shared {
     pub told: mpsc::UnboundedSender<ServerEvent>,
     next: AtomicU32,
     ids: FewRuns,
-    /// Processes that are connected, by their ids.
+    /// Connected processes, by their ids.
     going: Mutex<HashMap<u32, Arc<Mutex<Fold>>>>,
     pub binaries: Binaries,
-    /// Processes of this machine in which the tap was loaded, and which have not asked for QNN.
+    /// Local processes with the tap loaded that have not asked for QNN.
     loaded: Mutex<Vec<u32>>,
     /// Readers of processes whose connection was closed, by their ids.
     absent: Mutex<HashMap<u32, oneshot::Sender<Connected>>>,
-    /// Where processes of this machine leave files.
+    /// Where local processes leave files.
     pub folder: OnceLock<PathBuf>,
 }
 
-/// Listens to the processes of a program.
+/// Serves the processes of a program.
 #[derive(Debug)]
 pub struct Server {
     shared: Arc<Shared>,
@@ -194,12 +194,12 @@ impl Server {
         (Self { shared: Arc::new(shared) }, receiver)
     }
 
-    /// Takes the words of a process of a device, whose moments lie on the device's clock.
+    /// Processes the messages of a device's process, with timestamps on the device's clock.
     pub fn feed(&self, clock: WallClock) -> Feed {
         Feed::new(self.shared.clone(), Some(clock))
     }
 
-    /// The memory of a process of a device.
+    /// The memory of a device's process.
     pub async fn remember(&self, pid: u32, memory: ProcessMemory) {
         let fold = self.shared.lock().get(&pid).cloned();
         if let Some(fold) = fold {
@@ -207,7 +207,7 @@ impl Server {
         }
     }
 
-    /// Serves until `over` is set, and then what still arrives for a moment.
+    /// Serves until `over` is set, then briefly handles what still arrives.
     pub async fn serve(&self, listener: &Listener, mut over: watch::Receiver<bool>) {
         if let Some(folder) = listener.path().parent() {
             let _ = self.shared.folder.set(folder.to_owned());
@@ -228,7 +228,7 @@ impl Server {
                 biased;
                 connection = listener.socket.accept() => match connection {
                     Ok((stream, _)) => drop(readers.spawn(read(stream, self.shared.clone()))),
-                    // Too many open files: those that are there go on, and it is tried again.
+                    // Too many open files: existing connections continue, and it is retried.
                     Err(_) => tokio::time::sleep(MEMORY).await,
                 },
                 Some(_) = readers.join_next() => {}
@@ -241,7 +241,7 @@ impl Server {
                     end = Some(tokio::time::Instant::now() + LAST_WORDS);
                 }
             }
-            // Connections that wait are accepted first, so nothing that was said is left out.
+            // Waiting connections are accepted first, so no data is lost.
             if end.is_some() && readers.is_empty() {
                 let waiting = tokio::time::timeout(Duration::ZERO, listener.socket.accept()).await;
                 match waiting {
@@ -256,7 +256,7 @@ impl Server {
         self.end().await;
     }
 
-    /// Where nobody asked for QNN, a process of the program that lives on may do so yet.
+    /// If nobody has asked for QNN, a surviving process of the program may still do so.
     async fn notice_those_who_stay(&self) {
         let loaded = self.shared.loaded().clone();
         let Some(pid) = loaded.into_iter().find(|pid| is_alive(*pid)) else { return };
@@ -269,7 +269,7 @@ impl Server {
         }
     }
 
-    /// Says once that nobody can reach the socket any more, because its file was removed.
+    /// Reports once that the socket is unreachable because its file was removed.
     async fn notice_removal(&self, listener: &Listener, is_reachable: &mut bool) {
         if !*is_reachable || listener.is_there() {
             return;
@@ -312,7 +312,7 @@ impl Shared {
         }
     }
 
-    /// Looks at the memory of every process.
+    /// Reads the memory of every process.
     async fn look(&self) {
         let going: Vec<(u32, Arc<Mutex<Fold>>)> = self.lock().iter().map(|(pid, fold)| (*pid, fold.clone())).collect();
         for (pid, fold) in going {
@@ -385,7 +385,7 @@ impl Shared {
 
     pub fn greet(&self, process: &Process) -> Arc<Mutex<Fold>> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        // Another program under the number: the one before does not come back.
+        // Another program with the same pid: the previous one does not come back.
         self.absent().remove(&process.pid);
         let parent = self.lock().get(&process.parent_pid).filter(|_| process.forked).cloned();
         let fold = Arc::new(Mutex::new(Fold::new(number, &self.device, self.ids.clone(), parent)));
@@ -394,7 +394,7 @@ impl Shared {
         fold
     }
 
-    /// Something of the program as a whole.
+    /// Something about the program as a whole.
     pub async fn say(&self, seen: TapSeen) {
         self.source.send(None, Event::Tap(Box::new(TapRecord { process: None, seen }))).await;
     }
