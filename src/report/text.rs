@@ -85,7 +85,7 @@ fn model(out: &mut String, run: &Run) {
     }
 }
 
-/// The model of a run, where another run beside it is of another one.
+/// The model of a run, if another run has a different one.
 fn which_model(store: &Store, run: &Run) -> String {
     if store.runs().iter().all(|other| other.plan.model == run.plan.model) {
         return String::new();
@@ -263,7 +263,7 @@ fn layers(out: &mut String, run: &Run) {
         .max()
         .unwrap_or(0)
         .clamp(4, 30);
-    // The node only where it is called otherwise.
+    // The node only if its name differs.
     let node = |row: usize| run.source_of_row(row).filter(|node| *node != run.ops.rows()[row].name);
     let head = if order.iter().take(TOP_LAYERS).any(|&row| node(row).is_some()) { "  node" } else { "" };
     let _ = writeln!(
@@ -351,7 +351,7 @@ fn failure(out: &mut String, store: &Store, run: &Run) {
     }
 }
 
-/// Energy where it can be told; where a device has a battery, also why it cannot.
+/// Energy if known; for a device with a battery, also why it is not.
 fn energy_line(out: &mut String, store: &Store, run: &Run) {
     match energy(store, run) {
         Ok(energy) => {
@@ -369,7 +369,7 @@ fn energy_line(out: &mut String, store: &Store, run: &Run) {
     }
 }
 
-/// Counters of the devices: what moved, and what could not be read by its number.
+/// Counters of the devices: those that moved, and the number of unreadable ones.
 pub(super) fn device_counters(out: &mut String, store: &Store) {
     let all = store.device_counters();
     let mut devices: Vec<&str> = all.series().iter().map(|series| series.device.as_str()).collect();
@@ -403,8 +403,8 @@ pub(super) fn device_counters(out: &mut String, store: &Store) {
     }
 }
 
-/// The counters that moved, most telling first, one a line. Those that did not are told by their number, but for the ones that
-/// say by standing still that nothing was held back.
+/// The counters that moved, most informative first, one per line. Only the number of the others is shown, except for
+/// those whose constancy shows that nothing was throttled.
 fn counter_table(out: &mut String, counters: &[&DeviceSeries]) {
     let (mut lines, mut still, mut more) = (0, 0, 0);
     for series in counters.iter().map(|counter| &counter.series) {

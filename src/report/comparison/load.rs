@@ -1,4 +1,4 @@
-//! Finding the runs that a command names: `FILE`, `FILE#2`, `FILE#htp`.
+//! Finds the runs named by a command: `FILE`, `FILE#2`, `FILE#htp`.
 
 use crate::analysis::compare::Side;
 use crate::backends::Backend;
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Largest result document that is read.
+/// Largest result document accepted.
 const MAX_DOCUMENT_BYTES: u64 = 512 << 20;
-/// Bytes that tell whether it can be one.
+/// Bytes needed to see whether it can be one.
 const HEAD_BYTES: u64 = 4096;
 
 /// A file or a run of it that cannot be compared.
@@ -53,7 +53,7 @@ impl LoadError {
     }
 }
 
-/// A file that an argument names, to be read as often as needed, and the runs of it that the argument picks.
+/// The file named by an argument, readable repeatedly, and the runs the argument picks.
 #[derive(Debug)]
 pub struct Named {
     pub(super) file: Arc<Seekable>,
@@ -76,12 +76,12 @@ impl Named {
     }
 }
 
-/// A file that can be read more than once, whatever it is.
+/// A file of any kind that can be read more than once.
 pub fn seekable(path: &Path) -> Result<Seekable, LoadError> {
     Seekable::new(path).map_err(|source| LoadError::Io { path: clean_text(&path.to_string_lossy()), source })
 }
 
-/// The runs that one argument names, with where they come from and notes on what is missing.
+/// The runs named by one argument, with their origin and notes on what is missing.
 ///
 /// # Errors
 /// The file cannot be read, is in another format, or has no such run.
@@ -112,7 +112,7 @@ pub fn load(named: &Named) -> Result<Vec<Side>, LoadError> {
     Ok(picked)
 }
 
-/// A name with `#` that is a file is that file; else what is behind the last `#` picks runs.
+/// A name with `#` that exists is that file; else the text after the last `#` picks runs.
 fn split(argument: &Path) -> (PathBuf, Option<String>) {
     let text = argument.to_string_lossy();
     match text.rsplit_once('#') {
@@ -125,7 +125,7 @@ fn split(argument: &Path) -> (PathBuf, Option<String>) {
 fn recorded(recorded: &Recorded) -> Vec<Side> {
     let store = &recorded.store;
     let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of_ended(store, run)).collect();
-    // What is missing of a session is missing at its end; notes on another tool's file are of all of it.
+    // Data missing from a session is missing at its end; notes on another tool's file concern all of it.
     let noted = if recorded.imported_from.is_some() { sides.first_mut() } else { sides.last_mut() };
     if let Some(side) = noted {
         side.notes.extend(recorded.notes.iter().cloned());
@@ -166,7 +166,7 @@ fn head(path: &Path) -> std::io::Result<Vec<u8>> {
 pub fn read_document(file: &Seekable) -> Result<DocumentFile, LoadError> {
     let shown = clean_text(&file.named().to_string_lossy());
     let io = |source| LoadError::Io { path: shown.clone(), source };
-    // Of a file that is something else, however large, its beginning is enough.
+    // For a file that is something else, however large, its start is enough.
     let mut bytes = head(file.path()).map_err(io)?;
     if bytes.trim_ascii_start().first() == Some(&b'{') {
         bytes = read_at_most(file.path(), MAX_DOCUMENT_BYTES).map_err(io)?;
