@@ -74,7 +74,7 @@ pub struct ConvertArgs {
     pub(super) patience: Patience,
 }
 
-/// Converts the model and says what came of it.
+/// Converts the model and reports the result.
 pub fn convert(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     if args.with.is_some() {
         return with_sdk(args, global);
@@ -166,12 +166,12 @@ fn keep_log(args: &ConvertArgs, course: &Course<'_>) -> Result<(), CliError> {
     }
 }
 
-/// By the SDK's programs, which read other formats and make other files than QNN's libraries do.
+/// With the SDK's programs, which read and write other formats than QNN's libraries.
 fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let ending = args.output.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     let (target, like) = match ending.as_deref() {
         Some("dlc") => (SdkTarget::Dlc, ConvertTarget::Dlc),
-        // What is read of a library is read of a DLC, too.
+        // A library is read like a DLC.
         Some("so") => (SdkTarget::Library, ConvertTarget::Dlc),
         Some("bin") => (SdkTarget::Binary { backend: args.backend, of: ModelFormat::Dlc }, ConvertTarget::Binary),
         _ => {
@@ -209,7 +209,7 @@ fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     tell_made(args, &made, true, checks.as_deref(), &course)
 }
 
-/// What a comparison of source and result needs, before any time is spent.
+/// Prepares the comparison of source and result before any time is spent.
 fn verification(
     args: &ConvertArgs,
     target: ConvertTarget,
@@ -243,7 +243,7 @@ fn tell_made(
     Ok(if document.is_verified() { OK } else { FAILED })
 }
 
-/// The task of a run of `model` as this command's options have it.
+/// The task for running `model` with this command's options.
 pub(super) fn task(
     args: &ConvertArgs,
     backend: Backend,
@@ -266,7 +266,7 @@ pub(super) fn task(
     }
 }
 
-/// Says on stderr what is done: a line for each step with its time, and on a terminal what goes on.
+/// Reports progress on stderr: a line per step with its time, and on a terminal the current step.
 struct Progress {
     bar: ProgressBar,
     doing: Mutex<String>,
@@ -299,7 +299,7 @@ impl Progress {
         }
     }
 
-    /// What is waited for, where no terminal shows it.
+    /// Reports what it waits for if no terminal shows it.
     fn waited_for(&self) -> String {
         if std::io::stderr().is_terminal() {
             return String::new();

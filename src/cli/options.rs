@@ -23,11 +23,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Detailed inferences when nothing is said: a quarter of the clean ones, within these bounds.
+/// Default number of detailed inferences: a quarter of the clean ones, within these bounds.
 const DETAILED_ITERATIONS: (u64, u64) = (5, 200);
-/// Share of a clean phase in seconds that the detailed phase gets.
+/// The detailed phase's share of a clean phase in seconds.
 const DETAILED_SHARE: f64 = 0.25;
-/// Share of the free memory that a runner may take when nothing is said.
+/// Default share of the free memory for a runner.
 const MEMORY_SHARE: f64 = 0.9;
 
 /// What to measure and how.
@@ -132,12 +132,12 @@ pub struct RunOptions {
     pub beside: Beside,
 }
 
-/// What a command writes beside the results of its runs, and what it may overwrite.
+/// What a command writes besides the results of its runs, and what it may overwrite.
 #[derive(Debug, Clone, Default)]
 pub struct Beside {
     /// The session.
     pub record: Option<PathBuf>,
-    /// Files that qnnscope did not make may be overwritten.
+    /// Files that qnnscope did not write may be overwritten.
     pub force: bool,
 }
 
@@ -162,7 +162,7 @@ pub struct OutputOptions {
     pub force: bool,
 }
 
-/// Heading of options that a recommendation goes by.
+/// Heading of options for recommendations.
 pub(super) const RECOMMENDATION: &str = "Options of the recommendation";
 
 /// What a choice of backends is to go by.
@@ -204,7 +204,7 @@ impl Wishes {
 }
 
 impl OutputOptions {
-    /// True if the live view is wanted and possible.
+    /// True if the live view is requested and possible.
     pub fn is_live(&self) -> bool {
         !self.json && !self.headless && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
     }
@@ -222,11 +222,11 @@ pub struct Destination {
     pub site: Arc<Site>,
     /// The models as they are there.
     pub models: Vec<PathBuf>,
-    /// What ONNX models among them are run with.
+    /// The libraries for ONNX models among them.
     pub onnx: OnnxOptions,
 }
 
-/// A word for one of several places, for names of files.
+/// A short name for one of several places, for file names.
 fn place_word(places: &[Destination], at: usize) -> String {
     let word = |place: &Destination| {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' };
@@ -257,7 +257,7 @@ impl RunOptions {
         self.check_inputs()?;
         let truth = self.truth.read(!self.input.is_empty() || self.input_list.is_some())?;
         let mut slots = self.modes.slots(&self.backend, models.len());
-        // One seed for all: they take turns with each other.
+        // One seed for all, since they alternate.
         let launches = launches::plan(&self.modes, self.budgets().0, crate::event::epoch_us())?;
         for slot in &mut slots {
             slot.mode.launches = launches;
@@ -269,9 +269,9 @@ impl RunOptions {
             let word = (places.len() > 1).then(|| place_word(places, at));
             let names = Names { slots: &slots, models, place: word.as_deref() };
             for (index, slot) in slots.iter().enumerate() {
-                // Values that cannot be understood are bad input, and known now.
+                // Invalid values are bad input, detected now.
                 settings::resolve(&settings, slot.backend)?;
-                // Rounds and sweeps of two devices are not one.
+                // Rounds and sweeps of two devices are separate.
                 let slot = slot.moved(at * sides);
                 let mut request = self.request(&models[slot.model], &slot, site, &settings, global);
                 if onnx[slot.model].is_some() {
@@ -300,7 +300,7 @@ impl RunOptions {
         Ok(requests)
     }
 
-    /// What a runner cannot read: its own standard input brings its orders.
+    /// A runner cannot read this: its standard input carries its orders.
     fn check_inputs(&self) -> Result<(), CliError> {
         let is_stdin = |path: &&PathBuf| {
             ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path.as_os_str() == *name)
@@ -315,7 +315,7 @@ impl RunOptions {
         }
     }
 
-    /// Makes sure that the runs write nothing that they read, nothing twice, and no file of somebody else's.
+    /// Ensures that the runs write nothing they read, nothing twice, and no foreign files.
     fn guard(&self, requests: &[RunRequest], global: &Global) -> Result<(), CliError> {
         let Some(RunRequest { task, site, .. }) = requests.first() else { return Ok(()) };
         let mut guard = task.guard();
@@ -353,7 +353,7 @@ impl RunOptions {
         Ok(())
     }
 
-    /// Files of the command that a runner does not read, as far as it can be told of them.
+    /// Files of the command that a runner does not read.
     fn protected(&self, global: &Global) -> Vec<PathBuf> {
         let files = [&self.config, &self.counter_file, &global.runner];
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -493,7 +493,7 @@ impl RunOptions {
     }
 }
 
-/// The part of the free memory that a runner may take when nothing is said.
+/// The default share of the free memory for a runner.
 pub fn free_memory_share() -> Option<u64> {
     let system = sysinfo::System::new_with_specifics(
         sysinfo::RefreshKind::nothing().with_memory(sysinfo::MemoryRefreshKind::nothing().with_ram()),
@@ -504,7 +504,7 @@ pub fn free_memory_share() -> Option<u64> {
     (share > 0).then_some(share)
 }
 
-/// The runtime that `--runtime`, the environment and the installed ones come to.
+/// The runtime resulting from `--runtime`, the environment and installed ones.
 pub fn runtime(global: &Global) -> Result<RuntimeDir, CliError> {
     Ok(choose(global.runtime.as_deref(), &Env::from_process())?)
 }
@@ -515,7 +515,7 @@ pub fn backend(text: &str) -> Result<Backend, String> {
 }
 
 fn input(text: &str) -> Result<(String, PathBuf), String> {
-    // A tensor's name may hold `=`; a file that exists decides, else the last one splits.
+    // A tensor's name may contain `=`; an existing file decides, else the last one splits.
     let splits: Vec<(&str, &str)> = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..])).collect();
     let chosen = splits.iter().find(|(_, file)| Path::new(file).exists()).or(splits.first());
     match chosen {

@@ -1,4 +1,4 @@
-//! `qnnscope runtime`: install the QNN libraries, and list what is there.
+//! `qnnscope runtime`: installs the QNN libraries and lists existing ones.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -99,13 +99,13 @@ pub fn runtime(args: &RuntimeArgs, global: &Global) -> Result<u8, CliError> {
 /// Which wheels an install may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// Those whose checksum qnnscope knows.
+    /// Those with a checksum known to qnnscope.
     PinnedOnly,
-    /// Others too, if `--yes` is given or the user says so on the terminal.
+    /// Others too, if `--yes` is given or the user agrees on the terminal.
     Asking,
 }
 
-/// Installs a runtime, shows how far it is on stderr, and says where it is and under which licence.
+/// Installs a runtime with progress on stderr, and reports its location and licence.
 pub fn install(args: &InstallArgs, policy: Policy) -> Result<(), CliError> {
     let mut request = InstallRequest::new(Env::from_process());
     request.version.clone_from(&args.version);
@@ -137,7 +137,7 @@ pub(super) fn carry_out(mut request: InstallRequest, args: &InstallArgs, policy:
 /// Asks on the terminal whether a wheel with an unknown checksum is to be installed.
 fn confirm(unpinned: &Unpinned) -> bool {
     let text = format!("{}: {}.\nInstall it anyway? [y/N] ", unpinned.wheel, unpinned.reason);
-    // A terminal that cannot be written to or read from does not answer yes.
+    // A terminal that cannot be written to or read from counts as no.
     if io::stderr().write_all(text.as_bytes()).is_err() {
         return false;
     }
@@ -146,7 +146,7 @@ fn confirm(unpinned: &Unpinned) -> bool {
     read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// Says what is installed. Text is for people; JSON on stdout is for programs.
+/// Reports what was installed, as text or as JSON on stdout.
 fn report(installed: &Installed, package: Package, json: bool) -> Result<(), CliError> {
     let mib = installed.bytes.div_ceil(1 << 20);
     let dir = installed.dir.display();
@@ -172,7 +172,7 @@ fn report(installed: &Installed, package: Package, json: bool) -> Result<(), Cli
     Ok(())
 }
 
-/// Lets SIGINT, SIGTERM and SIGHUP stop the install, which then cleans up. Where the signals cannot be watched they end
+/// Lets SIGINT, SIGTERM and SIGHUP stop the install, which then cleans up. If the signals cannot be handled they end
 /// the process as usual, and the next install cleans up.
 fn stop_on_signal(cancel: Arc<AtomicBool>) {
     thread::spawn(move || {
