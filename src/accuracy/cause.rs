@@ -1,4 +1,4 @@
-//! Why a layer diverges, as far as the figures tell, and what to do about it.
+//! Why a layer diverges, as far as the figures show, and what to do about it.
 
 use super::metrics::TensorSums;
 use super::own::Constant;
@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// Values lie outside what the encoding can hold.
+    /// Values lie outside the encoding's range.
     RangeTooSmall,
-    /// The encoding can hold far more than there is: few levels are left.
+    /// The encoding's range far exceeds the values, which leaves few levels.
     RangeTooLarge,
-    /// The encoding would fit with its offset, or its ends, turned to the other sign.
+    /// The encoding would fit with the sign of its offset, or of its ends, flipped.
     OffsetSign,
-    /// The encoding fits, and its steps are still too coarse for the op.
+    /// The encoding fits, but its steps are too coarse for the op.
     BitsTooFew,
-    /// One channel needs another encoding than the rest.
+    /// One channel needs a different encoding than the rest.
     ChannelRange,
     /// The op computes something else.
     Semantics,
@@ -44,7 +44,7 @@ impl Cause {
     }
 }
 
-/// The verdict about the first layer that diverges.
+/// The verdict on the first diverging layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// Position among the layers.
@@ -57,28 +57,28 @@ pub struct Judged {
     pub remedy: String,
     /// The tensor whose encoding is at fault: the layer's own or a constant of its op.
     pub tensor: String,
-    /// Signal to noise of the worst tensor that the layer computes from, dB.
+    /// Signal to noise of the layer's worst source tensor, dB.
     pub inherited_db: f64,
 }
 
 /// Constants below this are at fault themselves, dB: 8 bits give about 40.
 const CONSTANT_DB: f64 = 22.0;
-/// Most of the error in so few of the channels is a matter of these channels.
+/// If this few channels have most of the error, they are the cause.
 const FEW_CHANNELS: f64 = 0.125;
 /// Most of the error.
 const MOST_OF_ERROR: f64 = 0.9;
-/// Noise of the steps alone that is this near to the limit explains it, dB.
+/// Noise from the steps alone that is this close to the limit explains it, dB.
 const NEAR_DB: f64 = 6.0;
 /// What a layer loses in the graph and not alone, dB, is no rounding.
 const LOST_IN_GRAPH_DB: f64 = 12.0;
-/// Values this far beyond a range, as a share of it, still fit it.
+/// Values this far beyond a range, as a share of it, still fit.
 const HELD_BEYOND: f64 = 0.05;
 /// The same of a range that was turned round.
 const TURNED_BEYOND: f64 = 0.15;
 /// Largest number of a half float.
 const HALF_MAX: f64 = 65_504.0;
 
-/// Op types that move or pick values: they cannot make noise louder.
+/// Op types that move or select values: they cannot amplify noise.
 const MOVERS: [&str; 20] = [
     "Quantize",
     "Dequantize",
@@ -114,7 +114,7 @@ pub fn slice_axis(tensor: &Tensor) -> Option<usize> {
     }
 }
 
-/// What is at fault with the layer at `at`.
+/// The fault of the layer at `at`.
 pub fn judge(
     layers: &[Layer],
     at: usize,
@@ -163,7 +163,7 @@ fn percent(share: f64) -> String {
     format!("{} %", three_digits(share * 100.0))
 }
 
-/// `0.00316`: all the digits that an encoding needs, and no more.
+/// `0.00316`: as many digits as an encoding needs.
 fn figure(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "the logarithm of a number is small")]
     let digits =
@@ -209,7 +209,7 @@ fn counted(layer: &Layer, name: &str) -> Option<Said> {
     })
 }
 
-/// What is wrong with an encoding by itself.
+/// The fault of an encoding on its own.
 fn encoding(
     sums: &TensorSums,
     range: EncodedRange,
@@ -285,7 +285,7 @@ fn channel_remedy(name: &str, needed: &str) -> String {
     )
 }
 
-/// The slices that hold most of the error, if they are few.
+/// The slices with most of the error, if few.
 fn loudest_errors(sums: &TensorSums) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = (0..sums.channels.len()).collect();
     order.sort_by(|&a, &b| sums.channels[b].noise().total_cmp(&sums.channels[a].noise()));
@@ -325,7 +325,7 @@ fn bad_constant(constant: &Constant) -> Said {
     }
 }
 
-/// Channels of very different size, in the tensor or in what it is made from.
+/// Channels of very different magnitude, in the tensor or its sources.
 fn uneven(layers: &[Layer], layer: &Layer, pairing: &Pairing, min_sqnr_db: f64) -> Option<Said> {
     let pair = &pairing.pairs[layer.pair];
     let bad = layer.bad_channels(min_sqnr_db);

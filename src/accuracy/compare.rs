@@ -24,9 +24,9 @@ pub struct Comparison {
     pub inputs: Inputs,
     /// A layer below this diverges, dB.
     pub min_sqnr_db: f64,
-    /// Look for the first layer that diverges by halves, instead of reading all.
+    /// Search for the first diverging layer by bisection, instead of reading all.
     pub bisect: bool,
-    /// Most bytes of tensors that both runners and this process hold at a time.
+    /// Maximum bytes of tensors held by both runners and this process at a time.
     pub tensor_bytes: u64,
     /// Folder for the tensors of both sides, as .npy of float64 in the test's layout.
     pub save_tensors: Option<PathBuf>,
@@ -84,7 +84,7 @@ impl AccuracyError {
         }
     }
 
-    /// The device that a side could not be computed on.
+    /// The device on which a side could not be computed.
     pub fn device(&self) -> Option<&DeviceRunnerError> {
         match self.side() {
             Some(SideError::Device(error)) => Some(error),
@@ -153,10 +153,10 @@ pub struct AccuracyOutcome {
     pub notes: Vec<String>,
 }
 
-/// Compares the two sides; `tell` hears how far it is.
+/// Compares the two sides, reporting progress to `tell`.
 ///
 /// # Errors
-/// Whatever keeps a side from being computed.
+/// Anything that prevents computing a side.
 pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Result<AccuracyOutcome, AccuracyError> {
     let say = |step: &str| tell(&Progress { step: step.to_owned(), done: 0, of: 0 });
     say("reading the models");

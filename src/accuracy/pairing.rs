@@ -1,4 +1,4 @@
-//! Which tensor of the test is which of the reference: by name, by the op that makes it, else by order, type and shape.
+//! Matches tensors of test and reference: by name, by the op that produces them, else by order, type and shape.
 
 use super::axes;
 use super::kinds::alike;
@@ -7,7 +7,7 @@ use crate::models::{DataType, Graph, Op, Tensor, TensorKind};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Ends of names that quantisers and composers put behind a tensor's own.
+/// Suffixes that quantisers and composers append to a tensor's name.
 const NAME_ENDS: [&str; 13] = [
     "_QuantizeLinear_Input",
     "_QuantizeLinear_Output",
@@ -24,13 +24,13 @@ const NAME_ENDS: [&str; 13] = [
     ".nfc",
 ];
 
-/// Op types that a quantised graph folds into the op before them.
+/// Op types a quantised graph folds into the preceding op.
 const ACTIVATIONS: [&str; 9] =
     ["ElementWiseNeuron", "Clip", "Relu", "Relu1", "Relu6", "ReluMinMax", "Sigmoid", "Tanh", "HardSwish"];
 
-/// Op types that leave values and their order as they are.
+/// Op types that leave values and their order unchanged.
 const RESHAPES: [&str; 4] = ["Reshape", "ExpandDims", "Squeeze", "Flatten"];
-/// Op types that optimisers fold into the op before them: normalisation by constants, and the sum with a bias.
+/// Op types optimisers fold into the preceding op: normalisation by constants, and adding a bias.
 const FOLDED: [&str; 6] = ["BatchNormalization", "Batchnorm", "Add", "ElementWiseAdd", "Mul", "ElementWiseMultiply"];
 /// Op types that take them in.
 const FOLDING: [&str; 8] =
@@ -44,13 +44,13 @@ pub enum How {
     Name,
     /// The map beside a converted model says so.
     Map,
-    /// The ops that make them have one name.
+    /// The ops that produce them have the same name.
     Op,
-    /// They are the next ones of one op type and shape.
+    /// They are the next ones of the same op type and shape.
     Order,
 }
 
-/// A tensor that an op makes, or an input of the graph.
+/// A tensor produced by an op, or an input of the graph.
 #[derive(Debug, Clone)]
 pub struct Slot {
     /// The tensor.
@@ -66,7 +66,7 @@ pub struct Pair {
     pub reference: Slot,
     /// The test's, which an op makes.
     pub test: Slot,
-    /// How the elements of the reference stand in the test.
+    /// How the reference's elements are arranged in the test.
     pub layout: Layout,
     /// How they were found.
     pub how: How,
@@ -197,7 +197,7 @@ fn comparable(a: DataType, b: DataType) -> bool {
     is_real(a) == is_real(b)
 }
 
-/// True for types that stand for real numbers.
+/// True for types that represent real numbers.
 pub fn is_real(dtype: DataType) -> bool {
     dtype.is_float() || dtype.is_fixed_point()
 }
@@ -232,7 +232,7 @@ pub fn pair(reference: &Graph, test: &Graph, nodes: &BTreeMap<String, String>) -
         let named = base_op(node.unwrap_or(&op.name));
         let candidates = reference.by_op.get(named).map(Vec::as_slice).unwrap_or_default();
         let same: Vec<&usize> = candidates.iter().filter(same_type).collect();
-        // A name of several ops of one type says nothing.
+        // A name shared by several ops of one type is ambiguous.
         if let [candidate] = same.as_slice() {
             let candidate = behind_activation(&reference, &test, **candidate, at);
             if fits(at, candidate) {

@@ -1,4 +1,4 @@
-//! One model in a runner, its tensors open: inputs go in, tensors come out, one inference at a time.
+//! One model in a runner with open tensors: inputs go in, tensors come out, one inference at a time.
 
 use super::kept::{Inference, Kept};
 use super::values::real_values;
@@ -36,11 +36,11 @@ pub struct Side {
     pub runtime_dir: PathBuf,
     /// Where its tensors come from.
     pub place: SidePlace,
-    /// SHA-256 that the model has to have still, lower-case hex: that of the one that was recorded.
+    /// SHA-256 of the recorded model, which must still match, lower-case hex.
     pub sha256: Option<String>,
     /// Graph; the first one if `None`.
     pub graph: Option<String>,
-    /// What an ONNX model needs besides.
+    /// Extra settings for an ONNX model.
     pub onnx: Option<OnnxTask>,
     /// Settings.
     pub settings: Vec<SettingRequest>,
@@ -92,7 +92,7 @@ pub enum SideError {
     /// The folder for temporary files.
     #[error("cannot use the temporary folder: {0}; $TMPDIR must name one with free space")]
     Exchange(#[from] io::Error),
-    /// A file that goes on with an earlier call cannot be used.
+    /// The file of an earlier call cannot be continued.
     #[error("{0}")]
     State(String),
     /// An ONNX model that cannot be read.
@@ -111,7 +111,7 @@ pub enum SideError {
 }
 
 impl Side {
-    /// True if its numbers are those of a simulator.
+    /// True if its numbers come from a simulator.
     pub fn is_simulated(&self) -> bool {
         match &self.place {
             SidePlace::Here => self.backend.is_simulated_here(),
@@ -120,7 +120,7 @@ impl Side {
         }
     }
 
-    /// The device that computes it, where it is not this machine.
+    /// The device that computes it, if not this machine.
     pub fn device(&self) -> Option<&str> {
         match &self.place {
             SidePlace::Here => None,
@@ -132,7 +132,7 @@ impl Side {
     /// All graphs of the model, read without a backend.
     ///
     /// # Errors
-    /// A model that cannot be read, or is not the one that was recorded.
+    /// A model that cannot be read, or is not the recorded one.
     pub async fn read_all(&self) -> Result<(Box<ModelInfo>, Vec<Graph>), SideError> {
         let (model, graphs) = self.read_any().await?;
         match &self.sha256 {
@@ -147,7 +147,7 @@ impl Side {
 
     async fn read_any(&self) -> Result<(Box<ModelInfo>, Vec<Graph>), SideError> {
         if let Some(onnx) = &self.onnx {
-            // Our own reader: nothing foreign is run for it.
+            // Our own reader, which runs no foreign code.
             let source = read_source(&self.model, SourceFormat::Onnx, &onnx.dimensions)?;
             let (sha256, bytes) = sha256_hex(File::open(&self.model)?)?;
             let path = clean_text(&self.model.to_string_lossy());
@@ -186,10 +186,10 @@ impl Side {
         Ok((model, graph))
     }
 
-    /// Composes the graph with these tensors readable, those given from here, and the data of these constants.
+    /// Composes the graph with these tensors readable, those supplied from here, and the data of these constants.
     ///
     /// # Errors
-    /// Whatever keeps the graph from being finalized.
+    /// Anything that prevents finalizing the graph.
     pub async fn open(
         &self,
         readable: Vec<String>,
@@ -303,7 +303,7 @@ impl Side {
     }
 }
 
-/// A graph that computes on our orders. Dropped, its runner ends.
+/// A graph that computes on our orders. Dropping it ends its runner.
 #[derive(Debug)]
 pub struct Opened {
     /// What was opened.
@@ -316,7 +316,7 @@ pub struct Opened {
     exchange: TempDir,
     /// The same folder on the device that computes.
     there: Option<Exchange>,
-    /// What was computed before, and the inference that is looked at.
+    /// Earlier results, and the current inference.
     kept: Option<(Arc<Kept>, Inference)>,
     _stop: watch::Sender<bool>,
 }
@@ -341,7 +341,7 @@ impl Opened {
         }
     }
 
-    /// Puts the inputs of one inference into place and has it computed; [`Opened::computed`] waits for it.
+    /// Provides the inputs of one inference and starts computing it; [`Opened::computed`] waits for it.
     ///
     /// # Errors
     /// The runner is gone, or the folder is full.

@@ -1,4 +1,4 @@
-//! Where the difference begins: the first layer in the order of the graph that adds it, not the one that shows most of it.
+//! Where the difference begins: the first layer in graph order that adds it, not the one that shows most of it.
 
 use super::cause;
 use super::metrics::{TensorFigures, TensorSums};
@@ -10,9 +10,9 @@ use super::values::EncodedRange;
 pub const CLIPPED_SHARE: f64 = 0.001;
 /// Share of its range that an encoding should use.
 pub const USED_SHARE: f64 = 0.25;
-/// Share of differing whole numbers from which a tensor of them diverges.
+/// Share of differing integers from which an integer tensor diverges.
 const DIFFERING_SHARE: f64 = 0.1;
-/// How far below the limit a channel has to be to count alone, dB.
+/// How far below the limit a channel must be to count alone, dB.
 const CHANNEL_MARGIN_DB: f64 = 10.0;
 /// Channels with less than this share of the mean energy do not count.
 const QUIET_CHANNEL: f64 = 0.1;
@@ -20,7 +20,7 @@ const QUIET_CHANNEL: f64 = 0.1;
 const ALONE_DB: f64 = 10.0;
 /// Share of its range that an encoding must use not to be at fault alone.
 const WASTED_SHARE: f64 = 0.15;
-/// A channel this much louder than the middle one leaves the others few levels.
+/// A channel this much louder than the median one leaves the others few levels.
 const LOUD_CHANNEL: f64 = 16.0;
 /// Share of clipped values that data beyond the calibration's does not explain.
 const WRONG_CLIPPED_SHARE: f64 = 0.01;
@@ -28,7 +28,7 @@ const WRONG_CLIPPED_SHARE: f64 = 0.01;
 const WRONG_RANGE_DB: f64 = 6.0;
 /// What 8 bits that fit give at least, dB.
 const FITTING_DB: f64 = 36.0;
-/// A layer above the limit that loses less than this is not what an engineer looks for first, dB.
+/// A layer above the limit that loses less than this has lower priority, dB.
 const MILD_DROP_DB: f64 = 12.0;
 /// A layer that loses less than this only inherits, dB.
 const OWN_DROP_DB: f64 = 6.0;
@@ -50,9 +50,9 @@ pub struct Layer {
     pub spread: Option<Spread>,
     /// Where images differ.
     pub map: Option<DiffMap>,
-    /// What the test's encoding can hold.
+    /// The range of the test's encoding.
     pub range: Option<EncodedRange>,
-    /// Signal to noise of the op alone, computed on the reference's values; `None` where that could not be done.
+    /// Signal to noise of the op alone, computed on the reference's values; `None` if that was impossible.
     pub own_sqnr_db: Option<f64>,
 }
 
@@ -83,7 +83,7 @@ impl Layer {
             || !self.bad_channels(min_sqnr_db).is_empty()
     }
 
-    /// Whether its encoding clips, or wastes its range, more than data that differs from the calibration's would have it.
+    /// Whether its encoding clips, or wastes its range, more than data different from the calibration's explains.
     fn has_wrong_range(&self) -> bool {
         self.figures.clipped_share.is_some_and(|share| share > WRONG_CLIPPED_SHARE)
             || self.figures.used_share.is_some_and(|used| used < WASTED_SHARE) && !self.has_fixed_range()
@@ -96,7 +96,7 @@ impl Layer {
         clipped && self.range.is_some_and(|range| cause::turned(whole.min, whole.max, range).is_some())
     }
 
-    /// Softmax and sigmoids have the same encoding whatever their values are.
+    /// Softmax and sigmoids have the same encoding whatever their values.
     fn has_fixed_range(&self) -> bool {
         self.range.is_some_and(|range| (0.99..=1.01).contains(&range.max) && range.min.abs() <= 1.01)
     }
@@ -126,7 +126,7 @@ impl Layer {
         worse < min_sqnr_db + ALONE_DB || (wasted && worse < FITTING_DB)
     }
 
-    /// True for whole numbers and truth values.
+    /// True for integers and booleans.
     pub fn is_counted(&self) -> bool {
         self.figures.mse.is_none() && self.sums.whole.count > 0
     }
