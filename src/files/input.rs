@@ -1,13 +1,13 @@
-//! Files that somebody named, for reading: a pipe is waited for so long and no longer, and can be read as often as a file.
+//! User-named files for reading: waiting for a pipe is limited, and a pipe can be read as often as a file.
 
 use std::fs::{File, FileType};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long the other end of a named pipe is waited for. Whoever makes one starts both ends at about the same time.
+/// How long to wait for the other end of a named pipe. Both ends usually start at about the same time.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Most that is copied out of a pipe; it goes to the folder for temporary files.
+/// Maximum bytes copied from a pipe; they go to the temporary folder.
 const MOST_COPIED_BYTES: u64 = 4 << 30;
 
 /// Opens a file, a pipe or a device for reading. Opening a named pipe takes until somebody opens it for writing, which may
@@ -26,7 +26,7 @@ pub fn open_input(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
 }
 
-/// Opens a file, and neither a pipe nor a device: what is in a folder of ours, or is read at several places.
+/// Opens a regular file, not a pipe or device: for files in our folders, or read at several positions.
 ///
 /// # Errors
 /// The system's, or it is no file.
@@ -49,7 +49,7 @@ pub(super) fn open_special(path: &Path) -> io::Result<File> {
     within(PATIENCE, "read", move || open(&path))
 }
 
-/// What `open` gives, if that does not take longer than `patience`. The thread that waits in vain ends with the process.
+/// The result of `open`, unless it takes longer than `patience`. A thread still waiting ends with the process.
 fn within(
     patience: Duration,
     what: &str,
@@ -95,7 +95,8 @@ fn kind_text(kind: FileType) -> &'static str {
     if kind.is_dir() { "a folder" } else { "a device" }
 }
 
-/// A file that is read more than once. Of a pipe, as `<(zcat s.gz)` and `/dev/stdin` are, it is a copy, which goes with it.
+/// A file that is read more than once. For a pipe, such as `<(zcat s.gz)` and `/dev/stdin`, it is a copy, removed on
+/// drop.
 #[derive(Debug)]
 pub struct Seekable {
     named: PathBuf,
@@ -106,7 +107,7 @@ pub struct Seekable {
 /// Kept for its end only: the file goes with it.
 #[derive(Debug)]
 enum Copied {
-    /// Has no name: it goes with the process, however that ends.
+    /// Has no name: it disappears with the process, however that ends.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     Nameless(#[expect(dead_code, reason = "held open")] File),
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
