@@ -1,4 +1,4 @@
-//! The vendor's SDK: where it is, and what it has.
+//! The vendor's SDK: its location and contents.
 
 use super::item::Item;
 use crate::backends::runtime::Env;
@@ -56,7 +56,7 @@ pub fn is_sdk(root: &Path) -> bool {
     root.join("bin").is_dir() && root.join("lib").is_dir()
 }
 
-/// Version by `sdk.yaml`, else by a library's build id.
+/// Version from `sdk.yaml`, else from a library's build id.
 pub fn version(root: &Path) -> Option<String> {
     let yaml = crate::files::read_text_at_most(&root.join("sdk.yaml"), 1 << 20).ok();
     let told = yaml.and_then(|text| {
