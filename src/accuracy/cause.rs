@@ -69,7 +69,7 @@ const FEW_CHANNELS: f64 = 0.125;
 const MOST_OF_ERROR: f64 = 0.9;
 /// Noise from the steps alone that is this close to the limit explains it, dB.
 const NEAR_DB: f64 = 6.0;
-/// What a layer loses in the graph and not alone, dB, is no rounding.
+/// A loss of this much in the graph but not alone, dB, is not due to rounding.
 const LOST_IN_GRAPH_DB: f64 = 12.0;
 /// Values this far beyond a range, as a share of it, still fit.
 const HELD_BEYOND: f64 = 0.05;

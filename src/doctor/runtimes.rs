@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 const AT_ONCE: usize = 3;
 /// Runtimes whose libraries are tried.
 const MOST_RUNTIMES: usize = 3;
-/// What to do where there is none.
+/// What to do if there is none.
 const INSTALL: &str = "`qnnscope runtime install` installs one";
 
 /// The libraries for ONNX models. Everything else works without them.

@@ -5,11 +5,11 @@ use crate::backends::runtime::Env;
 use crate::facts::build_id_of;
 use std::path::{Path, PathBuf};
 
-/// What to do where there is none.
+/// What to do if there is none.
 pub const NO_SDK: &str = "get Qualcomm's AI Runtime SDK (needs a login) and set QAIRT_SDK_ROOT to its root; profiling on this \
                           machine works without it: `qnnscope runtime install`";
 
-/// The SDK and what is said of it.
+/// The SDK and the findings about it.
 pub struct Found {
     /// Its root.
     pub root: Option<PathBuf>,

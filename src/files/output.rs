@@ -70,7 +70,8 @@ impl OutputFile {
         #[cfg(unix)]
         if !is_special {
             use rustix::fs::{FlockOperation, flock};
-            // Some network file systems have no locks; a lock that cannot be had for another reason is no writer.
+            // Some network file systems have no locks; failing to lock for another reason does not mean a second
+            // writer.
             if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK) {
                 return Err(OutputError::Busy { option, path: path.to_owned() });
             }

@@ -1,4 +1,4 @@
-//! Which format a model before conversion has, recognised by its content.
+//! Recognises the format of a model before conversion by its content.
 
 use super::{SourceError, SourceFile};
 use crate::models::onnx;
@@ -33,7 +33,7 @@ impl SourceFormat {
     }
 }
 
-/// The format of the file at `path`; nothing if it is something else, or cannot be read at all.
+/// The format of the file at `path`; nothing if it is something else or unreadable.
 pub fn identify_source(path: &Path) -> Option<SourceFormat> {
     let file = SourceFile::open(path, "model").ok()?;
     let mut start = [0u8; 8];
