@@ -1,18 +1,18 @@
-//! Axes of tensors whose shape does not show them: channels that moved between axes of one size. The tensors beside them in the
-//! graph do.
+//! Axes not visible in a tensor's shape: channels that moved between axes of equal size. The neighbouring tensors in
+//! the graph do.
 
 use super::layout::Layout;
 use super::pairs::Pair;
 use crate::models::{Graph, TensorKind};
 
-/// Ops behind which axes stand elsewhere than before.
+/// Ops that change the order of axes.
 const MOVE_AXES: [&str; 5] = ["Transpose", "Reshape", "DepthToSpace", "SpaceToDepth", "Permute"];
 
-/// Gives pairs whose shapes fit in several orders the order of the pairs that they are computed from, or that are computed from them.
-/// Inputs and outputs of the graph keep theirs: programs fill and read them.
+/// Gives pairs whose shapes fit in several orders the order of the pairs they are computed from, or that are computed
+/// from them. Inputs and outputs of the graph keep theirs: programs fill and read them.
 pub fn settle(pairs: &mut [Pair], test: &Graph) {
     let mut open: Vec<bool> = pairs.iter().map(|pair| is_open(pair, test)).collect();
-    // Forth from what is known, back to what led to it, and forth again.
+    // Forward from known pairs, back to their sources, and forward again.
     forth(pairs, &mut open);
     back(pairs, &mut open, test);
     forth(pairs, &mut open);

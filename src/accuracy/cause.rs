@@ -1,4 +1,4 @@
-//! Why a layer diverges, as far as the figures tell, and what to do about it.
+//! Why a layer diverges, as far as the figures show, and what to do about it.
 
 mod encoding;
 mod words;
@@ -19,15 +19,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// Values lie outside what the encoding can hold.
+    /// Values lie outside the encoding's range.
     RangeTooSmall,
-    /// The encoding can hold far more than there is: few levels are left.
+    /// The encoding's range far exceeds the values, which leaves few levels.
     RangeTooLarge,
-    /// The encoding would fit with its offset, or its ends, turned to the other sign.
+    /// The encoding would fit with the sign of its offset, or of its ends, flipped.
     OffsetSign,
-    /// The encoding fits, and its steps are still too coarse for the op.
+    /// The encoding fits, but its steps are too coarse for the op.
     BitsTooFew,
-    /// One channel needs another encoding than the rest.
+    /// One channel needs a different encoding than the rest.
     ChannelRange,
     /// The op computes something else.
     Semantics,
@@ -50,7 +50,7 @@ impl Cause {
     }
 }
 
-/// The verdict about the first layer that diverges.
+/// The verdict on the first diverging layer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// Position among the layers.
@@ -63,7 +63,7 @@ pub struct Judged {
     pub remedy: String,
     /// The tensor whose encoding is at fault: the layer's own or a constant of its op.
     pub tensor: String,
-    /// Signal to noise of the worst tensor that the layer computes from, dB.
+    /// Signal to noise of the layer's worst source tensor, dB.
     pub inherited_db: f64,
 }
 
@@ -71,12 +71,12 @@ pub struct Judged {
 const CONSTANT_DB: f64 = 22.0;
 /// Noise of the steps alone that is this near to the limit explains it, dB.
 const NEAR_DB: f64 = 6.0;
-/// What a layer loses in the graph and not alone, dB, is no rounding.
+/// A loss of this much in the graph but not alone, dB, is not due to rounding.
 const LOST_IN_GRAPH_DB: f64 = 12.0;
 /// Largest number of a half float.
 const HALF_MAX: f64 = 65_504.0;
 
-/// Op types that move or pick values: they cannot make noise louder.
+/// Op types that move or select values: they cannot amplify noise.
 const MOVERS: [&str; 20] = [
     "Quantize",
     "Dequantize",

@@ -9,10 +9,10 @@ use super::passes::{Found, Work};
 use super::verdict::first_diverging;
 use crate::models::source_names;
 
-/// Compares the two sides; `tell` hears how far it is.
+/// Compares the two sides, reporting progress to `tell`.
 ///
 /// # Errors
-/// Whatever keeps a side from being computed.
+/// Anything that prevents computing a side.
 pub async fn compare(comparison: &Comparison, tell: &dyn Fn(&Progress)) -> Result<AccuracyOutcome, AccuracyError> {
     let say = |step: &str| tell(&Progress { step: step.to_owned(), done: 0, of: 0 });
     say("reading the models");

@@ -21,7 +21,7 @@ use std::path::Path;
 pub const ACCURACY_SCHEMA: &str = "qnnscope.accuracy/1";
 /// Largest document that is read.
 const MOST_BYTES: u64 = 256 << 20;
-/// Within so many bytes from its begin it says what it is.
+/// Its schema appears within this many bytes from the start.
 const HEAD_BYTES: u64 = 4096;
 
 /// The document.
@@ -71,11 +71,11 @@ pub struct SideDocument {
     pub sha256: String,
     /// The backend.
     pub backend: String,
-    /// True where the hardware was only emulated.
+    /// True if the hardware was only emulated.
     pub simulated: bool,
     /// The libraries.
     pub runtime: RuntimeInfo,
-    /// Device that computed it, where it was not this machine.
+    /// Device that computed it, if not this machine.
     #[serde(default)]
     pub device: Option<String>,
     /// Graph, where one was named.
@@ -129,7 +129,7 @@ pub struct LayerDocument {
     pub op: String,
     #[serde(rename = "type")]
     pub op_type: String,
-    /// Node of the model that the test was made of.
+    /// Node of the test's source model.
     #[serde(default)]
     pub source_node: Option<String>,
     pub sqnr_db: Option<f64>,
@@ -169,11 +169,11 @@ pub struct VerdictDocument {
     pub tensor: String,
     /// Why, in a sentence.
     pub because: String,
-    /// What the worst of its sources has.
+    /// The value of its worst source.
     pub inherited_sqnr_db: Option<f64>,
 }
 
-/// What is known of a pair beside its figures.
+/// Facts about a pair besides its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "they are those of [`super::Pair`] and [`super::Sums`]")]
 pub struct PairDocument {
@@ -209,7 +209,7 @@ impl AccuracyDocument {
     /// Reads what `qnnscope accuracy --json` printed; `None` if the file is something else.
     ///
     /// # Errors
-    /// What is wrong with it, in words that follow the file's name.
+    /// The problem, as a continuation of the file's name.
     pub fn read(path: &Path) -> Result<Option<Self>, String> {
         // What comes out of a pipe is gone then, and sessions may be of any size: only a file that says at once what it is gets read.
         // Whether there is one the readers of sessions say better.

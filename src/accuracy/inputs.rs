@@ -1,4 +1,4 @@
-//! What both models are fed with: the same real numbers, each in its own types and layout.
+//! The inputs of both models: the same real numbers, each in its own types and layout.
 
 mod files;
 
@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why there are no inputs. The messages say what would be right.
+/// Why there are no inputs. The messages say what would be correct.
 #[derive(Debug, Error)]
 pub enum InputError {
     /// A folder or file that cannot be read.
@@ -27,7 +27,7 @@ pub enum InputError {
         /// Why.
         reason: String,
     },
-    /// A folder without anything for the model.
+    /// A folder without inputs for the model.
     #[error("{path} has no inputs: {expected}")]
     Empty {
         /// It.
@@ -35,7 +35,7 @@ pub enum InputError {
         /// What would be right.
         expected: String,
     },
-    /// A file of another size than its tensor.
+    /// A file with a different size than its tensor.
     #[error("{path} has {found} values for input `{name}`, which has {expected} ({shape})")]
     Size {
         /// The file.
@@ -49,10 +49,10 @@ pub enum InputError {
         /// Its shape.
         shape: String,
     },
-    /// Two models that take different things.
+    /// Two models with different inputs.
     #[error("the models take different inputs: {0}")]
     Different(String),
-    /// A type that no data can be made for.
+    /// A type for which no data can be generated.
     #[error("input `{name}` has type {dtype}, for which no data can be generated")]
     Type {
         /// The input.
@@ -78,7 +78,7 @@ pub enum Inputs {
     List(PathBuf),
     /// Files of one inference, by the names of their inputs.
     Files(Vec<(String, PathBuf)>),
-    /// What an earlier comparison kept: the names of its inputs, in the order of its files.
+    /// The inputs of an earlier comparison: their names, in the order of its files.
     Kept {
         /// Folder of the comparison.
         folder: PathBuf,
@@ -92,13 +92,13 @@ pub enum Inputs {
 /// Inputs that were found: for each inference a file for each input of the reference.
 #[derive(Debug, Clone)]
 pub struct Planned {
-    /// Files; empty where data is made up.
+    /// Files; empty for generated data.
     sets: Vec<Vec<PathBuf>>,
     count: usize,
     seed: u64,
-    /// The test's input for each of the reference's, and how it stands there.
+    /// The test's input for each of the reference's, and its layout.
     order: Vec<(usize, Layout)>,
-    /// What random numbers lie between, for each of the reference's inputs.
+    /// The range of random numbers for each of the reference's inputs.
     spans: Vec<(f64, f64)>,
     reference: Vec<Tensor>,
     test: Vec<Tensor>,
@@ -184,7 +184,7 @@ impl Planned {
         }
     }
 
-    /// What tells this data from other data: its words, and the names of its files.
+    /// Identifies this data: its description, and the names of its files.
     pub fn identity(&self) -> String {
         let mut hasher = Sha256::new();
         for path in self.sets.iter().flatten() {
@@ -226,7 +226,7 @@ impl Planned {
         self.reference.iter().position(|tensor| tensor.name == name)
     }
 
-    /// Numbers over what an encoded input can hold, of either model; floats in [0, 1); whole numbers 0 or 1.
+    /// Numbers over the range of an encoded input, of either model; floats in [0, 1); integers 0 or 1.
     fn random(&self, index: usize) -> Vec<Vec<f64>> {
         let rows = self.reference.iter().zip(&self.spans).enumerate();
         rows.map(|(number, (tensor, &(low, high)))| {
@@ -235,7 +235,7 @@ impl Planned {
             let mut unit = || f64::from(generator.next_u32()) / (f64::from(u32::MAX) + 1.0);
             let elements = tensor.elements().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
             let real = is_real(tensor.dtype);
-            // Both sides take what a float32 holds, so neither gets more.
+            // Both sides accept float32, so neither gets more precision.
             #[expect(clippy::cast_possible_truncation, reason = "see above")]
             let value = |unit: f64| f64::from((low + unit * (high - low)) as f32);
             (0..elements).map(|_| if real { value(unit()) } else { unit().round() }).collect()

@@ -1,4 +1,5 @@
-//! Tensors of a model that was computed before: the files that qnn-net-run's `--debug` leaves, or those of an earlier comparison.
+//! Tensors of a model computed earlier: the files written by qnn-net-run's `--debug`, or those of an earlier
+//! comparison.
 
 use super::file_names::plain;
 use super::layout::Layout;
@@ -12,18 +13,18 @@ use std::path::{Path, PathBuf};
 
 /// Largest file of a tensor.
 const MOST_BYTES: u64 = 1 << 30;
-/// End of the names of files that hold a tensor's own type.
+/// Suffix of files in a tensor's own type.
 const NATIVE: &str = "_native";
 /// The tensors of a side in a folder.
 #[derive(Debug, Clone)]
 pub struct Kept {
     /// The folder.
     pub folder: PathBuf,
-    /// Libraries that computed them, where that is known.
+    /// Libraries that computed them, if known.
     pub runtime: Option<RuntimeInfo>,
     /// True if they come from a simulator.
     pub simulated: bool,
-    /// Device that computed them, where it was not this machine.
+    /// Device that computed them, if not this machine.
     pub device: Option<String>,
     files: Files,
 }
@@ -32,12 +33,12 @@ pub struct Kept {
 enum Files {
     /// `Result_<i>/NAME.npy`, `NAME.raw` or `NAME_native.raw`.
     Results,
-    /// `input_<i>/…` of an earlier comparison: for each tensor its file, and how it stands in it.
+    /// `input_<i>/…` of an earlier comparison: for each tensor its file and layout.
     Comparison(HashMap<String, (String, Layout, Vec<u32>)>),
 }
 
 impl Kept {
-    /// What a tool left in `Result_<i>` folders.
+    /// A tool's `Result_<i>` folders.
     pub fn results(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), runtime: None, simulated: false, device: None, files: Files::Results }
     }
@@ -47,7 +48,7 @@ impl Kept {
         Self { files: Files::Comparison(tensors), ..Self::results(folder) }
     }
 
-    /// Looks at the files of an inference.
+    /// Examines the files of an inference.
     ///
     /// # Errors
     /// There are none.
@@ -87,10 +88,10 @@ pub struct Inference {
 }
 
 impl Inference {
-    /// The numbers of a tensor; `None` where it has no file.
+    /// The numbers of a tensor; `None` if it has no file.
     ///
     /// # Errors
-    /// Its file cannot be read, or is of another size.
+    /// Its file cannot be read, or has the wrong size.
     pub fn values(&self, tensor: &Tensor) -> Result<Option<Vec<f64>>, String> {
         let plain = plain(&tensor.name);
         let named = [&tensor.name, &plain].into_iter().find_map(|name| self.files.get(name));

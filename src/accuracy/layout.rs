@@ -1,6 +1,6 @@
-//! Shapes of one tensor in two graphs: the same, with channels elsewhere, or with ones in it.
+//! Shapes of one tensor in two graphs: equal, with channels moved, or with extra ones.
 
-/// How the elements of a reference tensor stand in the test's.
+/// How a reference tensor's elements are arranged in the test's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layout {
     /// In the same order.
@@ -10,9 +10,9 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// How a tensor of shape `reference` stands in one of shape `test`; `None` if it cannot be the same tensor.
+    /// How a tensor of shape `reference` is arranged in shape `test`; `None` if it cannot be the same tensor.
     ///
-    /// Where the shapes are the same, so is the order, as far as shapes can tell: [`Layout::moves_unseen`].
+    /// Equal shapes mean equal order, as far as shapes can show: [`Layout::moves_unseen`].
     pub fn between(reference: &[u32], test: &[u32]) -> Option<Self> {
         if reference == test {
             return Some(Self::Same);
@@ -38,7 +38,7 @@ impl Layout {
         moving.len() >= 2 && moving.iter().all(|size| *size == moving[0] && *size > 1)
     }
 
-    /// How values in a test's order get back into the reference's, by [`Layout::text`] of the way there.
+    /// The layout from the test's order back to the reference's, from [`Layout::text`] of the forward one.
     pub fn back(text: Option<&str>) -> Self {
         let axes: Option<Vec<usize>> = text.and_then(|text| text.split(',').map(|axis| axis.parse().ok()).collect());
         let Some(axes) = axes else { return Self::Same };

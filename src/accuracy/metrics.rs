@@ -1,4 +1,4 @@
-//! How far a tensor is from its reference: sums over any number of inferences, and the figures that they come to.
+//! How far a tensor is from its reference: sums over any number of inferences, and the resulting figures.
 
 use super::values::EncodedRange;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ pub struct Sums {
     pub count: u64,
     /// Pairs that do not: one of them is NaN or infinite.
     pub not_finite: u64,
-    /// Those of them where only the test's is none.
+    /// Those where only the test's value is not finite.
     pub broken: u64,
     /// Pairs that differ.
     pub differing: u64,
@@ -21,7 +21,7 @@ pub struct Sums {
     test_energy: f64,
     product: f64,
     sum: f64,
-    /// Reference values outside what the test's encoding can hold.
+    /// Reference values outside the range of the test's encoding.
     pub clipped: u64,
     /// Smallest reference value.
     pub min: f64,
@@ -51,7 +51,7 @@ impl Default for Sums {
 }
 
 impl Sums {
-    /// Takes a pair of values in. `bounds` are what the test's encoding can hold, half a step beyond it included.
+    /// Adds a pair of values. `bounds` is the range of the test's encoding, plus half a step.
     #[inline]
     pub fn take(&mut self, x: f64, y: f64, bounds: (f64, f64)) {
         if !(x.is_finite() && y.is_finite()) {
@@ -92,7 +92,7 @@ impl Sums {
         self.max = self.max.max(other.max);
     }
 
-    /// Signal to noise in dB: infinite where nothing differs, `None` where the reference is zero throughout, or empty.
+    /// Signal to noise in dB: infinite if nothing differs, `None` if the reference is all zero, or empty.
     pub fn sqnr_db(&self) -> Option<f64> {
         if self.count == 0 {
             return None;
@@ -123,28 +123,28 @@ impl Sums {
         (self.count > 0).then_some(self.max_abs)
     }
 
-    /// Mean difference without its sign.
+    /// Mean absolute difference.
     pub fn mean_abs(&self) -> Option<f64> {
         (self.count > 0).then(|| self.absolute / self.count as f64)
     }
 
-    /// Cosine of the angle between both; `None` where one of them is zero throughout.
+    /// Cosine of the angle between both; `None` if one of them is all zero.
     pub fn cosine(&self) -> Option<f64> {
         let length = self.signal.sqrt() * self.test_energy.sqrt();
         (length > 0.0).then(|| self.product / length)
     }
 }
 
-/// What is summed up of one tensor, whole and by channel.
+/// The sums over one tensor, whole and by channel.
 #[derive(Debug, Clone, Default)]
 pub struct TensorSums {
     /// The whole tensor.
     pub whole: Sums,
-    /// Each channel; empty where the tensor has none, or too many.
+    /// Each channel; empty if the tensor has none, or too many.
     pub channels: Vec<Sums>,
 }
 
-/// More channels than this are not told apart.
+/// Maximum number of channels tracked separately.
 const MOST_CHANNELS: usize = 16_384;
 
 impl TensorSums {
@@ -180,14 +180,14 @@ pub struct ChannelFigures {
     pub channel: usize,
     /// Signal to noise, dB.
     pub sqnr_db: Option<f64>,
-    /// Share of the whole error that is in this channel.
+    /// This channel's share of the total error.
     pub noise_share: f64,
 }
 
 /// The figures of one tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TensorFigures {
-    /// Signal to noise in dB; infinite where nothing differs, `None` where it is not defined.
+    /// Signal to noise in dB; infinite if nothing differs, `None` if undefined.
     pub sqnr_db: Option<f64>,
     /// Mean square difference.
     pub mse: Option<f64>,
@@ -197,9 +197,9 @@ pub struct TensorFigures {
     pub mean_abs: Option<f64>,
     /// Cosine.
     pub cosine: Option<f64>,
-    /// Share of reference values outside what the test's encoding can hold.
+    /// Share of reference values outside the range of the test's encoding.
     pub clipped_share: Option<f64>,
-    /// Range of the reference's values as a share of what the encoding can hold.
+    /// Range of the reference's values as a share of the encoding's range.
     pub used_share: Option<f64>,
     /// Share of values that differ.
     pub differing_share: Option<f64>,
@@ -258,7 +258,7 @@ fn worst(sums: &TensorSums) -> Vec<ChannelFigures> {
             noise_share: channel.noise() / sums.whole.noise(),
         })
         .collect();
-    // By what they add to the error: the ratio of a channel with hardly any signal says little.
+    // By their contribution to the error: the ratio of a channel with hardly any signal means little.
     rows.sort_by(|a, b| b.noise_share.total_cmp(&a.noise_share).then(a.channel.cmp(&b.channel)));
     rows.truncate(WORST);
     rows

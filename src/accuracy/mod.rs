@@ -1,8 +1,9 @@
-//! Accuracy layer by layer: two models on the same inputs with every tensor read, which of them differ, and where it begins.
+//! Accuracy layer by layer: two models on the same inputs with every tensor read, which tensors differ, and where that
+//! starts.
 //!
 //! Models run in runner children, one for each side; their tensors come through a folder for temporary files, one inference at
 //! a time, so that memory does not grow with the number of inputs. Nothing here is ever timed: a backend cannot fuse ops
-//! across tensors that it has to hand out.
+//! across tensors it must hand out.
 
 mod axes;
 mod cause;

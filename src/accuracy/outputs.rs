@@ -1,11 +1,11 @@
-//! The files that runs leave of their outputs: `Result_<inference>/<output>.npy` and `.raw`.
+//! Output files of runs: `Result_<inference>/<output>.npy` and `.raw`.
 
 use crate::backends::qnn::runner::read_npy;
 use crate::files::read_at_most;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Largest output file that is read.
+/// Largest output file accepted.
 pub const MAX_OUTPUT_BYTES: u64 = 256 << 20;
 
 /// A file for each inference and output.
@@ -41,7 +41,7 @@ pub fn saved<'f>(files: impl IntoIterator<Item = &'f Path>) -> SavedOutputs {
     outputs
 }
 
-/// Paths are as they were given to the run: from the working directory, or beside the file that names them.
+/// Paths are as given to the run: from the working directory, or beside the file that names them.
 pub fn located(path: &Path, beside: &Path) -> PathBuf {
     if path.is_absolute() || path.exists() {
         return path.to_owned();
@@ -50,7 +50,7 @@ pub fn located(path: &Path, beside: &Path) -> PathBuf {
     beside.filter(|beside| beside.exists()).unwrap_or_else(|| path.to_owned())
 }
 
-/// Dimensions, where the file tells them, values, and bytes of the file.
+/// Dimensions, if the file has them, values, and bytes of the file.
 pub type Array = (Option<Vec<u64>>, Vec<f64>, u64);
 
 /// The array in a `.npy` file of any plain type, or of a raw one of float32.

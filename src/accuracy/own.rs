@@ -1,4 +1,4 @@
-//! What an op adds by itself: computed on the reference's values, and with what constants.
+//! An op's own error: computed on the reference's values, and the errors of its constants.
 
 use super::error::AccuracyError;
 use super::kinds::hands_on;
@@ -12,11 +12,11 @@ use crate::backends::qnn::runner::GivenTensor;
 use crate::models::{Graph, Quantization, Tensor, TensorKind};
 use std::collections::HashSet;
 
-/// Inferences from which the ops' own errors are taken.
+/// Number of inferences for the ops' own errors.
 const OWN_INFERENCES: usize = 2;
 
 impl Work<'_> {
-    /// What each op adds by itself: computed on the reference's values. Only of layers that were read, on the first inputs.
+    /// Each op's own error, computed on the reference's values. Only for layers that were read, on the first inputs.
     pub async fn own(&self, layers: &[Layer], found: &mut Found) -> Result<Vec<(usize, Option<f64>)>, AccuracyError> {
         let wanted: Vec<usize> =
             layers.iter().filter(|layer| !layer.op_type.is_empty()).map(|layer| layer.pair).collect();
@@ -101,7 +101,7 @@ impl Work<'_> {
             let inputs = op.and_then(|op| graph.ops.get(op)).map(|op| op.inputs.clone()).unwrap_or_default();
             inputs.into_iter().filter(|tensor| tensor.kind == TensorKind::Static).collect()
         };
-        // The reference's op may be the activation behind the one with the constants.
+        // The reference's op may be the activation after the one with the constants.
         let mut at = reference.op;
         let graph = self.graphs[0];
         let wanted = of(self.graphs[1], test.op);

@@ -1,4 +1,4 @@
-//! Which tensor of the test is which of the reference: by name, by the op that makes it, else by order, type and shape.
+//! Matches tensors of test and reference: by name, by the op that produces them, else by order, type and shape.
 
 use super::axes;
 use super::kinds::alike;
@@ -7,7 +7,7 @@ use super::pairs::{How, Pair, Pairing, Slot};
 use crate::models::{DataType, Graph, Op, Tensor, TensorKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Ends of names that quantisers and composers put behind a tensor's own.
+/// Suffixes that quantisers and composers append to a tensor's name.
 const NAME_ENDS: [&str; 13] = [
     "_QuantizeLinear_Input",
     "_QuantizeLinear_Output",
@@ -24,13 +24,13 @@ const NAME_ENDS: [&str; 13] = [
     ".nfc",
 ];
 
-/// Op types that a quantised graph folds into the op before them.
+/// Op types a quantised graph folds into the preceding op.
 const ACTIVATIONS: [&str; 9] =
     ["ElementWiseNeuron", "Clip", "Relu", "Relu1", "Relu6", "ReluMinMax", "Sigmoid", "Tanh", "HardSwish"];
 
-/// Op types that leave values and their order as they are.
+/// Op types that leave values and their order unchanged.
 const RESHAPES: [&str; 4] = ["Reshape", "ExpandDims", "Squeeze", "Flatten"];
-/// Op types that optimisers fold into the op before them: normalisation by constants, and the sum with a bias.
+/// Op types optimisers fold into the preceding op: normalisation by constants, and adding a bias.
 const FOLDED: [&str; 6] = ["BatchNormalization", "Batchnorm", "Add", "ElementWiseAdd", "Mul", "ElementWiseMultiply"];
 /// Op types that take them in.
 const FOLDING: [&str; 8] =
@@ -141,7 +141,7 @@ fn comparable(a: DataType, b: DataType) -> bool {
     is_real(a) == is_real(b)
 }
 
-/// True for types that stand for real numbers.
+/// True for types that represent real numbers.
 pub fn is_real(dtype: DataType) -> bool {
     dtype.is_float() || dtype.is_fixed_point()
 }
@@ -176,7 +176,7 @@ pub fn pair(reference: &Graph, test: &Graph, nodes: &BTreeMap<String, String>) -
         let named = base_op(node.unwrap_or(&op.name));
         let candidates = reference.by_op.get(named).map(Vec::as_slice).unwrap_or_default();
         let same: Vec<&usize> = candidates.iter().filter(same_type).collect();
-        // A name of several ops of one type says nothing.
+        // A name shared by several ops of one type is ambiguous.
         if let [candidate] = same.as_slice() {
             let candidate = behind_activation(&reference, &test, **candidate, at);
             if fits(at, candidate) {

@@ -60,7 +60,7 @@ pub struct Found {
     pub reads: Vec<Read>,
     /// Libraries that computed them.
     pub runtimes: [RuntimeInfo; 2],
-    /// Tensors that the backends did not open.
+    /// Tensors the backends did not open.
     pub refused: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ pub struct Pass {
     refused: Vec<String>,
 }
 
-/// Everything that the passes share.
+/// Shared state of the passes.
 pub struct Work<'a> {
     /// What is compared.
     pub comparison: &'a Comparison,
@@ -139,7 +139,7 @@ impl Work<'_> {
         groups
     }
 
-    /// Tells how many inferences are done.
+    /// Reports how many inferences are done.
     pub fn progress(&self, step: &str, done: usize) {
         (self.tell)(&Progress { step: step.to_owned(), done, of: self.planned.count() });
     }
@@ -169,7 +169,7 @@ impl Work<'_> {
                     self.save(index, read.pair, [&x, &y])?;
                     read.take(&x, &y, pair);
                 }
-                // A signal, and the runners' deadlines, come between.
+                // Interruptible by a signal and the runners' deadlines.
                 tokio::task::yield_now().await;
             }
         }
@@ -181,7 +181,7 @@ impl Work<'_> {
         Ok(Pass { reads, runtimes, refused })
     }
 
-    /// Keeps both sides of a pair, where that was requested.
+    /// Saves both sides of a pair, if requested.
     fn save(&self, inference: usize, pair: usize, sides: [&[f64]; 2]) -> Result<(), AccuracyError> {
         let Some(folder) = &self.comparison.save_tensors else { return Ok(()) };
         let tensor = &self.pairing.pairs[pair].test.tensor;
@@ -277,7 +277,7 @@ impl Work<'_> {
     }
 }
 
-/// Tensors that a step of a search reads at most.
+/// Maximum number of tensors read per search step.
 const PICKS: usize = 8;
 
 /// Writes an array into the folder of an inference.
@@ -300,7 +300,7 @@ fn npy(values: &[f64], shape: &[u32]) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Hands the inputs of one inference over.
+/// Passes on the inputs of one inference.
 pub async fn begin(opened: &mut Opened, index: usize, inputs: &[Vec<u8>]) -> Result<(), SideError> {
     opened.begin(index as u64, inputs.iter().map(Vec::as_slice)).await
 }

@@ -21,7 +21,7 @@ pub const DOCUMENT: &str = "accuracy.json";
 /// Settings that change what a graph computes.
 const SETTINGS: [&str; 3] = ["soc_model", "htp_arch", "precision"];
 
-/// What is needed to have a side again.
+/// What is needed to reproduce a side.
 #[derive(Debug, Clone)]
 pub struct Record {
     /// Its model.
@@ -36,18 +36,18 @@ pub struct Record {
     pub settings: Vec<SettingRequest>,
     /// Free dimensions of an ONNX model.
     pub dimensions: Vec<(String, u64)>,
-    /// Device that computed it, where it was not this machine.
+    /// Device that computed it, if not this machine.
     pub device: Option<String>,
-    /// Its data, where it can be had again.
+    /// Its data, if reproducible.
     pub inputs: Option<Inputs>,
-    /// Its tensors, where they were kept.
+    /// Its tensors, if kept.
     pub kept: Option<Kept>,
 }
 
 /// The comparison that a file, or a folder of kept tensors, is of; `None` for other files.
 ///
 /// # Errors
-/// What is wrong with it, in words that follow its name.
+/// The problem, as a continuation of its name.
 pub fn document_of(path: &Path) -> Result<Option<(PathBuf, AccuracyDocument)>, String> {
     let file = if path.is_dir() { path.join(DOCUMENT) } else { path.to_owned() };
     Ok(AccuracyDocument::read(&file)?.map(|document| (file, document)))
@@ -87,7 +87,7 @@ impl Record {
         })
     }
 
-    /// A run of the session or result in `file`. It kept its outputs at most: it is computed again.
+    /// A run of the session or result in `file`. It kept at most its outputs, so it is computed again.
     ///
     /// # Errors
     /// What it lacks, in words that follow the file's name.
@@ -165,7 +165,7 @@ fn files(file: &Path, inputs: &[TensorData]) -> Result<Option<Inputs>, String> {
         }
         files.push((input.name.clone(), path));
     }
-    // Random data beside files cannot be had again.
+    // Random data mixed with files is not reproducible.
     Ok((!files.is_empty() && files.len() == inputs.len()).then_some(Inputs::Files(files)))
 }
 
@@ -187,7 +187,7 @@ mod tests {
             sha256: sha256.map(ToOwned::to_owned),
         };
         assert!(files(&record, &[row("random", None)]).unwrap().is_none());
-        // Beside the record, where it is not in the working directory.
+        // Beside the record, if not in the working directory.
         let found = files(&record, &[row("x.raw", Some(&sha256))]).unwrap();
         assert!(matches!(found, Some(Inputs::Files(files)) if files == [("x".to_owned(), data)]));
         assert!(files(&record, &[row("x.raw", Some("00"))]).unwrap_err().contains("--input-list"));

@@ -1,4 +1,4 @@
-//! One model in a runner, its tensors open: inputs go in, tensors come out, one inference at a time.
+//! One model in a runner with open tensors: inputs go in, tensors come out, one inference at a time.
 
 use super::kept::{Inference, Kept};
 use super::side::{Side, SideError, SidePlace};
@@ -24,7 +24,7 @@ impl Side {
     /// Composes the graph with these tensors readable, those given from here, and the data of these constants.
     ///
     /// # Errors
-    /// Whatever keeps the graph from being finalized.
+    /// Anything that prevents finalizing the graph.
     pub async fn open(
         &self,
         readable: Vec<String>,
@@ -136,7 +136,7 @@ impl Side {
     }
 }
 
-/// A graph that computes on our orders. Dropped, its runner ends.
+/// A graph that computes on our orders. Dropping it ends its runner.
 #[derive(Debug)]
 pub struct Opened {
     /// What was opened.
@@ -149,7 +149,7 @@ pub struct Opened {
     exchange: TempDir,
     /// The same folder on the device that computes.
     there: Option<Exchange>,
-    /// What was computed before, and the inference that is looked at.
+    /// Earlier results, and the current inference.
     kept: Option<(Arc<Kept>, Inference)>,
     _stop: watch::Sender<bool>,
 }
@@ -174,7 +174,7 @@ impl Opened {
         }
     }
 
-    /// Puts the inputs of one inference into place and has it computed; [`Opened::computed`] waits for it.
+    /// Provides the inputs of one inference and starts computing it; [`Opened::computed`] waits for it.
     ///
     /// # Errors
     /// The runner is gone, or the folder is full.

@@ -1,4 +1,4 @@
-//! Pictures of a tensor: how its values are spread, and where in an image both sides differ.
+//! Pictures of a tensor: the distribution of its values, and where in an image both sides differ.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct Spread {
     pub from: f64,
     /// Upper edge of the last bin.
     pub to: f64,
-    /// Values of the reference in each bin; the outermost ones hold what lies beyond.
+    /// Values of the reference in each bin; the outermost ones include everything beyond.
     pub reference: Vec<u64>,
     /// The same of the test.
     pub test: Vec<u64>,
@@ -66,7 +66,7 @@ pub struct DiffGrid {
 }
 
 impl DiffMap {
-    /// A map of tensors of this shape; `None` if they are no images. `axis` is that of the channels.
+    /// A map of tensors of this shape; `None` if they are not images. `axis` is that of the channels.
     pub fn of(shape: &[u32], axis: Option<usize>) -> Option<Self> {
         let (height, width) = image(shape, axis)?;
         let (rows, columns) = (height.min(MAP.0), width.min(MAP.1));

@@ -133,7 +133,7 @@ fn table(out: &mut String, outcome: &AccuracyOutcome, all: bool) {
     }
 }
 
-/// Layers that are worth a line where there are many: the worst ones, those around the first that diverges, the last ones.
+/// Layers listed if there are many: the worst ones, those around the first diverging one, the last ones.
 fn near(outcome: &AccuracyOutcome, at: usize) -> bool {
     let first = outcome.first.as_ref().map(|first| first.layer);
     let worse = |other: &Layer| {

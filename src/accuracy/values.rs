@@ -6,7 +6,7 @@ use crate::models::{Quantization, Tensor};
 /// Stored bytes as real numbers, by the tensor's own encoding; `None` for types without a number.
 pub fn real_values(bytes: &[u8], tensor: &Tensor) -> Option<Vec<f64>> {
     let size = tensor.dtype.bytes()?;
-    // One scale for all is by far the usual case.
+    // One scale for all is by far the most common case.
     let single = match &tensor.quantization {
         Some(Quantization::ScaleOffset { scale, offset, .. }) => Some((*scale, *offset)),
         _ => None,
@@ -32,7 +32,7 @@ pub fn store_values(values: &[f64], tensor: &Tensor) -> Option<Vec<u8>> {
     encode(values, tensor, false).ok()
 }
 
-/// Bits of a stored number: those that the encoding names, else the type's.
+/// Bits of a stored number: the encoding's, else the type's.
 pub fn stored_bits(tensor: &Tensor) -> Option<u32> {
     let named = match &tensor.quantization {
         Some(Quantization::ScaleOffset { bitwidth, .. } | Quantization::AxisScaleOffset { bitwidth, .. }) => *bitwidth,
@@ -41,7 +41,7 @@ pub fn stored_bits(tensor: &Tensor) -> Option<u32> {
     named.or_else(|| tensor.dtype.bits())
 }
 
-/// What a fixed-point tensor with one scale can hold, and its step; `None` for other tensors.
+/// Range and step of a fixed-point tensor with one scale; `None` for other tensors.
 pub fn encoded_range(tensor: &Tensor) -> Option<EncodedRange> {
     let Some(Quantization::ScaleOffset { scale, offset, .. }) = &tensor.quantization else { return None };
     if !tensor.dtype.is_fixed_point() {

@@ -1,4 +1,4 @@
-//! Where the difference begins: the first layer in the order of the graph that adds it, not the one that shows most of it.
+//! Where the difference begins: the first layer in graph order that adds it, not the one that shows most of it.
 
 use super::layer::Layer;
 use super::pairs::Pairing;

@@ -1,4 +1,4 @@
-//! Whether a run keeps what the user wants it to keep.
+//! Whether a run meets the user's constraints.
 
 use super::launches::percentile;
 use super::{Evidence, Finding, FindingKind, Severity};
@@ -6,13 +6,13 @@ use crate::event::{RunStatus, TruthMetric};
 use crate::store::{LatencyStats, Percentile, Run, Store};
 use crate::text::{bytes_text, counted, duration_text};
 
-/// Percentiles that a latency budget is compared with when none is named, best first.
+/// Percentiles compared with a latency budget by default, best first.
 const PERCENTS: [f64; 4] = [99.0, 95.0, 90.0, 50.0];
-/// Part of the budget that even the slowest inference keeps where few of them are enough to say so.
+/// Share of the budget below which even the slowest of few inferences meets it clearly.
 const WIDE_MARGIN: f64 = 0.5;
 
-/// The percentile that a latency budget is compared with, in findings and in recommendations: the one asked for, else the
-/// highest that so many inferences support.
+/// The percentile compared with a latency budget, in findings and recommendations: the requested one, else the highest
+/// that this many inferences support.
 pub fn percent_that_counts(asked: Option<f64>, inferences: u64) -> f64 {
     let supported = || PERCENTS.into_iter().find(|percent| LatencyStats::supports(inferences, *percent));
     asked.or_else(supported).unwrap_or(PERCENTS[0])
@@ -28,9 +28,9 @@ pub fn too_few(percent: f64, inferences: u64) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ConstraintVerdict {
     Met,
-    /// By far, but few inferences back it.
+    /// By a wide margin, but supported by few inferences.
     MetByFar,
-    /// The figure is on one side of the limit, its 95 % interval on both.
+    /// The figure is on one side of the limit, its 95 % interval spans both.
     Unsure {
         met: bool,
     },
@@ -38,8 +38,8 @@ enum ConstraintVerdict {
     CannotTell,
 }
 
-/// A finding per constraint of the run's plan. None before the run has ended. Power is no constraint that a run keeps or
-/// misses: it goes into recommendations.
+/// A finding per constraint of the run's plan. None before the run has ended. Power is not a constraint to meet or
+/// miss: it affects recommendations.
 pub fn findings(_store: &Store, run: &Run) -> Vec<Finding> {
     let wanted = &run.plan.constraints;
     if !run.is_ended() {
@@ -84,7 +84,7 @@ fn finding(id: &'static str, what: &str, verdict: ConstraintVerdict, evidence: V
     Finding::new(id, FindingKind::Constraint, severity, format!("{what}: {word}"), evidence)
 }
 
-/// Why nothing can be told of this run's figures, if so.
+/// Why this run's figures cannot be judged, if so.
 fn disqualified(run: &Run) -> Option<String> {
     match (run.status(), run.plan.simulated) {
         (Some(RunStatus::Failed), _) => Some("the run failed".to_owned()),
@@ -143,7 +143,7 @@ fn interval_text(measured: &Percentile, value_us: f64, launches: usize) -> Strin
     )
 }
 
-/// A bound that the samples do not give may be anywhere.
+/// A bound the samples do not provide may be anywhere.
 fn against(measured: &Percentile, value_us: f64, budget_us: f64) -> ConstraintVerdict {
     let (low, high) = measured.ci95_us;
     match value_us <= budget_us {
@@ -166,7 +166,7 @@ fn memory(run: &Run, limit: u64) -> Finding {
         let text = format!("{} of it before the vendor's libraries were loaded", bytes_text(before as f64));
         evidence.push(Evidence::new(text));
     }
-    // A failed or emulated run used what it used; whether a whole one would use more is another question.
+    // A failed or emulated run shows only what it used itself; a complete one might use more.
     let verdict = match disqualified(run) {
         Some(reason) if peak <= limit || run.plan.simulated => {
             evidence.insert(0, Evidence::new(reason));

@@ -1,9 +1,9 @@
-//! The course of latencies over a phase: blocks of consecutive inferences, trends and steps in them, two levels, and how
-//! much neighbours are alike. Medians throughout, so that single slow inferences decide nothing.
+//! The course of latencies over a phase: blocks of consecutive inferences, trends and steps in them, two levels, and
+//! how strongly neighbours correlate. Medians throughout, so that single slow inferences have no effect.
 
 use crate::store::LatencyStats;
 
-/// Fewest inferences that have a course.
+/// Minimum number of inferences for a course.
 pub const MIN_SAMPLES: usize = 40;
 /// Inferences of a block, at least.
 const BLOCK: usize = 5;
@@ -34,7 +34,7 @@ impl Block {
 /// A steady rise or fall.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trend {
-    /// Change from the first to the last block as a part of the median; positive is slower.
+    /// Change from the first to the last block as a fraction of the median; positive is slower.
     pub change: f64,
     /// Its 99 % interval.
     pub interval: (f64, f64),
@@ -60,7 +60,7 @@ pub struct TwoLevels {
     pub low_us: f64,
     /// Middle of the higher level, microseconds.
     pub high_us: f64,
-    /// Part of the inferences on the higher one.
+    /// Share of inferences on the higher one.
     pub high_share: f64,
 }
 
@@ -71,7 +71,7 @@ pub fn blocks(latency: &LatencyStats) -> Vec<Block> {
         return Vec::new();
     }
     let size = (samples.len() / MAX_BLOCKS).max(BLOCK);
-    // A rest that is no block of its own goes with the last one.
+    // A remainder too small for its own block joins the last one.
     let count = samples.len() / size;
     let bounds: Vec<usize> = (0..count).map(|block| block * size).chain([samples.len()]).collect();
     let mut timed = latency.timed();
@@ -113,7 +113,7 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
-/// Standard deviation as told by the median of distances, of numbers around zero.
+/// Standard deviation estimated from the median distance, for numbers around zero.
 fn scatter(residuals: impl IntoIterator<Item = f64>) -> f64 {
     1.4826 * median(residuals.into_iter().map(f64::abs))
 }
@@ -244,7 +244,7 @@ pub fn two_levels(latency: &LatencyStats) -> Option<TwoLevels> {
     apart.then_some(TwoLevels { low_us: low.exp(), high_us: high.exp(), high_share })
 }
 
-/// Inferences per independent one: 1 if they do not depend on each other, more if neighbours are alike. From the means of
+/// Inferences per independent one: 1 if they are independent, more if neighbours correlate. From the means of
 /// batches against the samples (slow inferences are cut at p95); `None` below 100 inferences.
 pub fn dependence(latency: &LatencyStats) -> Option<f64> {
     const BATCHES: usize = 25;

@@ -8,17 +8,17 @@ use thiserror::Error;
 /// Counter of the battery's power, W; negative while discharging.
 const POWER: &str = "battery.power";
 
-/// Readings below this number are no mean: fuel gauges tell one a second or fewer.
+/// Minimum number of readings for a mean: fuel gauges report one per second or fewer.
 const MIN_READINGS: usize = 3;
 
-/// Energy of the clean phase. It is that of the whole device: screen and radio are in it.
+/// Energy of the clean phase, for the whole device including screen and radio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Energy {
     /// Mean power over the phase, W.
     pub average_power_w: f64,
     /// Power times the time of an inference, mJ.
     pub per_inference_mj: f64,
-    /// Readings of the battery that the mean rests on.
+    /// Number of battery readings behind the mean.
     pub readings: usize,
 }
 
@@ -39,7 +39,7 @@ pub enum NoEnergy {
     TooFew(usize),
 }
 
-/// Energy of a run, system-wide. Not while the device is charged, unless the run's plan asks for it.
+/// Energy of a run, system-wide. Not while the device charges, unless the run's plan asks for it.
 pub fn energy(store: &Store, run: &Run) -> Result<Energy, NoEnergy> {
     let device = store.device(&run.plan.device).filter(|device| device.kind == DeviceKind::Adb);
     let device = device.ok_or(NoEnergy::NoDevice)?;

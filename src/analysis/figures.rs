@@ -1,9 +1,9 @@
-//! The figures of latencies that several analyses tell.
+//! Latency figures shared by several analyses.
 
 use crate::store::LatencyStats;
 use serde::Serialize;
 
-/// Latencies in short, microseconds. What the samples do not support is absent.
+/// Latency summary, microseconds. Figures the samples do not support are absent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LatencyFigures {
     /// Samples they rest on.
@@ -37,7 +37,7 @@ impl LatencyFigures {
     }
 }
 
-/// All samples of `parts` as one distribution; the time between two parts is nobody's.
+/// All samples of `parts` as one distribution; the time between parts is not counted.
 pub fn pooled<'a>(parts: impl IntoIterator<Item = &'a LatencyStats>) -> LatencyStats {
     let mut all = LatencyStats::default();
     parts.into_iter().for_each(|part| all.merge(part));

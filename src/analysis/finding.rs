@@ -1,4 +1,4 @@
-//! What an analysis says: one finding with the observations it rests on.
+//! The result of an analysis: a finding with its evidence.
 
 use serde::{Deserialize, Serialize};
 
@@ -96,9 +96,9 @@ pub struct Finding {
     pub severity: Severity,
     /// One sentence.
     pub title: String,
-    /// What it rests on, the weightiest first; at least one.
+    /// Its evidence, the weightiest first; at least one.
     pub evidence: Vec<Evidence>,
-    /// What to change, if something is to be changed.
+    /// What to change, if anything.
     pub suggestion: Option<Advice>,
     /// Time per inference that the change may save, microseconds: lowest and highest of the clean latency. `None` where
     /// no bound is known.

@@ -1,38 +1,39 @@
-//! Whether a device was held back: by its cooling, by limits of its clocks, by heat that latency follows.
+//! Whether a device was throttled: by cooling, by clock limits, or by heat that correlates with latency.
 
 use super::course::Block;
 use super::window::{Watched, watched};
 use crate::backends::Backend;
 use crate::store::{LatencyStats, Run, Store};
 
-/// A limit of a clock counts from this fall on, as a part of where it was.
+/// Relative drop from which a clock limit counts.
 const LIMIT_FALL: f64 = 0.05;
-/// Latency goes with a counter from this rank correlation on.
+/// Rank correlation from which latency correlates with a counter.
 const GOES_WITH: f64 = 0.8;
-/// Blocks that a correlation rests on, at least.
+/// Minimum number of blocks for a correlation.
 const MIN_PAIRS: usize = 8;
-/// A rise of temperature that may matter, °C.
+/// Temperature rise that may matter, °C.
 const MIN_RISE_CELSIUS: f64 = 3.0;
-/// A fall of a clock that may matter, as a part of where it was.
+/// Relative clock drop that may matter.
 const MIN_FALL: f64 = 0.03;
 
-/// A counter that says that something is held back.
+/// A counter that shows throttling.
 pub struct HeldBack<'a> {
     /// The counter.
     pub counter: Watched<'a>,
-    /// Moment of the first reading that says so, host monotonic microseconds.
+    /// Time of the first such reading, host monotonic microseconds.
     pub since_us: u64,
-    /// True if it was so when measuring began.
+    /// True if this was already so when measuring began.
     pub from_start: bool,
     /// Value before.
     pub before: f64,
-    /// Value farthest from it, while measuring.
+    /// Value furthest from it, while measuring.
     pub after: f64,
     /// True if it holds back what the run's backend uses.
     pub concerns_backend: bool,
 }
 
-/// Counters that said so while the run was measured (the clean phase or, before that, the run so far), earliest first.
+/// Counters that showed it while the run was measured (the clean phase or, before that, the run so far), earliest
+/// first.
 pub fn held_back<'a>(store: &'a Store, run: &'a Run) -> Vec<HeldBack<'a>> {
     let (from_us, to_us) = measured_us(store, run);
     let mut found: Vec<HeldBack<'a>> =
@@ -41,7 +42,8 @@ pub fn held_back<'a>(store: &'a Store, run: &'a Run) -> Vec<HeldBack<'a>> {
     found
 }
 
-/// Those of [`held_back`] that count: what holds back another part than the backend's does so only where inferences got slower.
+/// Those of [`held_back`] that count: throttling of parts other than the backend's counts only if inferences got
+/// slower.
 pub fn that_count<'a>(store: &'a Store, run: &'a Run, slower: bool) -> Vec<HeldBack<'a>> {
     let mut held = held_back(store, run);
     held.retain(|held| held.concerns_backend || slower && !held.from_start);
@@ -94,7 +96,7 @@ fn measured_us(store: &Store, run: &Run) -> (u64, u64) {
     let windows = [&run.first, &run.warmup, &run.clean, &run.detailed].into_iter().filter_map(LatencyStats::window_us);
     let (from, to) = windows.fold((u64::MAX, 0), |(from, to), window| (from.min(window.0), to.max(window.1)));
     let now_us = run.ended_us.unwrap_or_else(|| store.now_us());
-    // What the device says once a second is told up to a second later.
+    // Values the device reports once a second may be up to a second late.
     if to == 0 { (run.started_us, now_us) } else { (from, (to + 1_000_000).min(now_us.max(to))) }
 }
 
@@ -107,7 +109,7 @@ fn one<'a>(run: &Run, counter: Watched<'a>, from_us: u64, to_us: u64) -> Option<
     let values = counter.values(run.started_us.min(from_us), to_us);
     let first = values.first()?;
     let before = values.iter().take_while(|(t_us, _)| *t_us <= from_us).last().unwrap_or(first).1;
-    // A limit that stands all the time may be the maker's policy; one that falls under load is heat.
+    // A constant limit may be the maker's policy; one that drops under load is heat.
     let worse = |value: f64| if state { value > before } else { value < before * (1.0 - LIMIT_FALL) };
     let from_start = state && before > 0.0;
     let mut measured = values.iter().filter(|(t_us, _)| *t_us >= from_us);
@@ -131,7 +133,7 @@ fn concerns(backend: Backend, id: &str) -> bool {
     }
 }
 
-/// A counter that latency goes with, block by block.
+/// A counter that correlates with latency, block by block.
 pub struct GoesWith<'a> {
     /// The counter.
     pub counter: Watched<'a>,
@@ -143,7 +145,7 @@ pub struct GoesWith<'a> {
     pub last: f64,
 }
 
-/// Temperatures that rise and clocks that fall as latency rises: the one that does so most clearly.
+/// The temperature rising, or clock falling, that correlates best with rising latency.
 pub fn slows_with<'a>(store: &'a Store, run: &'a Run, blocks: &[Block]) -> Option<GoesWith<'a>> {
     let candidates = watched(store, run).filter_map(|counter| {
         let id = counter.info().id.as_str();
@@ -171,7 +173,7 @@ pub fn slows_with<'a>(store: &'a Store, run: &'a Run, blocks: &[Block]) -> Optio
     candidates.max_by(|a, b| a.correlation.abs().total_cmp(&b.correlation.abs()))
 }
 
-/// Spearman's rank correlation; 0 where one side does not move.
+/// Spearman's rank correlation; 0 if one side is constant.
 fn rank_correlation(pairs: &[(f64, f64)]) -> f64 {
     let a = ranks(pairs.iter().map(|pair| pair.0));
     let b = ranks(pairs.iter().map(|pair| pair.1));

@@ -1,4 +1,4 @@
-//! Whether a run was measured as a published figure was, and what may explain the gap to it. The conditions are data.
+//! Whether a run was measured like a published figure, and what may explain the gap. The conditions are data.
 
 use super::compare::{Arithmetic, graph_facts};
 use crate::backends::Backend;
@@ -17,11 +17,11 @@ pub enum State {
     NotMet,
     /// The session does not report it.
     CannotTell,
-    /// It is about what this run does not have.
+    /// It does not apply to this run.
     DoesNotApply,
 }
 
-/// A condition of a published way of measuring.
+/// A condition of a published procedure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Condition {
     /// Stable id.
@@ -32,15 +32,15 @@ pub struct Condition {
     pub state: State,
     /// What was seen.
     pub observed: String,
-    /// What missing it is worth, where that is known.
+    /// The effect of missing it, if known.
     pub worth: Option<&'static str>,
-    /// The same as a range, per cent of latency, where figures are known.
+    /// The same as a range, per cent of latency, if quantified.
     pub worth_percent: Option<[f64; 2]>,
     /// Where the condition comes from.
     pub source: &'static str,
 }
 
-/// A run against a published way of measuring.
+/// A run compared with a published procedure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LikeReport {
     /// Whose.
@@ -62,9 +62,9 @@ pub struct Gap {
     pub published_us: f64,
     /// This run against it, per cent; positive is slower.
     pub percent: f64,
-    /// True where the published figure lies in the 95 % interval of this run's.
+    /// True if the published figure lies in this run's 95 % interval.
     pub within_noise: bool,
-    /// Ids of conditions that do not hold, or may not, and that are known to cost time; the weightiest first.
+    /// Ids of conditions that do not hold, or may not, and are known to cost time; the weightiest first.
     pub explained_by: Vec<&'static str>,
 }
 
@@ -102,7 +102,7 @@ const FAQ: &str = "Qualcomm AI Hub FAQ";
 const HTP: &str = "Qualcomm's HTP backend documentation";
 const MLPERF: &str = "MLPerf Inference rules, single stream";
 
-/// What may explain a gap stands in the order of its weight.
+/// Possible explanations of a gap are ordered by weight.
 const AIHUB: [Rule; 7] = [
     Rule::new("device", "a device, no emulation", FAQ, device).worth("only figures from a device are comparable"),
     Rule::new("burst", "performance profile burst", HTP, burst)
@@ -131,7 +131,7 @@ const MLPERF_RULES: [Rule; 7] = [
     Rule::new("data", "inputs from the benchmark's data set, and its accuracy run passed", MLPERF, data),
 ];
 
-/// The run against the published way that its plan names. `None` if it names none, or has not ended.
+/// The run compared with the published procedure of its plan. `None` without one, or if it has not ended.
 pub fn like(store: &Store, run: &Run) -> Option<LikeReport> {
     let like = run.plan.mode.like.filter(|_| run.is_ended())?;
     let (rules, percent) = match like {
@@ -181,7 +181,7 @@ fn device(store: &Store, run: &Run) -> (State, String) {
     met_if(device.is_some_and(|device| device.kind == DeviceKind::Adb || device.soc.is_some()), what)
 }
 
-/// What became of a setting, by the end of its key and its value.
+/// The outcome of a setting, by the end of its key and its value.
 fn setting(run: &Run, name: &str, value: &[&str]) -> (State, String) {
     let named = |key: &str| key.replace('-', "_").ends_with(name);
     let found =
@@ -202,7 +202,7 @@ fn burst(_: &Store, run: &Run) -> (State, String) {
 }
 
 fn relaxed(_: &Store, run: &Run) -> (State, String) {
-    // Of a graph without ops, as a context binary may tell it, only the edges are known.
+    // For a graph without ops, as from a context binary, only the edges are known.
     let arithmetic = run.graph().filter(|graph| !graph.ops.is_empty()).map(|graph| graph_facts(graph).arithmetic);
     if let Some(fixed @ (Arithmetic::Int8 | Arithmetic::Int16)) = arithmetic {
         return (State::DoesNotApply, format!("the graph computes in {}", fixed.label()));
@@ -244,7 +244,7 @@ fn enough_samples(_: &Store, run: &Run) -> (State, String) {
 
 fn long_enough(_: &Store, run: &Run) -> (State, String) {
     let span_us = run.clean.span_us();
-    // Rounds of qnn-net-run lose some of their last one.
+    // qnn-net-run's rounds lose some inferences of the last one.
     met_if(span_us >= 59.9e6, format!("{} of inferences", duration_text(span_us)))
 }
 

@@ -1,12 +1,12 @@
-//! What other processes took from the processor while a run was measured.
+//! Other processes' CPU use while a run was measured.
 
 use super::window::{Watched, counter};
 use crate::backends::Backend;
 use crate::store::{Run, Store};
 
-/// A reading of CPU use tells about the time since the one before, at most this long, microseconds.
+/// A CPU reading covers the time since the previous one, at most this long, microseconds.
 pub(super) const READING_US: u64 = 250_000;
-/// Readings that a figure rests on, at least.
+/// Minimum number of readings for a figure.
 const MIN_READINGS: usize = 3;
 
 /// CPU use during the clean phase.
@@ -35,22 +35,22 @@ impl Load<'_> {
         format!("other processes kept {others:.1} of {cores:.0} cores busy ({percent:.0} %)")
     }
 
-    /// Part of the machine that others took, 0 to 1.
+    /// Share of the machine used by others, 0 to 1.
     pub fn share(&self) -> f64 {
         self.others() / self.cores.max(1.0)
     }
 }
 
-/// Part of the machine that others take, from which a run on the processor is not that of an idle machine.
+/// Share used by others from which a CPU run no longer reflects an idle machine.
 pub(super) const TOO_MUCH: f64 = 0.3;
 
-/// Says that other processes kept the processor busy that the run needed, if they did.
+/// Reports that other processes used the CPU the run needed, if so.
 pub fn crowded(store: &Store, run: &Run) -> Option<String> {
     let load = load(store, run).ok().filter(|load| load.share() >= TOO_MUCH)?;
     (run.plan.backend == Backend::Cpu).then(|| load.text())
 }
 
-/// The load during the clean phase, or why it cannot be told.
+/// The load during the clean phase, or why it is unknown.
 pub fn load<'a>(store: &'a Store, run: &'a Run) -> Result<Load<'a>, String> {
     let local = run.plan.device == "local";
     let id = if local { "host.cpu.busy" } else { "cpu.busy" };
@@ -65,7 +65,7 @@ pub fn load<'a>(store: &'a Store, run: &'a Run) -> Result<Load<'a>, String> {
     if windows_us.is_empty() {
         return Err("nothing was measured".to_owned());
     }
-    // A reading that began before the phase tells about loading, too.
+    // A reading that began before the phase includes loading.
     let later: Vec<(u64, u64)> = windows_us.iter().map(|(from_us, to_us)| (from_us + READING_US, *to_us)).collect();
     let values = busy.values_in(&later);
     if values.len() < MIN_READINGS {

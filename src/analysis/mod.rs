@@ -49,7 +49,7 @@ pub use verdicts::{Verdicts, verdicts};
 
 use crate::store::{Run, Store};
 
-/// Everything that can be said about a run, what matters most first.
+/// All findings about a run, most important first.
 pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(constraints::findings(store, run));
@@ -64,7 +64,7 @@ pub fn findings(store: &Store, run: &Run) -> Vec<Finding> {
     findings
 }
 
-/// Leaves out what another finding tells better: of the same readings, the one that says more of them.
+/// Drops findings that another one covers better: of those from the same readings, the more informative one stays.
 fn told_once(findings: &mut Vec<Finding>) {
     const AGAIN: [(&str, &str); 6] = [
         ("trust.throttled", "bound.thermal-throttling"),
@@ -81,7 +81,7 @@ fn told_once(findings: &mut Vec<Finding>) {
     }
 }
 
-/// True for counters of temperatures that follow the work: not the battery's and the modem's, which have their own.
+/// True for temperatures that follow the work: not the battery's and the modem's, which have other causes.
 pub fn is_heat(id: &str) -> bool {
     let parts =
         ["thermal.npu", "thermal.cpu", "thermal.gpu", "thermal.memory", "thermal.skin", "gpu.temp", "host.temp.max"];

@@ -1,4 +1,4 @@
-//! Where the nodes of an ONNX model ran: whether QNN ran the model at all, and what the nodes on the processor cost.
+//! Where the nodes of an ONNX model ran: whether QNN ran the model at all, and the cost of the nodes on the CPU.
 
 use super::{Advice, Effort, Evidence, Finding, FindingKind, Severity};
 use crate::event::{NodePlacement, NodeProvider, NodesPlaced};
@@ -7,10 +7,10 @@ use crate::text::duration_text;
 
 /// Nodes that are named.
 const NAMED: usize = 5;
-/// Part of an inference at partition borders from which they are worth a word.
+/// Share of an inference from which partition borders are reported.
 const MUCH: f64 = 0.1;
 
-/// What the placement of a run means.
+/// Findings about a run's placement.
 pub fn findings(run: &Run) -> Vec<Finding> {
     let Some(placed) = run.nodes.as_ref().filter(|placed| !placed.nodes.is_empty()) else { return Vec::new() };
     if placed.is_all_cpu() {
@@ -19,7 +19,7 @@ pub fn findings(run: &Run) -> Vec<Finding> {
     [fallback(run, placed), borders(run, placed)].into_iter().flatten().collect()
 }
 
-/// Mean times of an inference as ONNX Runtime's own profile has them, microseconds.
+/// Mean times of an inference from ONNX Runtime's own profile, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeTimes {
     /// Nodes on the CPU.
@@ -30,7 +30,7 @@ pub struct NodeTimes {
     pub all_us: f64,
 }
 
-/// The times behind a placement; `None` where it was not profiled.
+/// The times behind a placement; `None` if not profiled.
 pub fn node_times(placed: &NodesPlaced) -> Option<NodeTimes> {
     let cpu = placed.nodes.iter().filter(|node| node.provider == NodeProvider::Cpu);
     let cpu_us: f64 = cpu.filter_map(|node| node.time_us).sum();
@@ -47,7 +47,7 @@ fn on_cpu(placed: &NodesPlaced) -> Vec<&NodePlacement> {
     nodes
 }
 
-/// Reasons with the number of nodes that have each, the most frequent first.
+/// Reasons with their number of nodes, the most frequent first.
 fn reasons(nodes: &[&NodePlacement]) -> Vec<(String, Vec<String>)> {
     let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
     for node in nodes {
@@ -148,7 +148,8 @@ fn fallback(run: &Run, placed: &NodesPlaced) -> Option<Finding> {
     let mut finding = Finding::new("placement.fallback", FindingKind::Placement, severity, title, evidence);
     finding.ops = nodes.iter().map(|node| node.node.clone()).collect();
     finding.suggestion = advice(&nodes);
-    // At most their time and the borders between partitions, which there would be one of; QNN's own time for them is not known.
+    // At most their time and the borders between partitions, of which one would remain; QNN's own time for them is
+    // unknown.
     if let Some((times, mean_us)) = times.zip(run.service().mean_us()) {
         let kept = times.borders_us / parts.max(1) as f64;
         let high = ((times.cpu_us + times.borders_us - kept) / times.all_us).clamp(0.0, 1.0);

@@ -1,4 +1,4 @@
-//! Inferences far from the others, with what the counters and the log said around them.
+//! Inferences far from the others, with the surrounding counters and log lines.
 
 use super::window::watched;
 use super::{Evidence, EvidencePlace, Finding, FindingKind, Severity};
@@ -7,19 +7,19 @@ use crate::store::{Run, Store};
 use crate::text::{counted, duration_text};
 use serde::Serialize;
 
-/// Inferences below which no median is sure enough to call one an outlier.
+/// Minimum number of inferences for a median reliable enough to call one an outlier.
 const MIN_SAMPLES: u64 = 20;
-/// Outliers that are kept, slowest first; all are counted.
+/// Outliers kept, slowest first; all are counted.
 const KEPT: usize = 20;
-/// Time before and after an outlier that its surroundings are taken from, microseconds.
+/// Time before and after an outlier that counts as its surroundings, microseconds.
 const AROUND_US: u64 = 500_000;
 /// Log lines kept with an outlier.
 const LINES: usize = 20;
-/// Part of all inferences from which outliers are no rarity.
+/// Share of all inferences from which outliers are not rare.
 const MANY: f64 = 0.01;
-/// Outliers below this number are single events, whatever their part of a short run.
+/// Fewer outliers than this are single events, whatever their share of a short run.
 const FEW: u64 = 3;
-/// A counter moved if it changed by this part of its range in the session.
+/// A counter moved if it changed by this share of its range in the session.
 const MOVED: f64 = 0.25;
 
 /// A counter around an outlier.
@@ -35,9 +35,9 @@ pub struct Around {
     pub unit: String,
     /// Mean over the half second before.
     pub before: Option<f64>,
-    /// Mean from its start to half a second after its end: counters tell about the time before a reading.
+    /// Mean from its start to half a second after its end: counters describe the time before a reading.
     pub during: Option<f64>,
-    /// The change as a part of the counter's range in the session, 0 to 1.
+    /// The change as a share of the counter's range in the session, 0 to 1.
     pub change: f64,
 }
 
@@ -61,7 +61,7 @@ pub struct Outlier {
     pub start_us: u64,
     /// Latency, microseconds.
     pub latency_us: f64,
-    /// Counters around it, the ones that changed most first.
+    /// Counters around it, largest change first.
     pub counters: Vec<Around>,
     /// Log lines around it, oldest first.
     pub logs: Vec<LineAround>,
@@ -76,7 +76,7 @@ pub struct Outliers {
     pub limit: OutlierLimit,
     /// Median of the clean phase, microseconds.
     pub median_us: f64,
-    /// Latency beyond which an inference is one, microseconds.
+    /// The limit beyond which an inference is an outlier, microseconds.
     pub limit_us: f64,
     /// How many there are.
     pub count: u64,
@@ -85,13 +85,13 @@ pub struct Outliers {
 }
 
 impl Around {
-    /// True if the counter changed enough to be worth telling.
+    /// True if the counter changed enough to be reported.
     pub fn moved(&self) -> bool {
         self.change >= MOVED
     }
 }
 
-/// Inferences of the clean phase beyond the limit that the run's plan names; `None` while there are too few to tell.
+/// Inferences of the clean phase beyond the limit of the run's plan; `None` while there are too few to judge.
 pub fn outliers(store: &Store, run: &Run) -> Option<Outliers> {
     if run.clean.count() < MIN_SAMPLES {
         return None;
@@ -109,7 +109,7 @@ pub fn outliers(store: &Store, run: &Run) -> Option<Outliers> {
     Some(Outliers { limit, median_us, limit_us, count, kept: kept.collect() })
 }
 
-/// Why the limit that was asked for cannot be judged; `None` where it can, where none was requested, or where nothing was
+/// Why the requested limit cannot be judged; `None` if it can, if none was requested, or if nothing was
 /// measured.
 pub fn limit_not_supported(run: &Run) -> Option<String> {
     let limit = run.plan.mode.outlier_limit?;
@@ -121,7 +121,7 @@ pub fn limit_not_supported(run: &Run) -> Option<String> {
                 clippy::cast_sign_loss,
                 reason = "positive, saturating is right"
             )]
-            // A tolerance for 100 - 99.9 and its like.
+            // A tolerance for 100 - 99.9 and the like.
             let beyond = (100.0 / (100.0 - percent) - 1e-6).ceil() as u64;
             beyond.max(MIN_SAMPLES)
         }
@@ -175,7 +175,7 @@ fn one(store: &Store, run: &Run, index: u64, start_us: u64, latency_us: f64) -> 
     Outlier { index, start_us, latency_us, counters, logs: logs.collect(), surroundings_gone: gone }
 }
 
-/// The finding about outliers, or about a limit that could not be judged. Those of an emulation are nobody's.
+/// The finding about outliers, or about a limit that could not be judged. None for an emulation.
 pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding> {
     let Some(outliers) = outliers else {
         let text = limit_not_supported(run).filter(|_| run.is_ended() && !run.plan.simulated)?;
@@ -185,7 +185,7 @@ pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding>
     };
     let worst = outliers.kept.first().filter(|_| !run.plan.simulated)?;
     let share = outliers.count as f64 / run.clean.count() as f64;
-    // A percentile is exceeded by its part of any run.
+    // Every run exceeds a percentile by its share.
     let by_median = matches!(outliers.limit, OutlierLimit::TimesMedian(_));
     let many = by_median && share > MANY && outliers.count >= FEW;
     let severity = if many { Severity::Warning } else { Severity::Info };
@@ -216,7 +216,7 @@ pub(super) fn finding(run: &Run, outliers: Option<&Outliers>) -> Option<Finding>
     Some(Finding::new("outlier.slow-inferences", FindingKind::Outlier, severity, title, evidence))
 }
 
-/// The counter that changed with most of the outliers in the same way, if one did with at least half of three or more.
+/// The counter that changed the same way with most of the outliers, if one did with at least half of three or more.
 fn common(outliers: &Outliers) -> Option<Evidence> {
     let mut moved: Vec<(&Around, i32, usize)> = Vec::new();
     for around in outliers.kept.iter().flat_map(|outlier| &outlier.counters).filter(|around| around.moved()) {

@@ -1,15 +1,15 @@
-//! What a key can ask for.
+//! Actions that keys trigger.
 
 use super::picker::Listing;
 
-/// A change of the view or a request to the run.
+/// A change to the view or a request to the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// One of the actions a key can be bound to.
     Key(KeyAction),
-    /// A character for the text field that has the focus.
+    /// A character for the focused text field.
     Type(char),
-    /// What the mouse does at a cell, from the left and from the top.
+    /// A mouse action at a cell, counted from the left and the top.
     Point(Gesture, u16, u16),
     /// Pasted text.
     Paste(String),
@@ -40,7 +40,7 @@ macro_rules! key_actions {
         }
 
         impl KeyAction {
-            /// All of them, in the order of the help pane.
+            /// All actions, in the order of the help pane.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// Name in key files.

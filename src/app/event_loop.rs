@@ -1,4 +1,4 @@
-//! The loop of the terminal view: events are folded in, keys change the view, frames are drawn.
+//! The loop of the terminal view: folds events, applies keys to the view, draws frames.
 
 use super::action::{Action, Gesture, KeyAction};
 use super::keys::Chord;
@@ -22,34 +22,34 @@ use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, MissedTickBehavior};
 
-/// Time between frames that events ask for. Keys and resizes are drawn at once.
+/// Time between frames triggered by events. Keys and resizes are drawn at once.
 const FRAME: Duration = Duration::from_millis(33);
-/// Clocks on the screen move this often while a run goes on.
+/// How often on-screen clocks advance during a run.
 const TICK: Duration = Duration::from_millis(250);
-/// Records folded, and time spent on that, before keys get their turn.
+/// Maximum records folded, and time spent on that, before keys get their turn.
 const BATCH: (usize, Duration) = (4096, Duration::from_millis(8));
 
-/// The terminal, the view and the store, and what turns events and keys into frames.
+/// The terminal, the view and the store, turning events and keys into frames.
 pub(super) struct App {
     /// The terminal.
     pub(super) screen: Screen,
     /// What it shows.
     pub(super) view: View,
-    /// Everything that was folded in.
+    /// Everything folded so far.
     pub(super) store: Store,
     theme: Theme,
     requests: Sender<Request>,
-    /// A part of the figures is still to be brought up to date.
+    /// Some figures are not up to date yet.
     more: bool,
-    /// Plays the recording, where there is one.
+    /// Plays the recording, if any.
     pub(super) player: Option<Player>,
     /// Opens another one.
     pub(super) library: Option<Library>,
-    /// What came of files that are written beside the loop.
+    /// Results of files written in the background.
     told: Sender<String>,
 }
 
-/// What a turn of the loop came to.
+/// The result of a loop iteration.
 enum Turn {
     /// Nothing changed.
     Idle,
@@ -62,7 +62,7 @@ enum Turn {
 }
 
 impl App {
-    /// Takes the terminal and draws for the first time.
+    /// Takes over the terminal and draws the first frame.
     pub(super) fn open(
         options: &AppOptions,
         store: Store,
@@ -93,7 +93,7 @@ impl App {
         })
     }
 
-    /// Turns until the user leaves, a signal ends it, or (if asked for) the events end.
+    /// Loops until the user leaves, a signal ends it, or (if requested) the events end.
     pub(super) async fn run(&mut self, events: &mut Receiver<Record>, exit_when_done: bool) -> Result<(), AppError> {
         let mut keys = EventStream::new();
         let mut signals = Signals::new().map_err(AppError::Signals)?;
@@ -144,7 +144,7 @@ impl App {
         }
     }
 
-    /// Folds a record and all that wait behind it, within bounds.
+    /// Folds a record and those queued after it, within bounds.
     fn fold(&mut self, first: Option<Record>, events: &mut Receiver<Record>, exit_when_done: bool) -> Turn {
         let begun = Instant::now();
         let mut next = first;
@@ -165,7 +165,7 @@ impl App {
         if exit_when_done { Turn::Quit } else { Turn::Changed }
     }
 
-    /// Brings the recording to the moment that is to be shown.
+    /// Advances the recording to the time to show.
     fn play(&mut self) -> Turn {
         let (Some(player), Some(replay)) = (&mut self.player, &mut self.view.replay) else { return Turn::Idle };
         match player.advance(replay, &mut self.store, std::time::Instant::now()) {
@@ -175,7 +175,7 @@ impl App {
     }
 
     fn key(&mut self, event: Option<io::Result<TerminalEvent>>) -> io::Result<Turn> {
-        // The terminal is gone: nobody can see or press anything any more.
+        // The terminal is gone: there is no more display or input.
         let Some(Ok(event)) = event else { return Ok(Turn::Quit) };
         let action = match event {
             TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => {
@@ -244,7 +244,7 @@ impl App {
         Turn::Urgent
     }
 
-    /// Has the session read that was chosen, on another thread.
+    /// Reads the chosen session on another thread.
     fn load_wanted(&mut self, opened: &Sender<Loaded>) {
         let Some((id, library)) = self.view.chosen.take().zip(self.library.as_ref()) else { return };
         let (load, opened) = (library.load.clone(), opened.clone());
@@ -254,11 +254,11 @@ impl App {
         });
     }
 
-    /// Shows a session that was read, in the place of the one before.
+    /// Shows a session just read, replacing the previous one.
     fn show_loaded(&mut self, loaded: Loaded) -> Turn {
         match loaded {
             Ok((store, recording)) => {
-                // What was selected and found out is of the session before.
+                // Selections and findings belong to the previous session.
                 let fresh = View::start(Vec::new(), Vec::new());
                 let old = std::mem::replace(&mut self.view, fresh);
                 (self.view.keymap, self.view.library, self.view.mouse) = (old.keymap, old.library, old.mouse);
@@ -270,7 +270,7 @@ impl App {
         Turn::Urgent
     }
 
-    /// Has the folder read that the file picker wants to see, on another thread: it may block.
+    /// Reads the file picker's folder on another thread, since that may block.
     fn read_wanted(&mut self, listed: &Sender<Listing>) {
         let wanted = self.view.overlays.iter_mut().find_map(|overlay| match overlay {
             Overlay::Picker(picker) => picker.take_wanted(),
@@ -286,7 +286,7 @@ impl App {
     }
 }
 
-/// Waits until the recording is to go on.
+/// Waits until the recording is due to continue.
 async fn pulse(view: &View) {
     match &view.replay {
         // Other tasks, signals and keys get their turn.
@@ -300,7 +300,7 @@ async fn next(keys: &mut EventStream) -> Option<io::Result<TerminalEvent>> {
     std::future::poll_fn(|context| Pin::new(&mut *keys).poll_next(context)).await
 }
 
-/// What a movement of the mouse means; the buttons mean the same.
+/// Maps a mouse event to an action; all buttons act the same.
 fn gesture(mouse: MouseEvent) -> Option<Gesture> {
     match mouse.kind {
         MouseEventKind::Down(_) => Some(Gesture::Click),

@@ -5,7 +5,7 @@ use crate::event::clean_text;
 use crate::text;
 pub use crate::text::{bytes_text as signed_bytes, count_text as si, three_digits};
 
-/// One unit and one number of decimals for a group of times, so that they can be compared at a glance.
+/// One unit and number of decimals for a group of times, so that they can be compared at a glance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeScale {
     /// Unit.
@@ -33,7 +33,7 @@ impl TimeScale {
         format!("{:.*}", self.decimals, us / self.divide)
     }
 
-    /// The number, or the sign for a missing figure.
+    /// The number, or the symbol for a missing figure.
     pub fn or_missing(&self, us: Option<f64>, symbols: &Symbols) -> String {
         us.map_or_else(|| symbols.missing.to_owned(), |us| self.number(us))
     }
@@ -49,7 +49,7 @@ pub fn bytes(value: u64) -> String {
     signed_bytes(value as f64)
 }
 
-/// A count with its thousands apart: `12,345`.
+/// A count with thousands separators: `12,345`.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -62,15 +62,15 @@ pub fn count(value: u64) -> String {
     out
 }
 
-/// A percentage for a share between 0 and 1 in a column whose largest share is `max`: `12.3`, or `0.04` where all are
-/// below one per cent. What would round to zero but is not says so.
+/// A percentage for a share between 0 and 1 in a column whose largest share is `max`: `12.3`, or `0.04` if all are
+/// below one per cent. A non-zero value that would round to zero is marked.
 pub fn percent(share: f64, max: f64) -> String {
     let percent = share * 100.0;
     let (decimals, least) = if max < 0.01 { (2, 0.01) } else { (1, 0.1) };
     if percent > 0.0 && percent < least / 2.0 { format!("<{least}") } else { format!("{percent:.decimals$}") }
 }
 
-/// A value with its unit, as counters have it.
+/// A counter's value with its unit.
 pub fn with_unit(value: f64, unit: &str) -> String {
     match unit {
         "bytes" => signed_bytes(value),

@@ -1,4 +1,4 @@
-//! Sizes: where panes and sections are on a screen of a size, and what of selections and scrolling fits there.
+//! Sizes: positions of panes and sections for a screen size, and limits of selections and scrolling there.
 
 use super::layout::{self, Layout, LayoutWishes, NAMES_WIDTH};
 use super::pages::{self, CompareLayout, PageLayout, PageWishes, Part, Section};
@@ -16,13 +16,13 @@ use std::ops::Range;
 /// What lies under a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hit<T> {
-    /// The part of the screen; its frame belongs to it.
+    /// The part of the screen, including its frame.
     pub part: T,
     /// Row inside the frame; `None` on the frame.
     pub row: Option<usize>,
     /// Column from the part's left edge, frame included.
     pub column: u16,
-    /// The pane that the title names at this cell, where panes take turns in one place.
+    /// The pane named by the title at this cell, if panes share one place.
     pub tab: Option<Pane>,
 }
 
@@ -40,7 +40,7 @@ pub enum LivePart {
 }
 
 impl Layout {
-    /// What lies under a cell; `None` outside of everything.
+    /// What lies under a cell; `None` outside everything.
     pub fn hit(&self, x: u16, y: u16) -> Option<Hit<LivePart>> {
         let framed = Pane::ALL.map(|pane| (LivePart::Pane(pane), self.area(pane)));
         let framed = framed.into_iter().chain([(LivePart::Details, self.details)]);
@@ -55,7 +55,7 @@ impl Layout {
         })
     }
 
-    /// Panes that the title of a pane names, with their columns from its left edge: on a small screen those that take turns in
+    /// Panes named in a pane's title, with their columns from its left edge: on a small screen those that share
     /// the main place.
     pub fn tabs(&self, pane: Pane) -> Vec<(Pane, Range<u16>)> {
         if self.names_all != Some(pane) {
@@ -90,7 +90,7 @@ impl CompareLayout {
     }
 }
 
-/// The part whose area holds a cell, and where in it.
+/// The part whose area contains a cell, and the position in it.
 fn hit<T>(parts: impl IntoIterator<Item = (T, Rect)>, at: Position, inside: impl Fn(Rect) -> Rect) -> Option<Hit<T>> {
     let (part, area) = parts.into_iter().find(|(_, area)| area.contains(at))?;
     let within = inside(area);
@@ -122,8 +122,8 @@ impl View {
         Layout { names_all: (takes_turns && has_room).then_some(self.main), ..layout }
     }
 
-    /// Brings the view up to date before a frame of this size: takes what is new from the store unless paused, and keeps
-    /// selections and scrolling within what there is. Returns true if another frame is needed though nothing happens.
+    /// Updates the view before a frame of this size: takes new data from the store unless paused, and clamps selections
+    /// and scrolling. Returns true if another frame is needed even without events.
     pub fn prepare(&mut self, store: &Store, area: Rect, now_us: u64) -> bool {
         self.area = area;
         match &self.asked {
@@ -189,7 +189,7 @@ impl View {
     }
 
     fn settle_page(&mut self, store: &Store, area: Rect) {
-        // The characters differ between the sets, the rows do not.
+        // The symbol sets differ in characters, not in rows.
         let Some((layout, content)) = self.page_layout(store, area, &UNICODE) else { return };
         let run = self.run_of(store).map(|run| run.id);
         let log: Vec<u64> = match run {
@@ -201,7 +201,7 @@ impl View {
         }
     }
 
-    /// A text that is scrolled to its end goes back with the first key.
+    /// Text scrolled to its end scrolls back with the first key.
     fn keep_scrolls_within(&mut self, store: &Store, layout: &Layout, area: Rect) {
         let rows = |pane: Pane| usize::from(layout.inside(layout.area(pane)).height);
         let limits = [
@@ -264,7 +264,7 @@ mod tests {
     fn every_pane_is_hit_at_its_centre_and_at_its_borders() {
         for (width, height) in [(80, 24), (80, 45), (110, 30), (200, 60)] {
             for details in [false, true] {
-                // Not at the corner of the screen: nothing may be taken for granted about it.
+                // Not at the corner of the screen: the position must not be assumed.
                 let area = Rect::new(3, 2, width, height);
                 let layout = layout::live(area, LayoutWishes { details, ..wishes() });
                 let parts = parts(&layout);

@@ -1,5 +1,5 @@
-//! Keys as data: the embedded default file and the user's file are lists of rules, the first that fits wins. The footer
-//! and the help pane read the same list.
+//! Keys as data: the embedded default file and the user's file are lists of rules; the first match wins. The footer and
+//! the help pane read the same list.
 
 use super::action::KeyAction;
 use super::keys::Chord;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 use toml::Spanned;
 
-/// Largest file of keys that is read.
+/// Largest key file accepted.
 const MAX_BYTES: u64 = 1 << 20;
 const DEFAULT: &str = include_str!("keymap-default.toml");
 
-/// Where keys are read: the screen that has the focus.
+/// The screen whose keys apply: the one with the focus.
 pub const SCREENS: [&str; 16] = [
     "start",
     "picker",
@@ -36,7 +36,7 @@ pub const SCREENS: [&str; 16] = [
 /// The panes a rule can name.
 pub const PANES: [&str; 6] = ["status", "latency", "layers", "memory", "host", "log"];
 
-/// What rules are tested against.
+/// The context that rules are matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own, as rules name them")]
 pub struct KeyContext {
@@ -50,7 +50,7 @@ pub struct KeyContext {
     pub paused: bool,
     /// A recording is shown.
     pub replay: bool,
-    /// A text field has the focus: plain characters are text.
+    /// A text field has the focus: plain characters are input.
     pub text_input: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct KeymapError {
     pub file: String,
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong, with the nearest legal name where there is one.
+    /// The problem, with the nearest legal name, if any.
     pub message: String,
 }
 
@@ -95,7 +95,7 @@ impl When {
             && self.replay.is_none_or(|replay| replay == context.replay)
     }
 
-    /// True if some context fits both.
+    /// True if some context matches both.
     fn overlaps(&self, other: &Self) -> bool {
         let lists = |a: &[&str], b: &[&str]| a.is_empty() || b.is_empty() || a.iter().any(|name| b.contains(name));
         let flags = |a: Option<bool>, b: Option<bool>| a.is_none() || b.is_none() || a == b;
@@ -155,10 +155,10 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// The defaults with the user's file before them. A file that does not exist is an error: it was requested.
+    /// The user's file followed by the defaults. A missing file is an error, since it was requested.
     ///
     /// # Errors
-    /// The file cannot be read, or has a fault.
+    /// The file cannot be read or is invalid.
     pub fn load(file: Option<&Path>) -> Result<Self, KeymapError> {
         let Some(file) = file else { return Ok(Self::default()) };
         let name = crate::event::clean_text(&file.display().to_string());
@@ -170,10 +170,10 @@ impl Keymap {
         Self::merged(&text, &name)
     }
 
-    /// The defaults with the rules of `text` before them.
+    /// The rules of `text` followed by the defaults.
     ///
     /// # Errors
-    /// A fault in `text`, with its line in `file`.
+    /// An error in `text`, with its line in `file`.
     pub fn merged(text: &str, file: &str) -> Result<Self, KeymapError> {
         let mut rules = parse(text, file)?;
         rules.extend(Self::default().rules);
@@ -186,7 +186,7 @@ impl Keymap {
         (rule.action != KeyAction::Nothing).then_some(rule.action)
     }
 
-    /// Actions that can be reached here with the keys that reach them, in the order of the rules.
+    /// Actions available here with their keys, in the order of the rules.
     pub fn reachable(&self, context: &KeyContext) -> Vec<(KeyAction, Vec<Chord>)> {
         let mut found: Vec<(KeyAction, Vec<Chord>)> = Vec::new();
         for rule in self.rules.iter().filter(|rule| rule.when.fits(context)) {
@@ -285,7 +285,7 @@ fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Strin
     nearest(name, known).map_or_else(String::new, |near| format!("; the nearest is `{near}`"))
 }
 
-/// The path a user's key file has if none is named, where the platform has a folder for it.
+/// The default path of a user's key file, if the platform has a folder for it.
 pub fn default_path() -> Option<PathBuf> {
     crate::files::config_file("keys.toml")
 }

@@ -11,7 +11,7 @@ pub struct Chord {
     alt: bool,
 }
 
-/// Names of the keys that are not characters; the first name of a key is the one that is shown.
+/// Names of non-character keys; the first name of a key is displayed.
 const NAMED: &[(&str, KeyCode)] = &[
     ("enter", KeyCode::Enter),
     ("return", KeyCode::Enter),
@@ -37,7 +37,7 @@ const NAMED: &[(&str, KeyCode)] = &[
 ];
 
 impl Chord {
-    /// The chord of a key event. Shift is part of a character and of `backtab`, so it is not kept.
+    /// The chord of a key event. Shift is already part of characters and of `backtab`, so it is dropped.
     pub fn from_event(event: &KeyEvent) -> Self {
         let code = match event.code {
             KeyCode::Tab if event.modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,

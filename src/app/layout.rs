@@ -9,13 +9,13 @@ pub(super) const WIDE: (u16, u16) = (110, 30);
 /// What the layout depends on besides the size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayoutWishes {
-    /// The pane in the main place of a small screen.
+    /// The pane in the main area of a small screen.
     pub main: Pane,
     /// One pane alone.
     pub zoomed: Option<Pane>,
     /// Details of a layer are open.
     pub details: bool,
-    /// Rows that the report of a failure needs; 0 without one.
+    /// Rows needed for the report of a failure; 0 without one.
     pub failure_rows: u16,
     /// There are latencies to show.
     pub latency: bool,
@@ -23,7 +23,7 @@ pub struct LayoutWishes {
     pub counters: bool,
 }
 
-/// Areas of the panes; one that is not shown is empty.
+/// Areas of the panes; hidden ones are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Layout {
     /// Run status.
@@ -40,13 +40,13 @@ pub struct Layout {
     pub host: Rect,
     /// Log.
     pub log: Rect,
-    /// The newest log line, where there is no room for the pane.
+    /// The newest log line, if there is no room for the pane.
     pub log_line: Rect,
     /// Hints.
     pub footer: Rect,
     /// Panes have a line above instead of a frame around.
     pub rules: bool,
-    /// The pane in the main place whose title names all that take turns there.
+    /// The pane in the main area, whose title names all panes sharing it.
     pub names_all: Option<Pane>,
 }
 
@@ -74,13 +74,13 @@ impl Layout {
         }
     }
 
-    /// What is inside the frame of a pane at `area`.
+    /// The area inside the frame of a pane at `area`.
     pub fn inside(&self, area: Rect) -> Rect {
         inside(area, self.rules)
     }
 }
 
-/// What is inside a frame, or below a line, at `area`.
+/// The area inside a frame, or below a line, at `area`.
 pub(super) fn inside(area: Rect, rules: bool) -> Rect {
     if rules || area.width < 2 || area.height < 2 {
         Rect { y: area.y.saturating_add(1), height: area.height.saturating_sub(1), ..area }
@@ -102,8 +102,8 @@ pub(super) fn inside(area: Rect, rules: bool) -> Rect {
 ///   hints                          hints
 /// ```
 ///
-/// On a small screen the pane that has the focus takes the main place. Details of a layer take the right half of the
-/// middle, or the main place.
+/// On a small screen the focused pane takes the main area. Details of a layer take the right half of the middle, or the
+/// main area.
 pub fn live(area: Rect, wishes: LayoutWishes) -> Layout {
     let mut layout = Layout::default();
     let (body, footer) = split_bottom(area, u16::from(area.height > 1));
@@ -198,7 +198,7 @@ fn split_right(area: Rect, width: u16) -> (Rect, Rect) {
     split_left(area, area.width.saturating_sub(width))
 }
 
-/// Narrower main places name only the pane that is shown.
+/// Narrower main areas name only the visible pane.
 pub(super) const NAMES_WIDTH: u16 = 60;
 
 /// Parts of the latency pane.

@@ -1,4 +1,4 @@
-//! Opening and leaving the pages with lists, and going from what they say to where it can be seen.
+//! Opens and leaves the pages with lists, and follows their entries to where they can be seen.
 
 use super::movement::show;
 use super::pages::{self, Content, JumpTarget, Part, Section};
@@ -20,7 +20,7 @@ pub(super) fn toggle_page(view: &mut View, page: Page) {
     }
 }
 
-/// Back to the live view. What was opened for a failed run shows the newest one again.
+/// Back to the live view. A page opened for a failed run returns to the newest one.
 pub(super) fn leave_page(view: &mut View) {
     view.page = Page::Live;
     if view.opened_for.take().is_some_and(|run| view.run == Some(run)) {
@@ -56,7 +56,7 @@ pub(super) fn step_entry(view: &mut View, store: &Store, step: isize) {
     }
 }
 
-/// Has the selected text copied.
+/// Copies the selected text.
 pub(super) fn copy(view: &mut View, store: &Store) {
     let Some((content, browser)) = pages::content(view, store, &UNICODE).zip(view.browser()) else { return };
     let Some(entry) = content.entries.get(browser.position(&content.entries)) else {
@@ -70,7 +70,7 @@ pub(super) fn copy(view: &mut View, store: &Store) {
     view.copied = Some(text);
 }
 
-/// From the list to the detail; from a paragraph of the detail to where it can be seen.
+/// From the list to the detail; from a paragraph of the detail to the place it refers to.
 pub(super) fn look(view: &mut View, store: &Store) {
     let Some((content, browser)) = pages::content(view, store, &UNICODE).zip(view.browser_mut()) else { return };
     browser.hold(&content.entries);
@@ -90,7 +90,7 @@ fn target(content: &Content, browser: &pages::Browser) -> Option<JumpTarget> {
     browser.item(entry)?.target.clone()
 }
 
-/// The outlier that begins at a moment.
+/// The outlier starting at a given time.
 fn outlier_at(view: &View, t_us: u64) -> Option<usize> {
     view.known.outliers.as_ref()?.kept.iter().position(|outlier| outlier.start_us == t_us)
 }
@@ -111,7 +111,7 @@ pub(super) fn look_at_layer(view: &mut View, store: &Store) {
     };
     view.run = store.followed_run().is_none_or(|followed| followed.id != run || !followed.is_ended()).then_some(run);
     go(view, store, &EvidencePlace::Op(row));
-    // The table of that run is shown from the next frame on; until then nothing may take the selection away.
+    // The table of that run is shown from the next frame on; until then the selection must not be cleared.
     view.keep_selection = view.shown.run != Some(run);
 }
 
@@ -134,12 +134,12 @@ fn go(view: &mut View, store: &Store, place: &EvidencePlace) {
             view.counter = Some((device.clone(), id.clone()));
             show(view, Pane::Host);
             match panes::counter_position(view, store) {
-                // With a little of what is above.
+                // With a few lines above.
                 Some(position) => view.scroll[2] = position.saturating_sub(2),
                 None => view.notice = Some(format!("this session has no counter {id}")),
             }
         }
-        // A slow inference has its own page, with what happened around it.
+        // A slow inference has its own page, with its context.
         EvidencePlace::Moment(t_us) if came_from != Page::Outliers && outlier_at(view, *t_us).is_some() => {
             view.page = Page::Outliers;
             let (content, at) = (pages::content(view, store, &UNICODE), outlier_at(view, *t_us));
@@ -150,7 +150,7 @@ fn go(view: &mut View, store: &Store, place: &EvidencePlace) {
         EvidencePlace::Moment(t_us) => {
             show(view, Pane::Log);
             let after = store.logs().iter().rev().take_while(|line| line.t_us > *t_us).count();
-            // A little of what came later is below.
+            // With a few later lines below.
             view.log_back = after.saturating_sub(4);
             view.moment = Some(*t_us);
         }

@@ -1,5 +1,6 @@
-//! The terminal UI. One loop takes keys, events and ticks in this order, folds what came, and draws at most once per
-//! frame. It never waits for a device, a file or a child: it asks, shows "asked", and the answer is an event.
+//! The terminal UI. One loop handles keys, events and ticks in this order, folds the events, and draws at most once per
+//! frame. It never waits for a device, a file or a child: it sends a request, shows "asked", and the answer is an
+//! event.
 
 mod action;
 mod event_loop;
@@ -54,16 +55,16 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// What the UI is started with.
+/// Start options of the UI.
 #[derive(Debug, Clone, Default)]
 pub struct AppOptions {
-    /// Theme by name; without one it is chosen for the terminal.
+    /// Theme by name; by default chosen for the terminal.
     pub theme: Option<String>,
     /// Colours.
     pub color: ColorChoice,
     /// Draw with ASCII only.
     pub ascii: bool,
-    /// Runs that were asked for already; without them the start screen opens.
+    /// Runs already requested; without any the start screen opens.
     pub start: Option<StartChoice>,
     /// Models to offer, newest first.
     pub recent_models: Vec<PathBuf>,
@@ -75,9 +76,9 @@ pub struct AppOptions {
     pub keymap_file: Option<PathBuf>,
     /// The user's themes.
     pub themes_dir: Option<PathBuf>,
-    /// The kept sessions, where another one can be opened.
+    /// The kept sessions, if another one can be opened.
     pub library: Option<Library>,
-    /// A comparison of two models that is shown instead of runs.
+    /// A comparison of two models, shown instead of runs.
     pub accuracy: Option<Arc<AccuracyDocument>>,
 }
 
@@ -101,7 +102,7 @@ pub struct BackendAvailability {
     pub available: Result<(), String>,
 }
 
-/// What the UI asks for. The answer comes as events.
+/// A request from the UI. The answer comes as events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
     /// Run a model on each of these backends.
@@ -113,11 +114,11 @@ pub enum Request {
         /// Backends in order.
         backends: Vec<Backend>,
     },
-    /// Stop what runs on this device, on all of them if it is not given; its figures stay.
+    /// Stop the run on this device (on all if not given); its figures stay.
     Stop(Option<String>),
-    /// Make the runs that were asked for last on this device again.
+    /// Repeat the runs last requested on this device.
     Restart(String),
-    /// Run the model that ran last on this device there, on this backend.
+    /// Run this device's last model there on this backend.
     Switch {
         /// Device id.
         device: String,
@@ -128,13 +129,13 @@ pub enum Request {
     Quit,
 }
 
-/// Why the UI could not start or go on.
+/// Why the UI could not start or continue.
 #[derive(Debug, Error)]
 pub enum AppError {
     /// The terminal cannot be used.
     #[error("cannot use the terminal: {0}; the live view needs a terminal on standard output")]
     Terminal(#[source] io::Error),
-    /// The key file has a fault.
+    /// The key file is invalid.
     #[error(transparent)]
     Keymap(#[from] KeymapError),
     /// The theme cannot be used.
@@ -145,20 +146,20 @@ pub enum AppError {
     Signals(#[source] io::Error),
 }
 
-/// How long the last request may wait for room.
+/// How long the last request may wait for queue space.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 
-/// Draws the screen. What it shows was prepared by [`View::prepare`].
+/// Draws the screen as prepared by [`View::prepare`].
 pub fn draw(frame: &mut ratatui::Frame<'_>, store: &Store, view: &View, theme: &Theme, now_us: u64) {
     let area = frame.area();
     panes::draw(frame.buffer_mut(), area, store, view, theme, now_us);
 }
 
-/// Runs the UI until the user leaves, a signal ends it, or (if asked for) the events end. The store comes back with
-/// everything that was folded into it; what comes later is still in `events`.
+/// Runs the UI until the user leaves, a signal ends it, or (if requested) the events end. Returns the store with
+/// everything folded into it; later events are still in `events`.
 ///
 /// # Errors
-/// The terminal cannot be used, or the theme or the key file has a fault; the terminal is given back in every case.
+/// The terminal cannot be used, or the theme or the key file is invalid; the terminal is restored in every case.
 pub async fn run(
     options: AppOptions,
     store: Store,
@@ -169,18 +170,18 @@ pub async fn run(
     let result = app.run(events, options.exit_when_done).await;
     let App { screen, store, .. } = app;
     drop(screen);
-    // The other side may be gone already, then there is nobody left to tell.
+    // The receiver may already be gone; then there is nobody to notify.
     let _ = requests.send_timeout(Request::Quit, LAST_REQUEST).await;
     result.map(|()| store)
 }
 
-/// Runs the UI on a recording until the user leaves or a signal ends it; without one the user chooses among the kept sessions.
-/// Shown first is everything in the store of the recording, or nothing yet.
+/// Runs the UI on a recording until the user leaves or a signal ends it; without one the user chooses among the kept
+/// sessions. Initially shows everything in the recording's store, or nothing yet.
 ///
 /// # Errors
 /// As [`run`].
 pub async fn replay(options: AppOptions, first: Option<(Store, Recording)>) -> Result<(), AppError> {
-    // Nothing comes but from the player, and nobody takes requests.
+    // Only the player sends events, and nobody handles requests.
     let (_, mut events) = channel(1);
     let (requests, _) = channel(1);
     let (store, recording) = first.map_or_else(Default::default, |(store, recording)| (store, Some(recording)));
@@ -196,7 +197,7 @@ pub async fn replay(options: AppOptions, first: Option<(Store, Recording)>) -> R
     app.run(&mut events, false).await
 }
 
-/// The view of these options with its theme; without what is asked of a terminal.
+/// The view for these options with its theme, without querying a terminal.
 fn open_view(options: &AppOptions) -> Result<(View, Theme), AppError> {
     let variable = |name: &str| std::env::var(name).ok();
     let depth = ColorDepth::detect(options.color, variable);

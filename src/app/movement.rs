@@ -1,4 +1,4 @@
-//! Moving around: focus, selections, scrolling, the run that is shown.
+//! Navigation: focus, selections, scrolling, the shown run.
 
 use super::pages::{self, Part};
 use super::parts::{Overlay, Page, Pane};
@@ -6,7 +6,7 @@ use super::symbols::UNICODE;
 use super::view::View;
 use crate::store::Store;
 
-/// Rows of a page of the focused list, less one that stays in sight.
+/// Rows per page of the focused list, minus one that stays visible.
 pub(super) fn page(view: &View) -> isize {
     let rows = match view.browser().filter(|_| view.overlays.is_empty()) {
         Some(browser) => browser.page_rows(),
@@ -25,7 +25,7 @@ pub(super) fn step_run(view: &mut View, store: &Store, step: isize) {
     view.show_run(store, ids[then]);
 }
 
-/// Gives the focus to the next or previous pane or section.
+/// Moves the focus to the next or previous pane or section.
 pub(super) fn focus(view: &mut View, store: &Store, forward: bool) {
     match (view.overlays.last(), view.page) {
         (None, Page::Start) => view.start.step_section(store, forward),
@@ -50,7 +50,7 @@ pub(super) fn focus(view: &mut View, store: &Store, forward: bool) {
     }
 }
 
-/// Gives the focus to a pane.
+/// Focuses a pane.
 pub(super) fn show(view: &mut View, pane: Pane) {
     view.focus = pane;
     if pane.is_main() {
@@ -58,11 +58,11 @@ pub(super) fn show(view: &mut View, pane: Pane) {
     }
 }
 
-/// Moves the selection or scrolls by rows in what has the focus.
+/// Moves the selection or scrolls by rows in the focused part.
 pub(super) fn step(view: &mut View, store: &Store, step: isize) {
     let moved = |at: usize| at.saturating_add_signed(step);
     match (view.overlays.last_mut(), view.page) {
-        // The panes know how many lines there are and stop at the last.
+        // The panes know their line count and stop at the last line.
         (Some(Overlay::Help { scroll }), _) => *scroll = moved(*scroll).min(MAX_SCROLL),
         (Some(Overlay::Picker(picker)), _) => picker.step(step),
         (Some(Overlay::Backends { selected }), _) => {
@@ -106,10 +106,10 @@ fn step_page(view: &mut View, store: &Store, step: isize) {
     }
 }
 
-/// No text that is scrolled by lines has more.
+/// No scrollable text has more lines.
 const MAX_SCROLL: usize = 4_000;
 
-/// Place of a pane in [`View::scroll`].
+/// Index of a pane in [`View::scroll`].
 pub(super) fn scroll_index(pane: Pane) -> Option<usize> {
     match pane {
         Pane::Status => Some(0),

@@ -1,9 +1,9 @@
-//! What the view is made of: panes, pages, what is open above them, what is requested.
+//! The parts of the view: panes, pages, popups above them, requests.
 
 use super::picker::Picker;
 use crate::event::RunId;
 
-/// The panes of the live view, in the order of the focus.
+/// The panes of the live view, in focus order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pane {
     /// Run status.
@@ -36,7 +36,7 @@ impl Pane {
         }
     }
 
-    /// True for those that take the main place of a small screen.
+    /// True for those that share the main area of a small screen.
     pub fn is_main(self) -> bool {
         !matches!(self, Self::Status | Self::Latency)
     }
@@ -62,11 +62,11 @@ pub enum Page {
     Findings,
     /// Inferences far from the others.
     Outliers,
-    /// What the measurement mode tells.
+    /// Results of the measurement mode.
     Modes,
     /// Where the nodes of an ONNX model ran.
     Placement,
-    /// What the tapped program does and prints.
+    /// Activity and output of the tapped program.
     Program,
     /// The sessions of the history.
     Sessions,
@@ -79,7 +79,7 @@ impl Page {
     pub const COUNT: usize = Self::Accuracy as usize + 1;
 }
 
-/// What is open above the page; only the topmost gets keys.
+/// Popups above the page; only the topmost gets keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Overlay {
     /// All keys, scrolled.
@@ -89,7 +89,7 @@ pub enum Overlay {
     },
     /// Choosing a model file.
     Picker(Picker),
-    /// Typing the filter of the layers.
+    /// Entering the filter of the layers.
     Filter,
     /// Details of the selected layer, scrolled.
     Details {
@@ -106,23 +106,23 @@ pub enum Overlay {
 /// The frozen view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paused {
-    /// Moment that is shown, host monotonic microseconds.
+    /// Shown time, host monotonic microseconds.
     pub at_us: u64,
-    /// Records folded at that moment.
+    /// Records folded by that time.
     pub records: u64,
 }
 
-/// What the loop does beside drawing, once.
+/// One-time work of the loop besides drawing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// A report of the session.
     Report,
 }
 
-/// What was asked of the run and has not happened yet.
+/// A pending request to the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// A new run; it is there when the store holds more runs than this.
+    /// A new run; it exists once the store has more runs than this.
     Run {
         /// Words for people.
         what: String,

@@ -1,21 +1,21 @@
-//! The file picker's state. Directories are read elsewhere (reading may block); what was read comes back as a
+//! The file picker's state. Directories are read elsewhere (reading may block); the result comes back as a
 //! [`Listing`].
 
 use std::path::{Path, PathBuf};
 
-/// Entries that are kept of one directory.
+/// Maximum entries kept per directory.
 const MAX_ENTRIES: usize = 20_000;
 
-/// What an entry is. The order is the order of the list.
+/// The kind of an entry. The order is that of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryKind {
     /// The parent directory.
     Parent,
     /// A directory.
     Directory,
-    /// A file whose name says that it is a model.
+    /// A file with a model's name.
     Model,
-    /// Any other file; models are told by content, so it can be chosen too.
+    /// Any other file; models are recognised by content, so it can be chosen too.
     File,
 }
 
@@ -32,7 +32,7 @@ pub struct Entry {
     pub bytes: Option<u64>,
 }
 
-/// A directory as it was read.
+/// A directory as read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
     /// Which directory.
@@ -55,7 +55,7 @@ fn read(dir: &Path) -> std::io::Result<Vec<Entry>> {
         .take(MAX_ENTRIES)
         .map(|entry| {
             let path = entry.path();
-            // Links are followed: a link to a directory is entered, a link to a model is a model.
+            // Links are followed: a link to a directory is entered, a link to a model counts as a model.
             let metadata = std::fs::metadata(&path).ok();
             let name = crate::event::clean_text(&entry.file_name().to_string_lossy());
             let directory = metadata.as_ref().is_some_and(std::fs::Metadata::is_dir);
@@ -78,7 +78,7 @@ fn kind_by_name(name: &str) -> EntryKind {
     if model { EntryKind::Model } else { EntryKind::File }
 }
 
-/// What choosing an entry leads to.
+/// The result of choosing an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// Another directory is read.
@@ -94,7 +94,7 @@ pub enum Choice {
 pub struct Picker {
     /// The directory shown.
     pub dir: PathBuf,
-    /// What was typed: a filter, or a path if it holds a slash.
+    /// The input: a filter, or a path if it contains a slash.
     pub text: String,
     /// Show hidden files.
     pub hidden: bool,
@@ -112,12 +112,12 @@ impl Picker {
         Self { dir, text: String::new(), hidden: false, selected: 0, listing: None, wanted }
     }
 
-    /// The directory that has to be read now; asked once.
+    /// The directory to read now; returned once.
     pub fn take_wanted(&mut self) -> Option<PathBuf> {
         self.wanted.take()
     }
 
-    /// A directory was read; another one than is shown is left aside.
+    /// A directory was read; ignored unless it is the shown one.
     pub fn listed(&mut self, listing: Listing) {
         if listing.dir == self.dir {
             self.listing = Some(listing.entries);
@@ -125,12 +125,12 @@ impl Picker {
         }
     }
 
-    /// The part of the text that filters names.
+    /// The part of the input that filters names.
     pub fn filter(&self) -> &str {
         self.text.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The entries that the filter and the hidden switch leave.
+    /// The entries left by the filter and the hidden switch.
     pub fn visible(&self) -> Vec<&Entry> {
         let Some(Ok(entries)) = &self.listing else { return Vec::new() };
         let filter = self.filter().to_lowercase();
@@ -157,7 +157,7 @@ impl Picker {
         self.follow_text();
     }
 
-    /// Removes the last character; on an empty text goes to the parent directory.
+    /// Removes the last character; with empty input goes to the parent directory.
     pub fn delete_back(&mut self) {
         if self.text.pop().is_none() {
             self.parent();
@@ -192,7 +192,7 @@ impl Picker {
         self.selected = self.selected.saturating_add_signed(step).min(last);
     }
 
-    /// Opens the selected entry; a typed path that matches no entry is taken as it is.
+    /// Opens the selected entry; a typed path that matches no entry is used as it is.
     pub fn open(&mut self) -> Choice {
         let entry = self.visible().get(self.selected).map(|entry| (entry.kind, entry.path.clone()));
         match entry {
@@ -215,7 +215,7 @@ impl Picker {
                 }
                 _ if folder.is_empty() => PathBuf::from("/"),
                 _ if folder.starts_with('/') => PathBuf::from(folder),
-                // A relative path is meant from the directory that is shown: it is entered once, then forgotten.
+                // A relative path starts at the shown directory: it is resolved once, then cleared.
                 _ => {
                     let folder = self.dir.join(folder);
                     self.text = self.filter().to_owned();
@@ -236,7 +236,7 @@ impl Picker {
         self.selected = 0;
     }
 
-    /// The first entry that can be meant: not the way up, if there is another one.
+    /// The first plausible entry: not the parent, if there is another one.
     fn select_first(&mut self) {
         let visible = self.visible();
         let up = visible.first().is_some_and(|entry| entry.kind == EntryKind::Parent);

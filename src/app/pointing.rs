@@ -1,4 +1,4 @@
-//! The mouse: a click gives the focus and selects, the wheel scrolls what is under the pointer.
+//! The mouse: a click focuses and selects, the wheel scrolls what is under the pointer.
 
 use super::action::Gesture;
 use super::geometry::{Hit, LivePart};
@@ -10,17 +10,17 @@ use super::symbols::UNICODE;
 use super::view::View;
 use crate::store::Store;
 
-/// Rows that one turn of the wheel scrolls.
+/// Rows scrolled per wheel step.
 const WHEEL: isize = 3;
 
-/// Carries out what the mouse does at a cell.
+/// Performs a mouse action at a cell.
 pub fn point(view: &mut View, store: &Store, (x, y): (u16, u16), gesture: Gesture) {
     let turn = match gesture {
         Gesture::Click => None,
         Gesture::Wheel { down } => Some(if down { WHEEL } else { -WHEEL }),
     };
     match (view.overlays.last(), view.page) {
-        // What is open above everything has the wheel for itself; clicks mean something only on what lies below.
+        // A popup gets the wheel exclusively; clicks only affect what lies below.
         (Some(Overlay::Help { .. } | Overlay::Picker(_) | Overlay::Backends { .. }), _) | (_, Page::Start) => {
             if let Some(turn) = turn {
                 step(view, store, turn);
@@ -42,11 +42,11 @@ pub fn point(view: &mut View, store: &Store, (x, y): (u16, u16), gesture: Gestur
 fn scroll_live(view: &mut View, store: &Store, part: LivePart, turn: isize) {
     let pane = match part {
         LivePart::Pane(pane) => pane,
-        // With the details open, more than a single step scrolls them.
+        // With the details open, steps larger than one scroll them.
         LivePart::Details => return step(view, store, turn),
         LivePart::LogLine | LivePart::Footer => return,
     };
-    // The focus stays where it is; what is open above the panes is not scrolled with them.
+    // The focus stays; popups above the panes are not scrolled with them.
     let (focus, overlays) = (std::mem::replace(&mut view.focus, pane), std::mem::take(&mut view.overlays));
     step(view, store, turn);
     (view.focus, view.overlays) = (focus, overlays);

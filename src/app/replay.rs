@@ -1,4 +1,4 @@
-//! Recorded events in the live view: their own clock, and a player that folds them up to its moment.
+//! Recorded events in the live view: their own clock, and a player that folds them up to the clock's time.
 
 use crate::event::Record;
 use crate::history;
@@ -9,23 +9,23 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, channel};
 
-/// Speeds that the keys step through.
+/// Speeds selectable by key.
 const SPEEDS: [f64; 9] = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0];
-/// Records that are read ahead.
+/// Records read ahead.
 const AHEAD: usize = 4096;
-/// Time that is spent on folding before keys get their turn.
+/// Time spent folding before keys get their turn.
 const SLICE: Duration = Duration::from_millis(8);
-/// A seek goes this part of the recording, and at least a second.
+/// A seek moves by this share of the recording, at least a second.
 const SEEK_PART: u64 = 20;
 const SEEK_LEAST_US: u64 = 1_000_000;
 
 /// Reads the recording from its start.
 type Reread = Arc<dyn Fn() -> Box<dyn Iterator<Item = Record> + Send> + Send + Sync>;
 
-/// What a kept session is opened as: everything in it, and how to play it; or why it cannot be.
+/// An opened session: its entire contents, and how to play it; or why it cannot be opened.
 pub type Loaded = Result<(Store, Recording), String>;
 
-/// The kept sessions, and how one of them is opened.
+/// The kept sessions, and how to open one.
 #[derive(Clone)]
 pub struct Library {
     /// Newest first.
@@ -44,9 +44,9 @@ impl fmt::Debug for Library {
 #[derive(Clone)]
 pub struct Recording {
     reread: Reread,
-    /// First and last moment, host monotonic microseconds.
+    /// First and last timestamp, host monotonic microseconds.
     span_us: (u64, u64),
-    /// Whether it begins to play at once, and how fast.
+    /// Whether it starts playing at once, and how fast.
     play: Option<f64>,
     /// What is missing of it.
     pub notice: Option<String>,
@@ -59,8 +59,8 @@ impl fmt::Debug for Recording {
 }
 
 impl Recording {
-    /// A recording that `reread` reads from its start each time it is called, from its first to its last moment. With a speed it
-    /// begins to play at its start; else all of it is shown.
+    /// A recording, with its first and last timestamp, that each call of `reread` reads from the start. With a speed it
+    /// plays from the start; else it is shown entirely.
     pub fn new(
         reread: impl Fn() -> Box<dyn Iterator<Item = Record> + Send> + Send + Sync + 'static,
         span_us: (u64, u64),
@@ -69,31 +69,31 @@ impl Recording {
         Self { reread: Arc::new(reread), span_us, play, notice: None }
     }
 
-    /// True if it begins at its start.
+    /// True if it starts at the beginning.
     pub fn plays(&self) -> bool {
         self.play.is_some()
     }
 }
 
-/// Where a replay is, as the view shows and changes it.
+/// Position of a replay, shown and changed by the view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
-    /// First moment of the recording, host monotonic microseconds.
+    /// First timestamp of the recording, host monotonic microseconds.
     pub start_us: u64,
     /// Last moment.
     pub end_us: u64,
-    /// The moment that is shown.
+    /// The shown time.
     pub at_us: u64,
     /// Recorded seconds per second.
     pub speed: f64,
     /// It goes on by itself.
     pub playing: bool,
-    /// A moment that was requested and is not reached yet.
+    /// A requested time not reached yet.
     pub wanted_us: Option<u64>,
 }
 
 impl Replay {
-    /// The beginning of a recording, or its end.
+    /// Starts at the beginning of a recording, or at its end.
     pub fn of(recording: &Recording) -> Self {
         let (start_us, end_us) = recording.span_us;
         let at_us = if recording.plays() { start_us } else { end_us };
@@ -101,7 +101,7 @@ impl Replay {
         Self { start_us, end_us, at_us, speed, playing: recording.plays(), wanted_us: None }
     }
 
-    /// Plays or stops; at the end it begins again.
+    /// Plays or pauses; at the end it starts over.
     pub fn toggle(&mut self) {
         self.playing = !self.playing;
         if self.playing && self.target_us() >= self.end_us {
@@ -119,7 +119,7 @@ impl Replay {
         self.speed = next.copied().unwrap_or(self.speed);
     }
 
-    /// A part of the recording forward or back.
+    /// Seeks forward or back by a part of the recording.
     pub fn step(&mut self, forward: bool) {
         let step_us = ((self.end_us - self.start_us) / SEEK_PART).max(SEEK_LEAST_US);
         let from_us = self.target_us();
@@ -136,30 +136,30 @@ impl Replay {
     }
 }
 
-/// Folds a recording up to the moment of its [`Replay`].
+/// Folds a recording up to the time of its [`Replay`].
 #[derive(Debug)]
 pub struct Player {
     recording: Recording,
-    /// The records behind those that were folded; `None` until somebody goes back from the end.
+    /// The records after the folded ones; `None` until the user seeks back from the end.
     records: Option<Receiver<Record>>,
     /// The first of them.
     next: Option<Record>,
     last: Option<Instant>,
 }
 
-/// What a turn of the player came to.
+/// The result of a player step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Played {
     /// Nothing changed.
     Nothing,
-    /// Another moment is shown.
+    /// A different time is shown.
     Moved,
-    /// The moment asked for is still to be reached.
+    /// The requested time is not reached yet.
     Seeking,
 }
 
 impl Player {
-    /// A player of a recording; it reads only what is requested.
+    /// A player for a recording; it reads only on demand.
     pub fn new(recording: Recording) -> Self {
         let mut player = Self { recording, records: None, next: None, last: None };
         if player.recording.plays() {
@@ -168,7 +168,7 @@ impl Player {
         player
     }
 
-    /// Begins to read from the start, on its own thread: files may block.
+    /// Starts reading from the beginning, on its own thread, since files may block.
     fn rewind(&mut self) {
         let (sender, receiver) = channel(AHEAD);
         let reread = self.recording.reread.clone();
@@ -183,7 +183,7 @@ impl Player {
         (self.records, self.next) = (Some(receiver), None);
     }
 
-    /// Brings the store to the moment that the replay is to show by now.
+    /// Advances the store to the time the replay should show now.
     pub fn advance(&mut self, replay: &mut Replay, store: &mut Store, now: Instant) -> Played {
         let elapsed = now.saturating_duration_since(self.last.replace(now).unwrap_or(now));
         if let Some(wanted_us) = replay.wanted_us {
@@ -194,7 +194,7 @@ impl Player {
             }
             let reached = self.fold(store, wanted_us);
             if !reached {
-                // Where it is on its way there.
+                // The intermediate position.
                 replay.at_us = replay.at_us.max(store.now_us().min(wanted_us));
                 return Played::Seeking;
             }
@@ -211,13 +211,13 @@ impl Player {
         )]
         let step_us = (elapsed.as_secs_f64() * 1e6 * replay.speed) as u64;
         let due_us = replay.at_us.saturating_add(step_us).min(replay.end_us);
-        // Where folding cannot keep up, the clock waits for it.
+        // If folding cannot keep up, the clock waits.
         replay.at_us = if self.fold(store, due_us) { due_us } else { store.now_us().clamp(replay.at_us, due_us) };
         replay.playing = replay.at_us < replay.end_us;
         Played::Moved
     }
 
-    /// Folds the records up to a moment; false if there was no time for all of them, or they are not read yet.
+    /// Folds the records up to a given time; false if time ran out, or if they are not read yet.
     fn fold(&mut self, store: &mut Store, until_us: u64) -> bool {
         let Some(records) = &mut self.records else { return true };
         let begun = Instant::now();
@@ -258,7 +258,7 @@ mod tests {
         Recording::new(move || Box::new((0..10).map(line)), (1_000_000, 10_000_000), play)
     }
 
-    /// Turns of the player until it has nothing more to do.
+    /// Runs the player until it has nothing more to do.
     async fn settle(player: &mut Player, replay: &mut Replay, store: &mut Store, at: Instant) {
         while player.advance(replay, store, at) == Played::Seeking {
             tokio::task::yield_now().await;

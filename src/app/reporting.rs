@@ -1,4 +1,4 @@
-//! A report of the session that is on the screen, written by a key.
+//! Writes a report of the displayed session on a key press.
 
 use crate::event::clean_text;
 use crate::files::{Guard, Kind, write_whole};
@@ -8,9 +8,9 @@ use crate::store::Store;
 use std::path::{Path, PathBuf};
 use tokio::sync::mpsc::Sender;
 
-/// Has the page written beside the loop, which is told what came of it; what there is to say at once comes back.
+/// Writes the page in the background and sends the result to the loop; returns an immediate message.
 pub fn write(store: &Store, told: &Sender<String>) -> Option<String> {
-    // The page is made here, where the figures are; only the disk is waited for elsewhere.
+    // The page is built here, where the figures are; only writing to disk happens elsewhere.
     let made = by_name("html").map(|format| (format.make)(&Material::of_live(store, false)));
     let bytes = match made {
         Some(Ok(bytes)) => bytes,
@@ -20,7 +20,7 @@ pub fn write(store: &Store, told: &Sender<String>) -> Option<String> {
     let path = PathBuf::from(format!("qnnscope-report-{}.html", jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S")));
     let told = told.clone();
     tokio::task::spawn_blocking(move || {
-        // A view that has gone meanwhile needs no answer.
+        // A view that is gone meanwhile needs no answer.
         let _ = told.blocking_send(put(&path, &bytes));
     });
     Some("writing a report".to_owned())

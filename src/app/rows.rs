@@ -1,16 +1,16 @@
-//! The layers table behind the pane: figures of every op, filtered and sorted, kept until data or wishes change.
+//! The layers table behind the pane: figures of every op, filtered and sorted, cached until data or settings change.
 //!
-//! Percentiles of thousands of histograms cost more than a frame may take, so they are computed in slices, one per frame,
-//! and the order follows when a round is complete.
+//! Percentiles of thousands of histograms cost more than a frame allows, so they are computed in slices, one per frame,
+//! and the order is updated when a round is complete.
 
 use crate::store::Run;
 
 /// Rows whose percentiles are computed per frame.
 const SLICE: usize = 512;
-/// A table that is sorted again on every frame cannot be read.
+/// A table that is re-sorted on every frame is unreadable.
 const REFRESH_US: u64 = 250_000;
 
-/// Columns that can be sorted by, in the order of the table.
+/// Sortable columns, in the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     /// The backend's order.
@@ -36,7 +36,7 @@ impl Column {
     pub const ALL: [Self; 8] =
         [Self::Order, Self::Name, Self::Type, Self::Mean, Self::P95, Self::P99, Self::Share, Self::Macs];
 
-    /// The column `step` further, around the end.
+    /// The column `step` further, wrapping around.
     #[must_use]
     pub fn step(self, step: isize) -> Self {
         let at = Self::ALL.iter().position(|column| *column == self).unwrap_or(0);
@@ -45,7 +45,7 @@ impl Column {
         Self::ALL[(at + step) % len]
     }
 
-    /// True where the larger comes first unless asked otherwise.
+    /// True if larger values come first by default.
     pub fn descends(self) -> bool {
         matches!(self, Self::Mean | Self::P95 | Self::P99 | Self::Share | Self::Macs)
     }
@@ -66,7 +66,7 @@ impl Default for Sort {
     }
 }
 
-/// What the times of the table are.
+/// The kind of times in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TimeBasis {
     /// Nothing was measured.
@@ -76,7 +76,7 @@ pub enum TimeBasis {
     Scaled,
     /// Microseconds as measured under profiling.
     Measured,
-    /// Accelerator cycles: there is nothing to derive a time from.
+    /// Accelerator cycles: no time can be derived.
     Cycles,
 }
 
@@ -98,13 +98,13 @@ pub struct OpFigures {
 pub struct LayerRows {
     /// Figures by row of the op table.
     pub figures: Vec<OpFigures>,
-    /// Rows of the op table in the order shown.
+    /// Rows of the op table in display order.
     pub order: Vec<u32>,
-    /// What the times shown are.
+    /// The kind of times shown.
     pub basis: TimeBasis,
     /// Microseconds (or cycles) shown per unit of the figures.
     pub factor: f64,
-    /// Microseconds come from cycles.
+    /// Microseconds are derived from cycles.
     pub derived: bool,
     /// Inferences behind the figures.
     pub inferences: u64,
@@ -121,9 +121,9 @@ pub struct LayerRows {
 }
 
 impl LayerRows {
-    /// Brings the table up to date. Returns true if there is more to do at once (a slice of percentiles is left).
+    /// Updates the table. Returns true if there is more to do at once (a slice of percentiles is left).
     ///
-    /// With `frozen` the figures stay as they are and only sorting and filtering are followed.
+    /// With `frozen` the figures stay and only sorting and filtering are applied.
     pub fn refresh(&mut self, run: &Run, sort: Sort, filter: &str, now_us: u64, frozen: bool) -> bool {
         let rows = run.ops.rows().len();
         let key = Some((run.id.0, rows));
@@ -137,7 +137,7 @@ impl LayerRows {
         if changed && due && (!frozen || other) {
             self.take_means(run);
             self.refreshed_us = now_us;
-            // A round that is going on is finished first: rows at the end of the table must get their turn.
+            // A round in progress is finished first, so that rows at the end of the table get their turn.
             self.rounds_due = true;
             resort = true;
         }
@@ -158,7 +158,7 @@ impl LayerRows {
         self.cursor > 0 || self.rounds_due
     }
 
-    /// A figure as shown: microseconds, or cycles where no time can be derived.
+    /// A displayed figure: microseconds, or cycles if no time can be derived.
     pub fn shown(&self, value: Option<f64>) -> Option<f64> {
         value.map(|value| value * self.factor)
     }
@@ -228,7 +228,7 @@ impl LayerRows {
             Column::Name => order.sort_by(|a, b| name(*a).cmp(name(*b))),
             Column::Type => order.sort_by(|a, b| op_type(*a).cmp(op_type(*b))),
             column => {
-                // Missing figures come last in both directions; equal ones stay in the backend's order.
+                // Missing figures come last in both directions; equal ones keep the backend's order.
                 let value = |row: u32| {
                     let figures = &figures[row as usize];
                     match column {

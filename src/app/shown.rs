@@ -1,15 +1,15 @@
-//! What the panes show of the run, taken from the store before a frame. While the view is paused it is not taken again, so
-//! nothing on the screen moves, however far the run has come.
+//! The run's data for the panes, taken from the store before a frame. While the view is paused it is not updated, so
+//! nothing on the screen moves, however far the run progresses.
 
 use super::rows::{LayerRows, Sort};
 use crate::event::{Budget, Phase, RunId, RunStatus, Stage, clean_text};
 use crate::store::{LatencyStats, MemoryStats, PERCENTILES, Run, RunState, Store};
 use crate::text::file_name;
 
-/// Samples behind the percentiles of "now": about this much time, within the bounds below.
+/// Time span of the samples for the percentiles of "now", within the bounds below.
 const NOW_US: f64 = 5_000_000.0;
 const NOW_SAMPLES: (usize, usize) = (100, 1_000);
-/// From this many samples on percentiles are taken one per frame: each walks its whole distribution.
+/// From this many samples on, one percentile is computed per frame, since each walks its whole distribution.
 const MANY: u64 = 50_000;
 /// Percentiles of many samples change slowly; this often is enough.
 const REFRESH_US: u64 = 250_000;
@@ -23,15 +23,15 @@ pub struct RunTab {
     pub number: usize,
     /// Backend's name.
     pub backend: &'static str,
-    /// Its model, where the session has several: nothing else would tell the runs apart.
+    /// Its model, if the session has several: nothing else would distinguish the runs.
     pub model: Option<String>,
     /// Its figures are simulated.
     pub simulated: bool,
-    /// How it ended, if it has.
+    /// How it ended, if so.
     pub status: Option<RunStatus>,
 }
 
-/// Where the shown run is.
+/// Progress of the shown run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Standing {
     /// State.
@@ -48,19 +48,19 @@ pub struct Standing {
     pub started_us: u64,
     /// Its end.
     pub ended_us: Option<u64>,
-    /// Microseconds that the budgets after this phase will take, as far as that can be told.
+    /// Estimated microseconds for the budgets after this phase.
     pub later_us: Option<f64>,
     /// Mean time of the newest inferences.
     pub pace_us: Option<f64>,
     /// Inferences of all phases.
     pub inferences: u64,
-    /// Planned starts a second, and inferences that were not done at the next one.
+    /// Planned starts per second, and inferences not done by the next one.
     pub paced: Option<(f64, u64)>,
-    /// The launch that goes on, where there are several.
+    /// The current launch, if there are several.
     pub launch: Option<LaunchStanding>,
 }
 
-/// Where a run is among its launches.
+/// A run's progress through its launches.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LaunchStanding {
     /// From 1.
@@ -69,9 +69,9 @@ pub struct LaunchStanding {
     pub of: usize,
     /// Its start.
     pub started_us: u64,
-    /// It has ended, and the next one waits for those of other runs.
+    /// It has ended, and the next one waits for other runs' launches.
     pub waits: bool,
-    /// Largest median of a launch against the smallest so far, per cent.
+    /// Largest launch median relative to the smallest so far, per cent.
     pub spread_percent: Option<f64>,
 }
 
@@ -80,7 +80,7 @@ pub struct LaunchStanding {
 pub struct Progress {
     /// 0 to 1.
     pub fraction: f64,
-    /// Time to the end of the run, microseconds; `None` if it cannot be told.
+    /// Time to the end of the run, microseconds; `None` if unknown.
     pub eta_us: Option<f64>,
 }
 
@@ -114,11 +114,11 @@ impl Standing {
         }
     }
 
-    /// Progress of the phase at a moment; `None` before the first phase and after the last.
+    /// Progress of the phase at a given time; `None` before the first phase and after the last.
     pub fn progress(&self, now_us: u64) -> Option<Progress> {
         self.phase?;
         let (fraction, left_us) = self.fraction(now_us);
-        // Each launch to come takes as long as this one will have taken.
+        // Assumes that each further launch takes as long as this one.
         let eta_us = left_us.zip(self.later_us).map(|(left, later)| match &self.launch {
             None => left + later,
             Some(launch) => {
@@ -129,7 +129,7 @@ impl Standing {
         Some(Progress { fraction: fraction.clamp(0.0, 1.0), eta_us })
     }
 
-    /// Part of the phase that is done, and the time that it still takes, microseconds.
+    /// Completed share of the phase, and its remaining time, microseconds.
     fn fraction(&self, now_us: u64) -> (f64, Option<f64>) {
         let Some((phase, budget, since_us)) = self.phase else { return (0.0, None) };
         let elapsed = now_us.saturating_sub(since_us) as f64;
@@ -143,7 +143,7 @@ impl Standing {
                 (elapsed / (seconds * 1e6), Some((seconds * 1e6 - elapsed).max(0.0)))
             }
             Budget::Seconds(_) => (1.0, Some(0.0)),
-            // The one that is further off decides.
+            // The later one decides.
             Budget::AtLeast { iterations, seconds } => {
                 let of = |budget| Self { phase: Some((phase, budget, since_us)), ..*self }.fraction(now_us);
                 let (a, b) = (of(Budget::Iterations(iterations)), of(Budget::Seconds(seconds)));
@@ -192,7 +192,7 @@ fn later_us(run: &Run, phase: Phase, pace_us: Option<f64>) -> Option<f64> {
         Phase::First => Some(cost(Budget::Iterations(run.plan.warmup))? * parts + cost(run.plan.budget)? + detailed()?),
         Phase::Warmup => Some(cost(run.plan.budget)? + detailed()?),
         Phase::Clean => detailed(),
-        // A few detailed inferences lead; the clean phase is still to come then.
+        // During the leading detailed inferences the clean phase is still to come.
         Phase::Detailed if run.done_in_launch(Phase::Clean) == 0 => Some(cost(run.plan.budget)? + detailed()?),
         Phase::Detailed => Some(0.0),
     }
@@ -201,13 +201,13 @@ fn later_us(run: &Run, phase: Phase, pace_us: Option<f64>) -> Option<f64> {
 /// Latency figures of the shown phase.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LatencyFigures {
-    /// The phase: clean if there is one, else what there is.
+    /// The phase: clean if available, else any other.
     pub phase: Option<Phase>,
     /// Samples of it.
     pub count: u64,
-    /// Latencies of the chart: all of them, or those that are kept one by one.
+    /// Latencies of the chart: all, or those kept individually.
     pub charted: usize,
-    /// Overall percentiles, as [`PERCENTILES`].
+    /// Overall percentiles, by [`PERCENTILES`].
     pub all: [Option<f64>; 5],
     /// Percentiles of the newest samples.
     pub now: [Option<f64>; 5],
@@ -240,7 +240,7 @@ pub struct LatencyFigures {
 }
 
 impl LatencyFigures {
-    /// Brings the figures up to date. Returns true if there is more to do at once.
+    /// Updates the figures. Returns true if there is more to do at once.
     fn refresh(&mut self, run: &Run, bins: usize, now_us: u64) -> bool {
         let shown = [Phase::Clean, Phase::Detailed, Phase::Warmup, Phase::First];
         let Some(phase) = shown.into_iter().find(|phase| !run.latency(*phase).is_empty()) else {
@@ -300,12 +300,12 @@ impl LatencyFigures {
     }
 }
 
-/// Everything of the run that changes while it goes on.
+/// Everything about the run that changes while it is active.
 #[derive(Debug, Clone, Default)]
 pub struct Shown {
-    /// The moment shown: samples, log lines and counters after it are not.
+    /// The shown time: later samples, log lines and counters are hidden.
     pub at_us: u64,
-    /// Records of the session at that moment.
+    /// Records of the session by that time.
     pub records: u64,
     /// The runs.
     pub runs: Vec<RunTab>,
@@ -321,7 +321,7 @@ pub struct Shown {
     pub memory: MemoryStats,
 }
 
-/// What a refresh needs to know of the view.
+/// The view's state needed for a refresh.
 #[derive(Debug, Clone, Copy)]
 pub struct Wishes<'a> {
     /// The run to show.
@@ -337,8 +337,8 @@ pub struct Wishes<'a> {
 }
 
 impl Shown {
-    /// Brings everything up to date with the store; when frozen, only what the user asked to see differently. Returns
-    /// true if there is more to do at once.
+    /// Updates everything from the store; when frozen, only what the user asked to see differently. Returns true if
+    /// there is more to do at once.
     pub fn refresh(&mut self, store: &Store, wishes: Wishes<'_>, now_us: u64) -> bool {
         let run = wishes.run.and_then(|id| store.run(id));
         let other = self.run != run.map(|run| run.id);
@@ -377,7 +377,7 @@ fn tabs(runs: &[Run]) -> Vec<RunTab> {
     (1..).zip(runs).map(tab).collect()
 }
 
-/// The name of a model's file; with its folder where another model has that name, too.
+/// The file name of a model, with its folder if another model has the same name.
 fn model_name(runs: &[Run], run: &Run) -> String {
     let path = run.plan.model.as_str();
     let name = file_name(path);

@@ -1,15 +1,15 @@
-//! Signals as the view takes them.
+//! Signal handling of the view.
 
 use std::io;
 
-/// What a signal asks for.
+/// The action requested by a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
     /// Stop the run; quit if nothing runs.
     Interrupt,
     /// Leave.
     End,
-    /// Stop until the shell brings it back.
+    /// Suspend until the shell resumes it.
     #[cfg_attr(not(unix), expect(dead_code, reason = "there is no job control"))]
     Suspend,
 }
@@ -24,7 +24,7 @@ pub(super) struct Signals {
 impl Signals {
     pub(super) fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        // The number that job control sends; tokio has no name for it.
+        // The signal of job control; tokio has no name for it.
         let suspend = SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw());
         let streams = vec![
             (signal(SignalKind::interrupt())?, Signal::Interrupt),

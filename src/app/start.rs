@@ -23,7 +23,7 @@ pub enum Item {
 }
 
 impl Item {
-    /// Number of the section it is in: device, model, backends, run.
+    /// Number of its section: device, model, backends, run.
     pub fn section(&self) -> usize {
         match self {
             Self::Device(_) => 0,
@@ -39,27 +39,27 @@ impl Item {
 pub struct StartForm {
     /// Chosen device.
     pub device: String,
-    /// Models to choose from, newest first; a file from the picker is put in front.
+    /// Models to choose from, newest first; a file from the picker is prepended.
     pub models: Vec<PathBuf>,
     /// Chosen one of them.
     pub model: Option<usize>,
     /// Backends and whether they can be used.
     pub backends: Vec<BackendAvailability>,
-    /// Which of them are ticked.
+    /// Which of them are selected.
     pub ticked: Vec<bool>,
-    /// Selected item; rows move when devices come and go, the selection does not.
+    /// Selected item; stays the same when devices come and go and rows move.
     pub selected: Item,
 }
 
 impl StartForm {
-    /// A form over recent models. Without a list of backends all are offered; a run tells what is missing.
+    /// A form with recent models. Without a list of backends all are offered; a run reports what is missing.
     pub fn new(models: Vec<PathBuf>, backends: Vec<BackendAvailability>) -> Self {
         let backends = if backends.is_empty() {
             Backend::ALL.map(|backend| BackendAvailability { backend, available: Ok(()) }).to_vec()
         } else {
             backends
         };
-        // The first that can be used: one run is what is wanted most.
+        // The first usable one: most users want a single run.
         let first = backends.iter().position(|backend| backend.available.is_ok());
         let ticked = (0..backends.len()).map(|i| Some(i) == first).collect();
         let model = (!models.is_empty()).then_some(0);
@@ -77,7 +77,7 @@ impl StartForm {
         items
     }
 
-    /// The selected item; if its device is gone, the first one of its section.
+    /// The selected item; if its device is gone, the first item of its section.
     pub fn item(&self, store: &Store) -> Item {
         let items = self.items(store);
         if items.contains(&self.selected) {
@@ -109,7 +109,7 @@ impl StartForm {
         self.selected = target.cloned().unwrap_or(Item::Run);
     }
 
-    /// Puts a model in front and chooses it; the selection goes on to the backends.
+    /// Prepends a model and chooses it; the selection moves to the backends.
     pub fn choose_model(&mut self, path: PathBuf) {
         self.models.retain(|known| *known != path);
         self.models.insert(0, path);
@@ -117,7 +117,7 @@ impl StartForm {
         self.selected = Item::Backend(0);
     }
 
-    /// Ticks or unticks a backend.
+    /// Selects or deselects a backend.
     ///
     /// # Errors
     /// The reason why it cannot be used.
@@ -126,7 +126,7 @@ impl StartForm {
         let (Some(backend), Some(ticked)) = (self.backends.get(index), self.ticked.get_mut(index)) else {
             return Ok(());
         };
-        // What this machine has says nothing about another one: a run there tells what is missing.
+        // This machine's backends say nothing about another one's: a run there reports what is missing.
         if let (Err(reason), false) = (&backend.available, elsewhere) {
             return Err(format!("{} is not available: {reason}", backend.backend));
         }
@@ -134,7 +134,7 @@ impl StartForm {
         Ok(())
     }
 
-    /// Chooses a device. Backends that only another one has lose their ticks.
+    /// Chooses a device. Backends it lacks are deselected.
     ///
     /// # Errors
     /// What to do about a device that cannot be used.
@@ -153,7 +153,7 @@ impl StartForm {
         Ok(())
     }
 
-    /// The request that the form stands for.
+    /// The request described by the form.
     ///
     /// # Errors
     /// What is still to be chosen.
@@ -173,13 +173,13 @@ impl StartForm {
 pub struct DeviceRow {
     /// `local`, or the adb serial.
     pub id: String,
-    /// What is known of it, or its state where it is not ready.
+    /// What is known about it, or its state if not ready.
     pub about: String,
-    /// What to do about a state in which it cannot be used.
+    /// Advice for a state in which it cannot be used.
     pub problem: Option<String>,
 }
 
-/// Devices to choose from. This machine is offered before it was looked at; devices that are gone are not.
+/// Devices to choose from. This machine is offered before it has been examined; devices that are gone are not.
 pub fn devices(store: &Store) -> Vec<DeviceRow> {
     let about = |id: &str| {
         let device = store.device(id)?;

@@ -1,4 +1,4 @@
-//! The characters that pictures are made of: a Unicode set and an ASCII set.
+//! The characters for drawing: a Unicode set and an ASCII set.
 
 use ratatui::symbols::border;
 
@@ -25,17 +25,17 @@ pub struct Symbols {
     pub stopped: &'static str,
     /// Still to come.
     pub waiting: &'static str,
-    /// Stands before derived figures.
+    /// Prefix of derived figures.
     pub approx: &'static str,
-    /// Stands where a figure is missing.
+    /// Placeholder for a missing figure.
     pub missing: &'static str,
-    /// Stands for what was cut.
+    /// Marks truncated text.
     pub ellipsis: &'static str,
     /// Between words of one line.
     pub dot: &'static str,
     /// The unit of microseconds.
     pub micro: &'static str,
-    /// Progress that is done, and that is not.
+    /// Completed and remaining progress.
     pub progress: (&'static str, &'static str),
     /// Descending and ascending order.
     pub sorted: (&'static str, &'static str),
@@ -57,7 +57,7 @@ pub struct Symbols {
     pub line: &'static str,
 }
 
-/// Characters that sentences of the analysis contain, and what stands for them in ASCII.
+/// Characters in sentences of the analysis, and their ASCII replacements.
 const PLAIN: [(char, &str); 12] = [
     ('µ', "u"),
     ('±', "+-"),
@@ -74,7 +74,7 @@ const PLAIN: [(char, &str); 12] = [
 ];
 
 impl Symbols {
-    /// A sentence of qnnscope in these characters. Names from outside stay as they are.
+    /// One of qnnscope's sentences in these characters. Foreign names stay unchanged.
     pub fn sentence(&self, text: String) -> String {
         if self.braille || text.is_ascii() {
             return text;

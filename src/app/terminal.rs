@@ -1,4 +1,4 @@
-//! The terminal: taken over, given back whatever happens, and how many colours it has.
+//! The terminal: taken over, always restored, and its number of colours.
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -17,10 +17,10 @@ use crossterm::terminal::{
     disable_raw_mode, enable_raw_mode,
 };
 
-/// What the user wants of colours.
+/// The user's choice of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ColorChoice {
-    /// What the environment says: `NO_COLOR`, `COLORTERM`, `TERM`.
+    /// From the environment: `NO_COLOR`, `COLORTERM`, `TERM`.
     #[default]
     Auto,
     /// None.
@@ -33,7 +33,7 @@ pub enum ColorChoice {
     Rgb,
 }
 
-/// How many colours are used.
+/// The number of colours used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColorDepth {
     /// None.
@@ -47,7 +47,7 @@ pub enum ColorDepth {
 }
 
 impl ColorDepth {
-    /// The depth for a choice in an environment (`variable` looks one up). A choice is stronger than `NO_COLOR`.
+    /// The depth for a choice in an environment (`variable` looks one up). An explicit choice overrides `NO_COLOR`.
     pub fn detect(choice: ColorChoice, variable: impl Fn(&str) -> Option<String>) -> Self {
         match choice {
             ColorChoice::Never => return Self::None,
@@ -70,7 +70,7 @@ impl ColorDepth {
         }
     }
 
-    /// The nearest colour that the depth has; `None` if it has none.
+    /// The nearest colour of the depth; `None` if it has none.
     pub fn reduce(self, color: Color) -> Option<Color> {
         match (self, color) {
             (Self::None, _) => None,
@@ -81,7 +81,7 @@ impl ColorDepth {
     }
 }
 
-/// True if the environment says that the background is light (`COLORFGBG`, which ends in the background's number).
+/// True if the environment reports a light background (`COLORFGBG`, which ends in the background's number).
 pub fn light_background(variable: impl Fn(&str) -> Option<String>) -> bool {
     let number = variable("COLORFGBG").and_then(|value| value.rsplit(';').next()?.parse::<u8>().ok());
     matches!(number, Some(7 | 9..=15))
@@ -105,7 +105,7 @@ fn cube_index(r: u8, g: u8, b: u8) -> u8 {
 }
 
 fn nearest_ansi(r: u8, g: u8, b: u8) -> Color {
-    // The values xterm gives its 16 colours.
+    // xterm's values of the 16 colours.
     const ANSI: [(Color, [u8; 3]); 16] = [
         (Color::Black, [0, 0, 0]),
         (Color::Red, [205, 0, 0]),
@@ -131,25 +131,25 @@ fn distance(a: [u8; 3], b: [u8; 3]) -> u32 {
     a.iter().zip(b).map(|(a, b)| u32::from(a.abs_diff(b)).pow(2)).sum()
 }
 
-/// True while the terminal is ours; restoring twice must do nothing.
+/// True while we own the terminal; restoring twice must do nothing.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
 
-/// The terminal while it is ours. Dropping it gives the terminal back; so do a panic and [`Screen::suspend`].
+/// The terminal while we own it. Dropping it restores the terminal; so do a panic and [`Screen::suspend`].
 pub struct Screen {
-    /// Never dropped: that would show the cursor, as [`restore`] does, but panic where the terminal is gone.
+    /// Never dropped: that would show the cursor, like [`restore`], but panic if the terminal is gone.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
-    /// True while the mouse is ours, too.
+    /// True while we also capture the mouse.
     mouse: bool,
 }
 
 impl Screen {
-    /// Takes the terminal: raw mode, the alternate screen, bracketed paste, the mouse, no cursor.
+    /// Takes over the terminal: raw mode, the alternate screen, bracketed paste, the mouse, no cursor.
     ///
     /// # Errors
     /// Standard output is not a terminal, or cannot be written.
     pub fn take() -> io::Result<Self> {
-        // A panic gives the terminal back first and is reported by the hook that was there before, so its text is seen.
+        // A panic first restores the terminal and is then reported by the previous hook, so its text is visible.
         HOOK.call_once(|| {
             let report = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |info| {
@@ -167,7 +167,7 @@ impl Screen {
         }
     }
 
-    /// Draws one frame; the terminal shows it at once or not at all where it can.
+    /// Draws one frame; the terminal shows it atomically if supported.
     ///
     /// # Errors
     /// The terminal cannot be written.
@@ -178,7 +178,7 @@ impl Screen {
         drawn
     }
 
-    /// Forgets what the terminal shows, so that the next frame is drawn in full.
+    /// Discards the known screen content, so that the next frame is drawn in full.
     ///
     /// # Errors
     /// The terminal cannot be written.
@@ -186,7 +186,7 @@ impl Screen {
         self.terminal.clear()
     }
 
-    /// Gives the terminal back and stops this process until it is continued; then takes the terminal again.
+    /// Restores the terminal and suspends this process until it is continued; then takes the terminal over again.
     ///
     /// # Errors
     /// The terminal cannot be taken again.
@@ -194,14 +194,15 @@ impl Screen {
         restore();
         #[cfg(unix)]
         {
-            // STOP and not TSTP: the latter may be ours to handle. Only this process: the run must go on undisturbed.
+            // STOP rather than TSTP, which we may handle ourselves. Only this process: the run must continue
+            // undisturbed.
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
         }
         enter(self.mouse)?;
         self.terminal.clear()
     }
 
-    /// Takes the mouse, or leaves it to the terminal, which selects text with it.
+    /// Captures the mouse, or leaves it to the terminal for selecting text.
     ///
     /// # Errors
     /// The terminal cannot be written.
@@ -219,8 +220,8 @@ impl Drop for Screen {
     }
 }
 
-/// Sends a text to the clipboard of the terminal (OSC 52), which is also that of the user's desk when qnnscope runs behind
-/// ssh. Terminals do not answer, and some refuse.
+/// Sends text to the terminal's clipboard (OSC 52), which is the user's local one even over ssh. Terminals do not
+/// answer, and some refuse.
 ///
 /// # Errors
 /// The terminal cannot be written.
@@ -228,7 +229,8 @@ pub fn copy(text: &str) -> io::Result<()> {
     crossterm::execute!(io::stdout(), CopyToClipboard::to_clipboard_from(text))
 }
 
-/// Has the terminal tell of buttons and the wheel, and not of every movement as crossterm would: over a slow line that is much.
+/// Makes the terminal report buttons and the wheel, but not every movement as crossterm would: too much for a slow
+/// line.
 struct TakeMouse;
 
 impl Command for TakeMouse {
@@ -242,7 +244,7 @@ impl Command for TakeMouse {
     }
 }
 
-/// Has it keep the mouse to itself again.
+/// Stops mouse reporting.
 struct LeaveMouse;
 
 impl Command for LeaveMouse {
@@ -267,7 +269,7 @@ fn enter(mouse: bool) -> io::Result<()> {
     taken
 }
 
-/// Gives the terminal back. Errors are left aside: there is no place left to tell them.
+/// Restores the terminal. Errors are ignored: there is nowhere left to report them.
 fn restore() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let mut out = io::stdout();

@@ -1,4 +1,4 @@
-//! Themes as data: panes ask for a meaning, a theme file says how it looks.
+//! Themes as data: panes ask for a meaning, a theme file defines its look.
 //!
 //! A theme is TOML: `inherits` names another theme, `[palette]` gives colours a name, `[meanings]` says for a meaning
 //! either a colour or `{ fg, bg, bold, dim, italic, underline, reverse }`. A meaning that a theme leaves out takes the
@@ -22,14 +22,14 @@ pub const SHIPPED: [(&str, &str); 4] = [
     ("mono", include_str!("../../themes/mono.toml")),
 ];
 
-/// Longest chain of `inherits`; a longer one is a circle.
+/// Longest chain of `inherits`; a longer one is a cycle.
 const MAX_DEPTH: usize = 8;
-/// Largest theme that is read.
+/// Largest theme file accepted.
 const MAX_BYTES: u64 = 1 << 20;
 
 macro_rules! meanings {
     ($($variant:ident $name:literal $fallback:expr, $help:literal;)*) => {
-        /// What a piece of the screen means.
+        /// The meaning of a screen element.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Meaning {
             $(#[doc = $help] $variant,)*
@@ -126,10 +126,10 @@ struct FullStyle {
 
 impl Theme {
     /// Loads a theme by name (a shipped one, or `<name>.toml` in `dir`) for a terminal of this colour depth. Without
-    /// colours it is always `mono`, whatever was requested. The second value lists what in the files made no sense.
+    /// colours it is always `mono`, whatever was requested. The second value lists the problems in the files.
     ///
     /// # Errors
-    /// The theme or one it inherits does not exist, cannot be read or is not a theme.
+    /// The theme, or one it inherits, does not exist, cannot be read or is not a theme.
     pub fn load(
         name: &str,
         depth: ColorDepth,
@@ -354,7 +354,7 @@ mod tests {
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
     }
 
-    /// `dark` is also what a terminal gets whose background is not known, so it must be readable on white too.
+    /// `dark` is also used if the terminal's background is unknown, so it must be readable on white too.
     #[test]
     fn colours_can_be_read_on_their_backgrounds() {
         for (name, backgrounds) in [

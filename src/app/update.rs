@@ -1,4 +1,4 @@
-//! Keys to state: the only place where the view changes.
+//! Applies keys to the state: the only place where the view changes.
 
 use super::action::{Action, KeyAction};
 use super::looking::{copy, diagnosis, leave_page, look, look_at_layer, step_entry, toggle_page};
@@ -15,7 +15,7 @@ use super::{BackendAvailability, Request};
 use crate::store::{Run, Store};
 use std::path::PathBuf;
 
-/// Applies an action to the view. What it asks of the run is returned; it is asked, not done: the answer comes as events.
+/// Applies an action to the view. Returns its request to the run, which is only sent: the answer comes as events.
 pub fn update(view: &mut View, store: &Store, action: Action) -> Option<Request> {
     match action {
         Action::Notice(text) => view.notice = Some(text),
@@ -47,7 +47,7 @@ fn insert(view: &mut View, text: &str) {
     match (view.overlays.last_mut(), view.page) {
         (Some(Overlay::Picker(picker)), _) => picker.insert(text),
         (Some(Overlay::Filter), _) => view.filter.extend(text.chars().filter(|c| !c.is_control())),
-        // A path that is pasted or dropped onto the start screen is meant for the picker.
+        // A path pasted or dropped onto the start screen goes to the picker.
         (None, Page::Start) => {
             let mut picker = new_picker(view);
             picker.insert(text);
@@ -187,7 +187,7 @@ fn new_picker(view: &View) -> Picker {
 
 fn back(view: &mut View, store: &Store) {
     if let Some(overlay) = view.overlays.pop() {
-        // Leaving the filter with esc gives the whole table back; enter keeps it.
+        // Leaving the filter with esc restores the whole table; enter keeps the filter.
         if overlay == Overlay::Filter {
             view.filter.clear();
         }
@@ -211,13 +211,13 @@ fn back(view: &mut View, store: &Store) {
 fn pause(view: &mut View, store: &Store) {
     view.paused = match view.paused {
         Some(_) => None,
-        // What is on the screen is what stays.
+        // What is on the screen stays.
         None if view.shown.records > 0 => Some(Paused { at_us: view.shown.at_us, records: view.shown.records }),
         None => Some(Paused { at_us: store.now_us(), records: store.records() }),
     };
 }
 
-/// Asks for the selected session; the loop reads it.
+/// Requests the selected session; the loop reads it.
 fn choose_session(view: &mut View) {
     let Some((content, browser)) = pages::content(view, &Store::new(), &UNICODE).zip(view.browser()) else { return };
     let Some(entry) = content.entries.get(browser.position(&content.entries)) else { return };
@@ -242,7 +242,7 @@ fn replay(view: &mut View, key: KeyAction) {
 }
 
 fn interrupt(view: &mut View, store: &Store) -> Request {
-    // Nothing goes on in a recording.
+    // Nothing runs in a recording.
     match active(store).filter(|_| view.replay.is_none()) {
         Some(run) if !matches!(view.asked, Some(Asked::Stop(_))) => {
             view.asked = Some(Asked::Stop(run.id));
@@ -284,7 +284,7 @@ const OVER: &str = "this session has ended: it can run nothing more";
 
 fn ask_run(view: &mut View, store: &Store, what: String) {
     view.asked = Some(Asked::Run { what, runs: store.runs().len() });
-    // The new run is what the user wants to see.
+    // The user wants to see the new run.
     (view.run, view.opened_for) = (None, None);
     view.paused = None;
     view.page = Page::Live;

@@ -1,4 +1,4 @@
-//! The state of the view: what is open, selected, sorted, filtered and scrolled. Numbers belong to the store.
+//! The state of the view: what is open, selected, sorted, filtered and scrolled. Figures belong to the store.
 
 use super::keymap::{KeyContext, Keymap};
 use super::pages::{Browser, Comparing, Known};
@@ -24,13 +24,13 @@ use std::sync::Arc;
 pub struct View {
     /// What fills the screen.
     pub page: Page,
-    /// What is open above, the topmost last.
+    /// Open popups, the topmost last.
     pub overlays: Vec<Overlay>,
     /// Pane with the focus.
     pub focus: Pane,
-    /// Pane in the main place of a small screen.
+    /// Pane in the main area of a small screen.
     pub main: Pane,
-    /// The focused pane is alone.
+    /// The focused pane is shown alone.
     pub zoomed: bool,
     /// The start screen.
     pub start: StartForm,
@@ -40,7 +40,7 @@ pub struct View {
     pub filter: String,
     /// Selected row of the op table; `None` is the first one shown, whichever that is.
     pub selected: Option<u32>,
-    /// The selection was made for the run that is shown next.
+    /// The selection was made for the run shown next.
     pub keep_selection: bool,
     /// First layer shown.
     pub layers_top: usize,
@@ -48,53 +48,53 @@ pub struct View {
     pub log_back: usize,
     /// First line shown in the status, memory and host panes.
     pub scroll: [usize; 3],
-    /// Run to show; `None` follows what goes on, and then the newest.
+    /// Run to show; `None` follows the active run, then the newest.
     pub run: Option<RunId>,
-    /// Rows that were selected in the op tables of other runs: launches take turns, and so do their tables.
+    /// Selected rows in other runs' op tables: launches alternate, and so do their tables.
     pub(super) selected_before: BTreeMap<RunId, u32>,
-    /// The counter that is selected: device and id.
+    /// The selected counter: device and id.
     pub counter: Option<(Option<String>, String)>,
-    /// The moment that the user was sent to, host monotonic microseconds.
+    /// The time the user jumped to, host monotonic microseconds.
     pub moment: Option<u64>,
-    /// What is selected on the pages with a list, by page.
+    /// Selection on the pages with a list, by page.
     pub browsers: [Browser; Page::COUNT],
-    /// What was found out about the shown run.
+    /// Results about the shown run.
     pub known: Known,
     /// Runs side by side.
     pub comparing: Comparing,
-    /// A run that the diagnosis was opened for; leaving it shows the newest run again.
+    /// The run the diagnosis was opened for; leaving it shows the newest run again.
     pub opened_for: Option<RunId>,
-    /// Text on its way to the terminal's clipboard.
+    /// Text for the terminal's clipboard.
     pub copied: Option<String>,
-    /// What is to be written beside the view, once.
+    /// Pending one-time work besides the view.
     pub wanted: Option<Wanted>,
-    /// Failed runs that were told.
+    /// Failed runs already reported.
     failures_told: usize,
     /// Set while the view is frozen.
     pub paused: Option<Paused>,
-    /// What was asked and has not happened yet.
+    /// The pending request.
     pub asked: Option<Asked>,
-    /// Something to tell, until the next key.
+    /// A message shown until the next key.
     pub notice: Option<String>,
     /// Two models layer by layer, shown instead of runs.
     pub accuracy: Option<Arc<AccuracyDocument>>,
-    /// The kept sessions, where one of them can be opened.
+    /// The kept sessions, if one can be opened.
     pub library: Option<Vec<history::Entry>>,
-    /// The one that was requested.
+    /// The requested one.
     pub chosen: Option<String>,
-    /// Where the recording is that is shown instead of runs that go on.
+    /// Position of the recording shown instead of live runs.
     pub replay: Option<Replay>,
-    /// The sources are closed: nothing will come any more.
+    /// The sources are closed: no more events will arrive.
     pub over: bool,
     /// The keys.
     pub keymap: Keymap,
     /// What the panes show.
     pub shown: Shown,
-    /// Rows that a page of the focused list has.
+    /// Rows per page of the focused list.
     pub page_rows: usize,
-    /// The screen as it was drawn last.
+    /// The screen as last drawn.
     pub(super) area: Rect,
-    /// True while the terminal tells of the mouse instead of selecting text with it.
+    /// True while the terminal reports the mouse instead of selecting text with it.
     pub mouse: bool,
 }
 
@@ -142,7 +142,7 @@ impl View {
         }
     }
 
-    /// The live view of runs that were asked for already.
+    /// The live view of runs already requested.
     pub fn live(choice: &StartChoice, recent_models: Vec<PathBuf>, backends: Vec<BackendAvailability>) -> Self {
         let mut view = Self::start(recent_models, backends);
         view.start.device.clone_from(&choice.device);
@@ -161,15 +161,15 @@ impl View {
         self.over = true;
     }
 
-    /// The run that is shown: the chosen one, or the one whose launch goes on; where none does, the newest.
+    /// The shown run: the chosen one, or the one with an active launch; otherwise the newest.
     pub fn run_of<'a>(&self, store: &'a Store) -> Option<&'a Run> {
         let chosen = self.run.and_then(|id| store.run(id));
-        // A frozen view does not jump to a run that began later.
+        // A frozen view does not jump to a run that started later.
         let frozen = || self.paused.and(self.shown.run).and_then(|id| store.run(id));
         chosen.or_else(frozen).or_else(|| store.followed_run())
     }
 
-    /// Shows a run from now on; what goes on, and then the newest, is followed again.
+    /// Shows a run from now on; the active run, then the newest, is followed again.
     pub(super) fn show_run(&mut self, store: &Store, run: RunId) {
         let followed = store.followed_run().is_some_and(|followed| followed.id == run);
         self.run = (!followed || self.paused.is_some()).then_some(run);
@@ -180,7 +180,7 @@ impl View {
         store.runs().iter().any(|run| !run.is_ended())
     }
 
-    /// Name of the screen that gets the keys.
+    /// Name of the screen receiving keys.
     pub fn screen(&self) -> &'static str {
         match (self.overlays.last(), self.page) {
             (Some(Overlay::Help { .. }), _) => "help",
@@ -192,7 +192,7 @@ impl View {
         }
     }
 
-    /// What key rules are tested against.
+    /// The context for key rules.
     pub fn key_context(&self, store: &Store) -> KeyContext {
         let screen = self.screen();
         KeyContext {
@@ -205,17 +205,17 @@ impl View {
         }
     }
 
-    /// What is selected on the page that is open; `None` on pages without a list.
+    /// Selection on the open page; `None` on pages without a list.
     pub fn browser(&self) -> Option<&Browser> {
         self.page.list().map(|_| &self.browsers[self.page as usize])
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn browser_mut(&mut self) -> Option<&mut Browser> {
         self.page.list().map(|_| &mut self.browsers[self.page as usize])
     }
 
-    /// A run that failed opens its diagnosis, unless the user is at something else: then a line says how to get there.
+    /// A failed run opens its diagnosis, unless the user is busy elsewhere: then a line shows how to get there.
     pub(super) fn tell_failures(&mut self, store: &Store) {
         if self.paused.is_some() {
             return;
@@ -237,7 +237,7 @@ impl View {
         }
     }
 
-    /// Position of the selected layer in the order shown.
+    /// Position of the selected layer in display order.
     pub fn position(&self) -> usize {
         let order = &self.shown.layers.order;
         self.selected.and_then(|row| order.iter().position(|known| *known == row)).unwrap_or(0)
@@ -249,7 +249,7 @@ impl View {
     }
 }
 
-/// Words for runs that were requested.
+/// Description of requested runs.
 pub(super) fn starting(model: &str, backends: &[Backend]) -> String {
     let names: Vec<&str> = backends.iter().map(|backend| backend.name()).collect();
     // A tapped program chooses its backends itself.

@@ -1,6 +1,6 @@
-//! Settings of a run: what the user requested, and what a backend's API can do with it.
+//! Settings of a run: the user's request, and what a backend's API can do with it.
 //!
-//! A setting that cannot be applied is never dropped silently: every one ends as an outcome with its reason.
+//! A setting that cannot be applied is never dropped silently: each gets an outcome with its reason.
 
 use super::Backend;
 use crate::event::{Setting, SettingOutcome};
@@ -12,17 +12,17 @@ use thiserror::Error;
 /// One setting as given, by flag or configuration file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SettingRequest {
-    /// How the user wrote it: `--vtcm-mb` or `htp_config.vtcm_mb`.
+    /// As the user wrote it: `--vtcm-mb` or `htp_config.vtcm_mb`.
     pub origin: String,
     /// Canonical name, as in the configuration file.
     pub name: String,
     /// Value.
     pub value: Value,
-    /// Backend it is meant for; `None` for every backend of the command.
+    /// Backend it applies to; `None` for every backend of the command.
     pub backend: Option<Backend>,
 }
 
-/// A setting that cannot be understood.
+/// An invalid setting.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum SettingError {
@@ -32,7 +32,7 @@ pub enum SettingError {
     File { path: String, reason: String },
 }
 
-/// Names that are understood, with their aliases in configuration files.
+/// Known names, with their aliases in configuration files.
 const KNOWN: &[(&str, &[&str])] = &[
     ("perf_profile", &["performance_mode", "perf_mode", "htp_performance_mode"]),
     ("precision", &["precision_mode", "fp16_relaxed_precision"]),
@@ -63,7 +63,7 @@ pub const PERF_PROFILES: [&str; 11] = [
     "system_settings",
 ];
 
-/// What the settings come to for one backend.
+/// The resolved settings for one backend.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Resolved {
     /// Performance profile with votes.
@@ -84,11 +84,11 @@ pub struct Resolved {
     pub dlbc: Option<bool>,
     /// QNN priority.
     pub priority: Option<u32>,
-    /// Settings that reach the backend with deviceCreate: they are applied if that succeeds.
+    /// Settings passed to deviceCreate: they are applied if that succeeds.
     pub with_device: Vec<Setting>,
-    /// Settings that reach the backend with graphCreate.
+    /// Settings passed to graphCreate.
     pub with_graph: Vec<Setting>,
-    /// Settings whose fate is known before the backend is asked.
+    /// Settings with an outcome known before asking the backend.
     pub settled: Vec<Setting>,
 }
 
@@ -102,7 +102,7 @@ pub fn read_config(path: &std::path::Path) -> Result<Vec<SettingRequest>, Settin
     parse_config(&text).map_err(file)
 }
 
-/// Whether a configuration file with this text can be read and every key in it is known and has a good value.
+/// Whether a configuration file with this text is readable and all its keys are known and have valid values.
 #[cfg(test)]
 pub(crate) fn check_config(text: &str) -> Result<(), String> {
     for request in parse_config(text)? {
@@ -147,7 +147,7 @@ fn canonical(key: &str) -> Option<&'static str> {
     KNOWN.iter().find(|(name, aliases)| *name == key || aliases.contains(&key)).map(|(name, _)| *name)
 }
 
-/// The name of a setting by the key of a report: `perf_profile` for `--perf-profile` and `htp_config.performance_mode`.
+/// The name of a setting from a report's key: `perf_profile` for `--perf-profile` and `htp_config.performance_mode`.
 pub fn setting_name(key: &str) -> String {
     let name = key
         .strip_prefix("--")
@@ -155,7 +155,7 @@ pub fn setting_name(key: &str) -> String {
     canonical(&name).map_or(name, ToOwned::to_owned)
 }
 
-/// Works out what the settings come to on `backend`. Later requests win over earlier ones of the same name (flags are
+/// Resolves the settings for `backend`. Later requests override earlier ones of the same name (flags are
 /// put behind the file).
 pub fn resolve(requests: &[SettingRequest], backend: Backend) -> Result<Resolved, SettingError> {
     let mut resolved = Resolved::default();
@@ -169,7 +169,7 @@ pub fn resolve(requests: &[SettingRequest], backend: Backend) -> Result<Resolved
         resolved.take(request, backend)?;
     }
     if resolved.soc_model.is_some() && resolved.arch.take().is_some() {
-        // Both runtimes warn that ARCH will go away, and the SoC implies it.
+        // Both runtimes warn that ARCH will be removed, and the SoC implies it.
         let reason = "the SoC determines the architecture".to_owned();
         for setting in resolved.with_device.iter_mut().filter(|setting| setting.key.contains("arch")) {
             setting.outcome = SettingOutcome::NoEffect(reason.clone());

@@ -1,4 +1,4 @@
-//! Which op a backend stopped at, by the words of its log.
+//! Determines from its log which op a backend stopped at.
 
 use super::Backend;
 use super::settings::Resolved;
@@ -6,17 +6,17 @@ use crate::devices::socs_by_model;
 use crate::event::{Refusal, clean_text};
 use crate::models::{Graph, Op};
 
-/// The architecture that HTP's libraries on a PC assume where none is named.
+/// The architecture HTP's libraries on a PC assume if none is named.
 const DEFAULT_ARCH: u32 = 68;
 
-/// The op that HTP's compiler names as it gives up: the one from which what it could not build was made.
+/// The op that HTP's compiler names when it gives up: the origin of what it could not build.
 pub fn finalized_op(line: &str) -> Option<&str> {
     let (name, _) = line.trim().strip_prefix('"')?.split_once("\" generated: ")?;
     Some(name)
 }
 
-/// The op that a line says was refused, and its type where the line has it: of HTP's validator, of what a converter puts into
-/// a model library, of a DLC composer.
+/// The op a line reports as refused, and its type if given: from HTP's validator, a model library's converter code, or
+/// a DLC composer.
 pub fn refused_op(line: &str) -> Option<(&str, Option<&str>)> {
     let line = line.trim();
     if let Some((_, rest)) = line.split_once("validateNativeOps master op validator ") {
@@ -33,7 +33,7 @@ pub fn refused_op(line: &str) -> Option<(&str, Option<&str>)> {
     Some((found.filter(|name| !name.is_empty())?, None))
 }
 
-/// The architecture that a graph is compiled for on this machine.
+/// The architecture a graph is compiled for on this machine.
 pub fn target_arch(backend: Backend, resolved: &Resolved) -> Option<String> {
     if backend != Backend::Htp {
         return None;
@@ -43,7 +43,7 @@ pub fn target_arch(backend: Backend, resolved: &Resolved) -> Option<String> {
     resolved.arch.or_else(by_model).or_else(assumed).map(|arch| format!("v{arch}"))
 }
 
-/// The refusal of an op that the log names, with what is known of the op; nothing where it names none.
+/// The refusal of an op named in the log, with what is known about the op; nothing if it names none.
 pub fn from_log(
     backend: Backend,
     hardware: Option<String>,
@@ -54,7 +54,7 @@ pub fn from_log(
     let named = if finalizing {
         log.iter().find_map(|line| finalized_op(line)).map(|name| (name.to_owned(), None))
     } else {
-        // Of one op several lines tell, and not each has its type.
+        // Several lines may report the same op, and not each has its type.
         let (name, op_type) = log.iter().find_map(|line| refused_op(line))?;
         let typed =
             log.iter().filter_map(|line| refused_op(line)).find(|(other, with)| *other == name && with.is_some());
@@ -69,7 +69,7 @@ pub fn from_log(
     Some(Refusal { backend, hardware, graph, op, log, tensor_ids: Vec::new(), verdict: None })
 }
 
-/// An op of which nothing but its name is known.
+/// An op of which only the name is known.
 fn nameless(name: &str, op_type: Option<&str>) -> Op {
     Op {
         index: 0,

@@ -26,7 +26,8 @@ pub fn arch(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether the binary was made for another part. That alone stops nothing: binaries of one architecture often run on others.
+/// Whether the binary was made for another part. That alone prevents nothing: binaries often run on other parts of the
+/// same architecture.
 pub fn soc(scene: &Scene) -> CheckVerdict {
     let Some(made_for) = scene.context.as_ref().and_then(|text| text.soc.as_deref()) else {
         return CheckVerdict::unknown("the context binary does not record its SoC");
@@ -81,7 +82,7 @@ fn runtime(scene: &Scene) -> Option<BuildId> {
     loaded.or_else(|| scene.library(scene.about.backend?.library())?.build)
 }
 
-/// Whether who reads the DLC is older than who made it.
+/// Whether the DLC's reader is older than its writer.
 pub fn dlc_maker(scene: &Scene) -> CheckVerdict {
     let Some(maker) = &scene.dlc_maker else {
         return CheckVerdict::unknown("the DLC does not record its SDK, or there is no DLC to read");

@@ -1,5 +1,5 @@
-//! Gathers what the checks look at: one look at the device, headers and build ids of the few libraries that matter, the model's
-//! own words. What cannot be told stays unknown with its reason.
+//! Gathers the facts for the checks: one query of the device, headers and build ids of the few relevant libraries, the
+//! model's metadata. Whatever cannot be determined stays unknown, with the reason.
 
 use super::libraries::machine;
 use super::scene::{About, FileFacts, Read, Scene, numbered};
@@ -13,7 +13,7 @@ use crate::models::{ModelFormat, dlc_sdk_version, identify_for};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Libraries of which header and build id are read.
+/// Libraries whose header and build id are read.
 const NAMES: [&str; 7] = [
     "libQnnHtp.so",
     "libQnnHtpPrepare.so",
@@ -24,10 +24,10 @@ const NAMES: [&str; 7] = [
     "libQnnModelDlc.so",
 ];
 
-/// Needed libraries that are looked for on a device.
+/// Needed libraries searched for on a device.
 const MOST_WANTED: usize = 64;
 
-/// Looks at `device` (this machine too) and at the files of this machine that were sent to it.
+/// Examines `device` (possibly this machine) and the local files sent to it.
 pub async fn gather(about: About, device: &Device) -> Scene {
     let mut folders: Vec<String> = Vec::new();
     let named = about.folder.iter().chain(&about.library_folders).cloned().chain(about.dsp_folders());
@@ -48,7 +48,7 @@ pub async fn gather(about: About, device: &Device) -> Scene {
     let about = scene.about.clone();
     let is_here = scene.about.is_here;
     let files = own_files(&scene);
-    // Files of this machine: off the event loop, since libraries have a hundred megabytes.
+    // Local files, read off the event loop, since libraries have a hundred megabytes.
     let told = tokio::task::spawn_blocking(move || {
         let missing = is_here.then(|| missing_here(&about, &files));
         (model_text(&about), model_kind(&about), dlc_maker(&about), tool_build(&about), missing)
@@ -98,7 +98,7 @@ async fn read(scene: &Scene, device: &Device) -> BTreeMap<String, Read> {
     read
 }
 
-/// The file of this machine that a file on the device is, where that is known: it was sent, and it still has its size.
+/// The local file corresponding to one on the device, if known: it was sent and still has its size.
 fn origin(scene: &Scene, folder: &str, name: &str, bytes: u64) -> Option<PathBuf> {
     if scene.about.is_here {
         return Some(Path::new(folder).join(name));
@@ -139,7 +139,7 @@ async fn missing_there(scene: &Scene, device: &Device) -> Option<Vec<(String, St
     let own = machine(scene).map(|(machine, _)| machine);
     let mut wanted: Vec<Wanted> = Vec::new();
     for (path, read) in &scene.read {
-        // What a library for another processor needs says nothing: the loader does not come that far.
+        // The needs of a library for another processor mean nothing: the loader does not get that far.
         let is_own = |elf: &&ElfFacts| own.map_or(elf.machine != object::elf::EM_HEXAGON, |own| elf.machine == own);
         let Some(elf) = read.elf.as_ref().filter(is_own) else { continue };
         let needed = elf.needed.clone().unwrap_or_default();

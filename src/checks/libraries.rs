@@ -1,4 +1,4 @@
-//! Checks of libraries: there, for this processor, with what they need.
+//! Checks of libraries: present, for this processor, with their dependencies.
 
 use super::scene::{FileFacts, Scene};
 use super::verdict::CheckVerdict;
@@ -79,7 +79,7 @@ pub fn elf_header(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// What shows that a library is not for this processor.
+/// Evidence that a library is not for this processor.
 fn unlike(scene: &Scene) -> Option<String> {
     let files: Vec<FileFacts> = own_side(scene).into_iter().filter(|file| file.was_read).collect();
     for file in &files {
@@ -138,7 +138,7 @@ fn needed(scene: &Scene, wanted: impl Fn(&str) -> bool, all_there: &str) -> Chec
     }
 }
 
-/// Whether this machine is a PC, where no Adreno is.
+/// Whether this machine is a PC, which has no Adreno.
 pub fn pc_machine(scene: &Scene) -> CheckVerdict {
     match (scene.about.is_here, scene.is_pc) {
         (true, true) => CheckVerdict::confirms(format!("this machine is a PC ({})", std::env::consts::ARCH)),

@@ -1,7 +1,7 @@
-//! Confirming checks: after a failure, what the likely causes foresee is looked for, on the device and on this machine.
+//! Confirming checks: after a failure, tests the predictions of the likely causes, on the device and on this machine.
 //!
-//! Facts are gathered first, once, with fixed scripts of ours that only read ([`gather`]); each check is then a pure function of
-//! them ([`table`]). Nothing of a log is ever executed, and nothing on a device is changed.
+//! Facts are first gathered once, with our own fixed read-only scripts ([`gather`]); each check is then a pure function
+//! of them ([`table`]). Nothing from a log is ever executed, and nothing on a device is changed.
 
 mod context;
 mod gather;

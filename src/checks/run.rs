@@ -1,4 +1,4 @@
-//! Makes the checks that a diagnosis calls for.
+//! Runs the checks suggested by a diagnosis.
 
 use super::gather::gather;
 use super::scene::{About, Scene};
@@ -9,10 +9,10 @@ use crate::diagnosis::Diagnosis;
 use crate::event::CheckResult;
 use std::time::Duration;
 
-/// Longest time that all checks of one failure may take; a device that does not answer must not hold up the rest.
+/// Time limit for all checks of one failure, so that an unresponsive device does not delay the rest.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// The checks that are worth making after this diagnosis. Nothing is looked at where there are none.
+/// The checks worth running after this diagnosis. Examines nothing if there are none.
 pub async fn confirm(diagnosis: &Diagnosis, about: About, device: &Device) -> Vec<CheckResult> {
     let rows = confirming(diagnosis);
     if rows.is_empty() {

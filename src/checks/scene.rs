@@ -1,4 +1,4 @@
-//! What is known when checks are made: the run's own facts, and what was looked up.
+//! The input of checks: the run's own facts, and gathered ones.
 
 use crate::backends::Backend;
 use crate::event::{DeviceFacts, ModelInfo, PlacedFile, Setting, TensorData};
@@ -16,7 +16,7 @@ pub struct About {
     pub folder: Option<String>,
     /// Folders in which the process searches libraries, in order.
     pub library_folders: Vec<String>,
-    /// `ADSP_LIBRARY_PATH` of the process, where it is known.
+    /// `ADSP_LIBRARY_PATH` of the process, if known.
     pub dsp_path: Option<String>,
     /// Files that were sent.
     pub placed: Vec<PlacedFile>,
@@ -26,7 +26,7 @@ pub struct About {
     pub backend: Option<Backend>,
     /// The model.
     pub model: Option<ModelInfo>,
-    /// The model's path, where the file was not identified.
+    /// The model's path, if the file was not identified.
     pub model_path: Option<String>,
     /// Inputs of the graph that runs.
     pub graph_inputs: Vec<Tensor>,
@@ -36,7 +36,7 @@ pub struct About {
     pub settings: Vec<Setting>,
     /// Build id of the runtime that was loaded.
     pub runtime_build: Option<String>,
-    /// How long ago what happened began, seconds.
+    /// How long ago the run began, seconds.
     pub since_s: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ impl About {
         }
     }
 
-    /// Hexagon architecture of the device, such as 75; where it is not known, the one whose stub was sent.
+    /// Hexagon architecture of the device, such as 75; if unknown, that of the stub sent.
     pub fn arch(&self) -> Option<u32> {
         let named = self.facts.as_ref().and_then(|facts| facts.soc.hexagon_arch.as_deref());
         let known = named.and_then(|arch| arch.strip_prefix('v')?.parse().ok());
@@ -76,7 +76,7 @@ impl About {
         })
     }
 
-    /// Folders in which the DSP searches, in order; those that every device has where the variable is not known.
+    /// Folders the DSP searches, in order; the standard ones if the variable is unknown.
     pub fn dsp_folders(&self) -> Vec<String> {
         match &self.dsp_path {
             Some(path) => path.split(';').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect(),
@@ -102,11 +102,11 @@ pub struct FileFacts {
     pub bytes: u64,
     /// Whether the user may read it.
     pub readable: bool,
-    /// Its header; `None` for what is no ELF file, or was not read.
+    /// Its header; `None` if it is not an ELF file or was not read.
     pub elf: Option<ElfFacts>,
     /// Its build id, if it names one.
     pub build: Option<BuildId>,
-    /// True where header and build id were looked for.
+    /// True if header and build id were read.
     pub was_read: bool,
 }
 
@@ -124,13 +124,13 @@ pub struct Read {
 pub struct Scene {
     /// What was known before.
     pub about: About,
-    /// What the device said, or why it said nothing.
+    /// The device's answer, or why there is none.
     pub look: Result<DspLook, String>,
     /// Headers and build ids by path on the device.
     pub read: BTreeMap<String, Read>,
     /// Context binary: what its text says.
     pub context: Option<crate::facts::ContextText>,
-    /// What the model file is by its content, or why it is no model.
+    /// The model file's format by content, or why it is not a model.
     pub model_kind: Option<Result<crate::models::ModelFormat, String>>,
     /// Version of the SDK that made the model, where it is a DLC that tells.
     pub dlc_maker: Option<String>,
@@ -143,7 +143,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// A scene in which nothing was inspected yet.
+    /// A scene without any inspection yet.
     pub fn new(about: About) -> Self {
         Self {
             about,

@@ -1,4 +1,4 @@
-//! What checks come to together: one cause can leave nothing for another to explain.
+//! Combines check results: one cause can fully explain what another would.
 
 use crate::diagnosis::cause;
 use crate::event::{CheckOutcome, CheckResult, Stage};
@@ -14,7 +14,7 @@ fn needs_the_library(id: &str) -> bool {
     id != UNLIKE && !APART.contains(&id) && stage.is_some_and(|stage| stage >= Stage::LibraryLoad)
 }
 
-/// Takes back what is confirmed beside a library for another processor.
+/// Withdraws confirmations that a library for another processor already explains.
 pub fn settle(results: &mut [CheckResult]) {
     let confirmed = |result: &CheckResult| result.outcome == CheckOutcome::Confirms;
     if !results.iter().any(|result| result.cause == UNLIKE && confirmed(result)) {

@@ -20,7 +20,7 @@ const fn row(cause: &'static str, check: &'static str, test: fn(&Scene) -> Check
     Confirming { cause, check, test }
 }
 
-/// All of them, specific causes before those that they explain: of two confirmed ones the first comes first.
+/// All checks, specific causes before those they explain: of two confirmed ones the first is listed first.
 const TABLE: [Confirming; 44] = [
     row("dsp-arch-not-htp", "soc", transport::htp_arch),
     row("adsp-path-colon", "adsp-path", transport::adsp_path),
@@ -68,8 +68,8 @@ const TABLE: [Confirming; 44] = [
     row("graph-execute-invalid-handle", "ssr-lines", transport::crashes),
 ];
 
-/// Causes that one log can stand for: an error code at the end of a chain says only that one of them is at work. With one of
-/// them in sight all are checked, in the order in which they make one another.
+/// Families of causes behind one log: an error code at the end of a chain only shows that one of them applies. If one
+/// of them is likely, all are checked, in causal order.
 const TRANSPORT: [&str; 11] = [
     "dsp-arch-not-htp",
     "adsp-path-colon",
@@ -83,7 +83,7 @@ const TRANSPORT: [&str; 11] = [
     "fastrpc-permission-denied",
     "fastrpc-session-open-failed",
 ];
-/// The same of causes that only say that the transport failed.
+/// The same for causes that only show a transport failure.
 const TRANSPORT_TOO: [&str; 4] = [
     "htp-transport-4000-unspecified",
     "htp-loading-binaries-1009",
@@ -100,12 +100,12 @@ const CONTEXT_TOO: [&str; 1] = ["context-binary-incompatible"];
 const LIBRARIES: [&str; 4] = ["backend-library-not-found", "libcxx-missing", "dependency-missing", "wrong-elf-class"];
 const LIBRARIES_TOO: [&str; 1] = ["interface-version-mismatch"];
 
-/// Confidence from which on a cause counts as likely enough to look for it.
+/// Confidence from which a cause is likely enough to check.
 const LIKELY: f64 = 0.15;
 /// Causes of a log that are looked for.
 const MOST_CAUSES: usize = 6;
 
-/// The checks that are worth making after this diagnosis, in the order of the table.
+/// The checks worth running after this diagnosis, in the order of the table.
 pub fn confirming(diagnosis: &Diagnosis) -> Vec<&'static Confirming> {
     let likely = diagnosis.causes.iter().filter(|finding| finding.confidence >= LIKELY).take(MOST_CAUSES);
     let named: Vec<&str> = likely.map(|finding| finding.id).collect();

@@ -15,7 +15,7 @@ fn arch(scene: &Scene) -> Result<u32, CheckVerdict> {
     scene.about.arch().ok_or_else(|| CheckVerdict::unknown("the Hexagon architecture of this device is unknown"))
 }
 
-/// Entries of `ADSP_LIBRARY_PATH` that hold colons.
+/// Entries of `ADSP_LIBRARY_PATH` with colons.
 fn colons(scene: &Scene) -> Vec<String> {
     let path = scene.about.dsp_path.as_deref().unwrap_or_default();
     path.split(';').filter(|entry| entry.contains(':')).map(ToOwned::to_owned).collect()
@@ -43,7 +43,7 @@ fn skels(scene: &Scene) -> Vec<(u32, FileFacts)> {
     found
 }
 
-/// What is wrong with a file, if something is.
+/// The problem with a file, if any.
 fn damage(file: &FileFacts) -> Option<String> {
     let path = &file.path;
     if !file.readable {
@@ -107,7 +107,7 @@ fn try_skel_files(scene: &Scene) -> Checked {
     }
 }
 
-/// Whether the skel that is there is for this DSP.
+/// Whether the existing skel is for this DSP.
 pub fn skel_arch(scene: &Scene) -> CheckVerdict {
     either(try_skel_arch(scene))
 }
@@ -139,7 +139,7 @@ fn try_skel_arch(scene: &Scene) -> Checked {
     Ok(CheckVerdict::confirms(format!("this DSP is v{arch}, and only {} is present", names.join(", "))))
 }
 
-/// Whether the stub is where the process looks.
+/// Whether the stub is where the process searches.
 pub fn stub_files(scene: &Scene) -> CheckVerdict {
     either(try_stub_files(scene))
 }
@@ -182,7 +182,7 @@ pub fn adsp_path(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether `ADSP_LIBRARY_PATH` says anything at all.
+/// Whether `ADSP_LIBRARY_PATH` is set at all.
 pub fn adsp_path_set(scene: &Scene) -> CheckVerdict {
     match scene.about.dsp_path.as_deref() {
         None => CheckVerdict::unknown("the process's ADSP_LIBRARY_PATH is unknown"),
@@ -191,7 +191,7 @@ pub fn adsp_path_set(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// The libraries that must be of one build, with what they say.
+/// The libraries that must come from one build, with their build ids.
 fn builds(scene: &Scene) -> Vec<(String, BuildId)> {
     let mut names = vec!["libQnnHtp.so".to_owned(), "libQnnHtpPrepare.so".to_owned(), "libQnnSystem.so".to_owned()];
     names.extend(scene.about.arch().map(|arch| format!("libQnnHtpV{arch}Stub.so")));
@@ -236,7 +236,7 @@ pub fn extension_builds(scene: &Scene) -> CheckVerdict {
     }
 }
 
-/// Whether libraries of the system come before or instead of those that were sent.
+/// Whether the system's libraries take precedence over those sent.
 pub fn vendor_files(scene: &Scene) -> CheckVerdict {
     either(try_vendor_files(scene))
 }
@@ -355,11 +355,11 @@ pub fn nodes(scene: &Scene) -> CheckVerdict {
         let shown: Vec<&str> = compute.iter().map(|node| node.shown.as_str()).collect();
         return CheckVerdict::confirms(format!("this user may open none of them: {}", shown.join("; ")));
     }
-    // The mode alone does not say what SELinux thinks of it.
+    // The mode alone does not show whether SELinux allows it.
     CheckVerdict::neutral(format!("this user may open {}", open.join(", ")))
 }
 
-/// Whether SELinux denied something that has to do with the DSP.
+/// Whether SELinux denied something related to the DSP.
 pub fn denials(scene: &Scene) -> CheckVerdict {
     let look = match scene.dsp() {
         Ok(look) => look,

@@ -61,7 +61,7 @@ pub fn accuracy(args: &AccuracyArgs, global: &Global) -> Result<u8, CliError> {
     Ok(if outcome.first.is_some() { FAILED } else { OK })
 }
 
-/// The data that the user names, else that of a record.
+/// The data named by the user, else that of a record.
 fn inputs(args: &AccuracyArgs, sides: &[SideRequest; 2]) -> Result<Inputs, CliError> {
     let own = sides.iter().find(|side| side.has_own_data());
     if let (Some(flag), Some(_)) = (args.data.given(), own) {
@@ -75,7 +75,7 @@ fn inputs(args: &AccuracyArgs, sides: &[SideRequest; 2]) -> Result<Inputs, CliEr
     })
 }
 
-/// Makes the folder for tensors, if nothing that is read or somebody else's is in it.
+/// Creates the folder for tensors, if it contains neither input files nor foreign ones.
 fn claim(args: &AccuracyArgs, sides: &[SideRequest; 2], folder: &Path) -> Result<(), CliError> {
     let mut guard = Guard::new(args.force);
     for side in sides {
@@ -83,7 +83,7 @@ fn claim(args: &AccuracyArgs, sides: &[SideRequest; 2], folder: &Path) -> Result
     }
     args.data.guard(&mut guard);
     guard.check_folder("--save-tensors", folder)?;
-    // The document stands for all of it: tensors that are read must not be replaced by others.
+    // The document represents all of it: tensors being read must not be replaced.
     let document = folder.join(DOCUMENT);
     if document.exists() {
         guard.claim("--save-tensors", &document, Kind::Accuracy)?;

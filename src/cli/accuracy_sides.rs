@@ -18,7 +18,7 @@ use crate::report::comparison::{LoadError, Named, load};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A side as far as it is known before a device is asked.
+/// A side as known before querying a device.
 #[derive(Debug)]
 pub struct SideRequest {
     /// What was recorded of it.
@@ -72,7 +72,7 @@ pub fn asked(args: &AccuracyArgs, global: &Global) -> Result<[SideRequest; 2], C
     Ok([next(Role::Reference, reference)?, next(Role::Test, test)?])
 }
 
-/// Looks at what an argument names: a file of ours is a record, a folder holds tensors, anything else is a model.
+/// Examines what an argument names: one of our files is a record, a folder holds tensors, anything else is a model.
 fn name(argument: &Path, role: Role) -> Result<Argument, CliError> {
     let argument = history::resolve(argument)?;
     let text = argument.to_string_lossy();
@@ -200,7 +200,7 @@ fn is_onnx(model: &Path, role: Role, is_kept: bool, args: &AccuracyArgs, global:
     Ok(false)
 }
 
-/// The device that a side is computed on: the one that is named, else the recorded one.
+/// The device for computing a side: the named one, else the recorded one.
 fn device_of(
     args: &AccuracyArgs,
     global: &Global,
@@ -271,6 +271,6 @@ fn onnx_task(model: &Path, runtime: &RuntimeDir, dimensions: &[(String, u64)]) -
     dimensions.extend(free.into_iter().filter_map(|free| Some((free.name?, 1))));
     let library = onnx_library(Some(runtime), &Env::from_process())?.ok_or(RuntimeError::NoOnnxRuntime)?.path;
     let library = std::path::absolute(&library).unwrap_or(library);
-    // The plug-in is not loaded: where it is known, ONNX Runtime may choose it by itself.
+    // The plug-in is not loaded: if registered, ONNX Runtime may choose it by itself.
     Ok(OnnxTask { plugin: library.clone(), library, dimensions, reference: true, ..OnnxTask::default() })
 }

@@ -10,7 +10,7 @@ use crate::report::{BenchCheckDocument, FEWEST_LAUNCHES, bench_check_text};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Launches at most: what launches vary by is known well enough then.
+/// Maximum number of launches: by then their variation is known well enough.
 const LAUNCHES: u32 = 40;
 
 /// Arguments of `qnnscope bench-check`.
@@ -42,7 +42,7 @@ pub struct BenchCheckArgs {
     force: bool,
 }
 
-/// Measures the same thing launch after launch, and says which differences can be told.
+/// Measures the same thing launch after launch, and reports which differences can be resolved.
 pub fn bench_check(args: &BenchCheckArgs, global: &Global) -> Result<u8, CliError> {
     let device = target::named(global);
     target::refuse_runner_here(&device, global)?;

@@ -1,4 +1,4 @@
-//! `qnnscope diagnose --bundle`: a report to send, which the user sees before it is written.
+//! `qnnscope diagnose --bundle`: a report to send, shown to the user before it is written.
 
 use super::patience::Patience;
 use super::width::text_width;
@@ -20,7 +20,7 @@ const OPTION: &str = "--bundle";
 pub struct Wish {
     /// To write without asking.
     pub yes: bool,
-    /// To overwrite a file of another maker.
+    /// To overwrite a file of another program.
     pub force: bool,
 }
 
@@ -52,7 +52,7 @@ pub fn bundle(
     let answer = if yes { Some(true) } else { agreed(file) };
     if answer != Some(true) {
         let text = format!("{} was not written; --yes writes without asking", file.display());
-        // Somebody who was asked has said no; a script was not asked.
+        // A user answered no; a script was not asked.
         if answer.is_none() {
             return Err(CliError::Usage(text));
         }
@@ -77,7 +77,7 @@ fn agreed(file: &Path) -> Option<bool> {
     Some(read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Names of this user, this machine and the device that was named.
+/// Names of this user, this machine and the named device.
 fn own_words(global: &Global) -> Vec<(String, &'static str)> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let mut words: Vec<(String, &'static str)> = Vec::new();

@@ -69,7 +69,7 @@ pub fn check(args: &CheckArgs, global: &Global) -> Result<u8, CliError> {
     }
 }
 
-/// What was found out: about the ops of a QNN model, or about the nodes of an ONNX model.
+/// The results: about the ops of a QNN model, or the nodes of an ONNX model.
 enum Found {
     Ops(Answers),
     Nodes(NodesModel, Vec<NodesAnswer>),

@@ -16,7 +16,7 @@ use crate::run::OnnxPreflight;
 use std::fs::File;
 use std::time::Duration;
 
-/// Reads the file before anybody is asked: damage and missing data are said in our words, and at once.
+/// Reads the file before any query: damage and missing data are reported at once, in our own words.
 pub fn read(args: &CheckArgs) -> Result<NodesModel, CliError> {
     let model = read_source(&args.model, SourceFormat::Onnx, &args.dim)?;
     let io = |source| SourceError::Io { path: args.model.clone(), source };

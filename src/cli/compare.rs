@@ -12,7 +12,7 @@ use crate::report::comparison::{
 };
 use std::path::PathBuf;
 
-/// Layers of the text where nothing is said.
+/// Default number of layers in the text.
 const LAYERS: usize = 15;
 
 /// Arguments of `qnnscope compare`.

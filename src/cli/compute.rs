@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Inferences on random data where nothing is said.
+/// Default number of inferences on random data.
 const RANDOM: u64 = 4;
-/// Seed of random data where nothing is said.
+/// Default seed of random data.
 const SEED: u64 = 1;
 
 /// Data for models.
@@ -49,7 +49,7 @@ impl DataOptions {
         }
     }
 
-    /// The first option that says something about data.
+    /// The first option about data.
     pub fn given(&self) -> Option<&'static str> {
         [
             ("--inputs", self.inputs.is_some()),
@@ -89,7 +89,7 @@ pub struct HardwareOptions {
 }
 
 impl HardwareOptions {
-    /// The settings for a backend: these are about HTP. What the user says counts before what was `recorded`.
+    /// The settings for a backend; these concern HTP. The user's options take precedence over `recorded` ones.
     pub fn settings(&self, backend: Backend, recorded: &[SettingRequest]) -> Result<Vec<SettingRequest>, CliError> {
         if backend != Backend::Htp {
             return Ok(Vec::new());
@@ -136,7 +136,7 @@ pub struct ComputeOptions {
 }
 
 impl ComputeOptions {
-    /// Most bytes of tensors that are held at a time.
+    /// Maximum bytes of tensors held at a time.
     pub fn tensor_bytes(&self) -> u64 {
         self.memory_limit_mb << 20
     }
@@ -164,7 +164,7 @@ pub struct DimensionOptions {
     pub dim: Vec<(String, u64)>,
 }
 
-/// The device that a command is to compute on. One that only a variable names is for runs.
+/// The device for computing. One named only by a variable is for runs.
 pub fn device(global: &Global) -> Option<String> {
     (global.device().is_some() || global.runner.is_some()).then(|| target::named(global))
 }

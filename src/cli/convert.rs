@@ -113,12 +113,12 @@ fn keep_log(args: &ConvertArgs, course: &Course<'_>) -> Result<(), CliError> {
     }
 }
 
-/// By the SDK's programs, which read other formats and make other files than QNN's libraries do.
+/// With the SDK's programs, which read and write other formats than QNN's libraries.
 fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     let ending = args.output.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     let (target, like) = match ending.as_deref() {
         Some("dlc") => (SdkTarget::Dlc, ConvertTarget::Dlc),
-        // What is read of a library is read of a DLC, too.
+        // A library is read like a DLC.
         Some("so") => (SdkTarget::Library, ConvertTarget::Dlc),
         Some("bin") => (SdkTarget::Binary { backend: args.backend, of: ModelFormat::Dlc }, ConvertTarget::Binary),
         _ => {
@@ -156,7 +156,7 @@ fn with_sdk(args: &ConvertArgs, global: &Global) -> Result<u8, CliError> {
     tell_made(args, &made, true, checks.as_deref(), &course)
 }
 
-/// What a comparison of source and result needs, before any time is spent.
+/// Prepares the comparison of source and result before any time is spent.
 fn verification(
     args: &ConvertArgs,
     target: ConvertTarget,
@@ -223,7 +223,7 @@ impl Progress {
         }
     }
 
-    /// What is waited for, where no terminal shows it.
+    /// Reports what it waits for if no terminal shows it.
     fn waited_for(&self) -> String {
         if std::io::stderr().is_terminal() {
             return String::new();

@@ -1,4 +1,4 @@
-//! `qnnscope convert --verify`: which two are run, and how.
+//! `qnnscope convert --verify`: which two models run, and how.
 
 use super::CliError;
 use super::convert_args::ConvertArgs;
@@ -13,7 +13,7 @@ use crate::run::Site;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What was made of an ONNX model or of QNN's formats, against its source.
+/// Compares the result from an ONNX model or QNN format with its source.
 #[expect(clippy::too_many_arguments, reason = "everything that the conversion had, and what came of it")]
 pub async fn check(
     args: &ConvertArgs,
@@ -63,7 +63,7 @@ pub async fn check_tflite(
     Box::pin(dlcs(args, runtime, &reference, files, inputs, course)).await
 }
 
-/// Where the types of a DLC run everywhere, it runs on the CPU backend; else where it was made for.
+/// If a DLC's types run everywhere, it runs on the CPU backend; else on its target.
 async fn dlcs(
     args: &ConvertArgs,
     runtime: &RuntimeDir,
@@ -123,7 +123,7 @@ pub async fn name_tflite(
     let mut ops = Vec::new();
     for file in &made.files {
         let side = side(args, runtime, Backend::Htp, file.clone());
-        // Without the names the files are as good.
+        // The files are valid without the names.
         if let Ok((_, graph)) = course.take("reading the names of its ops", side.read()).await {
             ops.extend(graph.ops);
         }

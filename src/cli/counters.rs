@@ -1,4 +1,4 @@
-//! `qnnscope counters`: what can be read on a device, why the rest cannot, and how fast it can be read.
+//! `qnnscope counters`: readable counters of a device, how fast they can be read, and why others cannot.
 
 use super::headless::{print, print_json};
 use super::options::rate;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Longest that the first reading is waited for.
+/// Maximum wait for the first reading.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// Arguments of `qnnscope counters`.
@@ -76,7 +76,7 @@ async fn collect(args: &CountersArgs, options: &CounterOptions, global: &Global)
     Ok(CountersDocument::new(device.id(), rows, refused, sampling))
 }
 
-/// Reads the counters for some time; what came of it.
+/// Reads the counters for some time; returns the result.
 async fn sample(
     device: &Device,
     root: crate::devices::Root,
@@ -120,7 +120,7 @@ async fn sample(
         sampler.stop().await;
     };
     tokio::join!(read, stop);
-    // Reports come once a second and miss the rest; what was read tells the whole time.
+    // Reports come once a second and miss the remainder; the readings cover the whole time.
     if let Some((first_us, last_us)) = span_us {
         document.seconds = last_us.saturating_sub(first_us) as f64 / 1e6;
         document.ticks = ticks.values().copied().max().unwrap_or(0);
@@ -128,9 +128,9 @@ async fn sample(
     document
 }
 
-/// Until the first reading came and so much time went by. A device may give none.
+/// Waits until the first reading and for this long. A device may have none.
 async fn sampled_for(mut begun: watch::Receiver<bool>, time: Duration) {
-    // Starting a shell and timing the files takes a moment; it is no time of sampling.
+    // Starting a shell and timing the files takes a moment that does not count as sampling.
     let _ = tokio::time::timeout(START_LIMIT, begun.wait_for(|begun| *begun)).await;
     tokio::time::sleep(time).await;
 }

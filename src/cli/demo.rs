@@ -35,7 +35,7 @@ pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
         if !args.yes {
             confirm()?;
         }
-        // Whoever says yes to the demo has said yes to the libraries that it is made for, not to any others.
+        // Consent to the demo covers the libraries it is made for, not any others.
         let install = InstallArgs {
             version: DEFAULT_WHEEL_VERSION.to_owned(),
             wheel: None,
@@ -57,7 +57,7 @@ pub fn demo(args: &DemoArgs, global: &Global) -> Result<u8, CliError> {
     run::run(&RunArgs { models: vec![unpack()?], options, output: args.output.clone() }, &global)
 }
 
-/// Asks on the terminal; without one nobody can be asked, and the demo does what it is for.
+/// Asks on the terminal; without one nobody can be asked, and the demo proceeds.
 fn confirm() -> Result<(), CliError> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         say("no QNN runtime is installed: fetching one, under Qualcomm's licence");

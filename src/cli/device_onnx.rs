@@ -1,4 +1,4 @@
-//! ONNX models on a device: converted here, run there.
+//! ONNX models on a device: converted here and run there.
 
 use super::onnx_options::OnnxOptions;
 use super::options::RunOptions;
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// What runs on the device in the place of an ONNX model.
+/// What runs on the device instead of an ONNX model.
 #[derive(Debug)]
 pub struct Converted {
     /// The DLC.
     pub model: PathBuf,
-    /// Its folder, which goes with this.
+    /// Its folder, removed with this.
     _dir: TempDir,
 }
 
@@ -33,7 +33,7 @@ pub fn converted(
         return Ok(None);
     }
     let Some(backend) = options.backend.first().copied() else { return Ok(None) };
-    // Libraries of the device may be what --runtime names; those of this machine do the conversion.
+    // --runtime may name the device's libraries; this machine's do the conversion.
     let env = Env::from_process();
     let runtime = choose(global.runtime.as_deref(), &env).or_else(|_: RuntimeError| choose(None, &env))?;
     let site = Arc::new(Site::Here { runtime, counters: None });

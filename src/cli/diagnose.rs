@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const CHUNK: usize = 256 * 1024;
 /// Files of an output folder that are looked at.
 const MOST_OUTPUTS: usize = 100_000;
-/// Folders inside each other that are looked at.
+/// Maximum folder depth examined.
 const MOST_LEVELS: usize = 4;
 
 /// Arguments of `qnnscope diagnose`.
@@ -62,7 +62,7 @@ pub struct DiagnoseArgs {
     patience: Patience,
 }
 
-/// Reads the log once and prints what points to known failures. Finding some, or none, is both a success.
+/// Reads the log once and prints signs of known failures. Success whether or not it finds any.
 pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
     load_user_causes()?;
     let mut diagnoser = Diagnoser::new();
@@ -113,11 +113,11 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
     Ok(OK)
 }
 
-/// The checks that need nothing of the run that wrote the log: that is not known.
+/// The checks that need nothing from the run that wrote the log, which is unknown.
 async fn checks(diagnosis: &Diagnosis, args: &DiagnoseArgs, global: &Global) -> Result<Vec<CheckResult>, CliError> {
     let device = target::find(&target::named(global), global).await?;
     let is_here = device.kind() == DeviceKind::Local;
-    // On this machine the folder is one of the user's, who may be anywhere.
+    // On this machine the folder is the user's, relative to any working directory.
     let absolute = |dir: &String| {
         let path = std::path::absolute(dir).unwrap_or_else(|_| dir.into());
         path.to_string_lossy().into_owned()

@@ -22,7 +22,7 @@ pub struct DoctorArgs {
     patience: Patience,
 }
 
-/// Looks at tools, libraries and devices. Fails where nothing can run.
+/// Examines tools, libraries and devices. Fails if nothing can run.
 pub fn doctor(args: &DoctorArgs, global: &Global) -> Result<u8, CliError> {
     let examination = examine(args.patience, global)?;
     if args.json {
@@ -33,7 +33,7 @@ pub fn doctor(args: &DoctorArgs, global: &Global) -> Result<u8, CliError> {
     Ok(if examination.can_run() { OK } else { FAILED })
 }
 
-/// The examination, with what is looked at on a terminal.
+/// The examination, showing its progress on a terminal.
 pub fn examine(patience: Patience, global: &Global) -> Result<Examination, CliError> {
     let serial = || std::env::var("ANDROID_SERIAL").ok().filter(|serial| !serial.is_empty());
     let doctor = Doctor {

@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// So much of a file tells whether it is JSON.
+/// Bytes of a file needed to see whether it is JSON.
 const START_BYTES: u64 = 64;
 
 /// Arguments of `qnnscope encodings`.
@@ -172,13 +172,13 @@ pub fn put(text: &str, output: Option<&Path>, force: bool, reads: &[&Path]) -> R
 
 /// Encodings of a file, or of a model.
 pub fn load(path: &Path, patience: Patience, global: &Global) -> Result<Encodings, CliError> {
-    // Looked at twice: the start says what it is.
+    // Read twice: the start shows what it is.
     let held =
         Seekable::new(path).map_err(|source| CliError::Usage(format!("cannot read {}: {source}", path.display())))?;
     let path = held.path();
     let mut start = Vec::new();
     let opened = File::open(path).and_then(|file| file.take(START_BYTES).read_to_end(&mut start));
-    // What cannot be read is told by the reader of models.
+    // The model reader reports unreadable files.
     if opened.is_ok() && matches!(start.trim_ascii_start().first(), Some(b'{' | b'[')) {
         return Ok(read(path)?);
     }
@@ -188,7 +188,7 @@ pub fn load(path: &Path, patience: Patience, global: &Global) -> Result<Encoding
     Ok(from_graphs(&graphs(path, patience, global)?))
 }
 
-/// The graphs of a model, as the libraries of this machine read them.
+/// The graphs of a model, read by this machine's libraries.
 fn graphs(path: &Path, patience: Patience, global: &Global) -> Result<Vec<Graph>, CliError> {
     if identify_source(path) == Some(SourceFormat::Onnx) {
         return Ok(read_onnx(path)?.0);

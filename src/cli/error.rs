@@ -176,7 +176,7 @@ impl CliError {
     }
 
     fn lines(&self) -> String {
-        // A line that a file name brings along must not look like one of ours.
+        // A line within a file name must not look like one of ours.
         let one = |error: &dyn std::fmt::Display| error.to_string().replace(['\r', '\n'], "\n    ");
         let mut text = format!("error: {}\n", one(self));
         let mut source = std::error::Error::source(self);
@@ -200,7 +200,7 @@ impl CliError {
         text
     }
 
-    /// What to do next, if it can be said.
+    /// What to do next, if known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Runtime(error) => error.hint(),

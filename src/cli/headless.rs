@@ -17,7 +17,7 @@ use std::io::Write;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Makes the runs and prints what came out.
+/// Makes the runs and prints the results.
 pub fn run(requests: &[RunRequest], limits: Limits, output: &OutputOptions) -> Result<u8, CliError> {
     setup::block_on(session(requests, limits, output))?
 }
@@ -39,11 +39,11 @@ pub struct Measured {
     pub store: Store,
     /// True if the user ended them.
     pub interrupted: bool,
-    /// Why recording stopped, if it did.
+    /// Why recording stopped, if so.
     pub record_error: Option<RecordError>,
 }
 
-/// Makes the runs with progress on stderr; a signal ends them, and so does the end of the time `limit`.
+/// Makes the runs with progress on stderr; a signal or the time `limit` ends them.
 pub async fn measure(
     requests: &[RunRequest],
     limits: Limits,
@@ -57,7 +57,7 @@ pub async fn measure(
     let probe = HostProbe::start(source.clone());
     let runs = async {
         Conductor::new(source, limits).run_all(requests, &stopped).await;
-        // Joins the sampler's thread, and with it goes the last source: the hub then ends.
+        // Joins the sampler's thread, which drops the last source: the hub then ends.
         drop(probe);
     };
     let fold = async {
@@ -88,7 +88,7 @@ pub async fn measure(
     Ok(Measured { store, interrupted: asked.get(), record_error: hub.take_record_error() })
 }
 
-/// Prints to stdout; a reader that went away is no error.
+/// Prints to stdout; a closed reader is not an error.
 pub fn print(text: &str) -> Result<(), CliError> {
     print_bytes(text.as_bytes())
 }
@@ -105,7 +105,7 @@ pub fn print_bytes(bytes: &[u8]) -> Result<(), CliError> {
     }
 }
 
-/// Fails where there is no standard output: what is printed goes nowhere then, and no write says so.
+/// Fails without a standard output: output would be lost, and no write would report it.
 pub fn check_output() -> std::io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     if qnnscope_qnn::streams::output_was_closed() {

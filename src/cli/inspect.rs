@@ -37,7 +37,7 @@ pub struct InspectArgs {
     patience: Patience,
 }
 
-/// Reads the model in a runner, here or on the device, and prints what it is made of.
+/// Reads the model in a runner, here or on the device, and prints its contents.
 pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
     // Models before conversion are read here, whatever device they are for.
     if let Some(format) = identify_source(&args.model) {
@@ -70,13 +70,13 @@ pub fn inspect(args: &InspectArgs, global: &Global) -> Result<u8, CliError> {
     Ok(OK)
 }
 
-/// What a runner, here or on the device that is named, reads of a model.
+/// A model as read by a runner, here or on the named device.
 pub fn read(
     model: &Path,
     patience: Patience,
     global: &Global,
 ) -> Result<(Box<ModelInfo>, Vec<Graph>, Sandbox), CliError> {
-    // A device that only a variable names is for runs: an inspection there needs a runner, and one here does not.
+    // A device named only by a variable is for runs: inspecting there needs a runner, here it does not.
     let asked = global.device().is_some() || global.runner.is_some();
     let device = if asked { target::named(global) } else { LOCAL_DEVICE.to_owned() };
     target::refuse_runner_here(&device, global)?;
@@ -95,7 +95,7 @@ fn here(model: &Path, patience: Patience, global: &Global) -> Result<Ended, CliE
     patience.wait(|| waited_for(model, "this machine's QNN libraries"), ask(&task, patience.limits()))
 }
 
-/// Only a runner can inspect: the SDK's tools have nothing for it.
+/// Only a runner can inspect: the SDK's tools cannot.
 fn there(model: &Path, name: &str, patience: Patience, global: &Global) -> Result<Ended, CliError> {
     let whom = || waited_for(model, &format!("device {name}"));
     patience.wait(whom, async {

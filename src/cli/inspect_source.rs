@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest file name that is made of a binary's name, bytes.
+/// Longest file name made from a binary's name, bytes.
 const MOST_NAME: usize = 120;
 
 /// Reads the model and prints what it is made of; takes its context binaries out where that is requested.
@@ -62,7 +62,7 @@ impl Job {
         Ok(SourceDocument::new(model, sha256, &extracted))
     }
 
-    /// Writes the context binaries into `folder`; those that are not there are left out.
+    /// Writes the context binaries into `folder`; missing ones are skipped.
     fn extract(&self, model: &SourceModel, folder: &Path) -> Result<Vec<Option<PathBuf>>, CliError> {
         if let Some(absent) = model.contexts.first().filter(|_| model.contexts.iter().all(|one| one.problem.is_some()))
         {
@@ -92,7 +92,7 @@ impl Job {
             .iter()
             .map(|context| context.problem.is_none().then(|| folder.join(file_name(&context.name, &mut taken))))
             .collect();
-        // All are asked about before the first is written.
+        // All are checked before the first is written.
         for target in targets.iter().flatten() {
             guard.claim("--extract", target, Kind::Context)?;
         }
@@ -116,7 +116,7 @@ impl Job {
     }
 }
 
-/// A file name for the binary called `name`: what other systems take as well, and none twice.
+/// A unique file name for the binary called `name`, valid on other systems as well.
 fn file_name(name: &str, taken: &mut HashSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     let plain: String = name.chars().map(plain).take(MOST_NAME).collect();
@@ -125,12 +125,12 @@ fn file_name(name: &str, taken: &mut HashSet<String>) -> String {
         stem => stem,
     };
     let numbers = std::iter::once(String::new()).chain((2..).map(|number| format!("-{number}")));
-    // Some systems take names that differ in case for the same.
+    // Some systems ignore case in names.
     let free = numbers.map(|number| format!("{stem}{number}.bin")).find(|file| taken.insert(file.to_ascii_lowercase()));
     free.unwrap_or_else(|| stem.to_owned())
 }
 
-/// A stream that ends with an error when it is stopped.
+/// A stream that ends with an error when stopped.
 struct Stoppable<'a, T> {
     inner: T,
     stop: &'a AtomicBool,
@@ -160,10 +160,10 @@ impl<T: Write> Write for Stoppable<'_, T> {
     }
 }
 
-/// Longest wait for a job that is to stop: it looks whether it is after each megabyte.
+/// Maximum wait for a job to stop: it checks after each megabyte.
 const STOPPING: Duration = Duration::from_secs(2);
 
-/// The job's thread. Dropped, it stops the job and waits until no part of a file is left.
+/// The job's thread. Dropping it stops the job and waits until no partial file is left.
 struct Worker {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,

@@ -9,7 +9,7 @@ pub fn history() -> Result<History, HistoryError> {
     Ok(History::of(&Env::from_process().data_dir.ok_or(HistoryError::NoDataDir)?))
 }
 
-/// Kept sessions are no files to write to.
+/// Kept sessions must not be written to.
 pub fn protect_history(guard: &mut Guard) {
     if let Ok(history) = history() {
         guard.reads_folder("the kept session", history.folder());

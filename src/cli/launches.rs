@@ -1,4 +1,4 @@
-//! How many launches a run has when the command line does not say, and what a number of them has to go with.
+//! The default number of launches, and which options a number conflicts with.
 
 use super::CliError;
 use super::modes::ModeOptions;
@@ -8,15 +8,15 @@ use crate::event::{Budget, Launches};
 /// Launches when nothing is said.
 #[expect(clippy::cast_possible_truncation, reason = "a handful")]
 const PLANNED: u32 = FIRST_LAUNCHES as u32;
-/// Launches that there may be when they disagree.
+/// Maximum number of launches if they disagree.
 #[expect(clippy::cast_possible_truncation, reason = "a handful")]
 const MOST: u32 = MANY_LAUNCHES as u32;
-/// Inferences that each launch should have, for a median that is not chance; fewer in all are a quick look.
+/// Inferences per launch for a reliable median; a smaller total is a quick look.
 const INFERENCES: u64 = 10;
-/// Time that each should have for the same, seconds.
+/// Time per launch for the same, seconds.
 const SECONDS: f64 = 0.1;
 
-/// The launches of runs with this budget.
+/// The launches for runs with this budget.
 pub fn plan(options: &ModeOptions, budget: Budget, seed: u64) -> Result<Launches, CliError> {
     if let Some(asked) = options.launches {
         return match budget {

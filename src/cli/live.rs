@@ -17,13 +17,13 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// Records that may wait for the view.
+/// Records queued for the view.
 const VIEW_CAPACITY: usize = 4096;
 
-/// Time for a child to end without a message.
+/// Time a child may take to end before a message appears.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Opens the live view: with runs that are asked for already, or on the start screen.
+/// Opens the live view, with runs already requested or on the start screen.
 pub fn live(
     start: Option<(StartChoice, Vec<RunRequest>)>,
     run_options: &RunOptions,
@@ -33,7 +33,7 @@ pub fn live(
     setup::block_on(session(start, run_options, output, global))?
 }
 
-/// How the view looks, and its keys.
+/// The view's theme and keys.
 pub fn looks(global: &Global) -> AppOptions {
     AppOptions {
         theme: global.theme.clone(),
@@ -70,16 +70,16 @@ async fn session(
     };
     let probe = HostProbe::start(source.clone());
     let devices = AdbServer::locate(global.adb_server.as_deref())?;
-    // A run on this machine needs no adb server; one that runs already is used all the same.
+    // A run on this machine needs no adb server; a running one is used anyway.
     let start_server = start.as_ref().is_none_or(|(_, runs)| runs.iter().any(|run| run.plan.device != LOCAL_DEVICE));
     let watcher = tokio::spawn(watch(devices, source.clone(), start_server));
     let (end, mut over) = oneshot::channel::<()>();
     let pump = tokio::spawn(async move {
-        // The session goes on where the view has ended, and is recorded to its end.
+        // The session continues after the view has ended, and is recorded to its end.
         loop {
             tokio::select! {
                 biased;
-                // Not left to the last source: one may sit in a thread that waits for a device.
+                // Not left to the last source, which may be in a thread waiting for a device.
                 _ = &mut over => break,
                 record = hub.next() => match record {
                     Some(record) => { let _ = records.send(record).await; }
@@ -107,7 +107,7 @@ async fn session(
         desk
     };
     let (mut store, desk) = tokio::join!(app::run(app_options, Store::new(), &mut view, requests), serve);
-    // Closing the orders has the conductor stop the runs that go on, and then end.
+    // Closing the orders makes the conductor stop the current runs and then end.
     drop(desk);
     let leave = async {
         watcher.abort();
@@ -116,7 +116,7 @@ async fn session(
         drop(probe);
         let _ = end.send(());
     };
-    // Until then the view's place is taken here.
+    // Until then this takes the view's place.
     let rest = async {
         while let Some(record) = view.recv().await {
             if let Ok(store) = &mut store {
@@ -141,7 +141,7 @@ async fn session(
     Ok(headless::exit_status(&store))
 }
 
-/// Waits until the run that goes on has stopped in order, unless the user does not want to.
+/// Waits until the current run has stopped cleanly, unless the user does not want to.
 async fn leave(conductor: &mut JoinHandle<()>) {
     let patience = async {
         tokio::time::sleep(QUIET).await;
@@ -165,14 +165,14 @@ struct Desk {
     global: Global,
     source: Source,
     orders: mpsc::Sender<Order>,
-    /// The model that was asked for last, by device.
+    /// The last requested model, by device.
     models: BTreeMap<String, PathBuf>,
-    /// What was ordered last, by device.
+    /// The last order, by device.
     last: BTreeMap<String, Vec<RunRequest>>,
 }
 
 impl Desk {
-    /// Carries a request out; true if it was the last.
+    /// Executes a request; true if it was the last.
     async fn serve(&mut self, request: Request) -> bool {
         match request {
             Request::Start { device, model, backends } => {
@@ -210,7 +210,7 @@ impl Desk {
         }
     }
 
-    /// Remembers what is ordered on each device.
+    /// Remembers the orders for each device.
     fn note(&mut self, requests: &[RunRequest]) {
         for request in requests {
             self.last.remove(&request.plan.device);
@@ -222,11 +222,11 @@ impl Desk {
     }
 
     async fn send(&self, order: Order) {
-        // Fails only when the conductor is gone, that is at the end.
+        // Fails only if the conductor is gone, at the end.
         let _ = self.orders.send(order).await;
     }
 
-    /// A run that cannot even be asked for is shown as one that failed, with what to do next.
+    /// A run that cannot even be requested is shown as failed, with what to do next.
     async fn refuse(&self, device: &str, model: &Path, backends: &[Backend], error: &CliError) {
         let run = Some(self.source.new_run());
         let plan = RunPlan {
@@ -255,7 +255,7 @@ impl Desk {
     }
 }
 
-/// What the runtime offers, told by its files: a library that is there may still refuse, which a run then shows.
+/// The backends of the runtime, judged by its files: an existing library may still fail, which a run then shows.
 fn availability(global: &Global) -> Vec<BackendAvailability> {
     let runtime = options::runtime(global);
     Backend::ALL
@@ -291,7 +291,7 @@ mod recent {
         text.lines().map(PathBuf::from).filter(|path| path.exists()).take(KEEP).collect()
     }
 
-    /// Puts a model first. Losing this list is no reason to fail.
+    /// Moves a model to the front. Losing this list is not an error.
     pub fn remember(model: &Path) {
         let (Some(file), Ok(model)) = (file(), std::path::absolute(model)) else { return };
         let Some(name) = model.to_str().filter(|name| !name.contains('\n')) else { return };

@@ -115,7 +115,7 @@ pub struct Global {
 }
 
 impl Global {
-    /// The device that is named; the first one, where there are several.
+    /// The named device; the first one if there are several.
     fn device(&self) -> Option<&str> {
         self.device.first().map(String::as_str)
     }
@@ -185,13 +185,13 @@ enum Command {
     Runner,
 }
 
-/// Whether these arguments, without the program's name, are understood; for commands that are suggested.
+/// Whether these arguments, without the program's name, are valid; for suggested commands.
 #[cfg(test)]
 pub(crate) fn parses(arguments: &[String]) -> Result<(), clap::Error> {
     Cli::try_parse_from(std::iter::once("qnnscope").chain(arguments.iter().map(String::as_str))).map(drop)
 }
 
-/// Longest time for the last words to devices.
+/// Time limit for the final messages to devices.
 const FAREWELL: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A limit on file sizes would end the process with a signal, and silently; caught, writing fails with an error. Runners are
@@ -204,7 +204,7 @@ fn catch_file_size_limit() {
     }
 }
 
-/// Parses the command line and carries it out.
+/// Parses and executes the command line.
 pub fn main() -> ExitCode {
     let cli = match parse::parse() {
         Ok(cli) => cli,
@@ -267,8 +267,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The user's causes, for every command that may name one. Only those that are asked about causes stop at a mistake in the
-/// file, and read it themselves; a run does not end for it.
+/// The user's causes, for every command that may name one. Only commands about causes stop at a mistake in the file,
+/// and read it themselves; it does not end a run.
 fn own_causes(command: Option<&Command>) {
     let reads_itself = matches!(
         command,
@@ -285,12 +285,12 @@ fn hide() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // Only defence in depth: a kernel that cannot has no say in what follows.
+        // Only defence in depth: continue if the kernel does not support it.
         let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 
-/// A line on stderr; one that cannot be written is no reason to fail.
+/// A line on stderr; a failed write is not an error.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Ways of measuring and constraints, as options of a run: what they come to, and what does not go together.
+//! Ways of measuring and constraints, as options of a run: their effect, and conflicts.
 
 use super::CliError;
 use super::values::{decibels, points, seconds};
@@ -7,7 +7,7 @@ use crate::backends::settings::SettingRequest;
 use crate::event::{Budget, Constraints, Launches, Like, Member, Mode, OutlierLimit};
 use crate::run::Site;
 
-/// Planned starts a second that make sense: once in 100 s, to what a clock of microseconds can still tell apart.
+/// Plausible planned starts per second: from one in 100 s to what a microsecond clock can resolve.
 const RATES_HZ: (f64, f64) = (0.01, 10_000.0);
 /// Heading of these options in the help.
 const MODES: &str = "Ways of measuring";
@@ -15,7 +15,7 @@ const MODES: &str = "Ways of measuring";
 const AIHUB_ITERATIONS: u64 = 100;
 /// Samples and seconds of `MLPerf`'s single-stream scenario.
 const MLPERF: (u64, f64) = (1024, 60.0);
-/// Longest detailed phase, seconds, where the clean phase is long for its own sake: it warms the device for nothing.
+/// Longest detailed phase, seconds, if the clean phase is deliberately long: it only warms the device.
 const DETAILED_SECONDS: f64 = 10.0;
 
 /// How to measure.
@@ -83,7 +83,7 @@ pub struct Slot {
     pub mode: Mode,
 }
 
-/// What else the user requested, as far as a way of measuring may contradict it.
+/// The user's other options that a way of measuring may contradict.
 #[derive(Debug, Clone, Copy)]
 pub struct ModeRequest<'a> {
     /// `--iterations`.
@@ -159,7 +159,7 @@ impl ModeOptions {
         }
     }
 
-    /// Refuses what cannot be done there, and flags that contradict a way of measuring.
+    /// Refuses what is impossible there, and flags that contradict a way of measuring.
     pub fn check(&self, asked: ModeRequest<'_>, site: &Site) -> Result<(), CliError> {
         let usage = |text: String| Err(CliError::Usage(text));
         let slowest = self.rate_sweep.iter().flatten().chain(&self.rate).copied().fold(f64::INFINITY, f64::min);
@@ -204,7 +204,7 @@ impl ModeOptions {
         Some((clean, Budget::Seconds(seconds)))
     }
 
-    /// Settings that the measurement mode brings with it, where the user's flags do not say the same already.
+    /// Settings implied by the measurement mode, unless the user's flags already set them.
     pub fn settings(&self, asked: ModeRequest<'_>) -> Vec<SettingRequest> {
         if self.like != Some(Like::Aihub) {
             return Vec::new();

@@ -1,21 +1,21 @@
-//! Names of the files that runs write, where there are several runs.
+//! Names of files written by several runs.
 
 use super::modes::Slot;
 use std::path::{Path, PathBuf};
 
-/// The runs of a command, which must not write over each other.
+/// The runs of a command, which must not overwrite each other's files.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
     /// The runs.
     pub slots: &'a [Slot],
     /// The models that they are of.
     pub models: &'a [PathBuf],
-    /// A word for the device, where there are several.
+    /// A short name of the device, if there are several.
     pub place: Option<&'a str>,
 }
 
 impl Names<'_> {
-    /// One folder per run where there are several: `cpu`, `htp`, `cpu-2`; of several models `old-cpu`, `new-cpu`.
+    /// One folder per run if there are several: `cpu`, `htp`, `cpu-2`; for several models `old-cpu`, `new-cpu`.
     pub fn output_dir(&self, dir: &Path, index: usize) -> PathBuf {
         if self.is_alone() { dir.to_owned() } else { dir.join(self.run_name(index)) }
     }
@@ -41,7 +41,7 @@ impl Names<'_> {
         self.slots.len() == 1 && self.place.is_none()
     }
 
-    /// The device and the model, where there are several, and the backend.
+    /// The device and the model, if there are several, and the backend.
     fn side_name(&self, slot: &Slot) -> String {
         let backend = match self.place {
             Some(place) => format!("{place}-{}", slot.backend),
@@ -52,7 +52,7 @@ impl Names<'_> {
         }
         let stem = |model: usize| self.models[model].file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let own = stem(slot.model);
-        // Two of one name in two folders are numbered.
+        // Equal names from different folders are numbered.
         match (0..slot.model).filter(|earlier| stem(*earlier) == own).count() {
             0 => format!("{own}-{backend}"),
             earlier => format!("{own}.{}-{backend}", earlier + 1),

@@ -1,4 +1,4 @@
-//! Getting ONNX Runtime and its QNN plug-in, when asked to, and when the first ONNX model is run.
+//! Installs ONNX Runtime and its QNN plug-in, on request and for the first run of an ONNX model.
 
 use super::install::{InstallArgs, Policy, carry_out};
 use super::{CliError, Global, options};
@@ -36,7 +36,7 @@ fn is_installed(runtime: &RuntimeDir) -> bool {
     runtime.source == RuntimeSource::Installed
 }
 
-/// Offers to get what an ONNX model needs and is not there; where nobody can be asked, the run says what is missing.
+/// Offers to install what an ONNX model lacks; if nobody can be asked, the run reports what is missing.
 pub fn offer(model: &Path, site: &Site, global: &Global) -> Result<(), CliError> {
     let Site::Here { runtime, .. } = site else { return Ok(()) };
     let env = Env::from_process();

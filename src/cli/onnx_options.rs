@@ -1,4 +1,4 @@
-//! Options of runs of ONNX models, and what such a run needs.
+//! Options for runs of ONNX models, and what such a run needs.
 
 use super::CliError;
 use crate::backends::qnn::runner::OnnxTask;
@@ -25,7 +25,7 @@ pub struct OnnxOptions {
 }
 
 impl OnnxOptions {
-    /// What a run of the model needs besides, if it is an ONNX model.
+    /// What a run of the model needs additionally, if it is an ONNX model.
     pub fn task(&self, model: &Path, site: &Site) -> Result<Option<OnnxTask>, CliError> {
         let is_onnx = identify(model).is_ok_and(|format| format == ModelFormat::Onnx);
         if !is_onnx {
@@ -94,7 +94,7 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
 
 /// `--dim`: a number for a free dimension.
 pub fn dimension(text: &str) -> Result<(String, u64), String> {
-    // A dimension's name may hold `=`, its size not.
+    // A dimension's name may contain `=`, its size not.
     let (name, size) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or("expected NAME=N")?;
     match size.parse() {
         Ok(size @ 1..=0x7fff_ffff) => Ok((name.to_owned(), size)),

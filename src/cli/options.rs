@@ -121,12 +121,12 @@ pub struct RunOptions {
     pub beside: Beside,
 }
 
-/// What a command writes beside the results of its runs, and what it may overwrite.
+/// What a command writes besides the results of its runs, and what it may overwrite.
 #[derive(Debug, Clone, Default)]
 pub struct Beside {
     /// The session.
     pub record: Option<PathBuf>,
-    /// Files that qnnscope did not make may be overwritten.
+    /// Files that qnnscope did not write may be overwritten.
     pub force: bool,
 }
 
@@ -152,7 +152,7 @@ pub struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// True if the live view is wanted and possible.
+    /// True if the live view is requested and possible.
     pub fn is_live(&self) -> bool {
         !self.json && !self.headless && std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
     }
@@ -178,7 +178,7 @@ impl RunOptions {
     }
 }
 
-/// The part of the free memory that a runner may take when nothing is said.
+/// The default share of the free memory for a runner.
 pub fn free_memory_share() -> Option<u64> {
     let system = sysinfo::System::new_with_specifics(
         sysinfo::RefreshKind::nothing().with_memory(sysinfo::MemoryRefreshKind::nothing().with_ram()),
@@ -189,7 +189,7 @@ pub fn free_memory_share() -> Option<u64> {
     (share > 0).then_some(share)
 }
 
-/// The runtime that `--runtime`, the environment and the installed ones come to.
+/// The runtime resulting from `--runtime`, the environment and installed ones.
 pub fn runtime(global: &Global) -> Result<RuntimeDir, CliError> {
     Ok(choose(global.runtime.as_deref(), &Env::from_process())?)
 }
@@ -200,7 +200,7 @@ pub fn backend(text: &str) -> Result<Backend, String> {
 }
 
 fn input(text: &str) -> Result<(String, PathBuf), String> {
-    // A tensor's name may hold `=`; a file that exists decides, else the last one splits.
+    // A tensor's name may contain `=`; an existing file decides, else the last one splits.
     let splits: Vec<(&str, &str)> = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..])).collect();
     let chosen = splits.iter().find(|(_, file)| Path::new(file).exists()).or(splits.first());
     match chosen {

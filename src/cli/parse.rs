@@ -1,4 +1,4 @@
-//! Reading the command line. What cannot be understood is echoed, so it is made safe to show first.
+//! Reads the command line. Invalid arguments are echoed, so they are made safe to show first.
 
 use super::headless::check_output;
 use super::{BAD_INPUT, Cli, FAILED, OK, say};
@@ -7,7 +7,7 @@ use clap::Parser;
 use std::ffi::OsString;
 use std::io::{self, Write};
 
-/// The command line, or the exit status where help was asked for or something is wrong with it.
+/// The command line, or the exit status if help was requested or it is invalid.
 pub fn parse() -> Result<Cli, u8> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     match Cli::try_parse_from(&arguments) {
@@ -20,7 +20,7 @@ pub fn parse() -> Result<Cli, u8> {
     }
 }
 
-/// Help and version are output like any other: lost, they are a failure.
+/// Help and version are regular output: losing them is a failure.
 fn print(text: &clap::Error) -> u8 {
     match check_output().and_then(|()| text.print()).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -1,14 +1,14 @@
-//! Waiting for an answer that has no progress to show: what is waited for is said, and not for ever.
+//! Waiting for an answer without progress to show: reports what it waits for, and only for a limited time.
 
 use super::{CliError, options, say, setup};
 use crate::backends::local::Limits;
 use std::time::{Duration, Instant};
 
-/// Time silently about what is waited for.
+/// Time before reporting what it waits for.
 const SILENT: Duration = Duration::from_secs(2);
 /// How often it is said again.
 const AGAIN: Duration = Duration::from_secs(30);
-/// A runner's own limit comes after ours, whose message names the right option.
+/// A runner's own limit is longer than ours, whose message names the right option.
 const LATER: Duration = Duration::from_secs(5);
 
 /// How long an answer may take.
@@ -20,12 +20,12 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// So many seconds; as long as it takes if `None`.
+    /// Limit in seconds; unlimited if `None`.
     pub fn of(timeout: Option<f64>) -> Self {
         Self { timeout: timeout.unwrap_or(f64::INFINITY) }
     }
 
-    /// Bounds of a runner that is asked.
+    /// Limits for a queried runner.
     pub fn limits(self) -> Limits {
         let stage_timeout = self.limit().map_or(Limits::default().stage_timeout, |limit| limit + LATER);
         Limits { stage_timeout, memory_bytes: options::free_memory_share() }
@@ -36,8 +36,8 @@ impl Patience {
         Duration::try_from_secs_f64(self.timeout).ok()
     }
 
-    /// Waits for `work`, on its own runtime. `what` is said on stderr when it takes long, unless it is empty (where a
-    /// terminal shows it already). A signal or the limit drops the work, with the runner and all that it started.
+    /// Waits for `work`, on its own runtime. If it takes long, reports `what` on stderr, unless empty (if a terminal
+    /// already shows it). A signal or the limit drops the work, with the runner and everything it started.
     ///
     /// # Errors
     /// [`CliError::TimedOut`], [`CliError::Interrupted`], or what the work ends with.

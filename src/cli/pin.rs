@@ -1,8 +1,8 @@
-//! Where the threads of a runner may run: lists of processor cores, as `taskset -c` has them, or a core for each thread.
+//! The cores for a runner's threads: lists of CPU cores in the syntax of `taskset -c`, or a core for each thread.
 
 use crate::backends::qnn::runner::Pin;
 
-/// Most cores that a list may name: what a set of the kernel holds.
+/// Maximum number of cores in a list: the size of a kernel CPU set.
 const CORES: usize = 1024;
 
 /// `0`, `0-3`, `0-3,6`, `spread`, `spread:0-3`, `free`.
@@ -17,7 +17,7 @@ pub fn pin(text: &str) -> Result<Pin, String> {
     }
 }
 
-/// Cores in rising order, each once.
+/// Cores in increasing order, each once.
 fn cores(text: &str) -> Result<Vec<usize>, String> {
     let wrong = || "expected numbers of cores, such as 0 or 0-3,6, or spread, spread:0-3, or free".to_owned();
     let number = |text: &str| text.trim().parse::<usize>().ok().filter(|core| *core < CORES).ok_or_else(wrong);

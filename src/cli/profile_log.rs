@@ -1,4 +1,4 @@
-//! `qnnscope profile-log`: prints what a QNN profiling log holds.
+//! `qnnscope profile-log`: prints the contents of a QNN profiling log.
 
 use super::headless::{check_output, print};
 use super::{BAD_INPUT, CliError, OK, say};
@@ -71,7 +71,7 @@ fn streamed<R: Read, W: Write + Send>(
     }
 }
 
-/// Stdout; remembers that its reader went away, which is no failure.
+/// Stdout; remembers that its reader is gone, which is not a failure.
 struct Sink<W> {
     stdout: W,
     gone: bool,
@@ -91,7 +91,7 @@ impl<W: Write> Write for Sink<W> {
     }
 }
 
-/// What the rows do not say goes to stderr.
+/// Information not in the rows goes to stderr.
 fn report(outcome: ReadOutcome, format: Format, path: &str) -> Result<u8, CliError> {
     let path = clean_text(path);
     if let Some(note) = nothing(&outcome) {

@@ -10,10 +10,10 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Launches up to which each has its own line.
+/// Maximum number of launches with separate lines.
 const LINES: u32 = 10;
 
-/// A bar for each device on a terminal, else a line per stage that takes long to come.
+/// A bar per device on a terminal, else a line per long stage.
 pub struct Progress {
     bars: Option<MultiProgress>,
     lanes: Vec<Lane>,
@@ -41,14 +41,14 @@ impl Progress {
         progress
     }
 
-    /// Says what there is to say of a record.
+    /// Reports a record.
     pub fn show(&mut self, record: &Record) {
         let of_run = |lane: &Lane| lane.runs.iter().any(|(run, ..)| Some(*run) == record.run);
         let at = match &record.event {
             Event::RunStarted(plan) => self.lanes.iter().position(|lane| lane.device == plan.device),
             _ => self.lanes.iter().position(of_run),
         };
-        // What is of no run is said above all bars.
+        // Messages of no run go above all bars.
         if let Some(lane) = self.lanes.get_mut(at.unwrap_or(0)) {
             lane.show(record);
         }
@@ -64,12 +64,12 @@ impl Progress {
 struct Lane {
     device: String,
     bar: Option<ProgressBar>,
-    /// What lines say of the device, where there are several.
+    /// The device's name in lines, if there are several.
     there: String,
     backend: String,
-    /// Backends and models by run: launches of several runs take turns.
+    /// Backends and models by run, since launches of several runs alternate.
     runs: Vec<(RunId, &'static str, String)>,
-    /// The launch that goes on, if there are several.
+    /// The current launch, if there are several.
     launch: String,
     pausing: bool,
 }
@@ -127,7 +127,7 @@ impl Lane {
             Event::PhaseStarted { phase, budget } if *phase != Phase::First => {
                 let total = match budget {
                     Budget::Iterations(iterations) => Some(*iterations),
-                    // A time says more than a number that may be passed.
+                    // A time is more useful than a number that may be exceeded.
                     Budget::Seconds(_) | Budget::AtLeast { .. } => None,
                 };
                 self.step(&format!("{}{}: {} phase", self.backend, self.launch, phase.name()), total);
@@ -153,7 +153,7 @@ impl Lane {
                 let asked = failure.refusal.as_deref().is_some_and(|refusal| refusal.verdict.is_some());
                 let fault = Fault::of(failure).or_else(|| Fault::suspected(failure));
                 let said = match fault {
-                    // The validator's word comes after the failure itself was told.
+                    // The validator's verdict comes after the failure itself was reported.
                     Some(fault) if asked => format!("checked afterwards: the backend refuses {}", fault.sentence()),
                     Some(fault) => format!("failed in stage {} at {}", failure.stage, fault.sentence()),
                     None => format!("failed in stage {}: {}", failure.stage, failure.message),
@@ -170,7 +170,7 @@ impl Lane {
         }
     }
 
-    /// Without a bar only the beginning and the end of a pause are worth a line.
+    /// Without a bar only the start and the end of a pause get a line.
     fn pause(&mut self, pause: &CoolDown, text: &str) {
         if pause.end.is_some() || !std::mem::replace(&mut self.pausing, true) {
             self.line(&format!("{}: {text}", self.backend));

@@ -38,7 +38,7 @@ pub struct RecommendArgs {
     patience: Patience,
 }
 
-/// Says which backend the graph and the SoC speak for. Nothing is run.
+/// Reports which backend suits the graph and the SoC. Runs nothing.
 pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> {
     let (model, graphs, _) = inspect::read(&args.model, args.patience, global)?;
     let graph = match &args.graph {
@@ -71,14 +71,14 @@ pub fn recommend(args: &RecommendArgs, global: &Global) -> Result<u8, CliError> 
     Ok(OK)
 }
 
-/// What the backends of this machine say of each op; nothing where there are no libraries.
+/// The verdict of this machine's backends on each op; nothing without libraries.
 fn support(args: &RecommendArgs, global: &Global) -> Result<Vec<Support>, CliError> {
     let Ok(runtime) = options::runtime(global) else { return Ok(Vec::new()) };
     let target = match args.soc {
         Some(soc) => preflight::Target::from_soc(soc),
         None => preflight::Target::fallback(),
     };
-    // A SoC without an HTP has no target: the other backends are asked all the same.
+    // A SoC without an HTP has no target: the other backends are still asked.
     let targets: Vec<preflight::Target> = target.into_iter().collect();
     let wanted = [Backend::Htp, Backend::Cpu, Backend::Gpu].into_iter();
     let preflight = Preflight {

@@ -29,7 +29,7 @@ pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
         target::refuse_runner_here(LOCAL_DEVICE, global)?;
     }
     let sites = setup::block_on(target::sites(&devices, &args.options, global));
-    // A file that is no model is told before anything that may be missing.
+    // A file that is not a model is reported before anything missing.
     if devices.iter().any(|device| device == LOCAL_DEVICE) {
         for model in &args.models {
             identify(model)?;
@@ -53,7 +53,7 @@ pub fn run(args: &RunArgs, global: &Global) -> Result<u8, CliError> {
     }
     let requests = options.requests_on(&places, global)?;
     if args.output.is_live() {
-        // What is started from the view later is told apart there.
+        // Runs started later from the view are distinguished there.
         let first = places.swap_remove(0);
         let options = RunOptions { onnx: first.onnx, ..options };
         let start = StartChoice {

@@ -1,4 +1,4 @@
-//! `qnnscope runtime`: install the QNN libraries, and list what is there.
+//! `qnnscope runtime`: installs the QNN libraries and lists existing ones.
 
 use super::install::{InstallArgs, Policy, install};
 use super::patience::Patience;

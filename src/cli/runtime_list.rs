@@ -14,7 +14,7 @@ use std::path::PathBuf;
 struct Document {
     schema: &'static str,
     runtimes: Vec<Row>,
-    /// What ONNX models run through; `null` where it is missing.
+    /// The libraries for ONNX models; `null` if missing.
     onnx_runtime: Option<OnnxRow>,
     problems: Vec<Problem>,
 }
@@ -55,7 +55,7 @@ struct Problem {
     hint: Option<String>,
 }
 
-/// Tries every library of every runtime in its own child and prints what came back.
+/// Tries every library of every runtime in its own child and prints the results.
 pub fn list(json: bool, patience: Patience, global: &Global) -> Result<u8, CliError> {
     let env = Env::from_process();
     let found = survey(global.runtime.as_deref(), &env);

@@ -1,4 +1,4 @@
-//! `qnnscope runtime verify`: installed files against what was installed.
+//! `qnnscope runtime verify`: compares files with their installation.
 
 use super::headless::{print, print_json};
 use super::{CliError, FAILED, Global, MISSING, OK, say};
@@ -30,7 +30,7 @@ struct Row {
     changed: Vec<ChangedFile>,
 }
 
-/// Reads every file of every runtime. Fails where one is not as it was installed.
+/// Reads every file of every runtime. Fails if one differs from its installation.
 pub fn verify(json: bool, global: &Global) -> Result<u8, CliError> {
     let found = survey(global.runtime.as_deref(), &Env::from_process());
     let mut rows = Vec::new();

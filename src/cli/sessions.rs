@@ -134,7 +134,7 @@ pub fn sessions(args: &SessionsArgs) -> Result<u8, CliError> {
             }
         }
         Some(SessionsCommand::Tag { one, tags, remove }) => mark(one, |marks| {
-            // As they are kept: without blanks around them.
+            // As stored: without surrounding spaces.
             for tag in tags.iter().map(|tag| tag.trim()) {
                 if *remove {
                     marks.tags.remove(tag);
@@ -212,7 +212,7 @@ fn copy(source: &std::path::Path, target: &std::path::Path, guard: &Guard) -> Re
     Ok(())
 }
 
-/// Copies lines as far as they can be read: one that was cut off is exported up to there.
+/// Copies lines as far as readable: a truncated session is exported up to there.
 fn whole_lines(source: &mut dyn io::BufRead, out: &mut impl Write) -> io::Result<u64> {
     let mut copied = 0;
     loop {

@@ -25,15 +25,15 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CliError> {
         removed().await;
         value
     });
-    // Blocking helpers (signal listeners) must not hold the end up.
+    // Blocking helpers (signal listeners) must not delay the end.
     runtime.shutdown_background();
     Ok(value)
 }
 
-/// Files that an event loop, its signals, a runner's pipes and what is looked at meanwhile keep open.
+/// Files kept open by an event loop, its signals, a runner's pipes and files being examined.
 const DESCRIPTORS: usize = 40;
 
-/// Makes sure that enough files can be opened. Without them libraries and devices would seem not to be there.
+/// Ensures that enough files can be opened. Otherwise libraries and devices would seem missing.
 pub fn check_descriptors() -> Result<(), CliError> {
     #[cfg(unix)]
     {
@@ -55,7 +55,7 @@ pub fn check_descriptors() -> Result<(), CliError> {
 pub fn block_on_until_stopped<T, E: Into<CliError>>(work: impl Future<Output = Result<T, E>>) -> Result<T, CliError> {
     block_on(async {
         tokio::select! {
-            // Signals are listened to before the work starts a process that they are to end.
+            // Signal handlers are in place before the work starts a process they should end.
             biased;
             Ok(()) = termination() => Err(CliError::Interrupted),
             result = work => result.map_err(Into::into),
@@ -67,7 +67,7 @@ pub fn block_on_until_stopped<T, E: Into<CliError>>(work: impl Future<Output = R
 #[cfg(unix)]
 pub async fn termination() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
-    // Looked at before the handler is there, which shows as not ignored.
+    // Checked before the handler is installed, which shows as not ignored.
     let mut hangup = if is_ignored(SignalKind::hangup()) { None } else { Some(signal(SignalKind::hangup())?) };
     let hung_up = async {
         match &mut hangup {
@@ -127,7 +127,7 @@ fn not_kept(error: &HistoryError) {
     say(&format!("note: the history does not keep this session: {}", clean_text(&error.to_string())));
 }
 
-/// Has the session of a hub on the disk, and lists it in the history. `store` is what its records come to.
+/// Syncs a hub's session to disk and lists it in the history. `store` is the fold of its records.
 pub fn close_session(hub: &mut Hub, store: Option<&Store>) {
     let Some((file, store)) = hub.finish(store).zip(store) else { return };
     let listed = Limits::load(config_path().as_deref()).and_then(|limits| history()?.end(&file, store, limits));
@@ -147,7 +147,7 @@ pub async fn open_session(output: &OutputOptions) -> Result<(Hub, Source), CliEr
         match keep(began_us) {
             Ok(Some(kept)) => hub.keep(kept),
             Ok(None) => {}
-            // Where nothing can be kept, runs are made all the same.
+            // If nothing can be kept, runs still proceed.
             Err(error) => not_kept(&error),
         }
     }

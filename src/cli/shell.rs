@@ -1,4 +1,4 @@
-//! `qnnscope completions` and `qnnscope man`: what shells and `man` want to know of the command line, made from it.
+//! `qnnscope completions` and `qnnscope man`, generated from the command line definition.
 
 use super::headless::print;
 use super::{CliError, OK};
@@ -64,7 +64,7 @@ pub fn man(args: &ManArgs) -> Result<u8, CliError> {
     Ok(OK)
 }
 
-/// The command line without what only qnnscope itself calls.
+/// The command line without internal subcommands.
 fn for_people() -> clap::Command {
     let whole = super::Cli::command();
     let about = whole.get_about().cloned().unwrap_or_default();
@@ -75,7 +75,7 @@ fn for_people() -> clap::Command {
         .subcommands(shown(&whole).cloned())
 }
 
-/// Commands that people are told of.
+/// Public commands.
 fn shown(whole: &clap::Command) -> impl Iterator<Item = &clap::Command> {
     whole.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
 }

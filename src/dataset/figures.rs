@@ -1,10 +1,10 @@
-//! Runs of a result document: it has their figures and no events, so that there is a row for each and nothing else.
+//! Runs of a result document: it has their figures but no events, so each run has one row and nothing else.
 
 use super::table::Cell;
 use crate::event::Driver;
 use serde_json::Value;
 
-/// When what the document is about began, microseconds since 1970-01-01 UTC; 0 if it does not say.
+/// Start of the document's session, microseconds since 1970-01-01 UTC; 0 if not recorded.
 pub fn started_us(document: &Value) -> u64 {
     let started = document.get("started_at").and_then(Value::as_str).and_then(|text| text.parse().ok());
     started.and_then(|at: jiff::Timestamp| u64::try_from(at.as_microsecond()).ok()).unwrap_or(0)

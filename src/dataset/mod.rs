@@ -1,4 +1,4 @@
-//! Sessions as a Parquet dataset, for engines that answer questions over many of them: DuckDB, Spark, ClickHouse, pandas.
+//! Sessions as a Parquet dataset, for engines that query many of them: DuckDB, Spark, ClickHouse, pandas.
 //!
 //! Each session adds one file to each table it has rows for, below `TABLE/date=YYYY-MM-DD/`; nothing is ever rewritten. The
 //! tables and their columns are in `docs/dataset.md`.
@@ -22,7 +22,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use table::{Table, TableWriter};
 
-/// Names what the file of a session's runs says of the other tables.
+/// Metadata key in the file of a session's runs that describes the other tables.
 const TABLES_KEY: &str = "qnnscope.tables";
 
 /// What became of a session.
@@ -32,7 +32,7 @@ pub enum Exported {
     Added {
         /// How many to each table.
         rows: Vec<(&'static str, u64)>,
-        /// The dataset had a part of it, or something that is no part of it: all was written again.
+        /// The dataset had a part of it, or something else in its place: all was rewritten.
         mended: bool,
     },
     /// The dataset has it already.
@@ -55,7 +55,7 @@ pub fn export(session: &Seekable, folder: &Path) -> Result<Exported, DatasetErro
     };
     let key = match imported {
         None => key(&started.host, started.epoch_us, started.monotonic_us),
-        // Its date may be that of the file, which a copy need not have; its content is its own.
+        // Its date may be the file's, which a copy need not share; its content is unique.
         Some(_) => key_of_content(session, started.epoch_us)?,
     };
     let place = Parts::of(folder, &key);
@@ -93,7 +93,7 @@ pub fn export_figures(file: &Seekable, document: &Value, folder: &Path) -> Resul
     })
 }
 
-/// Writes the files of a session, and puts them into place once all are whole.
+/// Writes the files of a session, and puts them in place once all are complete.
 fn write(
     place: &Parts<'_>,
     fill: impl FnOnce(&mut [TableWriter]) -> Result<(), DatasetError>,
@@ -111,12 +111,12 @@ fn write(
     let mut added = Vec::new();
     for ((path, part), mut writer) in parts.into_iter().zip(writers) {
         let table = writer.table;
-        // The runs come last: their file says that the others are there, and how long they are.
+        // The runs come last: their file records that the others exist, and their lengths.
         if table == Table::Runs {
             writer.note(TABLES_KEY, of_counts(&added));
         }
         let count = writer.finish()?;
-        // A table without rows has no file, but for the one that says so.
+        // A table without rows has no file, except the one that records this.
         if count > 0 || table == Table::Runs {
             part.commit().map_err(|source| DatasetError::Io { path, source })?;
             added.push((table.name(), count));
@@ -125,13 +125,13 @@ fn write(
     Ok(Exported::Added { rows: added, mended: is_begun })
 }
 
-/// Names a session the same wherever its file is: the moment of its start, and a part of a hash of what is only its own.
+/// A session's key, independent of its file's location: its start time, and part of a hash of its unique content.
 fn key(host: &str, epoch_us: u64, monotonic_us: u64) -> String {
     let hash = Sha256::digest(format!("{host}\n{epoch_us}\n{monotonic_us}"));
     format!("{}-{}", stamp(epoch_us), &hex(&hash)[..8])
 }
 
-/// Names another file by its content. The hash is longer: it alone tells files apart.
+/// The key of another file, by its content. The hash is longer, since it alone distinguishes files.
 fn key_of_content(file: &Seekable, epoch_us: u64) -> Result<String, DatasetError> {
     let hash = File::open(file.path()).and_then(sha256_hex);
     let (hash, _) = hash.map_err(|source| ReadError::Io { path: file.named().to_owned(), source })?;

@@ -1,4 +1,4 @@
-//! Where a session's files are in a dataset, and whether they are all there and whole.
+//! Locations of a session's files in a dataset, and whether all exist and are complete.
 
 use super::table::Table;
 use super::{DatasetError, TABLES_KEY};
@@ -30,7 +30,7 @@ impl<'a> Parts<'a> {
         self.folder.join(table.name()).join(format!("date={}", self.date))
     }
 
-    /// The same with its folder made. A link on the way would lead out of the dataset, to files of somebody else.
+    /// The same, creating its folder. A link on the way could lead outside the dataset, to foreign files.
     pub fn make(&self, table: Table) -> Result<PathBuf, DatasetError> {
         let file = self.file(table);
         let below = self.below(table);
@@ -42,7 +42,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// True if the session is there as a whole: the file of its runs, which comes last, says what the other tables have.
+    /// True if the session is complete: the file of its runs, written last, records what the other tables have.
     pub fn is_whole(&self) -> bool {
         let Ok(runs) = read(&self.file(Table::Runs)) else { return false };
         let Some(counts) = runs.tables else { return false };

@@ -24,7 +24,7 @@ pub struct Rows {
     counters: BTreeMap<u32, Vec<[Cell; 3]>>,
 }
 
-/// The cells of an op that are the same in each inference.
+/// The cells of an op that stay the same across inferences.
 struct Op {
     index: Cell,
     name: Cell,
@@ -49,7 +49,7 @@ impl Rows {
         }
     }
 
-    /// Takes a record, and writes the rows that it holds.
+    /// Processes a record and writes its rows.
     pub fn take(&mut self, record: &Record, writers: &mut [TableWriter]) -> Result<(), DatasetError> {
         self.store.apply(record);
         match (&record.event, record.run) {
@@ -65,7 +65,7 @@ impl Rows {
             (Event::CountersDeclared(counters), _) => self.declare(0, "host", counters),
             (Event::CounterSetDeclared(set), _) => self.declare(set.set, &set.device, &set.counters),
             (Event::Counters(sample), _) => self.counters(sample, of(writers, Table::Counters))?,
-            // What belongs to a run and names none is in no table.
+            // Run data without a run goes into no table.
             (event, run) => {
                 debug_assert!(run.is_none() || matches!(event, Event::Metrics(_)) || !StoreDigest::stands_for(event));
             }

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Cells that are collected before they are written: some tens of megabytes, whatever the table.
+/// Cells collected before writing: some tens of megabytes, for any table.
 const GROUP_CELLS: usize = 2_000_000;
 
 /// The tables.
@@ -59,7 +59,7 @@ impl Table {
         }
     }
 
-    /// Its columns in order. Every one may be null: what is not known is not invented.
+    /// Its columns in order. All are nullable: unknown values are not invented.
     pub fn columns(self) -> &'static [(&'static str, Kind)] {
         match self {
             Self::Inferences => &[
@@ -265,7 +265,7 @@ impl TableWriter {
         if self.waiting >= GROUP_CELLS { self.flush() } else { Ok(()) }
     }
 
-    /// Has the file say something more of itself.
+    /// Adds metadata to the file.
     pub fn note(&mut self, key: &str, value: String) {
         self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }

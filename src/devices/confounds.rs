@@ -1,14 +1,14 @@
-//! What about a device may disturb the figures of a run; told before it starts.
+//! Device conditions that may disturb the figures of a run; reported before it starts.
 
 use crate::event::{Confound, DeviceFacts};
 
 /// Below this charge phones hold their clocks down.
 const LOW_BATTERY_PERCENT: f64 = 20.0;
 
-/// A device this warm before the run has little room until it throttles.
+/// A device this warm before the run is close to throttling.
 const WARM_CELSIUS: f64 = 45.0;
 
-/// What may disturb a run, worst first. Nothing is said about what the device does not report.
+/// What may disturb a run, worst first. Unreported conditions are skipped.
 pub fn confounds(facts: &DeviceFacts) -> Vec<Confound> {
     let mut found = Vec::new();
     let mut add = |id: &str, observation: String, advice: &str| {
@@ -37,7 +37,7 @@ pub fn confounds(facts: &DeviceFacts) -> Vec<Confound> {
         if battery.is_externally_powered() {
             let source =
                 if battery.powered_by.is_empty() { "the tether".to_owned() } else { battery.powered_by.join(" and ") };
-            // A supply that gives less than the device takes lets the battery discharge all the same.
+            // With a supply weaker than the device's consumption the battery still discharges.
             let state = match battery.status.as_str() {
                 "discharging" => format!("power comes over {source} while the battery is discharging"),
                 "full" | "not charging" => format!("power comes over {source}; the battery is {}", battery.status),

@@ -1,4 +1,4 @@
-//! What can be done with a device, however it is reached.
+//! Operations on a device, however it is reached.
 
 use super::error::DeviceError;
 use super::script::{EndMarker, quote};
@@ -13,14 +13,14 @@ use std::time::Duration;
 /// How long a short command may take before the device counts as hanging.
 pub const COMMAND_LIMIT: Duration = Duration::from_secs(20);
 
-/// Where the marker of a script that has ended is looked for: in the last bytes, so that long outputs are not searched
+/// How many final bytes to search for a script's end marker, so that long outputs are not searched
 /// again and again.
 const MARKER_TAIL: usize = 256;
 
-/// A future that can be told apart by nothing but its result.
+/// A boxed future, known only by its result.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Called with the bytes of a file sent or fetched so far.
+/// Called with the bytes of a file transferred so far.
 pub type Progress = Arc<dyn Fn(u64) + Send + Sync>;
 
 /// A way to a device: this machine's own processes and files, or the adb server.
@@ -31,25 +31,25 @@ pub trait Transport: Debug + Send + Sync {
     /// How the device is reached.
     fn kind(&self) -> DeviceKind;
 
-    /// Starts `script` in the device's shell. Standard output and standard error come back together. Failures, also
-    /// those of starting, are on the stream.
+    /// Starts `script` in the device's shell. Standard output and standard error come back together. Failures,
+    /// including those to start, are on the stream.
     fn shell(&self, script: &str) -> ShellStream;
 
-    /// Does what can be done from here to get a lost link back.
+    /// Tries from here to restore a lost link.
     fn revive(&self) -> Pending<'_, Result<(), DeviceError>>;
 
-    /// Copies a file of this machine to `to` on the device, readable and executable by everybody.
+    /// Copies a local file to `to` on the device, readable and executable by everybody.
     fn push<'a>(&'a self, from: &'a Path, to: &'a str, progress: Progress) -> Pending<'a, Result<(), DeviceError>>;
 
-    /// Copies a file of the device into `to` on this machine.
+    /// Copies a file from the device to the local `to`.
     fn pull<'a>(&'a self, from: &'a str, to: PathBuf, progress: Progress) -> Pending<'a, Result<(), DeviceError>>;
 }
 
-/// A device. Clones speak to the same one.
+/// A device. Clones refer to the same one.
 #[derive(Debug, Clone)]
 pub struct Device(Arc<dyn Transport>);
 
-/// A command that came to its end.
+/// A completed command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// Standard output and standard error.
@@ -59,21 +59,21 @@ pub struct Output {
 }
 
 impl Output {
-    /// The output as text, cleaned of control characters but line ends and tabs.
+    /// The output as text, without control characters except line ends and tabs.
     pub fn text(&self) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
         text.lines().map(crate::event::clean_text).collect::<Vec<_>>().join("\n")
     }
 }
 
-/// Why a file gave nothing.
+/// Why a file could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileError {
     /// It does not exist.
     Absent,
     /// It may not be opened.
     Refused,
-    /// It opened and could not be read (`Invalid argument`, `I/O error`, `No data available`).
+    /// It opened but could not be read (`Invalid argument`, `I/O error`, `No data available`).
     Unreadable(String),
 }
 
@@ -88,7 +88,7 @@ impl std::fmt::Display for FileError {
 }
 
 impl Device {
-    /// A device that is reached by `transport`.
+    /// A device reached through `transport`.
     pub fn new(transport: impl Transport + 'static) -> Self {
         Self(Arc::new(transport))
     }
@@ -103,17 +103,17 @@ impl Device {
         self.0.kind()
     }
 
-    /// Starts a script that goes on for long; dropping the stream ends it.
+    /// Starts a long-running script; dropping the stream ends it.
     pub fn stream(&self, script: &str) -> ShellStream {
         self.0.shell(script)
     }
 
-    /// Runs a short script to its end. `action` says in an error what was being done ("reading its properties").
+    /// Runs a short script to its end. `action` describes it in errors ("reading its properties").
     pub async fn run(&self, script: &str, action: &str) -> Result<Output, DeviceError> {
         self.run_within(script, action, COMMAND_LIMIT).await
     }
 
-    /// As [`Device::run`], with a limit of one's own.
+    /// Like [`Device::run`], with a custom time limit.
     pub async fn run_within(&self, script: &str, action: &str, limit: Duration) -> Result<Output, DeviceError> {
         let marker = EndMarker::new();
         let mut stream = self.stream(&marker.wrap(script));
@@ -124,7 +124,7 @@ impl Device {
                     Piece::Output(more) => bytes.extend_from_slice(&more),
                     Piece::Failed(error) => return Err(error),
                 }
-                // The script has ended; a background child of it may hold the stream open for long.
+                // The script has ended; a background child may keep the stream open for long.
                 if marker.split(&bytes[bytes.len().saturating_sub(MARKER_TAIL)..]).is_some() {
                     break;
                 }
@@ -139,7 +139,7 @@ impl Device {
         })
     }
 
-    /// As [`Device::run`]; an exit status other than 0 is an error too.
+    /// Like [`Device::run`], but a non-zero exit status is an error too.
     pub async fn run_ok(&self, script: &str, action: &str) -> Result<Output, DeviceError> {
         let output = self.run(script, action).await?;
         if output.status == 0 {
@@ -154,10 +154,10 @@ impl Device {
         })
     }
 
-    /// Runs each script with its own end, all in one go. The result is in the order of `scripts`.
+    /// Runs all scripts in one go, each with its own end. The results are in the order of `scripts`.
     pub async fn run_each(&self, scripts: &[&str], action: &str, limit: Duration) -> Result<Vec<Output>, DeviceError> {
         let fence = EndMarker::new();
-        // Each in a subshell: what one sets or where it exits does not touch the next.
+        // Each in a subshell, so that its variables and `exit` do not affect the next.
         let whole: String = scripts.iter().map(|script| fence.wrap(script)).collect();
         let printed = self.run_within(&whole, action, limit).await?;
         let mut rest = printed.bytes.as_slice();
@@ -172,7 +172,7 @@ impl Device {
         Ok(outputs)
     }
 
-    /// Reads many small files in one go. The result is in the order of `paths`.
+    /// Reads many small files in one go. The results are in the order of `paths`.
     pub async fn read_files(&self, paths: &[&str]) -> Result<Vec<Result<Vec<u8>, FileError>>, DeviceError> {
         let scripts: Vec<String> = paths.iter().map(|path| format!("cat -- {} 2>&1", quote(path))).collect();
         let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
@@ -189,24 +189,24 @@ impl Device {
         Ok(self.read_files(&[path]).await?.pop().unwrap_or(Err(FileError::Absent)))
     }
 
-    /// Does what can be done from here to get a lost link back: starts the adb server, connects to a wireless device.
+    /// Tries from here to restore a lost link: starts the adb server, connects to a wireless device.
     pub async fn revive(&self) -> Result<(), DeviceError> {
         self.0.revive().await
     }
 
-    /// Copies a file of this machine to the device.
+    /// Copies a local file to the device.
     pub async fn push(&self, from: &Path, to: &str, progress: Progress) -> Result<(), DeviceError> {
         self.0.push(from, to, progress).await
     }
 
-    /// Copies a file of the device to this machine.
+    /// Copies a file from the device to this machine.
     pub async fn pull(&self, from: &str, to: PathBuf, progress: Progress) -> Result<(), DeviceError> {
         self.0.pull(from, to, progress).await
     }
 }
 
 impl FileError {
-    /// The reason in what `cat` or a shell printed.
+    /// The reason from the message of `cat` or a shell.
     pub fn from_message(message: &[u8]) -> Self {
         let text = String::from_utf8_lossy(message);
         let line = text.lines().last().unwrap_or_default();

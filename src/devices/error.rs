@@ -1,10 +1,10 @@
-//! What can go wrong between here and a device.
+//! Errors between here and a device.
 
 use crate::text::bytes_text;
 use std::time::Duration;
 use thiserror::Error;
 
-/// A device, or the way to it, did not do what was asked. The texts say what failed and why; what to do next is
+/// A device, or the way to it, failed a request. The texts say what failed and why; what to do next is
 /// [`DeviceError::advice`].
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
@@ -41,7 +41,7 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    /// What to do next, where that is known.
+    /// What to do next, if known.
     pub fn advice(&self) -> Option<String> {
         let text = match self {
             Self::NoAdb => {
@@ -74,7 +74,7 @@ impl DeviceError {
         Some(text.to_owned())
     }
 
-    /// True where the device may come back, so that waiting for it makes sense.
+    /// True if the device may come back, so that waiting makes sense.
     pub fn is_link(&self) -> bool {
         matches!(self, Self::LinkLost { .. } | Self::NotFound { .. } | Self::NotReady { .. } | Self::NoServer { .. })
     }

@@ -29,13 +29,13 @@ pub fn local_device() -> DeviceInfo {
     }
 }
 
-/// Name of the SoC where the kernel tells it (Snapdragon boards that run qnnscope themselves).
+/// Name of the SoC if the kernel reports it (Snapdragon boards that run qnnscope themselves).
 fn soc_name() -> Option<String> {
     let name = std::fs::read_to_string("/sys/devices/soc0/machine").ok()?;
     Some(clean_text(name.trim())).filter(|name| !name.is_empty())
 }
 
-/// True if this process is root's.
+/// True if this process runs as root.
 #[cfg(unix)]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -75,7 +75,7 @@ impl Transport for LocalTransport {
     fn shell(&self, script: &str) -> ShellStream {
         let (stream, feed) = ShellStream::new();
         let mut command = tokio::process::Command::new("sh");
-        // One pipe for both, as on devices behind adb.
+        // One pipe for both outputs, as on devices behind adb.
         command.arg("-c").arg(format!("exec 2>&1\n{script}"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         #[cfg(unix)]
@@ -97,7 +97,7 @@ impl Transport for LocalTransport {
     }
 }
 
-/// Runs a command until it ends or nobody listens any more.
+/// Runs a command until it ends or the receiver is gone.
 async fn serve(mut command: tokio::process::Command, feed: StreamFeed) {
     let StreamFeed { pieces, mut stdin, wake: _ } = feed;
     let mut child = match command.spawn() {
@@ -130,7 +130,7 @@ async fn serve(mut command: tokio::process::Command, feed: StreamFeed) {
     tokio::pin!(read);
     tokio::select! {
         () = &mut read => {}
-        // Nobody listens any more: the group is killed when it is dropped.
+        // The receiver is gone: dropping the group kills it.
         () = pieces.closed() => {}
         () = write => {
             tokio::select! {
@@ -198,7 +198,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             drop(stream);
-            // The end is not instant; what counts is that the file stops growing.
+            // The end is not instant; the point is that the file stops growing.
             let mut before = u64::MAX;
             loop {
                 tokio::time::sleep(Duration::from_millis(200)).await;

@@ -1,6 +1,6 @@
-//! Ending a process with all it started.
+//! Ends a process with all its descendants.
 
-/// The process group of a child: what it started ends with it, also when this is dropped.
+/// The process group of a child: its descendants end with it, also when this is dropped.
 pub struct Group(pub Option<u32>);
 
 impl Group {
@@ -9,12 +9,12 @@ impl Group {
     pub fn kill(&self) {
         let pid = self.0.and_then(|pid| i32::try_from(pid).ok()).and_then(rustix::process::Pid::from_raw);
         if let Some(pid) = pid {
-            // Fails when nobody is left in it, which is how it should be.
+            // Fails if the group is empty, as it should be.
             let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
         }
     }
 
-    /// There are no groups here; the child itself is ended by its own handle.
+    /// There are no groups here; the child's own handle ends it.
     #[cfg(not(unix))]
     pub fn kill(&self) {}
 }

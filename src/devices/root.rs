@@ -3,7 +3,7 @@
 use super::script::quote;
 use qnnscope_core::device_state::Root;
 
-/// `script` as it has to be given to the device's shell to run as root; as it is where it cannot.
+/// `script` wrapped for running as root in the device's shell; unchanged without root.
 pub fn as_root(root: Root, script: &str) -> String {
     match root {
         Root::None | Root::Shell => script.to_owned(),

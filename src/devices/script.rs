@@ -1,6 +1,6 @@
-//! Text for a device's shell: quoting, and the marker that proves that a command came to its end.
+//! Text for a device's shell: quoting, and the marker that proves that a command completed.
 
-/// `text` as one word of a POSIX shell, whatever it contains (a NUL cannot be in it; it ends file names everywhere).
+/// `text` as one word for a POSIX shell, whatever it contains (except NUL, which ends file names everywhere).
 pub fn quote(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,+@%^".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -10,7 +10,7 @@ pub fn quote(text: &str) -> String {
 }
 
 /// A marker that no output contains by chance. A dropped link can look like success (adb may report exit status 0), so
-/// only output that ends with the marker is whole.
+/// only output that ends with the marker is complete.
 #[derive(Debug, Clone)]
 pub struct EndMarker(String);
 
@@ -24,18 +24,18 @@ impl EndMarker {
     /// A new marker.
     pub fn new() -> Self {
         use std::hash::{BuildHasher, RandomState};
-        // The standard library's per-map random state: unpredictable enough to not be met in output.
+        // The standard library's per-map random state: unpredictable enough not to occur in output.
         Self(format!("__qnnscope_end_{:016x}", RandomState::new().hash_one(crate::event::now_us())))
     }
 
     /// `script` followed by the marker and the script's exit status, on their own line. The script runs in a
     /// subshell: `exit` in it does not skip the marker.
     pub fn wrap(&self, script: &str) -> String {
-        // The line ends keep a comment at the end of the script from reaching the bracket.
+        // The line ends keep a trailing comment in the script from reaching the bracket.
         format!("(\n{script}\n){}", self.after())
     }
 
-    /// Text behind a command that makes it tell its exit status, for scripts of many commands; see [`EndMarker::next`].
+    /// Text after a command that prints its exit status, for scripts of many commands; see [`EndMarker::next`].
     pub fn after(&self) -> String {
         format!("\nprintf '\\n{}:%d\\n' \"$?\"\n", self.0)
     }
@@ -58,7 +58,7 @@ impl EndMarker {
         Some((&output[..at], status, &line[end + 1..]))
     }
 
-    /// Whether a line that begins so, and is not whole yet, may become the marker's.
+    /// Whether an incomplete line with this start may become the marker's.
     pub fn may_begin(&self, start: &[u8]) -> bool {
         let name = self.0.as_bytes();
         let shared = start.len().min(name.len());
@@ -73,7 +73,7 @@ impl EndMarker {
     pub fn status(&self, line: &[u8]) -> Option<i32> {
         let rest = line.strip_prefix(self.0.as_bytes())?.strip_prefix(b":")?;
         let digits: &[u8] = rest.split(|byte| !byte.is_ascii_digit()).next()?;
-        // Without its line end the number may be cut.
+        // Without its line end the number may be truncated.
         if rest.len() == digits.len() {
             return None;
         }

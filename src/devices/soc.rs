@@ -1,8 +1,8 @@
-//! The SoC table: four different numbers name one chip, and most refused devices and contexts come from mixing them.
+//! The SoC table: four different numbers identify one chip, and mixing them causes most refused devices and contexts.
 
 use std::sync::LazyLock;
 
-/// One part. What is not known is `None`, never derived from a neighbour.
+/// One part. Unknown values are `None`, never derived from a neighbour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Soc {
     /// Part name, such as `SM8650` (`ro.soc.model`).
@@ -11,7 +11,7 @@ pub struct Soc {
     pub name: Option<&'static str>,
     /// Numbers of `/sys/devices/soc0/soc_id`.
     pub soc_ids: Vec<u32>,
-    /// The number that QNN options take.
+    /// The number QNN options expect.
     pub soc_model: Option<u32>,
     /// Hexagon architecture, such as 75; it names the Stub and Skel files.
     pub arch: Option<u32>,
@@ -31,7 +31,7 @@ impl Soc {
         self.arch.map(|arch| format!("v{arch}"))
     }
 
-    /// True where the HTP backend can exist; v66 and older have another DSP backend.
+    /// True if the HTP backend can exist; v66 and older have a different DSP backend.
     pub fn has_htp(&self) -> Option<bool> {
         self.arch.map(|arch| arch >= 68)
     }
@@ -45,7 +45,7 @@ pub fn socs() -> &'static [Soc] {
     &TABLE
 }
 
-/// The part with this name, in any case; `SM8750-AB` and the like are found by what is before the dash.
+/// The part with this name, case-insensitive; `SM8750-AB` and the like are found by the text before the dash.
 pub fn soc_by_part(part: &str) -> Option<&'static Soc> {
     let wanted = part.trim();
     let bare = wanted.split('-').next().unwrap_or(wanted);
@@ -53,13 +53,13 @@ pub fn soc_by_part(part: &str) -> Option<&'static Soc> {
     find(wanted).or_else(|| find(bare))
 }
 
-/// The part with this number of `/sys/devices/soc0/soc_id`; `None` as well where several parts share it.
+/// The part with this `/sys/devices/soc0/soc_id`; also `None` if several parts share it.
 pub fn soc_by_id(soc_id: u32) -> Option<&'static Soc> {
     let mut found = TABLE.iter().filter(|soc| soc.soc_ids.contains(&soc_id));
     found.next().filter(|_| found.next().is_none())
 }
 
-/// The parts with this number of QNN's options.
+/// The parts with this number in QNN's options.
 pub fn socs_by_model(soc_model: u32) -> impl Iterator<Item = &'static Soc> {
     TABLE.iter().filter(move |soc| soc.soc_model == Some(soc_model))
 }

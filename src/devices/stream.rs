@@ -1,39 +1,39 @@
-//! A shell command that runs on a device, as its output comes.
+//! A shell command running on a device, with its output as a stream.
 
 use super::error::DeviceError;
 use tokio::sync::mpsc;
 
-/// Pieces of output that may wait before the device is slowed down.
+/// Pieces of output buffered before the device is slowed down.
 const CAPACITY: usize = 64;
 
 /// What a stream gives.
 #[derive(Debug)]
 pub enum Piece {
-    /// Bytes, as they came; line ends fall anywhere.
+    /// Bytes as received; line ends fall anywhere.
     Output(Vec<u8>),
     /// The stream broke. Nothing follows.
     Failed(DeviceError),
 }
 
-/// A running command. Its end is the end of the pieces; whether it ended well only a marker in its output can tell.
-/// Dropping it ends the command.
+/// A running command. The pieces end with it; only a marker in its output shows whether it succeeded. Dropping it ends
+/// the command.
 #[derive(Debug)]
 pub struct ShellStream {
     pieces: mpsc::Receiver<Piece>,
     stdin: Option<mpsc::UnboundedSender<Vec<u8>>>,
     pending: Vec<u8>,
-    /// Where the first line in `pending` that was not given yet begins.
+    /// Start of the first line in `pending` not returned yet.
     start: usize,
 }
 
 /// The side that feeds a [`ShellStream`].
 #[derive(Debug)]
 pub struct StreamFeed {
-    /// Takes output and failures.
+    /// Receives output and failures.
     pub pieces: mpsc::Sender<Piece>,
-    /// Gives what is to be written to the command. Closed, or an empty piece: there will be no more.
+    /// Provides data for the command's input. Closed, or an empty piece: there is no more.
     pub stdin: mpsc::UnboundedReceiver<Vec<u8>>,
-    /// Wakes whoever waits on `stdin`, by an empty piece.
+    /// Wakes a waiter on `stdin` with an empty piece.
     pub wake: mpsc::WeakUnboundedSender<Vec<u8>>,
 }
 
@@ -54,8 +54,8 @@ impl ShellStream {
         self.pieces.recv().await
     }
 
-    /// The next whole line without its line end, lines being cut at `MAX_LINE_BYTES`; the rest of the output without a
-    /// line end is given too. `None` at the end.
+    /// The next whole line without its line end, cut at `MAX_LINE_BYTES`; also the rest of the output without a line
+    /// end. `None` at the end.
     pub async fn next_line(&mut self) -> Option<Result<Vec<u8>, DeviceError>> {
         let mut searched = self.start;
         loop {
@@ -65,7 +65,7 @@ impl ShellStream {
                 self.start = end + 1;
                 return Some(Ok(line));
             }
-            // What was given is dropped once per piece, not once per line.
+            // Returned data is dropped once per piece, not per line.
             self.pending.drain(..std::mem::take(&mut self.start));
             searched = self.pending.len();
             if searched >= MAX_LINE_BYTES {
@@ -80,7 +80,7 @@ impl ShellStream {
         }
     }
 
-    /// Exactly so many bytes. `None` where the stream ends before.
+    /// Exactly this many bytes. `None` if the stream ends before.
     pub async fn next_bytes(&mut self, count: usize) -> Option<Result<Vec<u8>, DeviceError>> {
         self.pending.drain(..std::mem::take(&mut self.start));
         while self.pending.len() < count {
@@ -93,7 +93,7 @@ impl ShellStream {
         Some(Ok(self.pending[..count].to_vec()))
     }
 
-    /// Writes to the command's standard input; without effect when it has ended.
+    /// Writes to the command's standard input; no effect if it has ended.
     pub fn write(&self, bytes: &[u8]) {
         if let Some(stdin) = &self.stdin
             && !bytes.is_empty()
@@ -102,12 +102,12 @@ impl ShellStream {
         }
     }
 
-    /// Closes the command's standard input where the transport can do that without ending the command (this machine);
-    /// over adb it ends the command.
+    /// Closes the command's standard input if the transport can do that without ending the command (this machine); over
+    /// adb it ends the command.
     pub fn close_stdin(&mut self) {
         self.stdin = None;
     }
 }
 
-/// Longest line that is kept whole.
+/// Longest line kept whole.
 pub const MAX_LINE_BYTES: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Devices as they come and go.
+//! Tracks devices as they come and go.
 
 use super::DeviceState;
 use super::adb::{AdbServer, AdbTransport, Attached};
@@ -8,12 +8,13 @@ use crate::event::{DeviceChange, Event, LogLevel, LogLine, LogSource};
 use crate::session::Source;
 use std::time::Duration;
 
-/// How often the server is asked. Its own `track-devices` tells late that a device went offline: adb 29 does when it tries
-/// to connect again, ten seconds after the link was lost.
+/// How often the server is queried. Its own `track-devices` reports an offline device late: adb 29 does so when it
+/// tries to reconnect, ten seconds after the link was lost.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Puts every change of the attached devices on the stream, and what a ready device is, until dropped. With `start` a server
-/// that does not run is started, and again when it ends; why it cannot be is told once. Without, one that runs is used.
+/// Puts every change of the attached devices on the stream, with the description of ready ones, until dropped. With
+/// `start`, starts the server if it is not running, and again when it ends; a failure is reported once. Otherwise only
+/// uses a running one.
 pub async fn watch(server: AdbServer, source: Source, start: bool) {
     let mut known: Vec<Attached> = Vec::new();
     let mut told = String::new();
@@ -22,7 +23,7 @@ pub async fn watch(server: AdbServer, source: Source, start: bool) {
             Ok(never) => match never {},
             Err(error) => error,
         };
-        // Without a server nothing is known of the devices any more.
+        // Without a server nothing is known about the devices any more.
         for device in std::mem::take(&mut known) {
             tell(&source, &Attached { state: DeviceState::Gone, ..device }).await;
         }
@@ -84,7 +85,7 @@ async fn describe(device: Device, source: Source) {
             source.send(None, Event::DeviceSeen(device.identity(&facts))).await;
             source.send(None, Event::DeviceDescribed(Box::new(facts))).await;
         }
-        // It is gone again, which the tracker tells.
+        // It is gone again, which the tracker reports.
         Err(error) if error.is_link() => {}
         Err(error) => {
             let line = LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &error.to_string());

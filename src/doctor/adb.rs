@@ -19,7 +19,7 @@ pub struct Adb {
     pub ready: Vec<Device>,
 }
 
-/// Looks at adb and what is attached; of several devices those that `asked` means.
+/// Examines adb and attached devices; of several devices those meant by `asked`.
 pub async fn examine(server: AdbServer, asked: Option<&str>) -> Adb {
     let mut items = vec![program().await];
     let answered = async {

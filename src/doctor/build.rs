@@ -1,4 +1,4 @@
-//! What the SDK's converters and generators need besides the SDK: Python, its modules, compilers, the NDK.
+//! Requirements of the SDK's converters and generators besides the SDK: Python, its modules, compilers, the NDK.
 
 use super::item::Item;
 use super::start::{Started, on_path, start};
@@ -15,7 +15,7 @@ const MOST_FILES: usize = 20_000;
 /// Modules that every converter imports.
 const MODULES: [&str; 3] = ["numpy", "onnx", "yaml"];
 
-/// Looks at Python and the compilers; without an SDK nothing needs them.
+/// Examines Python and the compilers; without an SDK nothing needs them.
 pub async fn examine(sdk: Option<&Path>, env: &Env) -> Vec<Item> {
     let Some(sdk) = sdk else {
         let detail = "only the SDK's converters need them, and there is no SDK";

@@ -1,4 +1,4 @@
-//! A device: what it is, whether its DSP can be reached, what the vendor has put there, and with what runs can be made on it.
+//! A device: its identity, whether its DSP is reachable, the vendor's libraries on it, and the tools for runs on it.
 
 use super::Doctor;
 use super::item::Item;
@@ -15,10 +15,10 @@ const NO_ROOM: u64 = 64 << 20;
 const LITTLE_ROOM: u64 = 1 << 30;
 /// Available memory below which models fail to load, bytes.
 const LITTLE_MEMORY: u64 = 512 << 20;
-/// Thermal status from which on runs are refused.
+/// Thermal status from which runs are refused.
 const TOO_HOT: u32 = 4;
 
-/// Looks at a device; with whether a run can be made on it.
+/// Examines a device; returns also whether a run is possible on it.
 pub async fn examine(device: &Device, doctor: &Doctor, sdk: Option<&Path>) -> (Vec<Item>, bool) {
     let facts = match device.describe().await {
         Ok(facts) => facts,
@@ -180,7 +180,7 @@ fn denials(told: &DspLook) -> Item {
     }
 }
 
-/// What runs can be made with: a runner built for the device, or the SDK's qnn-net-run.
+/// The tools for runs: a runner built for the device, or the SDK's qnn-net-run.
 async fn means(device: &Device, doctor: &Doctor, facts: &DeviceFacts) -> (Vec<Item>, bool) {
     let mut items = Vec::new();
     let search = RunnerSearch { named: doctor.runner.as_deref(), data_dir: doctor.env.data_dir.as_deref() };

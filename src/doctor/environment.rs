@@ -1,11 +1,11 @@
-//! The variables that QNN's tools and libraries look at.
+//! The environment variables used by QNN's tools and libraries.
 
 use super::item::Item;
 use super::sdk::is_sdk;
 use crate::devices::AdbServer;
 use std::path::{Path, PathBuf};
 
-/// Looks at each; a variable that is not set is no fault by itself.
+/// Examines each; an unset variable is not a fault by itself.
 pub fn examine(sdk: Option<&Path>) -> Vec<Item> {
     let value = |name: &str| {
         std::env::var_os(name).filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().into_owned())
@@ -53,7 +53,7 @@ fn root(name: &str, value: Option<&str>) -> Item {
     Item::ok(name, name, value)
 }
 
-/// Entries that are no folders; an empty one means the working folder.
+/// Entries that are not folders; an empty one means the working folder.
 fn odd_entries(value: &str, separator: char) -> Vec<String> {
     let odd = |entry: &&str| !Path::new(entry).is_dir();
     let name = |entry: &str| {

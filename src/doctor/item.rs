@@ -3,13 +3,14 @@
 use crate::event::{LOCAL_DEVICE, clean_text};
 use serde::Serialize;
 
-/// How a part is. Only what is in the way of every run that is meant is a problem, so that the words and the exit status agree.
+/// The state of a part. Only something that blocks every intended run is a problem, so that the text and the exit
+/// status agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// As it should be, or not needed.
     Ok,
-    /// Something is missing, odd or broken; what does not need it works.
+    /// Something is missing, odd or broken; whatever does not need it works.
     Warning,
     /// It does not work, and nothing can run.
     Problem,
@@ -18,7 +19,7 @@ pub enum Status {
 /// One part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Item {
-    /// Name that stays the same over versions, unique in its section.
+    /// Name, stable across versions and unique in its section.
     pub id: String,
     /// Id of its section.
     pub section: String,
@@ -28,7 +29,7 @@ pub struct Item {
     pub what: String,
     /// What was seen.
     pub detail: String,
-    /// What to do about it; `None` where nothing has to be done.
+    /// What to do about it; `None` if nothing needs doing.
     pub fix: Option<String>,
 }
 

@@ -16,19 +16,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Libraries that are tried at once: each takes a process and a hundred megabytes.
+/// Libraries tried at once: each takes a process and a hundred megabytes.
 const AT_ONCE: usize = 3;
 /// Runtimes whose libraries are tried.
 const MOST_RUNTIMES: usize = 3;
-/// What to do where there is none.
+/// What to do if there is none.
 const INSTALL: &str = "`qnnscope runtime install` installs one";
 
-/// What ONNX models run through. Without it everything else works.
+/// The libraries for ONNX models. Everything else works without them.
 fn onnx(chosen: &RuntimeDir, doctor: &Doctor) -> Item {
     let what = "ONNX Runtime, for ONNX models";
     match onnx_kit(chosen, &doctor.env) {
         Ok(kit) => Item::ok("onnx-runtime", what, format!("{} with {}", kit.library.display(), kit.plugin.display())),
-        // Nobody needs it who has no ONNX models.
+        // Only needed for ONNX models.
         Err(error @ RuntimeError::NoOnnxRuntime) => {
             Item::ok("onnx-runtime", what, format!("{error}; `qnnscope runtime install --onnx` installs it"))
         }
@@ -36,7 +36,7 @@ fn onnx(chosen: &RuntimeDir, doctor: &Doctor) -> Item {
     }
 }
 
-/// Looks at every runtime; also the backends of the chosen one that load.
+/// Examines every runtime; returns also the loading backends of the chosen one.
 pub async fn examine(doctor: &Doctor) -> (Vec<Item>, Vec<&'static str>) {
     let found = survey(doctor.runtime.as_deref(), &doctor.env);
     let mut items = Vec::new();
@@ -107,7 +107,7 @@ struct Attempt {
     answer: ProbeAnswer,
     /// What it lacks, where it did not load.
     missing: Vec<String>,
-    /// True for a file that is shorter than it says.
+    /// True for a file shorter than its headers claim.
     is_cut: bool,
 }
 
@@ -129,7 +129,7 @@ async fn attempt(library: LibraryFile, scratch: &Path, permits: &Semaphore, memo
     Some(Attempt { name: library.backend?, path: library.path, answer, missing, is_cut })
 }
 
-/// What a library that does not load lacks, and whether it is cut short.
+/// What a library that does not load lacks, and whether it is truncated.
 fn why_not(path: &Path) -> (Vec<String>, bool) {
     let bytes = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let is_cut = match read_elf(path) {
@@ -156,7 +156,7 @@ fn runtime_line(index: usize, runtime: &RuntimeDir, tried: &[&Attempt]) -> Item 
     Item::ok(&id, "QNN libraries", detail)
 }
 
-/// Whether the files are as they were installed; nothing where nobody knows how that was.
+/// Whether the files match their installation; nothing without a manifest.
 fn files_line(index: usize, runtime: &RuntimeDir) -> Option<Item> {
     let manifest = RuntimeManifest::read(&runtime.path)?;
     let id = if index == 0 { "files".to_owned() } else { format!("files-{index}") };
@@ -176,7 +176,7 @@ fn files_line(index: usize, runtime: &RuntimeDir) -> Option<Item> {
     Some(Item::warning(&id, what, format!("changed since installation: {}", names.join(", ")), fix))
 }
 
-/// What keeps libraries and models from the rest of the machine.
+/// The confinement of libraries and models.
 fn sandbox_line(sandbox: &Sandbox) -> Item {
     let (id, what) = ("sandbox", "sandbox of runners");
     match sandbox.state {
@@ -219,11 +219,11 @@ fn library_line(index: usize, attempt: &Attempt) -> Item {
     } else {
         (format!("does not load: {} is missing", attempt.missing.join(", ")), advice_for(&attempt.missing))
     };
-    // What another runtime lacks is in nobody's way.
+    // Defects of other runtimes block nothing.
     if index == 0 { Item::problem(&id, &what, detail, fix) } else { Item::warning(&id, &what, detail, fix) }
 }
 
-/// Why a backend that loads makes no device, by its own words.
+/// Why a loading backend creates no device, from its own messages.
 fn no_device(none: &NoDevice) -> (String, String) {
     let mut diagnoser = Diagnoser::new();
     for (line, number) in none.log.iter().map(String::as_str).chain([none.error.as_str()]).zip(1..) {
@@ -243,7 +243,7 @@ fn no_device(none: &NoDevice) -> (String, String) {
     }
 }
 
-/// Backends that the runtime has no library of.
+/// Backends without a library in the runtime.
 fn absent(runtime: &RuntimeDir) -> Vec<Item> {
     let missing = Backend::ALL.into_iter().filter(|backend| runtime.library(backend.name()).is_none());
     missing

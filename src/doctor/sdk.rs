@@ -1,15 +1,15 @@
-//! The vendor's SDK: where it is, and what it has.
+//! The vendor's SDK: its location and contents.
 
 use super::item::Item;
 use crate::backends::runtime::Env;
 use crate::facts::build_id_of;
 use std::path::{Path, PathBuf};
 
-/// What to do where there is none.
+/// What to do if there is none.
 pub const NO_SDK: &str = "get Qualcomm's AI Runtime SDK (needs a login) and set QAIRT_SDK_ROOT to its root; profiling on this \
                           machine works without it: `qnnscope runtime install`";
 
-/// The SDK and what is said of it.
+/// The SDK and the findings about it.
 pub struct Found {
     /// Its root.
     pub root: Option<PathBuf>,
@@ -56,7 +56,7 @@ pub fn is_sdk(root: &Path) -> bool {
     root.join("bin").is_dir() && root.join("lib").is_dir()
 }
 
-/// Version by `sdk.yaml`, else by a library's build id.
+/// Version from `sdk.yaml`, else from a library's build id.
 pub fn version(root: &Path) -> Option<String> {
     let yaml = crate::files::read_text_at_most(&root.join("sdk.yaml"), 1 << 20).ok();
     let told = yaml.and_then(|text| {

@@ -1,4 +1,5 @@
-//! Starting a program to see whether it comes up: in a scratch folder, with a time limit, and nothing of it left behind.
+//! Starts a program to see whether it works: in a scratch folder, with a time limit, and without leaving anything
+//! behind.
 
 use crate::devices::Group;
 use std::ffi::OsStr;
@@ -7,13 +8,13 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
-/// Most of its output that is read, bytes.
+/// Maximum output read, bytes.
 const MOST_OUTPUT: u64 = 64 << 10;
 
 /// How a start went.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Started {
-    /// It came to its end by itself, with this status and these words.
+    /// It ended by itself, with this status and output.
     Ended {
         /// Exit status; `None` for a signal.
         status: Option<i32>,
@@ -34,7 +35,7 @@ pub async fn start(program: &Path, arguments: &[&str], variables: &[(&str, &OsSt
     let mut command = tokio::process::Command::new(program);
     command.args(arguments).envs(variables.iter().copied()).current_dir(scratch.path());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    // A group of its own: what it starts ends with it.
+    // Its own group: what it starts ends with it.
     #[cfg(unix)]
     command.process_group(0);
     let mut child = match command.spawn() {
@@ -88,7 +89,7 @@ pub fn is_executable(file: &Path) -> bool {
     file.is_file()
 }
 
-/// The package that has a library on Debian and Ubuntu, where it is known.
+/// The package of a library on Debian and Ubuntu, if known.
 pub fn package_of(library: &str) -> Option<&'static str> {
     let packages = [
         ("libc++abi.so", "libc++abi1"),

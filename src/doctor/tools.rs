@@ -1,4 +1,4 @@
-//! The SDK's tools on this machine: found, of which version, and whether they start.
+//! The SDK's tools on this machine: location, version, and whether they start.
 
 use super::item::Item;
 use super::start::{Started, advice_for, is_executable, on_path, start};
@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The tools, each by its names, with what shows that it starts.
+/// The tools, by name, with the option that shows whether they start.
 const TOOLS: [(&str, &[&str], &str); 5] = [
     ("qnn-net-run", &["qnn-net-run"], "--version"),
     ("converter", &["qairt-converter", "qnn-onnx-converter"], "--help"),
@@ -18,7 +18,7 @@ const TOOLS: [(&str, &[&str], &str); 5] = [
     ("qnn-profile-viewer", &["qnn-profile-viewer"], "--help"),
 ];
 
-/// Longest start of a compiled tool, and of one that loads a Python with its modules.
+/// Time limit for starting a compiled tool, and one that loads Python with its modules.
 const LIMIT: Duration = Duration::from_secs(4);
 const PYTHON_LIMIT: Duration = Duration::from_secs(10);
 
@@ -65,7 +65,7 @@ fn find(names: &[&str], folder: Option<&Path>) -> Option<PathBuf> {
 fn absent(id: &str, names: &[&str], sdk: bool) -> Item {
     let names_text = names.join(" or ");
     if !sdk {
-        // That there is no SDK is one warning, which says what to do; each of its tools need not say it again.
+        // A missing SDK is one warning, with advice; its tools do not repeat it.
         return Item::ok(id, names[0], format!("part of the SDK, which is missing; no {names_text} on PATH either"));
     }
     let detail = format!("no {names_text} for this machine, neither in the SDK nor on PATH");
@@ -147,7 +147,7 @@ fn judge(id: &str, what: &str, path: &Path, started: Started, limit: Duration) -
     }
 }
 
-/// What a program that did not come up says it lacks, and what to do about it.
+/// What a program that did not start reports as missing, and what to do about it.
 fn lacks(output: &str) -> Option<(String, String)> {
     for line in output.lines() {
         if let Some((_, rest)) = line.split_once("error while loading shared libraries: ") {

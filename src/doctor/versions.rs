@@ -1,4 +1,4 @@
-//! Whether tools and libraries that work together are of one release.
+//! Whether tools and libraries that work together come from one release.
 
 use super::item::Item;
 use super::sdk::names;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// The tool.
 const TOOL: &str = "qnn-net-run";
-/// Libraries that name their build, the smaller ones first.
+/// Libraries with a build id, the smaller ones first.
 const NAMING: [&str; 4] = ["libQnnCpu.so", "libQnnGpu.so", "libQnnHtp.so", "libQnnSystem.so"];
 /// What to do about different releases.
 const FIX: &str =
@@ -17,7 +17,7 @@ const FIX: &str =
 /// A tool or library and its build.
 type Build = (PathBuf, BuildId);
 
-/// One line: every target of the SDK, and the libraries that are used on this machine. Nothing where nothing names its build.
+/// One line: every target of the SDK, and the libraries used on this machine. Nothing without build ids.
 pub async fn examine(sdk: Option<&Path>, used: Option<RuntimeDir>) -> Vec<Item> {
     let Some(sdk) = sdk.map(Path::to_owned) else { return Vec::new() };
     let looked = tokio::task::spawn_blocking(move || {
@@ -35,7 +35,7 @@ fn pair(sdk: &Path, target: &str) -> Option<(Build, Build)> {
     Some((tool, first(NAMING.into_iter().map(|name| folder.join(name)))?))
 }
 
-/// The first of the files that names its build.
+/// The first file with a build id.
 fn first(mut files: impl Iterator<Item = PathBuf>) -> Option<Build> {
     files.find_map(|path| Some((path.clone(), build_id_of(&path).ok()??)))
 }

@@ -8,7 +8,7 @@ const TOLERANCE: f64 = 1e-4;
 /// Slices that are told by number.
 const MOST: usize = 4;
 
-/// What B has otherwise than A. Values count, not how a format writes them.
+/// How B differs from A. Values count, not how a format writes them.
 pub fn diff(a: &Encodings, b: &Encodings) -> Vec<Finding> {
     let by_name = |side: &Encodings| -> HashMap<String, usize> {
         side.tensors.iter().enumerate().map(|(at, encoding)| (encoding.name.clone(), at)).collect()
@@ -16,7 +16,7 @@ pub fn diff(a: &Encodings, b: &Encodings) -> Vec<Finding> {
     let theirs = by_name(b);
     let ours = by_name(a);
     let mut findings = Vec::new();
-    // Only AIMET 2.0.0 and models list biases: that others do not is no difference.
+    // Only AIMET 2.0.0 and models list biases: their absence elsewhere is not a difference.
     let alone = |id, encoding: &Encoding, message: String| match encoding.bits {
         32 if a.format != b.format => Finding::info(id, &encoding.name, message, ""),
         _ => Finding::error(id, &encoding.name, message, ""),

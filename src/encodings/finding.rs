@@ -1,4 +1,4 @@
-//! What is found, as a document and as text.
+//! Findings, as a document and as text.
 
 use crate::text::wrapped;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 pub enum Severity {
     /// Wrong, or without any effect.
     Error,
-    /// Often the reason of bad accuracy or of a refusal.
+    /// Often the cause of bad accuracy or of a refusal.
     Warning,
     /// Worth knowing.
     Info,
@@ -79,7 +79,7 @@ impl EncodingsDocument {
     }
 }
 
-/// The findings for people, in lines of at most `width` columns.
+/// The findings as text, in lines of at most `width` columns.
 pub fn findings_text(document: &EncodingsDocument, width: usize, nothing: &str) -> String {
     let mut out = String::new();
     for finding in &document.findings {

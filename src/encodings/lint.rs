@@ -1,10 +1,10 @@
-//! What is wrong with a set of encodings: by itself, against the model it is meant for, and for the hardware.
+//! Problems in a set of encodings: on their own, against their model, and for the hardware.
 
 use super::{Encoding, Encodings, Finding, Format, Names, Slice, Use};
 use crate::models::{Graph, Op, Tensor, TensorKind};
 use std::collections::{HashMap, HashSet};
 
-/// How far scale and ends may contradict each other, as a share of the range.
+/// Tolerance between scale and ends, as a share of the range.
 const CONTRADICTION: f64 = 0.005;
 /// Half a step is still half a step where its figures were rounded.
 const ROUNDING: f64 = 1.001;
@@ -12,7 +12,7 @@ const ROUNDING: f64 = 1.001;
 const BIAS_TOLERANCE: f64 = 1e-3;
 /// Slices whose faults are told.
 const MOST: usize = 4;
-/// First Hexagon architecture that takes 16-bit weights (tried: v68 refuses them, v75 takes them).
+/// First Hexagon architecture that accepts 16-bit weights (tried: v68 refuses them, v75 accepts them).
 const WIDE_WEIGHTS: u32 = 73;
 
 /// Ops that only pass values on: their output has the encoding of their input.
@@ -56,14 +56,14 @@ const ACTIVATIONS: [&str; 6] = ["Relu", "Relu6", "ReluMinMax", "Clip", "ElementW
 /// Ops between floats and integers.
 const BORDERS: [&str; 6] = ["Quantize", "Dequantize", "Convert", "Cast", "QuantizeLinear", "DequantizeLinear"];
 
-/// What the encodings are meant to run on.
+/// The target hardware of the encodings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Hardware {
     /// Hexagon architecture, such as 75.
     pub hexagon_arch: Option<u32>,
 }
 
-/// Everything that is wrong, or doubtful. `model` is the graphs the encodings are meant for.
+/// All errors and doubtful findings. `model` holds the graphs the encodings are for.
 pub fn lint(encodings: &Encodings, model: Option<&[Graph]>, hardware: Hardware) -> Vec<Finding> {
     let mut findings = encodings.findings.clone();
     let names = model.map(Names::of);
@@ -98,7 +98,7 @@ fn which(hit: &[usize], encoding: &Encoding) -> String {
     format!(" (channels {numbers}{more})")
 }
 
-/// One finding for all slices that a test objects to, with the words for the first of them.
+/// One finding for all slices failing a test, worded for the first of them.
 fn slices(
     encoding: &Encoding,
     id: &'static str,
@@ -114,7 +114,7 @@ fn slices(
     true
 }
 
-/// What can be seen in the encoding itself.
+/// Problems visible in the encoding itself.
 fn alone(encoding: &Encoding, format: Format, findings: &mut Vec<Finding>) {
     if encoding.is_float {
         return;
@@ -326,7 +326,7 @@ fn islands(graph: &Graph, encodings: &HashMap<&str, &Encoding>, findings: &mut V
             readers.entry(&tensor.name).or_default().push(op);
         }
     }
-    // What passes values on has its input's encoding.
+    // Ops that only pass values on keep their input's encoding.
     let mut known: HashSet<&str> = HashSet::new();
     let has = |known: &HashSet<&str>, name: &str| known.contains(name) || encodings.contains_key(base(name));
     for op in &graph.ops {

@@ -62,9 +62,9 @@ pub enum Use {
 /// One slice of an encoding: the whole tensor, or one channel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slice {
-    /// Scale; `None` where the file gives only the ends.
+    /// Scale; `None` if the file has only the ends.
     pub scale: Option<f64>,
-    /// Offset as the file has it, brought to QNN's sense.
+    /// Offset from the file, converted to QNN's convention.
     pub offset: Option<f64>,
     /// Smallest number, where the file says it.
     pub min: Option<f64>,
@@ -77,7 +77,7 @@ pub struct Slice {
 pub struct Encoding {
     /// Name of the tensor.
     pub name: String,
-    /// What it is used for, as far as the format says.
+    /// Its use, if the format specifies it.
     pub used: Use,
     /// Bits.
     pub bits: u32,

@@ -1,10 +1,10 @@
-//! Names of a model's tensors, and which of them a name was meant to be.
+//! Names of a model's tensors, and finding the one a name was meant to be.
 
 use crate::accuracy::base_name;
 use crate::models::{Graph, Tensor, TensorKind};
 use std::collections::{HashMap, HashSet};
 
-/// What a model calls its tensors and ops.
+/// A model's names of tensors and ops.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     tensors: HashMap<String, Tensor>,
@@ -14,9 +14,9 @@ pub struct Names {
     ops: HashMap<String, String>,
 }
 
-/// Names further apart than this share of their length are not alike.
+/// Names further apart than this share of their length are not similar.
 const ALIKE: f64 = 0.4;
-/// Longest name that is looked at letter by letter.
+/// Longest name compared letter by letter.
 const LONGEST: usize = 256;
 
 impl Names {
@@ -69,7 +69,7 @@ impl Names {
     }
 }
 
-/// Letters to change, leave out or put in, until one is the other.
+/// Letters to change, remove or insert to turn one into the other.
 fn distance(a: &[char], b: &str) -> usize {
     let b: Vec<char> = b.to_lowercase().chars().take(LONGEST).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

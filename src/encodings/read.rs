@@ -1,4 +1,4 @@
-//! Reading encoding files: every record for itself, so that one strange one does not hide the rest.
+//! Reads encoding files, each record separately, so that a malformed one does not hide the rest.
 
 use super::{Encoding, Encodings, Finding, Format, Slice, Use};
 use crate::event::clean_text;
@@ -107,7 +107,7 @@ pub fn parse(text: &str) -> Result<Encodings, String> {
     Ok(Encodings { format, tensors, findings })
 }
 
-/// A number, also where a tool wrote it as text.
+/// A number, even if a tool wrote it as text.
 fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Number(number) => number.as_f64(),
@@ -171,7 +171,7 @@ fn overrides(name: &str, value: &Value, used: Use, findings: &mut Vec<Finding>) 
         .iter()
         .map(|row| {
             let get = |key: &str| row.get(key).and_then(number);
-            // Where a scale is given and an offset is not, symmetry says it.
+            // If there is a scale but no offset, symmetry determines it.
             Slice { scale: get("scale"), offset: get("offset"), min: get("min"), max: get("max") }
         })
         .collect::<Vec<_>>();

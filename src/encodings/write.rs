@@ -30,7 +30,7 @@ impl std::str::FromStr for WriteFormat {
     }
 }
 
-/// The encodings as text, and the names of those that the format has no place for.
+/// The encodings as text, and the names of those the format cannot express.
 pub fn write(encodings: &Encodings, format: WriteFormat) -> (String, Vec<String>) {
     let mut left_out = Vec::new();
     let producer = json!({"package": "qnnscope", "version": env!("CARGO_PKG_VERSION")});
@@ -93,7 +93,7 @@ pub fn write(encodings: &Encodings, format: WriteFormat) -> (String, Vec<String>
     (text, left_out)
 }
 
-/// What quantizer_args says of the whole: the usual bits, and whether weights have a scale for each channel.
+/// quantizer_args for the whole file: the usual bits, and whether weights have a scale per channel.
 fn arguments(known: &[(&Encoding, Vec<(f64, f64)>)]) -> Value {
     let usual = |used: Use| {
         let bits = known.iter().filter(|(encoding, _)| encoding.used == used && !encoding.is_float);

@@ -1,5 +1,5 @@
-//! What a context binary records about itself in plain text, for when no system library can be asked. Seen in files of QAIRT
-//! 2.47: `soc_type=SM8550;arch=73`, `vtcm_size=8`; other writers may say nothing.
+//! A context binary's plain-text metadata, for use without a system library. Seen in files of QAIRT 2.47:
+//! `soc_type=SM8550;arch=73`, `vtcm_size=8`; other writers may omit it.
 
 use super::build_id::{BuildId, build_id_in};
 use crate::files::open_regular;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Part of the file that is read.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The text's figures; what is not there is `None`.
+/// The text's figures; `None` if absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContextText {
     /// Part that it was made for, such as `SM8550`.

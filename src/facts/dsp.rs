@@ -1,5 +1,5 @@
-//! What a device has for its DSP: libraries in the folders that are searched, device nodes, the state of the processor, denials.
-//! Read with fixed scripts of ours that change nothing; names of files go into a shell quoted only.
+//! A device's DSP environment: libraries in the searched folders, device nodes, the state of the processor, denials.
+//! Read with our own fixed scripts that change nothing; file names are always quoted for the shell.
 
 use super::build_id::{BuildId, build_id_in};
 use super::elf::{ElfFacts, parse_header};
@@ -37,7 +37,7 @@ pub const DSP_FOLDERS: [&str; 11] = [
     "/usr/share/qcom",
 ];
 
-/// Longest time for one look: each reads small files, and a loaded phone answers slowly.
+/// Time limit per query: each reads small files, and a busy phone answers slowly.
 const LIMIT: Duration = Duration::from_secs(15);
 /// Longest time for reading build ids out of libraries, which may have a hundred megabytes.
 const DETAIL_LIMIT: Duration = Duration::from_secs(25);
@@ -45,7 +45,7 @@ const DETAIL_LIMIT: Duration = Duration::from_secs(25);
 const MOST_FILES: usize = 200;
 /// Files whose headers are read.
 const MOST_DETAILS: usize = 24;
-/// Largest file that is searched for its build id, bytes.
+/// Largest file searched for its build id, bytes.
 const MOST_BYTES: u64 = 300 << 20;
 /// Bytes of a header that are read.
 const HEADER: usize = 64;
@@ -121,7 +121,7 @@ impl Node {
 pub struct Remoteproc {
     /// Its name.
     pub name: String,
-    /// Its firmware, which tells what a nameless one is.
+    /// Its firmware, which identifies a nameless one.
     pub firmware: String,
     /// `running`, `offline`, `crashed`, ...
     pub state: String,
@@ -143,15 +143,15 @@ pub struct DspLook {
     pub nodes: Vec<Node>,
     /// Nodes of shared memory (`/dev/dma_heap/...`).
     pub heaps: Vec<Node>,
-    /// Remote processors, where the kernel tells.
+    /// Remote processors, if the kernel reports them.
     pub remoteprocs: Vec<Remoteproc>,
     /// True where there are remote processors that may not be read.
     pub remoteproc_refused: bool,
     /// `Enforcing` or `Permissive`.
     pub selinux: Option<String>,
-    /// Lines of denials that concern the DSP or shared memory, oldest first; `None` where no log could be read.
+    /// Denials about the DSP or shared memory, oldest first; `None` if no log could be read.
     pub denials: Option<Vec<String>>,
-    /// Lines of the kernel that tell of a crash of the compute DSP; `None` where its log could not be read.
+    /// Kernel log lines about a crash of the compute DSP; `None` if the log could not be read.
     pub crashes: Option<Vec<String>>,
     /// Memory available to new processes, bytes.
     pub memory_available_bytes: Option<u64>,
@@ -296,7 +296,7 @@ fn listed(path: &str, output: &Output) -> Folder {
 fn file(line: &str) -> Option<RemoteFile> {
     let (mark, rest) = line.split_once(' ')?;
     let (bytes, name) = rest.split_once(' ')?;
-    // A link into nothing is a file that is not there.
+    // A dangling link counts as a missing file.
     (mark != "x").then(|| RemoteFile {
         name: name.to_owned(),
         bytes: bytes.parse().unwrap_or(0),

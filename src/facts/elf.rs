@@ -1,4 +1,4 @@
-//! What an ELF file says of itself: class, machine, the Hexagon architecture, and which libraries it needs.
+//! ELF headers: class, machine, the Hexagon architecture, and needed libraries.
 
 use crate::files::open_regular;
 use object::elf::{self, FileHeader32, FileHeader64};
@@ -7,10 +7,10 @@ use object::{Endianness, ReadCache, ReadRef};
 use std::io;
 use std::path::Path;
 
-/// Longest list of needed libraries that is believed.
+/// Longest plausible list of needed libraries.
 const MOST_NEEDED: usize = 256;
 
-/// How a machine is called in messages: as in [`std::env::consts::ARCH`] where it has a name there.
+/// A machine's name in messages: as in [`std::env::consts::ARCH`] if it has a name there.
 pub fn machine_name(machine: Option<elf::Machine>) -> String {
     match machine {
         None => "not a 64-bit ELF library".to_owned(),
@@ -63,7 +63,7 @@ pub fn hexagon_arch(flags: u32) -> Option<u32> {
     (tens <= 9 && ones <= 9).then_some(tens * 10 + ones)
 }
 
-/// Reads a file of this machine; `Ok(None)` where it is no ELF file.
+/// Reads a local file; `Ok(None)` if it is not ELF.
 ///
 /// # Errors
 /// The system's, when it cannot be read.
@@ -72,7 +72,7 @@ pub fn read_elf(path: &Path) -> io::Result<Option<ElfFacts>> {
     Ok(parse(&cache))
 }
 
-/// What the first bytes of a file say: enough for class, machine and flags.
+/// Parses the first bytes of a file: enough for class, machine and flags.
 pub fn parse_header(bytes: &[u8]) -> Option<ElfFacts> {
     if let Ok(header) = FileHeader64::<Endianness>::parse(bytes) {
         return head(header);

@@ -1,4 +1,4 @@
-//! The program that loads another one, as its file names it.
+//! The interpreter (loader) named in a program's file.
 
 use crate::files::open_regular;
 use object::Endianness;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// The program headers, and the loader's name behind them, are at the beginning of a file.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// The program that loads this one, as it names it; `None` for one that needs no other.
+/// The loader this program names; `None` if it needs none.
 ///
 /// # Errors
 /// The system's, when the file cannot be read.

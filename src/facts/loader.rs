@@ -1,4 +1,4 @@
-//! Where the loader of a device looks for libraries, and which of them are not there.
+//! Where a device's loader searches for libraries, and which are missing.
 
 use crate::devices::{Device, DeviceError, quote};
 use std::fmt::Write;
@@ -8,7 +8,7 @@ pub fn is_glibc(needed: &[String]) -> bool {
     needed.iter().any(|name| name.starts_with("libc.so.") || name.starts_with("ld-linux"))
 }
 
-/// A library that is needed, by the file that needs it.
+/// A needed library, with the file that needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// Name.
@@ -30,7 +30,7 @@ pub fn own_folders(runpath: &[String], file: &str) -> Vec<String> {
     runpath.iter().flat_map(|paths| paths.split(':')).filter(|path| !path.is_empty()).map(filled).collect()
 }
 
-/// Folders in which Android's loader looks for the libraries of a program of the shell user.
+/// Folders that Android's loader searches for libraries of the shell user's programs.
 fn android_folders(is_64: bool) -> Vec<String> {
     let lib = if is_64 { "lib64" } else { "lib" };
     let partitions = ["/system", "/system_ext", "/product", "/odm", "/vendor"].map(|base| format!("{base}/{lib}"));

@@ -1,14 +1,14 @@
-//! Which libraries a file of this machine lacks, as the dynamic linker would find out, without running anything of it.
+//! Which libraries a local file lacks, following the dynamic linker's rules, without running any of it.
 
 use super::elf::read_elf;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Files that are followed: a cycle of broken files must come to an end.
+/// Maximum number of files followed, since a cycle of broken files must end.
 const MOST_FILES: usize = 200;
 
-/// Folders where libraries are looked for.
+/// Folders searched for libraries.
 #[derive(Debug, Clone, Default)]
 pub struct LinkSearch {
     /// Of `LD_LIBRARY_PATH`, first.
@@ -44,7 +44,7 @@ impl LinkSearch {
     }
 }
 
-/// The names that `ldconfig -p` lists; none where it cannot be asked.
+/// The names listed by `ldconfig -p`; none if unavailable.
 fn linker_cache() -> BTreeSet<String> {
     let ask = |program: &str| {
         let output = Command::new(program).arg("-p").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
@@ -55,7 +55,7 @@ fn linker_cache() -> BTreeSet<String> {
     text.lines().filter_map(|line| Some(line.trim().split_once(" (")?.0.to_owned())).collect()
 }
 
-/// Libraries that `file`, or one that it needs, needs and that are nowhere: each with the file that wants it.
+/// Missing libraries needed by `file` or its dependencies, each with the file that needs it.
 pub fn missing_libraries(file: &Path, search: &LinkSearch) -> Vec<(String, PathBuf)> {
     let mut missing = Vec::new();
     let mut seen = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What files and devices say of themselves: build ids, ELF headers, what libraries need, the DSP's files and nodes.
+//! Facts about files and devices: build ids, ELF headers, library dependencies, the DSP's files and nodes.
 //! Everything here only reads. The confirming checks ([`crate::checks`]) and `qnnscope doctor` both build on it.
 
 mod build_id;

@@ -1,6 +1,6 @@
-//! Which files a command may write: none that it reads, none twice, and no file of somebody else's.
+//! Decides which files a command may write: none that it reads, none twice, and no foreign files.
 //!
-//! Files are compared by what they are (device and inode), so that links and other spellings of a name do not hide them.
+//! Files are compared by device and inode, so that links and other spellings of a name do not hide them.
 
 use super::error::OutputError;
 use super::maker::Kind;
@@ -11,9 +11,9 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// File in a folder of saved outputs that tells who made them: raw numbers say nothing of themselves.
+/// File that marks a folder of saved outputs as ours, since raw numbers do not identify their writer.
 const FOLDER_MARK: &str = ".qnnscope-outputs";
-/// Largest input list whose files are looked at.
+/// Largest input list whose files are examined.
 const MAX_LIST_BYTES: u64 = 64 << 20;
 
 /// Device and inode; nothing where the system has no such numbers.
@@ -28,7 +28,7 @@ struct Known {
     path: PathBuf,
 }
 
-/// Knows the files of a command, and decides about every one that it wants to write.
+/// Knows the files of a command, and decides about each one it wants to write.
 #[derive(Debug, Clone, Default)]
 pub struct Guard {
     known: Vec<Known>,
@@ -36,7 +36,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Knows no file yet. With `force` files of other makers may be overwritten; files that are read never may.
+    /// Knows no files yet. With `force` foreign files may be overwritten; files that are read never.
     pub fn new(force: bool) -> Self {
         let mut guard = Self { known: Vec::new(), force };
         if let Ok(program) = std::env::current_exe() {
@@ -82,7 +82,7 @@ impl Guard {
         if !list.is_file() {
             return;
         }
-        // A list that cannot be read is reported by whoever needs it.
+        // An unreadable list is reported where it is needed.
         let text = read_text_at_most(list, MAX_LIST_BYTES).unwrap_or_default();
         for cell in
             text.lines().filter(|line| !line.trim_start().starts_with(['#', '%'])).flat_map(str::split_whitespace)
@@ -91,14 +91,14 @@ impl Guard {
         }
     }
 
-    /// What this process prints goes to these files, if its streams lead to files.
+    /// The files behind this process's output streams, if any.
     pub fn prints(&mut self) {
         for (role, stream) in [("standard output", "/dev/stdout"), ("standard error", "/dev/stderr")] {
             self.reads(role, Path::new(stream));
         }
     }
 
-    /// Refuses a file that must not be written, and knows it from then on as what `option` writes.
+    /// Refuses a file that must not be written; otherwise registers it as written by `option`.
     pub fn claim(&mut self, option: &'static str, path: &Path, kind: Kind) -> Result<(), OutputError> {
         if is_stream(path) {
             return Ok(());
@@ -126,7 +126,7 @@ impl Guard {
 
     /// Refuses a file that is read, or written by another option; returns the file behind the name.
     pub fn clear(&self, option: &'static str, path: &Path) -> Result<PathBuf, OutputError> {
-        // A name that ends in `/` is that of a folder, also where there is none yet.
+        // A name that ends in `/` is a folder, even if it does not exist yet.
         if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             return Err(OutputError::Io { option, path: path.to_owned(), source: io::ErrorKind::IsADirectory.into() });
         }
@@ -140,7 +140,7 @@ impl Guard {
         }
     }
 
-    /// Refuses a folder for outputs with outputs of somebody else in it.
+    /// Refuses an output folder with foreign outputs.
     pub fn check_folder(&self, option: &'static str, folder: &Path) -> Result<(), OutputError> {
         let io = |source| OutputError::Io { option, path: folder.to_owned(), source };
         let entries = match std::fs::read_dir(folder) {
@@ -163,7 +163,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Opens a file for writing in place, and locks it; what was in it is still there.
+    /// Opens a file for writing in place, and locks it; its content is kept.
     pub fn open(&self, option: &'static str, path: &Path, kind: Kind) -> Result<OutputFile, OutputError> {
         if is_stream(path) {
             return OutputFile::stream(path).map_err(|source| OutputError::Io {
@@ -191,7 +191,7 @@ impl Guard {
         if self.force || metadata.len() == 0 {
             return Ok(());
         }
-        // What cannot be read cannot be told to be ours.
+        // An unreadable file cannot be recognised as ours.
         if File::open(path).and_then(|file| kind.is_ours(file)).unwrap_or(false) {
             return Ok(());
         }
@@ -211,7 +211,7 @@ fn id(_: &Metadata) -> Id {
     None
 }
 
-/// Makes a folder for saved outputs, with the mark that tells later runs who filled it.
+/// Creates a folder for saved outputs, marked as ours for later runs.
 pub fn make_output_folder(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let mark = folder.join(FOLDER_MARK);

@@ -1,4 +1,4 @@
-//! Files that somebody named, for reading: a pipe is waited for so long and no longer, and can be read as often as a file.
+//! User-named files for reading: waiting for a pipe is limited, and a pipe can be read as often as a file.
 
 use super::special::{PATIENCE, is_named_pipe, is_pipe, is_special, kind_text, within};
 use std::fs::File;
@@ -24,7 +24,7 @@ pub fn open_input(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
 }
 
-/// Opens a file, and neither a pipe nor a device: what is in a folder of ours, or is read at several places.
+/// Opens a regular file, not a pipe or device: for files in our folders, or read at several positions.
 ///
 /// # Errors
 /// The system's, or it is no file.
@@ -48,7 +48,7 @@ pub struct Seekable {
 /// Kept for its end only: the file goes with it.
 #[derive(Debug)]
 enum Copied {
-    /// Has no name: it goes with the process, however that ends.
+    /// Has no name: it disappears with the process, however that ends.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     Nameless(#[expect(dead_code, reason = "held open")] File),
     #[cfg(not(any(target_os = "linux", target_os = "android")))]

@@ -1,4 +1,4 @@
-//! Whether qnnscope made a file, as far as its content says.
+//! Whether qnnscope wrote a file, judged by its content.
 
 use super::signature::starts_context_binary;
 use crate::event::SESSION_SCHEMA;
@@ -7,21 +7,21 @@ use std::io::{self, BufRead, BufReader, Read};
 
 /// Folder in a report's archive.
 const BUNDLE_FOLDER: &[u8] = b"qnnscope-report/";
-/// Longest first line of a session that is looked at, bytes.
+/// Longest first line of a session examined, bytes.
 const HEAD_BYTES: u64 = 256 << 10;
 /// First bytes of a zstd frame.
 const ZSTD: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
-/// Largest file with encodings that is looked at.
+/// Largest encodings file examined.
 const ENCODINGS_BYTES: u64 = 256 << 20;
 /// Longest first chunk of a profile log; it holds the header and about a thousand messages.
 const CHUNK_BYTES: u32 = 256 << 20;
 
-/// What an output is. An older file of the same kind may be replaced without being asked.
+/// The kind of an output. An older file of the same kind may be replaced without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A session: its header names the schema.
     Session,
-    /// A context binary. It does not tell its maker, so every context binary counts.
+    /// A context binary. It does not name its writer, so every context binary counts.
     Context,
     /// A QNN profile log: its header names qnnscope as the writer.
     ProfileLog,
@@ -29,7 +29,7 @@ pub enum Kind {
     Report,
     /// What a tap saw: the document names its schema first.
     TapDocument,
-    /// The number of a process. It may be another one's, so it is never taken for ours.
+    /// A process id. It may be another one's, so it never counts as ours.
     ProcessId,
     /// A report to send: its first file lies in our folder.
     Bundle,
@@ -44,7 +44,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What a file has to be to be replaced, for people.
+    /// Display name of the kind of file that may be replaced.
     pub fn expected(self) -> &'static str {
         match self {
             Self::Session => "it is not a session of qnnscope",
@@ -79,7 +79,7 @@ impl Kind {
                 let header: Option<serde_json::Value> = serde_json::from_slice(&line).ok();
                 let schema =
                     header.as_ref().and_then(|header| header.pointer("/event/session_started/schema")?.as_str());
-                // Any version: a newer one is as much ours.
+                // Any version: a newer one is ours as well.
                 let name = |schema: &str| schema.split_once('/').map(|(name, _)| name.to_owned());
                 Ok(schema.is_some_and(|schema| name(schema) == name(SESSION_SCHEMA)))
             }

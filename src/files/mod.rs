@@ -1,4 +1,4 @@
-//! Files that somebody named: read without trusting their length (devices and pipes have none), and written by one set of
+//! User-named files: read without trusting their length (devices and pipes have none), and written by one set of
 //! rules.
 //!
 //! [`Guard`] decides whether a file may be written at all; [`write_whole`], [`Replacement`] and [`OutputFile`] write it.

@@ -1,4 +1,4 @@
-//! A file that is written in place while a command works: locked, so that no second writer mixes with it.
+//! A file written in place during a command: locked, so that no second writer interferes.
 
 use super::error::OutputError;
 use super::special::{is_special, open_special};
@@ -23,7 +23,7 @@ enum Stream {
     Error,
 }
 
-/// True for a name of this process's own standard output or error: it is shared with what is printed, wherever it leads.
+/// True for a name of this process's own standard output or error, which is shared with printed text.
 pub fn is_stream(path: &Path) -> bool {
     STREAMS.iter().any(|(name, _)| path == Path::new(name))
 }
@@ -34,12 +34,12 @@ pub struct OutputFile {
     file: File,
     real: PathBuf,
     is_new: bool,
-    /// A pipe, a device or a stream: it has no length to cut and nothing to keep.
+    /// A pipe, a device or a stream: there is nothing to truncate or keep.
     is_special: bool,
 }
 
 impl OutputFile {
-    /// The stream with this name. Not by opening it: that would begin at the start of the file that it leads to.
+    /// The stream with this name, not opened by name: that would start at the beginning of its file.
     pub(super) fn stream(path: &Path) -> io::Result<Self> {
         #[cfg(unix)]
         for (name, stream) in STREAMS {
@@ -54,7 +54,7 @@ impl OutputFile {
         Err(io::ErrorKind::NotFound.into())
     }
 
-    /// Opens `real`, the file behind `path`, and locks it. A new one is made if there is none; an old one keeps its content.
+    /// Opens `real`, the file behind `path`, and locks it. Creates it if missing; an existing one keeps its content.
     pub(super) fn open(option: &'static str, path: &Path, real: PathBuf) -> Result<Self, OutputError> {
         let io = |source| OutputError::Io { option, path: path.to_owned(), source };
         let (file, is_new) = match OpenOptions::new().write(true).create_new(true).open(&real) {
@@ -70,7 +70,8 @@ impl OutputFile {
         #[cfg(unix)]
         if !is_special {
             use rustix::fs::{FlockOperation, flock};
-            // Some network file systems have no locks; a lock that cannot be had for another reason is no writer.
+            // Some network file systems have no locks; failing to lock for another reason does not mean a second
+            // writer.
             if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK) {
                 return Err(OutputError::Busy { option, path: path.to_owned() });
             }
@@ -87,7 +88,7 @@ impl OutputFile {
         self.cut(0)
     }
 
-    /// Drops what is behind the first `length` bytes.
+    /// Truncates to `length` bytes.
     pub fn cut(&mut self, length: u64) -> io::Result<()> {
         if self.is_special {
             return Ok(());
@@ -96,7 +97,7 @@ impl OutputFile {
         self.file.seek(SeekFrom::Start(length)).map(drop)
     }
 
-    /// Has everything on the disk, the name of a new file too.
+    /// Syncs everything to disk, including the name of a new file.
     pub fn sync(&self) -> io::Result<()> {
         if self.is_special {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Writing files whole or not at all, and folders that nobody else can read.
+//! Writes files whole or not at all, and creates private folders.
 
 use super::special::{is_special, open_special};
 use std::fs::{File, OpenOptions, Permissions};
@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use tempfile::{NamedTempFile, TempDir, TempPath};
 
-/// Most links that are followed from a name to its file, as in the kernel.
+/// Maximum number of links followed from a name to its file, as in the kernel.
 const MAX_LINKS: usize = 40;
 
 /// The file behind a name: links are followed, also the last one to a file that is not there yet.
@@ -40,7 +40,7 @@ pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Writes a file whole or not at all, and has it on the disk when this returns. See [`Replacement`].
+/// Writes a file whole or not at all, synced to disk on return. See [`Replacement`].
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if is_special(path) {
         return open_special(path)?.write_all(bytes);
@@ -50,7 +50,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
             std::fs::write(replacement.path(), bytes)?;
             replacement.commit()
         }
-        // A file that may be written in a folder that may not.
+        // A writable file in a folder that is not writable.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
             file.write_all(bytes)?;
@@ -69,7 +69,7 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Makes the empty part beside the file behind `path`.
+    /// Creates the empty partial file beside the file behind `path`.
     pub fn begin(path: &Path) -> io::Result<Self> {
         let target = real_path(path)?;
         let part = beside(&target)?.into_temp_path();
@@ -81,7 +81,7 @@ impl Replacement {
         &self.part
     }
 
-    /// Puts the new content into place, on the disk too.
+    /// Puts the new content in place, synced to disk.
     pub fn commit(self) -> io::Result<()> {
         OpenOptions::new().write(true).open(&self.part)?.sync_all()?;
         self.part.persist(&self.target).map_err(|error| error.error)?;
@@ -109,7 +109,7 @@ fn beside(target: &Path) -> io::Result<NamedTempFile> {
     Ok(part)
 }
 
-/// Has a new name in the folder of `path` on the disk. Some file systems have no such thing, which is not an error.
+/// Syncs a new name in the folder of `path` to disk. Some file systems do not support this, which is not an error.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     if let Err(error) = File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {

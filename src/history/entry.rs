@@ -11,7 +11,7 @@ use std::path::Path;
 /// A kept session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Names it: the moment of its start, `20261122-101500`.
+    /// Its id: the time of its start, `20261122-101500`.
     pub id: String,
     /// Start, microseconds since 1970-01-01 UTC; 0 if its file cannot be read.
     pub started_us: u64,
@@ -26,7 +26,7 @@ pub struct Entry {
     /// What the user gave it.
     #[serde(flatten)]
     pub marks: Marks,
-    /// Why what the user gave it cannot be read.
+    /// Why its name, tags and note cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub marks_error: Option<String>,
     /// Its runs.
@@ -115,12 +115,12 @@ impl Entry {
         Self::of(id, size(file), state, marks, &Store::new())
     }
 
-    /// The same where what the user gave it could not be read.
+    /// The same if its name, tags and note could not be read.
     pub(super) fn with_marks_error(self, error: Option<String>) -> Self {
         Self { marks_error: error, ..self }
     }
 
-    /// True if the user gave it something, or may have: it is kept whatever the limits say.
+    /// True if the user gave it a name, tag or note, or may have: it is kept regardless of the limits.
     pub(super) fn is_marked(&self) -> bool {
         self.marks_error.is_some() || !self.marks.is_empty()
     }

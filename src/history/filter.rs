@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-/// Which sessions are requested; all of it has to hold. Texts are parts of the whole, in upper or lower case.
+/// Which sessions are requested; all conditions must hold. Texts match parts, ignoring case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Of the path of a model.
@@ -25,7 +25,7 @@ pub struct Filter {
     pub limit: Option<usize>,
 }
 
-/// A moment that a user names: a date, which is its first moment in UTC, or a date and a time.
+/// A user's point in time: a date, meaning its start in UTC, or a date and a time.
 ///
 /// # Errors
 /// It is neither.

@@ -71,7 +71,7 @@ impl Index {
             forget(&change, &entry.id)?;
             let text =
                 serde_json::to_string(entry).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-            // What is not whole yet, or is broken, is looked at each time.
+            // Incomplete or broken ones are examined each time.
             let is_open = entry.state == State::Recording || entry.marks_error.is_some();
             let bytes = if is_open { -1 } else { signed(entry.bytes) };
             change.execute(
@@ -153,7 +153,7 @@ impl Index {
         self.read(|database| {
             let mut statement = database.prepare(&sql)?;
             let texts = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(0))?;
-            // A row that this version does not understand was written by another one, which lists it.
+            // A row this version does not understand was written by another one, which lists it.
             let entries = texts.filter_map(|text| text.map(|text| serde_json::from_str(&text).ok()).transpose());
             entries.collect()
         })
@@ -185,7 +185,7 @@ fn words(entry: &Entry) -> String {
     all.join("\n").to_lowercase()
 }
 
-/// True for a file that is no database any more.
+/// True for a file that is no longer a database.
 fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))

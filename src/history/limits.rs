@@ -1,4 +1,4 @@
-//! How much is kept. The user's `config.toml` says, in its table `[history]`.
+//! How much is kept, from table `[history]` of the user's `config.toml`.
 
 use super::{Entry, HistoryError, State};
 use crate::files::read_text_at_most;
@@ -38,7 +38,7 @@ pub fn config_path() -> Option<PathBuf> {
 }
 
 impl Limits {
-    /// Those of a config file; the usual ones where there is none.
+    /// Those of a config file; the defaults without one.
     ///
     /// # Errors
     /// The file cannot be read or understood.

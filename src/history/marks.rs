@@ -39,10 +39,10 @@ impl Marks {
         *self == Self::default()
     }
 
-    /// The marks beside a session; none where there is no file of them.
+    /// The marks beside a session; none without a file.
     ///
     /// # Errors
-    /// There is a file that cannot be read or understood. What it says is the user's, so nothing may take its place.
+    /// The file cannot be read or understood. It is the user's data, so nothing may replace it.
     pub(super) fn read(folder: &Path, id: &str) -> Result<Self, HistoryError> {
         let path = file(folder, id);
         let broken = |reason: String| HistoryError::Marks { path: path.clone(), reason };
@@ -52,7 +52,7 @@ impl Marks {
                 return Err(broken(format!("it has more than {MAX_BYTES} bytes")));
             }
             Ok(_) => {}
-            // A link that leads nowhere is there, too.
+            // A dangling link counts as existing.
             Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {
                 return Ok(Self::default());
             }

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 const FOLDER: &str = "sessions";
 /// Ending of the files of sessions.
 const ENDING: &str = ".jsonl.zst";
-/// Longest time from the making of a file to its first record.
+/// Maximum time from creating a file to its first record.
 const BIRTH: std::time::Duration = std::time::Duration::from_mins(1);
 /// Sessions that may begin within one second.
 const TRIES: u32 = 100;
@@ -70,7 +70,7 @@ impl History {
         Err(HistoryError::TooMany { stamp })
     }
 
-    /// Lists a session that has ended with what it came to, or drops it if nothing was run in it; then drops the oldest beyond
+    /// Lists a finished session with its results, or drops it if nothing ran; then drops the oldest beyond
     /// the limits.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl History {
         self.folder.join(format!("{id}{ENDING}"))
     }
 
-    /// Changes the name, tags and note of a session. What its file says counts, also where the index has not noticed yet.
+    /// Changes the name, tags and note of a session. Its file counts, even if the index is not up to date.
     ///
     /// # Errors
     /// They cannot be read or written, a name is taken or means something else, or a text is too long.
@@ -177,7 +177,7 @@ impl History {
                 remove(&file)?;
                 continue;
             }
-            // A file that cannot be read is no reason to hide the others.
+            // An unreadable file must not hide the others.
             let (marks, error) = match Marks::read(&self.folder, &id) {
                 Ok(marks) => (marks, None),
                 Err(error) => (Marks::default(), Some(error.to_string())),

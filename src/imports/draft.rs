@@ -31,7 +31,7 @@ pub struct Draft {
     notes: Vec<String>,
 }
 
-/// A run on its way. What is not known of it stays as [`Draft::run`] made it.
+/// A run under construction. Unknown fields stay as set by [`Draft::run`].
 #[derive(Debug)]
 pub struct RunDraft {
     /// Backend.
@@ -40,9 +40,9 @@ pub struct RunDraft {
     pub device: String,
     /// Model or graph as the file names it.
     pub model: String,
-    /// True where the file shows that the hardware was emulated.
+    /// True if the file shows that the hardware was emulated.
     pub simulated: bool,
-    /// Profiling under which the latencies were taken.
+    /// Profiling level of the latencies.
     pub clean_level: ProfilingLevel,
     /// True if starts of inferences are those of the file.
     pub has_moments: bool,
@@ -56,7 +56,7 @@ pub struct RunDraft {
     done: [u64; 4],
     rows: Vec<OpRow>,
     op_samples: u64,
-    /// Op values of the first inference; they count where there are no others.
+    /// Op values of the first inference; they count if there are no others.
     first_ops: Option<Vec<u64>>,
     mixed: u64,
 }
@@ -75,7 +75,7 @@ impl Draft {
         }
     }
 
-    /// Wall clock at a moment of the file's own clock, both microseconds.
+    /// Wall clock for a time on the file's own clock, both microseconds.
     pub fn clock(&mut self, wall_us: u64, steady_us: u64) {
         self.clock.get_or_insert((wall_us, steady_us));
     }
@@ -145,7 +145,7 @@ impl Draft {
             events.extend(run.events.into_iter().map(|(t_us, event)| (t_us, Some(id), event)));
             events.push((run.now_us, Some(id), Event::RunFinished { status: run.status }));
         }
-        // Stable: what happened at the same moment stays in the order in which it was told.
+        // Stable: simultaneous events keep their original order.
         events.sort_by_key(|(t_us, ..)| *t_us);
         let begun_us = events.first().map_or(0, |(t_us, ..)| *t_us);
         // Without a clock of the day in the file, its own date stands for its end.
@@ -268,7 +268,7 @@ impl RunDraft {
         names.len() == self.rows.len() && names.zip(&self.rows).all(|(name, row)| row.name == name)
     }
 
-    /// An inference. Without a moment it follows the one before at once.
+    /// An inference. Without a timestamp it directly follows the previous one.
     pub fn inference(&mut self, phase: Phase, start_us: Option<u64>, took_us: f64) {
         if !took_us.is_finite() || took_us <= 0.0 {
             return;
@@ -306,7 +306,7 @@ impl RunDraft {
         self.done[phase as usize]
     }
 
-    /// Op values of the inference that was told last, one per row.
+    /// Op values of the last inference, one per row.
     pub fn op_values(&mut self, phase: Phase, values: Vec<u64>) {
         if values.len() != self.rows.len() || values.is_empty() {
             self.mixed += 1;
@@ -324,7 +324,7 @@ impl RunDraft {
         self.mixed += 1;
     }
 
-    /// Figures of the backend for the inference that was told last.
+    /// The backend's figures for the last inference.
     pub fn metrics(&mut self, phase: Phase, metrics: Vec<Metric>) {
         let metrics: Vec<Metric> = metrics.into_iter().filter(|metric| metric.value.is_finite()).collect();
         if !metrics.is_empty() {

@@ -1,4 +1,4 @@
-//! What can be wrong with a file of another tool.
+//! Errors in other tools' files.
 
 use std::path::PathBuf;
 use thiserror::Error;
@@ -30,7 +30,7 @@ impl ImportError {
 pub(super) enum Problem {
     /// It cannot be read.
     Io(std::io::Error),
-    /// It is not what it looked like: in words that follow "but".
+    /// It is not what it looked like, as a continuation of "but".
     Content(String),
 }
 

@@ -31,7 +31,7 @@ use error::Problem;
 use sample::Sample;
 use std::path::Path;
 
-/// A kind of file that another tool writes.
+/// A kind of file written by another tool.
 trait Import: Sync {
     /// Stable name, such as `qnn-profile-log`.
     fn kind(&self) -> &'static str;
@@ -42,14 +42,14 @@ trait Import: Sync {
     /// True if the file is of this kind, by its content.
     fn is_it(&self, sample: &Sample) -> bool;
 
-    /// Puts what the file holds into the draft.
+    /// Puts the file's contents into the draft.
     ///
     /// # Errors
     /// The file cannot be read, or is not what it looked like.
     fn read(&self, sample: &Sample, draft: &mut Draft) -> Result<(), Problem>;
 }
 
-/// All kinds, those first whose files say most clearly what they are.
+/// All kinds, the most clearly recognisable first.
 static KINDS: [&dyn Import; 13] = [
     &etdump::Etdump,
     &profile_csv::ViewerCsv,
@@ -73,7 +73,7 @@ pub struct Imported {
     pub kind: &'static str,
     /// What it is, for people.
     pub label: &'static str,
-    /// What a session file would hold, in order.
+    /// The contents of an equivalent session file, in order.
     pub records: Vec<Record>,
     /// What is missing or was left out, and why.
     pub notes: Vec<String>,
@@ -90,7 +90,7 @@ pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// The file cannot be read, or looks like a known kind and is damaged.
 pub fn open(path: &Path, name: &Path) -> Result<Option<Imported>, ImportError> {
     let io = |source| ImportError::Io { path: name.to_owned(), source };
-    // What can be read only once is not looked at.
+    // Streams that can be read only once are not examined.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Ok(None);
     }

@@ -16,9 +16,9 @@ use std::fs::File;
 const PIECE: usize = 1 << 20;
 /// Most graphs of one log.
 const MAX_GRAPHS: usize = 256;
-/// Largest log that is read in; larger ones are for `qnnscope profile-log`, which keeps nothing of them.
+/// Largest log imported; larger ones are for `qnnscope profile-log`, which keeps nothing in memory.
 const MAX_BYTES: u64 = 1 << 30;
-/// Deepest events that are looked at; linting has four levels.
+/// Maximum depth of events considered; linting has four levels.
 const MAX_DEPTH: usize = 8;
 /// How HTP names what it says once an inference when it is emulated: no thread of the hardware ever works.
 const THREADS: &str = "Number of HVX threads used";
@@ -96,7 +96,7 @@ struct Log {
     context_binary: bool,
 }
 
-/// What is known of one graph beside its run.
+/// What is known about one graph besides its run.
 #[derive(Default)]
 struct State {
     session: u64,
@@ -318,7 +318,7 @@ fn parts(run: &mut RunDraft, t_us: u64, stage: Stage, message: &Message<'_>) {
     }
 }
 
-/// The first time that the backend told, microseconds.
+/// The first time reported by the backend, microseconds.
 fn first_us(message: &Message<'_>) -> f64 {
     let mut events = message.events();
     let time = events.find(|event| event.unit() == Unit::Microseconds).and_then(|event| number(event.value()));

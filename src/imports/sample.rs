@@ -1,4 +1,4 @@
-//! The beginning of a file, by which its kind is told.
+//! The start of a file, which identifies its kind.
 
 use crate::files::read_at_most;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Bytes that are looked at to tell a kind.
+/// Bytes examined to identify a kind.
 const HEAD_BYTES: u64 = 64 << 10;
 /// Largest file that is read whole. Profile logs, which are larger, are streamed.
 const MAX_BYTES: u64 = 256 << 20;

@@ -1,4 +1,4 @@
-//! Model formats, recognised by content and never by file name.
+//! Model formats, recognised by content, never by file name.
 
 use super::reading::identify_source;
 use super::source::SourceFormat;
@@ -9,7 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why a file is not a model that can be used here.
+/// Why a file is not a usable model.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum FormatError {
@@ -57,7 +57,7 @@ pub fn identify(path: &Path) -> Result<ModelFormat, FormatError> {
     identify_for(path, std::env::consts::ARCH)
 }
 
-/// As [`identify`], for another machine: a model library must be built for `needed` (`aarch64`, `x86_64`).
+/// Like [`identify`], for another machine: a model library must be built for `needed` (`aarch64`, `x86_64`).
 pub fn identify_for(path: &Path, needed: &str) -> Result<ModelFormat, FormatError> {
     let io = |source| FormatError::Io { path: path.to_owned(), source };
     let metadata = std::fs::metadata(path).map_err(io)?;
@@ -129,7 +129,7 @@ fn check_dlc(path: &Path) -> Result<ModelFormat, FormatError> {
     Err(FormatError::NotADlc { path: path.to_owned(), found: names.join(", ") })
 }
 
-/// Version of the SDK that made a DLC, as its metadata tells: `2.47.0.260601114230`.
+/// Version of the SDK that made a DLC, from its metadata: `2.47.0.260601114230`.
 pub fn dlc_sdk_version(path: &Path) -> Option<String> {
     const MAX_METADATA: u64 = 1 << 20;
     let file = std::fs::File::open(path).ok()?;
@@ -147,7 +147,7 @@ pub fn dlc_sdk_version(path: &Path) -> Option<String> {
     Some(crate::event::clean_text(version))
 }
 
-/// Oldest core API whose tensors are laid out as today.
+/// Oldest core API with today's tensor layout.
 const OLDEST_LIBRARY_MINOR: u32 = 14;
 
 /// Checks machine, symbol and the core API a model library was built with.
@@ -162,7 +162,7 @@ fn check_library(path: &Path, needed: &str) -> Result<ModelFormat, FormatError> 
         let bits = |(name, wide): (&str, bool)| format!("{name} ({} bit)", if wide { 64 } else { 32 });
         return Err(FormatError::WrongMachine { path: path.to_owned(), found: bits(found), needed: bits(needed) });
     }
-    // The dynamic linker maps whole segments: a file that is cut short would crash the process, not fail to open.
+    // The dynamic linker maps whole segments: a truncated file would crash the process instead of failing to open.
     let end = elf.segments().map(|s| s.file_range()).map(|(at, size)| at.saturating_add(size)).max().unwrap_or(0);
     if end > data.len() as u64 {
         return Err(damaged(format!("it should have at least {end} bytes but has {}", data.len())));

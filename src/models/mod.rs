@@ -18,7 +18,7 @@ pub use qnnscope_core::models::{
 };
 pub use reading::{identify_source, read_source};
 
-/// Op types that only move stored numbers, so that what they read and make has one encoding.
+/// Op types that only move stored numbers, so that their inputs and outputs share one encoding.
 const MOVERS: [&str; 11] = [
     "Reshape",
     "Transpose",
@@ -33,7 +33,7 @@ const MOVERS: [&str; 11] = [
     "Squeeze",
 ];
 
-/// Whether ops of a type hand stored numbers on as they are.
+/// Whether ops of a type pass stored numbers on unchanged.
 pub fn hands_numbers_on(op_type: &str) -> bool {
     MOVERS.contains(&op_type)
 }

@@ -1,4 +1,4 @@
-//! The map that `qnnscope convert` keeps beside what it makes: which op comes from which node of the source.
+//! The map that `qnnscope convert` keeps beside its result: which op comes from which node of the source.
 
 use crate::event::{SourceNames, clean_text};
 use crate::files::read_at_most;
@@ -12,12 +12,12 @@ pub const NAMES_SCHEMA: &str = "qnnscope.names/1";
 const ENDING: &str = ".names.json";
 /// Largest map that is read.
 const MOST_BYTES: u64 = 64 << 20;
-/// Most files of a folder that are looked at for the map of a file that is not called like it.
+/// Maximum files examined in a folder for the map of a file with a different name.
 const MOST_FILES: usize = 1 << 14;
-/// Most maps of a folder that are read for that.
+/// Maximum maps read in a folder for that.
 const MOST_MAPS: usize = 32;
 
-/// Where the map of a result lies: `model.dlc` has `model.names.json`.
+/// Path of a result's map: `model.dlc` has `model.names.json`.
 pub fn map_beside(result: &Path) -> PathBuf {
     result.with_extension(&ENDING[1..])
 }
@@ -42,7 +42,7 @@ struct Op {
     name: String,
 }
 
-/// The map of a model; `None` where there is none, or those that there are belong to other files.
+/// The map of a model; `None` if there is none, or if existing ones belong to other files.
 pub fn source_names(model: &Path) -> Option<SourceNames> {
     names_file(model).map(|(_, names)| names)
 }
@@ -72,7 +72,7 @@ pub fn names_file(model: &Path) -> Option<(PathBuf, SourceNames)> {
     maps.into_iter().take(MOST_MAPS).find_map(|path| read_map(&path, &name).map(|names| (path, names)))
 }
 
-/// The map in this file, if it is one of the model of this name.
+/// The map in this file, if it is for the model of this name.
 fn read_map(path: &Path, model: &str) -> Option<SourceNames> {
     let map: Map = serde_json::from_slice(&read_at_most(path, MOST_BYTES).ok()?).ok()?;
     if map.schema != NAMES_SCHEMA || !map.results.iter().any(|result| result == model) {

@@ -1,4 +1,4 @@
-//! The catalogue of counters: data, and the rules that every row has to keep.
+//! The catalogue of counters: data, and the rules every row must follow.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// The catalogue's text.
 const TEXT: &str = include_str!("catalogue.toml");
 
-/// What a counter tells about.
+/// The subject of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
@@ -25,11 +25,11 @@ pub enum Group {
     Process,
     /// Temperatures.
     Thermal,
-    /// What is being held back.
+    /// Throttling state.
     Throttling,
     /// Battery and supply.
     Power,
-    /// All else, and users' own counters.
+    /// Everything else, and users' own counters.
     Other,
 }
 
@@ -43,11 +43,11 @@ pub enum Cadence {
     Tenth,
     /// Once a second.
     Second,
-    /// On its own stream, as often as it goes without taking more than half the time.
+    /// On its own stream, as often as possible without taking more than half the time.
     Slow,
 }
 
-/// How the content of a file becomes a value.
+/// How to parse a file's content into a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Parse {
@@ -55,9 +55,9 @@ pub enum Parse {
     Number,
     /// The first number before a `%` or `@`.
     Percent,
-    /// Busy and total of a span: their quotient in per cent; 0 of 0 is 0.
+    /// Busy and total of an interval: their quotient in per cent; 0 of 0 is 0.
     Pair,
-    /// A clock in Hz, kHz or MHz, told apart by size: MHz.
+    /// A clock in Hz, kHz or MHz, distinguished by magnitude: MHz.
     Clock,
     /// A word of the row's table.
     Words,
@@ -71,7 +71,7 @@ pub enum Parse {
     CpuBusiest,
     /// Time per level in microseconds, and a table of the levels' clocks: mean clock in MHz.
     LevelTimes,
-    /// Lines of clock in kHz and time: mean clock in MHz.
+    /// Lines with a clock in kHz and a time: mean clock in MHz.
     TimeInState,
     /// All numbers of many files: their sum.
     Sum,
@@ -100,7 +100,7 @@ pub enum Parse {
 }
 
 impl Parse {
-    /// True where a value is the difference of two readings, so that the first reading gives none.
+    /// True if a value is the difference of two readings, so that the first reading has none.
     pub fn is_rate(self) -> bool {
         matches!(
             self,
@@ -121,34 +121,34 @@ impl Parse {
 pub struct Row {
     /// Stable id; instances add `.NAME`.
     pub id: String,
-    /// Label for people; instances add their name.
+    /// Display label; instances add their name.
     pub label: String,
     /// What it tells about.
     pub group: Group,
     /// Unit of the values.
     pub unit: String,
-    /// Where it may be: globs, `dumpsys:SERVICE`, `{pid}` for the watched process.
+    /// Candidate paths: globs, `dumpsys:SERVICE`, `{pid}` for the watched process.
     pub paths: Vec<String>,
     /// All paths that exist become instances.
     #[serde(default)]
     pub each: bool,
     /// File beside the path that names the instance.
     pub name: Option<String>,
-    /// Names that are taken (globs); empty: all.
+    /// Names to include (globs); empty: all.
     #[serde(default)]
     pub names: Vec<String>,
-    /// Names that are not taken (globs).
+    /// Names to exclude (globs).
     #[serde(default)]
     pub names_not: Vec<String>,
-    /// How content becomes a value.
+    /// How to parse content into a value.
     pub parse: Parse,
-    /// What is looked for in files of many lines.
+    /// The keys to find in files with many lines.
     #[serde(default)]
     pub keys: Vec<String>,
     /// Factor from the file's unit to the row's.
     #[serde(default = "one")]
     pub scale: f64,
-    /// Further files beside the path that the value needs.
+    /// Further files beside the path needed for the value.
     #[serde(default)]
     pub beside: Vec<String>,
     /// Values of words.
@@ -169,17 +169,17 @@ pub struct Row {
     pub placeholders: Vec<f64>,
     /// How often it is read.
     pub cadence: Cadence,
-    /// Only root can read it on any device.
+    /// Readable only by root on all devices.
     #[serde(default)]
     pub root: bool,
     /// Sampled unless the user chooses otherwise.
     #[serde(default = "yes")]
     pub chosen: bool,
-    /// Only taken where no counter of this row can be read.
+    /// Only used if no counter of this row can be read.
     pub instead_of: Option<String>,
-    /// Path that tells whether files of a process exist.
+    /// Path that shows whether files of a process exist.
     pub probe: Option<String>,
-    /// What it means and how it misleads.
+    /// Its meaning and pitfalls.
     pub about: String,
 }
 
@@ -197,10 +197,10 @@ struct File {
     counter: Vec<Row>,
 }
 
-/// All rows, in the order in which they are shown.
+/// All rows in display order.
 pub fn rows() -> &'static [Row] {
     static ROWS: OnceLock<Vec<Row>> = OnceLock::new();
-    // A unit test parses the same text: it cannot fail in a build that passed it.
+    // A unit test parses the same text, so this cannot fail in a build that passed it.
     ROWS.get_or_init(|| toml::from_str::<File>(TEXT).map(|file| file.counter).unwrap_or_default())
 }
 
@@ -225,7 +225,7 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
 }
 
 impl Row {
-    /// True if an instance of this name belongs to the row.
+    /// True if an instance with this name belongs to the row.
     pub(crate) fn takes(&self, name: &str) -> bool {
         (self.names.is_empty() || self.names.iter().any(|pattern| matches(pattern, name)))
             && !self.names_not.iter().any(|pattern| matches(pattern, name))

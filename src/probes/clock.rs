@@ -1,64 +1,66 @@
-//! Clocks: one monotonic time out of what a shell can read on a device, and its place on the host's axis.
+//! Clocks: derives a monotonic time from what a shell can read on a device, and maps it to the host's time axis.
 
 use std::collections::VecDeque;
 
 /// Resolution of `/proc/uptime`.
 const UPTIME_STEP_US: i64 = 10_000;
-/// A difference between the clock of the day and the uptime that reading them one after the other does not explain.
+/// A difference between wall clock and uptime too large to come from reading them one after the other.
 const STEP_US: i64 = 20_000;
-/// So many stamps in a row have to agree that the clock was set back: one alone may have been held up between two reads.
+/// How many consecutive timestamps must agree that the clock was set back: a single one may have been delayed between
+/// its two reads.
 const CONFIRM: usize = 3;
-/// How far quartz clocks drift apart at most, parts per million.
+/// Maximum drift between quartz clocks, parts per million.
 const DRIFT_PPM: u64 = 100;
 
-/// What the device's shell says of the time at one moment, microseconds.
+/// One time reading by the device's shell, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Clock of the day (`$EPOCHREALTIME`), read first; `None` where the shell has none.
+    /// Wall clock (`$EPOCHREALTIME`), read first; `None` if the shell has none.
     pub epoch_us: Option<u64>,
-    /// Time since the start, sleep included (`/proc/uptime`), in steps of 10 ms.
+    /// Time since boot, sleep included (`/proc/uptime`), in steps of 10 ms.
     pub uptime_us: u64,
 }
 
-/// Makes one clock out of the fine clock of the day, which can be set, and the coarse uptime, which cannot: microseconds that
-/// only grow. It is the time since the device's start but for a constant of at most 10 ms ([`DeviceClock::ahead_us`]), which
-/// becomes known with the stamps.
+/// Combines the fine wall clock, which can be set, and the coarse uptime, which cannot, into one clock: microseconds
+/// that only grow. It equals the time since boot up to a constant of at most 10 ms ([`DeviceClock::ahead_us`]), which
+/// the timestamps reveal.
 #[derive(Debug, Clone, Default)]
 pub struct DeviceClock {
-    /// What is added to the clock of the day; changed only when that is set, so that differences stay exact.
+    /// Added to the wall clock; changed only when that is set, so that differences stay exact.
     base_us: Option<i64>,
-    /// Uptime minus clock of the day: never below the truth, since the uptime is read last, and close to it after some stamps.
+    /// Uptime minus wall clock: never below the true value, since the uptime is read last, and close to it after some
+    /// timestamps.
     upper_us: i64,
-    /// The same, never above the truth but by the time between the two reads.
+    /// The same, exceeding the true value at most by the time between the two reads.
     lower_us: i64,
     stamps: u64,
-    /// Bounds that would hold if the clock had been set back.
+    /// The bounds if the clock had been set back.
     later: VecDeque<i64>,
     last_us: u64,
 }
 
-/// A moment on the device.
+/// A time on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// The device's clock, microseconds; never earlier than the moment before.
+    /// The device's clock, microseconds; never earlier than the previous one.
     pub device_us: u64,
-    /// By how much the clock of the day was found to have been set, if it was.
+    /// By how much the wall clock was set, if so.
     pub stepped_us: Option<i64>,
 }
 
 impl DeviceClock {
-    /// A clock that knows nothing yet.
+    /// A clock without readings.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A clock whose uptime is known to be `offset_us` ahead of the clock of the day (this machine's own).
+    /// A clock whose uptime is `offset_us` ahead of the wall clock (this machine's own).
     pub fn with_offset(offset_us: i64) -> Self {
         let stamps = u64::from(u32::MAX);
         Self { base_us: Some(offset_us), upper_us: offset_us, lower_us: offset_us, stamps, ..Self::default() }
     }
 
-    /// By how much this clock is ahead of the time since the device's start, microseconds, and by how much that may be wrong.
+    /// By how much this clock is ahead of the time since boot, and the error of that, microseconds.
     pub fn ahead_us(&self) -> (i64, u64) {
         match self.base_us {
             Some(base) => {
@@ -68,14 +70,14 @@ impl DeviceClock {
         }
     }
 
-    /// The moment of a stamp. Stamps are given in the order of reading.
+    /// The time of a timestamp. Timestamps are passed in the order of reading.
     pub fn moment(&mut self, stamp: Stamp) -> Moment {
         let (device_us, stepped_us) = self.place(stamp);
         self.last_us = self.last_us.max(device_us);
         Moment { device_us: self.last_us, stepped_us }
     }
 
-    /// The device's clock at a stamp of another shell, which comes late among the others; nothing is learnt from it.
+    /// The device's clock at a timestamp of another shell, which arrives out of order; not used for calibration.
     pub fn late_us(&self, stamp: Stamp) -> u64 {
         let epoch = stamp.epoch_us.and_then(|us| i64::try_from(us).ok());
         epoch.zip(self.base_us).map_or(stamp.uptime_us, |(epoch, base)| at(epoch, base))
@@ -88,14 +90,14 @@ impl DeviceClock {
         };
         self.stamps += 1;
         let lower = uptime.saturating_sub(epoch);
-        // The uptime was read after the clock of the day and may be almost a step further than it shows.
+        // The uptime was read after the wall clock and may be almost a step ahead of what it shows.
         let upper = lower.saturating_add(UPTIME_STEP_US);
         let Some(base) = self.base_us else {
             (self.base_us, self.upper_us, self.lower_us) = (Some(upper), upper, lower);
             return (at(epoch, upper), None);
         };
         let difference = upper.saturating_sub(self.upper_us);
-        // Small ones make the bound finer; so do the first ones, of which one may have been held up between its two reads.
+        // Small ones refine the bound; so do the first ones, one of which may have been delayed between its two reads.
         if difference < -STEP_US && self.stamps > 16 {
             return (at(epoch, self.step(base, upper, lower)), Some(-difference));
         }
@@ -123,7 +125,7 @@ impl DeviceClock {
         (at(uptime.saturating_add(UPTIME_STEP_US / 2), ahead), None)
     }
 
-    /// Follows a clock that was set; the new base.
+    /// Follows a clock that was set; returns the new base.
     fn step(&mut self, base: i64, upper: i64, lower: i64) -> i64 {
         let base = base.saturating_add(upper.saturating_sub(self.upper_us));
         (self.base_us, self.upper_us, self.lower_us) = (Some(base), upper, lower);
@@ -136,40 +138,40 @@ fn at(epoch: i64, offset: i64) -> u64 {
     u64::try_from(epoch.saturating_add(offset)).unwrap_or(0)
 }
 
-/// One question for the time and its answer, microseconds.
+/// One time query and its answer, microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// Host's clock when it asked.
+    /// Host's clock at the query.
     pub asked_us: u64,
-    /// Device's time since its start when it answered.
+    /// Device's time since boot at the answer.
     pub device_us: u64,
-    /// Host's clock when the answer came.
+    /// Host's clock on receiving the answer.
     pub answered_us: u64,
 }
 
-/// Where the device's time lies on the host's axis.
+/// Maps the device's time to the host's axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostClock {
     /// Host monotonic time minus the device's clock ([`DeviceClock`]), microseconds.
     offset_us: i64,
-    /// Half of the quickest round trip.
+    /// Half of the fastest round trip.
     uncertainty_us: u64,
     /// See [`DeviceClock::ahead_us`].
     ahead: (i64, u64),
-    /// How long the device has slept since its start, so far as it tells: its `CLOCK_MONOTONIC` lacks this.
+    /// How long the device has slept since boot, if it reports that: its `CLOCK_MONOTONIC` lacks this.
     suspended_us: Option<u64>,
     /// Host's clock when it was measured.
     measured_us: u64,
 }
 
 impl HostClock {
-    /// An offset that is known (this machine's own).
+    /// A known offset (this machine's own).
     pub fn exact(offset_us: i64, suspended_us: u64, now_us: u64) -> Self {
         Self { offset_us, uncertainty_us: 0, ahead: (0, 0), suspended_us: Some(suspended_us), measured_us: now_us }
     }
 
-    /// From the quickest of some round trips, on the clock that gave their moments. `resolution_us`: what that clock cannot
-    /// tell apart.
+    /// From the fastest of several round trips, on the clock of their timestamps. `resolution_us`: what that clock
+    /// cannot tell apart.
     pub fn from_round_trips(
         trips: &[RoundTrip],
         clock: &DeviceClock,
@@ -188,8 +190,8 @@ impl HostClock {
         })
     }
 
-    /// The better of this and a `newer` measurement: an old sharp one is better than a new blunt one until the clocks may
-    /// have drifted apart. What is known of the device's own clock is the newer's.
+    /// The better of this and a `newer` measurement: an old precise one beats a new imprecise one until the clocks may
+    /// have drifted apart. Data about the device's own clock comes from the newer one.
     #[must_use]
     pub fn or(self, newer: Self) -> Self {
         let age_us = newer.measured_us.saturating_sub(self.measured_us);
@@ -197,7 +199,7 @@ impl HostClock {
         if newer.uncertainty_us <= grown { newer } else { Self { ahead: newer.ahead, ..self } }
     }
 
-    /// The device's clock was set, and followed as well as the uptime allows: any newer measurement is better than this.
+    /// The device's clock was set and followed as well as the uptime allows: any newer measurement is better than this.
     #[must_use]
     pub fn blurred(self) -> Self {
         Self { uncertainty_us: self.uncertainty_us.saturating_add(UPTIME_STEP_US.unsigned_abs()), ..self }
@@ -213,12 +215,12 @@ impl HostClock {
         self.offset_us.saturating_add(self.ahead.0)
     }
 
-    /// [`HostClock::boot_offset_us`] is off by no more than this, microseconds.
+    /// Maximum error of [`HostClock::boot_offset_us`], microseconds.
     pub fn boot_uncertainty_us(&self) -> u64 {
         self.uncertainty_us.saturating_add(self.ahead.1)
     }
 
-    /// Samples are off by no more than this, microseconds.
+    /// Maximum error of samples, microseconds.
     pub fn uncertainty_us(&self) -> u64 {
         self.uncertainty_us
     }
@@ -240,7 +242,7 @@ impl HostClock {
 mod tests {
     use super::*;
 
-    /// Stamps every 7.3 ms of a device that started 1000 s ago.
+    /// Timestamps every 7.3 ms from a device booted 1000 s ago.
     fn stamps(count: u64, epoch_of: impl Fn(u64, u64) -> u64) -> Vec<(u64, Stamp)> {
         let stamp = |index: u64| {
             let true_us = 1_000_000_000 + index * 7_300;

@@ -1,33 +1,33 @@
-//! A counter of a device: what it is, which files it needs, and how they become a value.
+//! A device counter: its identity, the files it needs, and how to parse them into a value.
 
 use super::catalogue::{Cadence, Group, Parse};
 use super::value::Parser;
 use crate::event::{CounterInfo, Gap};
 
-/// Stands in a path for the watched process.
+/// Placeholder for the watched process in a path.
 pub const PID: &str = "{pid}";
 
-/// How a file is read by the device's shell.
+/// How the device's shell reads a file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum How {
     /// Its first line.
     Line,
     /// The lines `KEY:` of these keys.
     Keys(Vec<String>),
-    /// The first lines that begin with this.
+    /// The first lines with this prefix.
     Prefix(&'static str),
-    /// Its first lines, whatever they are.
+    /// Its first lines, unfiltered.
     Table,
-    /// The first lines of all files that match the glob.
+    /// The first lines of all files matching the glob.
     Glob,
     /// The text of an Android service.
     Service,
 }
 
-/// A file, and how it is read.
+/// A file and how to read it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileRead {
-    /// Path, glob or name of a service; [`PID`] stands for the watched process.
+    /// Path, glob or service name; [`PID`] represents the watched process.
     pub path: String,
     /// How it is read.
     pub how: How,
@@ -46,11 +46,11 @@ pub struct Counter {
     pub unit: String,
     /// Upper end of the natural range, in the unit.
     pub maximum: Option<f64>,
-    /// What it means and how it misleads.
+    /// Its meaning and pitfalls.
     pub about: String,
     /// How often it is read.
     pub cadence: Cadence,
-    /// Only root can read it here.
+    /// Readable only by root here.
     pub needs_root: bool,
     /// Sampled unless the user chooses otherwise.
     pub chosen: bool,
@@ -63,11 +63,11 @@ pub struct Counter {
 /// A counter that cannot be sampled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unreadable {
-    /// What it is; `unavailable` says why not in words.
+    /// Its declaration; `unavailable` has the reason.
     pub info: CounterInfo,
     /// Why not.
     pub reason: Gap,
-    /// True if it would probably open for root.
+    /// True if root could probably open it.
     pub needs_root: bool,
 }
 
@@ -83,7 +83,7 @@ impl Counter {
         }
     }
 
-    /// True if it tells about the watched process.
+    /// True if it is about the watched process.
     pub fn is_of_process(&self) -> bool {
         self.group == Group::Process
     }

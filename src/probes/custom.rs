@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// No list of counters is longer.
+/// Maximum length of a counter list.
 const MAX_BYTES: u64 = 1 << 20;
 /// All paths go to the device in one command, which adb limits to 64 KiB.
 const MAX_COUNTERS: usize = 100;
 const MAX_PATH_BYTES: usize = 250;
 
-/// A file of counters that cannot be used.
+/// An unusable counter file.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum CustomError {
@@ -53,14 +53,14 @@ fn one() -> f64 {
     1.0
 }
 
-/// The counters in the file at `path`; whether they can be read only the device tells, see [`super::discover`].
+/// The counters in the file at `path`; only the device shows whether they are readable, see [`super::discover`].
 pub fn load(path: &Path) -> Result<Vec<Counter>, CustomError> {
     let text =
         read_text_at_most(path, MAX_BYTES).map_err(|source| CustomError::Io { path: path.to_owned(), source })?;
     parse(&text).map_err(|(line, reason)| CustomError::Bad { path: path.to_owned(), line, reason })
 }
 
-/// The user's `counters.toml` in the config folder; `None` where this system has no such folder.
+/// The user's `counters.toml` in the config folder; `None` if this system has no such folder.
 pub fn default_path() -> Option<PathBuf> {
     crate::files::config_file("counters.toml")
 }

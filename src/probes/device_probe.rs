@@ -1,4 +1,4 @@
-//! A device's counters over a session: found once, sampled while runs are made, also after a lost link.
+//! A device's counters over a session: discovered once, sampled during runs, also after a lost link.
 
 use super::counter::Counter;
 use super::custom::{CustomError, default_path, load};
@@ -9,10 +9,10 @@ use crate::event::{CounterInfo, CounterSet, Event, LogLevel, LogLine, LogSource}
 use crate::session::Source;
 use std::path::Path;
 
-/// What the user wants to see.
+/// The user's choice.
 #[derive(Debug, Clone, Default)]
 pub struct CounterOptions {
-    /// How often the fast ones are read; `None`: nothing is sampled.
+    /// How often to read the fast ones; `None`: no sampling.
     pub rate: Option<Rate>,
     /// Ids, groups or globs; empty: what the catalogue chooses.
     pub patterns: Vec<String>,
@@ -32,7 +32,7 @@ impl CounterOptions {
         Ok(Self { rate, patterns, custom })
     }
 
-    /// The counters of a device that are wanted; what no pattern matches is given back with them.
+    /// The requested counters of a device, and the patterns without a match.
     pub fn choose(&self, found: &Discovery) -> (Vec<Counter>, Vec<String>) {
         if self.patterns.is_empty() {
             return (found.chosen(), Vec::new());
@@ -41,7 +41,7 @@ impl CounterOptions {
     }
 }
 
-/// Number of the set that holds what cannot be read; it is declared and never sampled.
+/// Number of the set for unreadable counters; declared but never sampled.
 const UNREADABLE_SET: u32 = u32::MAX;
 
 /// Samples a device until dropped.
@@ -56,8 +56,8 @@ pub struct DeviceProbe {
 }
 
 impl DeviceProbe {
-    /// Finds the counters of a device and samples those that are wanted. `None` where nothing is wanted or can be read; what
-    /// cannot be read is declared with its reason.
+    /// Discovers a device's counters and samples the requested ones. `None` if none is requested or readable;
+    /// unreadable ones are declared with their reason.
     pub async fn start(
         device: &Device,
         root: Root,
@@ -84,12 +84,12 @@ impl DeviceProbe {
         Ok(Some(Self { device: device.clone(), root, counters, options, source: source.clone(), sampler }))
     }
 
-    /// Sets the process whose memory and CPU time are read.
+    /// Sets the process whose memory and CPU time to read.
     pub fn watch(&self, pid: Option<u32>) {
         self.sampler.watch(pid);
     }
 
-    /// The device is back, or a run begins: sampling goes on if it was interrupted or has ended.
+    /// The device is back, or a run begins: resumes sampling if interrupted or ended.
     pub fn revive(&mut self) {
         self.sampler.retry();
         if self.sampler.is_ended() {

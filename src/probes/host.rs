@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use sysinfo::{Components, CpuRefreshKind, MINIMUM_CPU_UPDATE_INTERVAL, MemoryRefreshKind, RefreshKind, System};
 
-/// Default period. sysinfo cannot tell CPU use at less than 200 ms.
+/// Default period. sysinfo cannot measure CPU use over less than 200 ms.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// Hottest sensor of this machine now, °C; `None` where none can be read.
+/// This machine's hottest sensor now, °C; `None` if none is readable.
 pub fn hottest_celsius() -> Option<f64> {
     hottest(&Components::new_with_refreshed_list().ok()?)
 }
@@ -63,7 +63,7 @@ fn sample_until(stop: &AtomicBool, source: &Source) {
                 return;
             }
         }
-        // A late tick is not made up for: two in a row would tell the same.
+        // A late tick is not made up for: two in a row would show the same.
         next = (next + period).max(Instant::now());
         let sample = CounterSample { set: 0, t_us: now_us(), values: host.sample() };
         if !source.offer(None, Event::Counters(sample)) {
@@ -73,7 +73,7 @@ fn sample_until(stop: &AtomicBool, source: &Source) {
 }
 
 struct Host {
-    /// `None` where sysinfo does not know this system; then every counter says so.
+    /// `None` if sysinfo does not support this system; every counter then says so.
     system: Option<System>,
     components: Option<Components>,
 }
@@ -129,7 +129,7 @@ impl Host {
         ]
     }
 
-    /// Mean clock of the cores; zero means that the system does not report it.
+    /// Mean clock of the cores; zero if the system does not report it.
     fn frequency_mhz(&self) -> Option<f64> {
         let cpus = self.system.as_ref()?.cpus();
         let clocks: Vec<f64> = cpus.iter().map(|cpu| cpu.frequency() as f64).filter(|mhz| *mhz > 0.0).collect();

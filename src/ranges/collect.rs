@@ -1,4 +1,4 @@
-//! Computing a model on data with all tensors read, and keeping what their numbers are like.
+//! Computes a model on data, reads all tensors, and collects statistics of their values.
 
 use super::histogram::Histogram;
 use crate::accuracy::{
@@ -13,9 +13,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Channels of more tensors than this are not kept.
+/// Maximum number of tensors whose channels are kept.
 const MOST_CHANNELS: u32 = 4096;
-/// How often what was found is put into the state file.
+/// How often results are saved to the state file.
 const SAVE_EVERY: Duration = Duration::from_secs(5);
 /// Name and version of the state file.
 const STATE: &str = "qnnscope.ranges-state/1";
@@ -29,15 +29,15 @@ pub struct Collection<'a> {
     pub side: Side,
     /// Data.
     pub inputs: Inputs,
-    /// Most bytes of tensors that are held at a time.
+    /// Maximum bytes of tensors held at a time.
     pub tensor_bytes: u64,
-    /// Encodings whose errors are to be found.
+    /// Encodings whose errors to determine.
     pub given: Option<&'a Encodings>,
-    /// File that keeps what was found so far, and is gone on with.
+    /// File with the results so far, from which to continue.
     pub state: Option<&'a Path>,
 }
 
-/// What the numbers of one tensor are like.
+/// Statistics of one tensor's values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TensorRange {
     /// Name.
@@ -66,14 +66,14 @@ pub struct TensorRange {
     pub given: Option<Given>,
 }
 
-/// What a given encoding does to a tensor.
+/// The effect of a given encoding on a tensor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Given {
     /// Bits.
     pub bits: u32,
     /// What it can hold.
     pub range: EncodedRange,
-    /// Sums of the numbers against what is stored of them.
+    /// Sums over the values and their stored forms.
     pub sums: Sums,
 }
 
@@ -88,7 +88,7 @@ pub struct Ranges {
     pub inputs: String,
     /// Inferences.
     pub inferences: usize,
-    /// Inferences that an earlier call had made.
+    /// Inferences made by an earlier call.
     pub resumed: usize,
     /// Tensors in the order of the graph.
     pub tensors: Vec<TensorRange>,
@@ -106,7 +106,7 @@ struct State {
     tensors: Vec<TensorRange>,
 }
 
-/// Computes the model on all inputs, in as many passes as memory asks for.
+/// Computes the model on all inputs, in as many passes as memory requires.
 ///
 /// # Errors
 /// Whatever keeps the model from being computed, or a state file of something else.
@@ -298,7 +298,7 @@ fn broken(path: &Path, reason: impl std::fmt::Display) -> AccuracyError {
     AccuracyError::Model(SideError::State(text))
 }
 
-/// What an earlier call found; nothing if there is no file yet.
+/// Results of an earlier call; nothing if there is no file yet.
 fn load(path: &Path, model: &str, inputs: &str) -> Result<HashMap<String, TensorRange>, AccuracyError> {
     if !path.exists() {
         return Ok(HashMap::new());
@@ -325,7 +325,7 @@ fn save(path: &Path, model: &str, inputs: &str, tensors: &[TensorRange]) -> Resu
     crate::files::write_whole(path, &text).map_err(|error| broken(path, error))
 }
 
-/// Numbers in the state file as their bits: a number that is read from decimal digits may be another one.
+/// Numbers in the state file as their bits, since decimal digits may not round-trip.
 mod exact {
     pub mod one {
         use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -12,7 +12,7 @@ use std::fmt::Write;
 /// Shares that are told as percentiles, with their names.
 const PERCENTILES: [(&str, f64); 7] =
     [("0.01", 0.0001), ("0.1", 0.001), ("1", 0.01), ("50", 0.5), ("99", 0.99), ("99.9", 0.999), ("99.99", 0.9999)];
-/// A loss from which 16 bits are worth a word, dB.
+/// Loss from which 16 bits are suggested, dB.
 const POOR_DB: f64 = 25.0;
 /// Longest tensor name in the table.
 const NAME: usize = 34;

@@ -8,10 +8,10 @@ const FRACTION_BITS: u32 = 6;
 /// Bits of a float32's fraction below those.
 const DROPPED: u32 = 23 - FRACTION_BITS;
 
-/// Counts of numbers by sign and size. Numbers are looked at as float32; what is no number is not taken.
+/// Counts of numbers by sign and magnitude. Numbers are treated as float32; NaN is skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// Number of a bin to its count. Bins sort as the numbers in them do; 0 is the number zero.
+    /// Maps a bin's number to its count. Bins sort like the numbers in them; 0 is the number zero.
     bins: BTreeMap<i32, u64>,
     count: u64,
 }
@@ -29,7 +29,7 @@ impl Histogram {
 
     /// Takes all numbers of a list in.
     pub fn take_all(&mut self, values: &[f64]) {
-        // Neighbours often fall into one bin, and a map is slow to enter.
+        // Neighbours often fall into one bin, and map access is slow.
         let (mut last, mut run) = (None, 0u64);
         for &value in values {
             #[expect(clippy::cast_possible_truncation, reason = "float32 is as fine as bins are")]

@@ -1,4 +1,4 @@
-//! Encodings for a tensor, by what its numbers are like.
+//! Encodings for a tensor, from its statistics.
 
 use super::histogram::Histogram;
 use serde::Serialize;
@@ -41,7 +41,7 @@ impl std::str::FromStr for Method {
     }
 }
 
-/// An encoding with what it costs, as the histogram reports.
+/// An encoding with its cost, estimated from the histogram.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Proposal {
     /// How it was chosen.
@@ -60,7 +60,7 @@ pub struct Proposal {
     pub clipped_share: f64,
     /// Mean square error.
     pub mse: f64,
-    /// Signal to noise, dB; `None` where nothing is lost, or there is no signal.
+    /// Signal to noise, dB; `None` if nothing is lost, or there is no signal.
     pub sqnr_db: Option<f64>,
     /// The same with 16 bits.
     pub sqnr_db_16_bits: Option<f64>,
@@ -116,7 +116,7 @@ fn sqnr_db(histogram: &Histogram, ends: (f64, f64), mse: f64) -> Option<f64> {
     (signal > 0.0 && mse > 0.0).then(|| 10.0 * (signal / mse).log10())
 }
 
-/// The encoding of a method for numbers from `min` to `max`; `percentile` is the share that has to fit, such as 0.9999.
+/// The encoding of a method for numbers from `min` to `max`; `percentile` is the share that must fit, such as 0.9999.
 pub fn propose(histogram: &Histogram, (min, max): (f64, f64), method: Method, bits: u32, percentile: f64) -> Proposal {
     let (low, high) = match method {
         Method::MinMax => (min, max),
@@ -126,7 +126,7 @@ pub fn propose(histogram: &Histogram, (min, max): (f64, f64), method: Method, bi
             (at(1.0 - percentile), at(percentile))
         }
         Method::Mse => best(min, max, bits, |low, high, step| cost(histogram, (min, max), low, high, step).0),
-        // With so many levels nothing is gained by leaving numbers out.
+        // With this many levels clipping gains nothing.
         Method::Entropy if bits > 8 => (min, max),
         Method::Entropy => {
             let uniform = uniform(histogram, min, max);
@@ -197,7 +197,7 @@ fn uniform(histogram: &Histogram, min: f64, max: f64) -> Vec<f64> {
     bins
 }
 
-/// What is lost where only numbers from `low` to `high` are kept, in few levels.
+/// The loss if only numbers from `low` to `high` are kept, in few levels.
 fn divergence(bins: &[f64], (min, max): (f64, f64), low: f64, high: f64) -> f64 {
     let (min, max) = (min.min(0.0), max.max(0.0));
     let width = (max - min) / bins.len() as f64;

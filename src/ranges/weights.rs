@@ -1,4 +1,4 @@
-//! The weights of a model, which need no data: a symmetric encoding for each, by channel where converters take that.
+//! The weights of a model, which need no data: a symmetric encoding for each, per channel where converters accept that.
 
 use crate::accuracy::{AccuracyError, Side, real_values};
 use crate::encodings::{Encoding, Slice, Use};
@@ -17,7 +17,7 @@ pub struct Weights {
     pub name: String,
     /// The axis of the slices; `None` for one of the whole tensor.
     pub axis: Option<usize>,
-    /// Largest number of each slice, without its sign.
+    /// Largest absolute value of each slice.
     pub largest: Vec<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! Which differences can be told on a machine or device: `qnnscope.bench-check/1` and its text.
+//! Which differences a machine or device can resolve: `qnnscope.bench-check/1` and its text.
 
 use crate::analysis::launches::{
     InTime, between_launches, between_runs, difference, launches_to_tell, minimal_difference,
@@ -10,13 +10,13 @@ use std::fmt::Write;
 
 /// Schema of the document.
 pub const BENCH_CHECK_SCHEMA: &str = "qnnscope.bench-check/1";
-/// Launches of a side that are looked at.
+/// Launches per side considered.
 const SIDES: [usize; 4] = [3, 6, 10, 20];
-/// Differences that are looked at, per cent.
+/// Differences considered, per cent.
 const DIFFERENCES: [f64; 5] = [1.0, 2.0, 5.0, 10.0, 30.0];
-/// Launches of a side where launches of the same thing are compared with each other.
+/// Launches per side for comparing equal launches with each other.
 const GROUP: usize = 3;
-/// Fewest launches that say something about launches.
+/// Minimum number of launches for a result.
 pub const FEWEST: usize = GROUP;
 
 /// What a machine or device can tell.
@@ -71,7 +71,7 @@ struct EqualSides {
 }
 
 impl BenchCheckDocument {
-    /// The document of the one run in the store; `None` where it has fewer than [`FEWEST`] launches with a median.
+    /// The document of the only run in the store; `None` if it has fewer than [`FEWEST`] launches with a median.
     pub fn new(store: &Store) -> Option<Self> {
         let run = store.runs().first()?;
         let measured = run.clean.launches();
@@ -125,7 +125,7 @@ fn seconds(store: &Store, run: &Run) -> f64 {
     run.ended_us.unwrap_or_else(|| store.now_us()).saturating_sub(run.started_us) as f64 / 1e6
 }
 
-/// Every group of launches that follow each other, compared with every other one.
+/// Every group of consecutive launches, compared with every other one.
 fn equal_sides(medians_us: &[f64]) -> Option<EqualSides> {
     let groups: Vec<&[f64]> = medians_us.chunks_exact(GROUP).collect();
     let pairs = groups.iter().enumerate().flat_map(|(at, one)| groups[at + 1..].iter().map(move |other| (one, other)));

@@ -1,4 +1,4 @@
-//! A report to send: log, diagnosis, doctor and versions in one zip archive, without what tells about their owner.
+//! A report to send: log, diagnosis, doctor and versions in one zip archive, without data about their owner.
 
 use crate::text::{Redactor, counted};
 use std::fmt::Write as _;
@@ -6,13 +6,13 @@ use std::io::{self, Cursor, Write};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-/// Folder in the archive, by which qnnscope knows its own.
+/// Folder in the archive, by which qnnscope recognises its own.
 pub const BUNDLE_FOLDER: &str = "qnnscope-report/";
-/// Bytes of a log's start and of its end that go in.
+/// Bytes included from a log's start and end.
 const HEAD_BYTES: usize = 2 << 20;
 const TAIL_BYTES: usize = 6 << 20;
 
-/// Files of a report, redacted as they come.
+/// Files of a report, redacted on arrival.
 #[derive(Debug, Default)]
 pub struct Bundle {
     redactor: Redactor,
@@ -20,7 +20,7 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Nothing in it yet. `words` are names to take out, each with what it is.
+    /// An empty bundle. `words` are names to remove, each with what it is.
     pub fn new(words: &[(String, &'static str)]) -> Self {
         let mut bundle = Self::default();
         for (word, what) in words {
@@ -35,7 +35,7 @@ impl Bundle {
         self.files.push((name, text));
     }
 
-    /// Adds a log, of a long one its start and its end.
+    /// Adds a log; only the start and end of a long one.
     pub fn add_log(&mut self, log: &[u8]) {
         let text = if log.len() <= HEAD_BYTES + TAIL_BYTES {
             String::from_utf8_lossy(log).into_owned()
@@ -47,7 +47,7 @@ impl Bundle {
         self.add("log.txt", &text);
     }
 
-    /// What goes in and what was taken out, for people to look at before it is written.
+    /// What goes in and what was removed, for review before it is written.
     pub fn preview(&self) -> String {
         let mut out = String::new();
         for (name, text) in &self.files {

@@ -1,4 +1,4 @@
-//! A result document for people: what it keeps of its runs, in the order of the text report.
+//! A result document as text: what it keeps of its runs, in the order of the text report.
 
 use super::layout::{list, shortened};
 use crate::analysis::compare::{Side, SideLatency, SideOp};

@@ -1,4 +1,4 @@
-//! What a model is: the `qnnscope.inspect/1` document and its text.
+//! A model's description: the `qnnscope.inspect/1` document and its text.
 
 use super::layout::shortened;
 use crate::event::{ModelInfo, Sandbox, SandboxState, SourceNames};
@@ -32,7 +32,7 @@ struct GraphDocument {
     ops: Vec<OpDocument>,
 }
 
-/// An op, and the node that it was made of.
+/// An op, and its source node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct OpDocument {
     #[serde(flatten)]
@@ -41,8 +41,8 @@ struct OpDocument {
 }
 
 impl InspectDocument {
-    /// Builds the document; a context binary does not tell its ops, so their figures are absent there.
-    /// `names` tell what its ops were before the conversion.
+    /// Builds the document; a context binary does not list its ops, so their figures are absent there.
+    /// `names` maps its ops to nodes before conversion.
     pub fn new(model: &ModelInfo, graphs: Vec<Graph>, sandbox: Sandbox, names: Option<&SourceNames>) -> Self {
         let node = |op: &Op| names.and_then(|names| names.nodes.get(&op.name)).cloned();
         let known = model.format != ModelFormat::ContextBinary;
@@ -166,7 +166,7 @@ pub(super) fn tensor_line(tensor: &Tensor) -> String {
     format!("{}  {} {}{encoding}", tensor.name, tensor.dtype, tensor.shape_text())
 }
 
-/// What a context binary records about itself, in lines.
+/// A context binary's own description, in lines.
 pub(super) fn context_binary_lines(binary: &ContextBinaryInfo) -> Vec<String> {
     let backend = match binary.backend_id {
         3 => "cpu".to_owned(),

@@ -1,11 +1,11 @@
-//! The outputs of a run against what is known to be right.
+//! A run's outputs against known correct ones.
 
 use crate::event::{JudgedOutput, TruthFigure, TruthMetric};
 use crate::store::Run;
 use crate::text::{counted, three_digits};
 use std::fmt::Write;
 
-/// A line for each output; nothing where nothing was asked.
+/// A line for each output; nothing if not requested.
 pub fn lines(out: &mut String, run: &Run) {
     let Some(judged) = &run.judged else { return };
     if let Some(reason) = &judged.error {
@@ -21,7 +21,7 @@ pub fn lines(out: &mut String, run: &Run) {
     }
 }
 
-/// The figures of an output for people.
+/// The figures of an output for display.
 pub fn figures(output: &JudgedOutput) -> String {
     let mut parts: Vec<String> = output.figures.iter().map(|figure| figure_text(output, figure)).collect();
     if output.not_finite > 0 {
@@ -50,7 +50,7 @@ fn figure_text(output: &JudgedOutput, figure: &TruthFigure) -> String {
         let why = if output.identical { "identical" } else { "not defined" };
         return format!("{label} {why}");
     };
-    // Of classes each inference is right or wrong: the worst says nothing.
+    // With classes each inference is right or wrong, so the worst one means nothing.
     let worst = figure.worst.zip(figure.worst_inference).filter(|(worst, _)| {
         (*worst - value).abs() > 1e-9 && !matches!(figure.metric, TruthMetric::Top1 | TruthMetric::Top5)
     });

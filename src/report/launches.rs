@@ -40,8 +40,8 @@ pub(super) struct BetweenLaunches {
     note: Option<String>,
 }
 
-/// Launches with clean inferences. What is known beside the latencies is only known where each process was a launch of its
-/// own: qnn-net-run makes several rounds in one.
+/// Launches with clean inferences. Data besides latencies exists only if each process was a separate launch:
+/// qnn-net-run makes several rounds in one.
 pub(super) fn launches(run: &Run) -> Vec<LaunchResult> {
     let measured = run.clean.launches();
     let facts: Vec<Option<&LaunchFacts>> = if measured.len() <= run.launches.len() {
@@ -95,8 +95,8 @@ pub(super) fn between(run: &Run) -> BetweenLaunches {
     }
 }
 
-/// 95 % intervals of [`PERCENTILES`]: from all launches where there are several, for what single inferences vary by says
-/// nothing about the next process; else from order statistics. A bound is `None` where too little supports it.
+/// 95 % intervals of [`PERCENTILES`]: from all launches if there are several, since the variation of single inferences
+/// says nothing about the next process; else from order statistics. A bound is `None` without enough support.
 pub(super) fn intervals(run: &Run) -> [(Option<f64>, Option<f64>); PERCENTILES.len()] {
     const NAMES: [&str; PERCENTILES.len()] = ["p50", "p90", "p95", "p99", "p999"];
     if run.clean.launch_count() < 2 {
@@ -106,7 +106,7 @@ pub(super) fn intervals(run: &Run) -> [(Option<f64>, Option<f64>); PERCENTILES.l
     NAMES.map(|name| of_all.get(name).map_or((None, None), |[low, high]| (Some(*low), Some(*high))))
 }
 
-/// Largest median of a launch against the smallest, per cent; `None` below two. One that still measures is left out.
+/// Largest launch median relative to the smallest, per cent; `None` below two. An active launch is left out.
 pub fn spread_percent(run: &Run) -> Option<f64> {
     let measured = run.clean.launches();
     let going_on = usize::from(run.phase.is_some() && !run.is_ended());
@@ -117,7 +117,7 @@ pub fn spread_percent(run: &Run) -> Option<f64> {
     (medians.len() > 1 && least > 0.0).then(|| (most / least - 1.0) * 100.0)
 }
 
-/// Why there are fewer or more launches than planned at first, where that is so.
+/// Why there are fewer or more launches than initially planned, if so.
 fn note(run: &Run) -> Option<String> {
     let (planned, made) = (run.plan.mode.launches.planned as usize, run.launches.len());
     if made > planned {
@@ -136,7 +136,7 @@ fn note(run: &Run) -> Option<String> {
     None
 }
 
-/// The launches in the text report: their medians, and how far they lie apart.
+/// The launches in the text report: their medians and spread.
 pub(super) fn text(out: &mut String, run: &Run) {
     if let Some(note) = note(run) {
         let _ = writeln!(out, "  {note}");
@@ -169,7 +169,7 @@ pub(super) fn text(out: &mut String, run: &Run) {
     );
 }
 
-/// `a difference of 3.1 %`, or a factor where per cent say little.
+/// `a difference of 3.1 %`, or a factor if per cent would be unwieldy.
 pub(super) fn difference_text(percent: f64) -> String {
     if percent < 100.0 {
         format!("a difference of {percent:.1} %")
@@ -178,7 +178,7 @@ pub(super) fn difference_text(percent: f64) -> String {
     }
 }
 
-/// ` of launch 2 of 3`, where there are several.
+/// ` of launch 2 of 3`, if there are several.
 pub(super) fn which(run: &Run) -> String {
     if run.launches_planned < 2 {
         return String::new();

@@ -1,11 +1,11 @@
-//! Lines for people: names cut to a width, lists wrapped.
+//! Text layout: names cut to a width, lists wrapped.
 
 use std::fmt::Write;
 
-/// Width of a report where nothing decides it.
+/// Default width of a report.
 const WIDTH: usize = 96;
 
-/// Keeps the end of a long name, which is what tells ops apart.
+/// Keeps the end of a long name, which distinguishes ops.
 pub fn shortened(text: &str, width: usize) -> String {
     let length = text.chars().count();
     if length <= width {

@@ -1,4 +1,4 @@
-//! Taking out of a report what should not leave the house: paths, serials of devices, names of models, layers and tensors.
+//! Removes private data from a report: paths, device serials, names of models, layers and tensors.
 
 use crate::accuracy::AccuracyDocument;
 use crate::event::LOCAL_DEVICE;
@@ -12,10 +12,10 @@ use std::sync::LazyLock;
 /// Absolute paths, and those that begin in the home folder or go up.
 static PATHS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#"(^|[\s"'`(=,:\[])((?:~|\.\.?|[A-Za-z]:)?[/\\][^\s"'`,;)\]<>|]+)"#).ok());
-/// Names shorter than this are words too often to be taken out of sentences; where they stand alone they are replaced.
+/// Shorter names are too often ordinary words to be removed from sentences; on their own they are replaced.
 const SHORTEST_IN_TEXT: usize = 3;
 
-/// Replaces what is private; does nothing unless it was asked to.
+/// Replaces private data; does nothing unless requested.
 #[derive(Debug, Default)]
 pub struct Mask {
     names: HashMap<String, String>,
@@ -39,7 +39,7 @@ impl Mask {
         mask
     }
 
-    /// Prepares to find the names that are known within texts.
+    /// Prepares to find the known names in texts.
     fn find_in_texts(&mut self) {
         let mut known: Vec<(&String, &String)> =
             self.names.iter().filter(|(name, _)| name.chars().count() >= SHORTEST_IN_TEXT).collect();
@@ -62,7 +62,7 @@ impl Mask {
         }
     }
 
-    /// Names by kind, numbered in the order in which they come.
+    /// Names by kind, numbered in order of appearance.
     fn learn(&mut self, store: &Store) {
         let mut devices: Vec<&str> = store.devices().iter().map(|device| device.id.as_str()).collect();
         devices.extend(store.device_states().iter().map(|state| state.id.as_str()));
@@ -70,7 +70,7 @@ impl Mask {
         for device in devices.into_iter().filter(|device| ![LOCAL_DEVICE, "unknown"].contains(device)) {
             self.put(device, "device");
         }
-        // Ops that a backend refused are in no graph that was composed.
+        // Refused ops are in no composed graph.
         for refusal in store.runs().iter().filter_map(|run| run.failure.as_ref()?.refusal.as_ref()) {
             self.put(&refusal.graph, "graph");
             self.put(&refusal.op.name, "op");
@@ -79,7 +79,7 @@ impl Mask {
             }
         }
         let mut numbers: HashMap<&str, usize> = HashMap::new();
-        // Thousands of names: counted here, not by looking through all that are known.
+        // There may be thousands of names, so they are counted here instead of searched.
         let mut name = |names: &mut HashMap<String, String>, text: &str, kind: &'static str| {
             if !text.is_empty() && !names.contains_key(text) {
                 let number = numbers
@@ -156,7 +156,7 @@ impl Mask {
         }
     }
 
-    /// A text that may hold names and paths.
+    /// A text that may contain names and paths.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if !self.is_active {
             return Cow::Borrowed(text);
@@ -167,7 +167,7 @@ impl Mask {
         let named = self.without_names(text);
         match PATHS.as_ref() {
             Some(paths) => {
-                // What ends a sentence is no part of the path.
+                // Sentence punctuation is not part of the path.
                 let hidden = |found: &regex::Captures<'_>| {
                     let end = found[2].len() - found[2].trim_end_matches([':', '.']).len();
                     format!("{}(path){}", &found[1], &found[2][found[2].len() - end..])

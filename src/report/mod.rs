@@ -1,4 +1,4 @@
-//! Reports: pure functions of the store. `page/` says what a report has, `export/` writes it in each format.
+//! Reports: pure functions of the store. `page/` defines a report's content, `export/` writes it in each format.
 
 mod bench_check;
 mod bundle;

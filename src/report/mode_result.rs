@@ -5,7 +5,7 @@ use crate::analysis::compare::{Series, SideLatency, SideLaunch};
 use crate::store::{PaceStats, Run};
 use serde::Serialize;
 
-/// How a paced run kept to its schedule.
+/// How well a paced run kept its schedule.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct PaceResult {
     rate_hz: f64,

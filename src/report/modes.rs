@@ -13,7 +13,7 @@ fn or_dash(us: Option<f64>) -> String {
     us.map_or_else(|| "–".to_owned(), duration_text)
 }
 
-/// A rate for people: `30/s`, `0.5/s`.
+/// A rate for display: `30/s`, `0.5/s`.
 pub fn rate(hz: f64) -> String {
     format!("{hz}/s")
 }
@@ -24,14 +24,14 @@ fn put(out: &mut String, indent: &str, lines: &[String]) {
     }
 }
 
-/// How a paced run kept to its schedule, and what its inferences took.
+/// How well a paced run kept its schedule, and the time of its inferences.
 pub(super) fn pace(out: &mut String, run: &Run) {
     let lines = pace_lines(run);
     put(out, "  ", lines.get(..1).unwrap_or_default());
     put(out, "    ", lines.get(1..).unwrap_or_default());
 }
 
-/// The same in lines, the first one as a heading; none for a run that was not paced.
+/// The same in lines, the first one as a heading; none for an unpaced run.
 pub fn pace_lines(run: &Run) -> Vec<String> {
     let Some(pace) = run.pace.as_ref().filter(|pace| !pace.service.is_empty()) else { return Vec::new() };
     let mut lines = vec![format!("paced at {}: the latencies above count from the planned starts", rate(pace.rate_hz))];
@@ -143,7 +143,7 @@ pub fn rounds_lines(set: &Rounds) -> Vec<String> {
     lines
 }
 
-/// What waiting between inferences costs, a row per rate below a heading.
+/// The cost of pauses between inferences, a row per rate below a heading.
 pub fn rates_table(sweep: &Cadence) -> Vec<String> {
     let mut lines = vec![format!(
         "{:>7} {:>7} {:>6} {:>5} {:>9} {:>9}  {:>9} {:>9}",
@@ -187,7 +187,7 @@ pub fn rates_notes(sweep: &Cadence) -> Vec<String> {
     notes
 }
 
-/// Windows that are listed: the first, the last, and those at even distances between them.
+/// Windows listed: the first, the last, and evenly spaced ones in between.
 const LISTED: usize = 12;
 
 /// A sustained run over time.
@@ -227,7 +227,7 @@ pub fn windows_table(told: &Sustained) -> Vec<String> {
     lines
 }
 
-/// When a sustained run became slower, with what, and its steady state: sentences.
+/// When a sustained run became slower and what coincided, and its steady state, as sentences.
 pub fn course(told: &Sustained) -> Vec<String> {
     let mut lines = Vec::new();
     match &told.slowdown {
@@ -265,7 +265,7 @@ pub fn course(told: &Sustained) -> Vec<String> {
     lines
 }
 
-/// A run against a published way of measuring.
+/// A run compared with a published procedure.
 pub(super) fn published(out: &mut String, store: &Store, run: &Run) {
     let Some(report) = like(store, run) else { return };
     let _ = writeln!(out, "\nas {:<7} {}", report.like.name(), like_heading(&report));
@@ -296,7 +296,7 @@ pub fn like_heading(report: &LikeReport) -> String {
     format!("p{} {}; {met} of {apply} conditions met{others}", report.percent, or_dash(report.figure_us))
 }
 
-/// The state of a condition in few words.
+/// The state of a condition in short.
 pub fn state(condition: &Condition) -> &'static str {
     match condition.state {
         ConditionState::Met => "met",

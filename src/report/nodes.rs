@@ -7,7 +7,7 @@ use crate::text::{duration_text, paragraph};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Nodes up to which all are listed; of larger models those on the processor and the slowest.
+/// Up to this many nodes all are listed; for larger models those on the CPU and the slowest.
 const ALL: usize = 40;
 /// Nodes that are listed of larger models.
 const LISTED: usize = 25;
@@ -40,7 +40,7 @@ pub(super) struct PartitionResult {
     boundary_us: Option<f64>,
 }
 
-/// The nodes of a run; `None` of models that are not ONNX.
+/// The nodes of a run; `None` for models that are not ONNX.
 pub(super) fn nodes(run: &Run) -> Option<Vec<NodeResult>> {
     let placed = run.nodes.as_ref()?;
     let row = |node: &NodePlacement| NodeResult {
@@ -59,7 +59,7 @@ pub(super) fn nodes(run: &Run) -> Option<Vec<NodeResult>> {
     Some(placed.nodes.iter().map(row).collect())
 }
 
-/// The pieces that QNN ran; `None` of models that are not ONNX.
+/// The partitions run by QNN; `None` for models that are not ONNX.
 pub(super) fn partitions(run: &Run) -> Option<Vec<PartitionResult>> {
     let placed = run.nodes.as_ref()?;
     let row = |partition: &crate::event::NodePartition| PartitionResult {

@@ -8,7 +8,7 @@ use crate::store::{OpStats, Run};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A row of `ops`: an op of the graph in its order, then rows of the backend that belong to none.
+/// A row of `ops`: the graph's ops in order, then the backend's rows without an op.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OpResult {
     index: usize,
@@ -48,7 +48,7 @@ struct OpCycles {
     max: Option<f64>,
 }
 
-/// The graph's ops in order, then the rows the backend made itself (HTP's input and output).
+/// The graph's ops in order, then the rows the backend added itself (HTP's input and output).
 pub fn ops(run: &Run, verdicts: &Verdicts) -> Vec<OpResult> {
     let factor = run.us_per_op_unit();
     let derived = run.op_time_is_derived();

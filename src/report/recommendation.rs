@@ -32,7 +32,7 @@ pub fn of_sides(store: &Store, runs: &[&Run], sides: &[Side]) -> Option<Recommen
     measured(sides, &[], target, &constraints)
 }
 
-/// What `qnnscope recommend` says of a model.
+/// The answer of `qnnscope recommend` for a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecommendDocument {
     schema: &'static str,
@@ -74,7 +74,7 @@ pub fn recommend_text(document: &RecommendDocument) -> String {
     out
 }
 
-/// A recommendation for people, 80 columns wide.
+/// A recommendation as text, 80 columns wide.
 pub fn recommendation_text(recommendation: &Recommendation) -> String {
     let mut out = String::new();
     let mut put = |indent: &str, text: &str| {

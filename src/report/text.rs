@@ -87,7 +87,7 @@ fn model(out: &mut String, run: &Run) {
     }
 }
 
-/// The model of a run, where another run beside it is of another one.
+/// The model of a run, if another run has a different one.
 fn which_model(store: &Store, run: &Run) -> String {
     if store.runs().iter().all(|other| other.plan.model == run.plan.model) {
         return String::new();
@@ -265,7 +265,7 @@ fn layers(out: &mut String, run: &Run) {
         .max()
         .unwrap_or(0)
         .clamp(4, 30);
-    // The node only where it is called otherwise.
+    // The node only if its name differs.
     let node = |row: usize| run.source_of_row(row).filter(|node| *node != run.ops.rows()[row].name);
     let head = if order.iter().take(TOP_LAYERS).any(|&row| node(row).is_some()) { "  node" } else { "" };
     let _ = writeln!(
@@ -353,7 +353,7 @@ fn failure(out: &mut String, store: &Store, run: &Run) {
     }
 }
 
-/// Energy where it can be told; where a device has a battery, also why it cannot.
+/// Energy if known; for a device with a battery, also why it is not.
 fn energy_line(out: &mut String, store: &Store, run: &Run) {
     match energy(store, run) {
         Ok(energy) => {

@@ -1,4 +1,4 @@
-//! Verdicts on a run: their part of the result document, and of the text report.
+//! Verdicts on a run, for the result document and the text report.
 
 use crate::analysis::{
     Around, Bound, Finding, FindingKind, LineAround, Outliers, Severity, Share, Trust, TrustVerdict, Verdicts,
@@ -7,11 +7,11 @@ use crate::text::paragraph;
 use serde::Serialize;
 use std::fmt::Write;
 
-/// Counters of an outlier that the document tells: those that changed most.
+/// Counters listed per outlier in the document: those that changed most.
 const COUNTERS: usize = 8;
 /// Findings that the text lists in full.
 const LISTED: usize = 6;
-/// Observations that the text gives with a finding.
+/// Observations listed per finding in the text.
 const OBSERVATIONS: usize = 2;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -94,9 +94,9 @@ impl OutliersResult {
     }
 }
 
-/// The findings of a run as text: those that matter with what they rest on, the others by their title.
+/// The findings of a run as text: the important ones with their evidence, the others by title.
 pub(super) fn findings_text(out: &mut String, findings: &[Finding]) {
-    // That a run is simulated stands in its heading.
+    // A run's heading shows that it is simulated.
     let shown: Vec<&Finding> = findings.iter().filter(|finding| finding.id != "trust.simulated").collect();
     if shown.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! The look after a failure: confirming checks of its likely causes, told on the stream.
+//! Checks after a failure: confirms its likely causes and reports the results on the stream.
 
 use crate::backends::asked_to_stop;
 use crate::checks::{About, confirm};
@@ -9,8 +9,8 @@ use crate::session::Source;
 use std::pin::Pin;
 use tokio::sync::watch;
 
-/// Checks the likely causes of a run that has failed, by what its tape holds; tells nothing of one that has not. Ends at once
-/// when the user wants the run to end.
+/// Checks the likely causes of a failed run, based on its tape; does nothing for other runs. Ends at once when the user
+/// wants the run to end.
 pub fn after_failure<'a>(
     source: &'a Source,
     run: RunId,
@@ -24,7 +24,7 @@ async fn look(source: &Source, run: RunId, device: &Device, stop: &watch::Receiv
     let Some(tape) = source.tape() else { return };
     let known = tape.with(|store| {
         let run = store.run(run)?;
-        // A device that went away cannot be looked at.
+        // A lost device cannot be examined.
         if run.failure.as_ref()?.call == "adb" {
             return None;
         }

@@ -1,5 +1,5 @@
-//! A run that stopped at an op, or at none that it names: the backend's validator is asked about each op as `check` does, in
-//! a runner of its own, so that run and check say the same of the same model.
+//! After a run stopped at an op, named or not: asks the backend's validator about each op as `check` does, in a
+//! separate runner, so that run and check report the same about the same model.
 
 use crate::backends::local::{Ended, Limits, Supervisor};
 use crate::backends::qnn::runner::{Asked, CheckTask, CheckWork, Frame, RunTask, Task};
@@ -14,12 +14,12 @@ use crate::store::Run;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Longest time for all answers: the run has failed already, and the user waits.
+/// Time limit for all answers: the run has already failed, and the user is waiting.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Ends of a run that say nothing of its ops.
+/// Failures of a run that are unrelated to its ops.
 const ENDED_FROM_OUTSIDE: [&str; 5] = ["supervision", "wait", "spawn", "SIGKILL", "SIGTERM"];
 
-/// Asks about the ops of a run that has failed here, and tells its failure again with what the validator says of the op at
+/// Asks about the ops of a run that failed here, and sends its failure again with the validator's verdict on the op at
 /// which it stopped. Ends at once when the user wants the run to end.
 pub async fn ask_validator(source: &Source, run: RunId, task: &RunTask, limits: Limits, stop: &watch::Receiver<bool>) {
     let Some(tape) = source.tape() else { return };
@@ -57,7 +57,7 @@ pub async fn ask_validator(source: &Source, run: RunId, task: &RunTask, limits: 
     refusal.backend = task.backend;
     refusal.hardware = target_arch(task.backend, &resolved);
     let mut explained = Failure { refusal: Some(Box::new(refusal)), ..told.clone() };
-    // What the backend said by itself is not said again.
+    // The backend's own messages are not repeated.
     if Fault::of(&explained) == Fault::of(&told) && Fault::suspected(&explained).is_none() {
         return;
     }
@@ -65,27 +65,27 @@ pub async fn ask_validator(source: &Source, run: RunId, task: &RunTask, limits: 
     source.send(Some(run), Event::Failed(Box::new(explained))).await;
 }
 
-/// Whether the validator may know more than the failure says.
+/// Whether the validator may know more than the failure shows.
 fn is_open(failure: &Failure) -> bool {
     let stage = matches!(failure.stage, Stage::Compose | Stage::Finalize | Stage::FirstInference);
     let asked = failure.call == "backendValidateOpConfig";
     stage && !asked && !failure.missing && !failure.bad_input && !ENDED_FROM_OUTSIDE.contains(&failure.call.as_str())
 }
 
-/// Whether the run's model has ops that can be asked about.
+/// Whether the run's model has ops to ask about.
 fn has_ops(run: &Run) -> bool {
     let format = run.model.as_ref().map(|model| model.format);
     matches!(format, Some(ModelFormat::Dlc | ModelFormat::ModelLibrary))
 }
 
-/// What the validator says of the op at which the run stopped, where that is known; else of the first one that it refuses.
+/// The validator's verdict on the op at which the run stopped, if known; else on the first one it refuses.
 fn refused(failure: &Failure, chosen: Option<&str>, asked: &Asked) -> Option<Refusal> {
     let stopped = failure.refusal.as_deref();
     let composing = failure.stage == Stage::Compose;
     asked.verdicts.iter().filter(|verdict| verdict.code != 0).find_map(|verdict| {
         let graph = asked.graphs.get(verdict.graph)?;
         let op = graph.ops.get(verdict.op)?;
-        // Other graphs of the model are composed, too, and no more.
+        // Other graphs of the model are only composed.
         let of_run = composing || chosen.is_none_or(|name| name == graph.name);
         let is_stop = stopped.is_none_or(|refusal| {
             refusal.op.name == op.name && (refusal.graph.is_empty() || refusal.graph == graph.name)

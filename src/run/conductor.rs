@@ -1,5 +1,5 @@
-//! Which run is made when: each device has a lane of its own, and so has this machine. Runs in different lanes go side by side,
-//! those in one lane one after another.
+//! Schedules runs: each device has its own lane, and so has this machine. Runs in different lanes overlap, those in one
+//! lane run one after another.
 
 use super::cool_down::HeatWatch;
 use super::lane::{Lane, LaneOrder};
@@ -16,11 +16,11 @@ use tokio::sync::{mpsc, watch};
 /// An order to the conductor.
 #[derive(Debug)]
 pub enum Order {
-    /// Make these runs after those that wait already.
+    /// Make these runs after those already queued.
     Run(Vec<RunRequest>),
-    /// Stop what goes on on the devices of these runs, clear their queues, and make these. Other devices go on.
+    /// Stop the current runs on these runs' devices, clear their queues, and make these. Other devices continue.
     Replace(Vec<RunRequest>),
-    /// End the run that goes on on this device, on all of them if it is not given, and drop those that wait for it.
+    /// End the current run on this device (on all if not given), and drop those queued for it.
     Stop(Option<String>),
 }
 
@@ -44,8 +44,8 @@ impl Conductor {
         Lane::new(self.source.clone(), self.limits, self.heat.clone())
     }
 
-    /// Makes all of these, and ends the sampling of each device when its runs are over. Setting `stop` ends what goes on and
-    /// leaves the rest out; dropping the future ends everything at once.
+    /// Makes all of these, and ends the sampling of each device when its runs are done. Setting `stop` ends the current
+    /// runs and skips the rest; dropping the future ends everything at once.
     pub async fn run_all(self, requests: &[RunRequest], stop: &watch::Receiver<bool>) {
         let mut lanes: BTreeMap<&str, Vec<&RunRequest>> = BTreeMap::new();
         for request in requests {
@@ -62,9 +62,9 @@ impl Conductor {
         work.finish().await;
     }
 
-    /// Carries out orders until their channel closes; then stops the runs that go on, in order where that does not take long.
+    /// Executes orders until their channel closes; then stops the current runs, cleanly if that does not take long.
     pub async fn serve(self, mut orders: mpsc::Receiver<Order>) {
-        // Lanes wait for a device: their orders must not wait for them.
+        // Lanes wait for devices: orders must not wait for lanes.
         let mut lanes: BTreeMap<String, mpsc::UnboundedSender<LaneOrder>> = BTreeMap::new();
         let mut work = SideBySide::default();
         loop {
@@ -88,7 +88,7 @@ impl Conductor {
     }
 }
 
-/// What an order means for each device.
+/// Translates an order for each device.
 fn split<'a>(order: Order, known: impl Iterator<Item = &'a String>) -> BTreeMap<String, LaneOrder> {
     let (ends, requests) = match order {
         Order::Run(requests) => (false, requests),
@@ -107,7 +107,7 @@ fn split<'a>(order: Order, known: impl Iterator<Item = &'a String>) -> BTreeMap<
     lanes
 }
 
-/// Futures that go on together on this task. Tasks of their own would outlive it for a moment when it is dropped, and runners
+/// Futures running concurrently on this task. Separate tasks would briefly outlive it when it is dropped, and runners
 /// end with what started them.
 #[derive(Default)]
 struct SideBySide<'a>(Vec<Pin<Box<dyn Future<Output = ()> + Send + 'a>>>);
@@ -122,7 +122,7 @@ impl<'a> SideBySide<'a> {
         if self.0.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// Has all of it go on, and never ends.
+    /// Drives all of them, and never ends.
     async fn go_on(&mut self) -> Infallible {
         std::future::poll_fn(|context| {
             let _ = self.poll(context);
@@ -131,7 +131,7 @@ impl<'a> SideBySide<'a> {
         .await
     }
 
-    /// Waits for the end of all.
+    /// Waits for all of them to end.
     async fn finish(mut self) {
         std::future::poll_fn(|context| self.poll(context)).await;
     }

@@ -1,4 +1,4 @@
-//! Waiting until a device is as cool as it was before the first run.
+//! Waits until a device is as cool as before the first run.
 
 use crate::analysis::is_heat;
 use crate::event::{CoolDown, CoolDownEnd, Cooling, CounterInfo, Event, RunId, now_us};
@@ -9,29 +9,29 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How often the readings are looked at.
+/// How often the readings are checked.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often the stream is told.
+/// How often the stream is updated.
 const TELL_US: u64 = 1_000_000;
-/// A temperature this close to where it was is back, °C: sensors swing by as much on an idle device.
+/// A temperature this close to its initial value has recovered, °C: sensors fluctuate by as much on an idle device.
 const MARGIN_C: f64 = 2.0;
-/// A clock limit within this share of where it was is back.
+/// A clock limit within this share of its initial value has recovered.
 const LIMIT_SHARE: f64 = 0.98;
-/// Slow counters are waited for this long until they are read anew; those that are not read any more then do not count.
+/// How long to wait for a new reading of slow counters; those not read by then do not count.
 const FRESH_US: u64 = 5_000_000;
-/// Pause where there is no temperature to read, microseconds.
+/// Pause if no temperature is readable, microseconds.
 const FIXED_US: u64 = 30_000_000;
 /// Name of this machine's own sensor.
 const HOST_SENSOR: &str = "host.temp.max";
 
-/// What a counter has to do to be back.
+/// How a counter recovers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A temperature: fall to where it was.
+    /// A temperature: falls to its initial value.
     Heat,
-    /// A limit of a clock: rise to where it was.
+    /// A clock limit: rises to its initial value.
     Limit,
-    /// Android's thermal status: fall to where it was.
+    /// Android's thermal status: falls to its initial value.
     Status,
 }
 
@@ -46,7 +46,7 @@ impl Kind {
         }
     }
 
-    /// The value to get back to.
+    /// The value to return to.
     fn target(self, first: f64) -> f64 {
         match self {
             Self::Heat => first + MARGIN_C,
@@ -61,14 +61,14 @@ impl Kind {
     }
 }
 
-/// A counter at the beginning of the session and now.
+/// A counter at the start of the session and now.
 #[derive(Debug, Clone)]
 struct Reading {
     kind: Kind,
     unit: String,
     first: f64,
     now: f64,
-    /// Moment of the newest value, host monotonic microseconds.
+    /// Time of the newest value, host monotonic microseconds.
     at_us: u64,
 }
 
@@ -80,7 +80,7 @@ struct Seen {
     readings: BTreeMap<(String, String), Reading>,
 }
 
-/// Watches the counters of devices on their way to the hub: what they said first, which was before the first run, and what
+/// Watches device counters on their way to the hub: their first values, from before the first run, and what
 /// they say now.
 #[derive(Debug, Default)]
 pub struct HeatWatch(Mutex<Seen>);
@@ -138,12 +138,12 @@ pub struct Pause<'a> {
     pub limit: Duration,
     /// Counters of devices.
     pub watch: &'a HeatWatch,
-    /// This machine's hottest sensor before the first run, if the run is made here; °C.
+    /// This machine's hottest sensor before the first run, if the run is here; °C.
     pub host_celsius: Option<f64>,
 }
 
 impl Pause<'_> {
-    /// Waits; tells the stream of it. False if the user ended it, and with it the run.
+    /// Waits, reporting on the stream. False if the user ended it, and with it the run.
     pub async fn wait(&self, stop: &mut watch::Receiver<bool>) -> bool {
         let begun_us = now_us();
         let limit_us = u64::try_from(self.limit.as_micros()).unwrap_or(u64::MAX);
@@ -151,7 +151,7 @@ impl Pause<'_> {
         loop {
             let mut readings = self.readings();
             let waited_us = now_us() - begun_us;
-            // What was read before the pause tells how warm the device was, not how warm it is.
+            // Readings from before the pause show how warm the device was, not how warm it is.
             let fresh = readings.values().all(|reading| reading.at_us >= begun_us);
             if waited_us >= FRESH_US {
                 readings.retain(|_, reading| reading.at_us >= begun_us);
@@ -181,7 +181,7 @@ impl Pause<'_> {
                     return end != CoolDownEnd::Stopped;
                 }
             }
-            // A sender that is gone will never stop anything.
+            // A dropped sender will never stop anything.
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
                 changed = stop.changed() => if changed.is_err() { tokio::time::sleep(LOOK).await; },
@@ -189,7 +189,7 @@ impl Pause<'_> {
         }
     }
 
-    /// The device's counters; this machine's own sensor where there are none.
+    /// The device's counters; without any, this machine's own sensor.
     fn readings(&self) -> BTreeMap<String, Reading> {
         let mut readings = self.watch.readings(self.device);
         if !readings.values().any(|reading| reading.kind == Kind::Heat)
@@ -202,7 +202,7 @@ impl Pause<'_> {
     }
 }
 
-/// What is not back, the furthest off first.
+/// What has not recovered, furthest off first.
 fn waiting_for(readings: &BTreeMap<String, Reading>) -> Vec<Cooling> {
     let off = readings.iter().filter(|(_, reading)| !reading.kind.is_back(reading.now, reading.first));
     let mut off: Vec<Cooling> = off
@@ -240,7 +240,7 @@ mod tests {
 
     fn tick(watch: &HeatWatch, values: &[f64]) {
         let values = values.iter().map(|value| Some(*value)).collect();
-        // Readings of tests are always fresh, unless they are to be old.
+        // Readings in tests are always fresh, unless meant to be old.
         watch.see(&Event::Counters(CounterSample { set: 3, t_us: u64::MAX, values }));
     }
 

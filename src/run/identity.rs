@@ -1,8 +1,8 @@
-//! That all launches of a run are of the same thing: files may be replaced while a run goes on.
+//! Ensures that all launches of a run measure the same thing: files may be replaced during a run.
 
 use crate::event::{Event, TensorData};
 
-/// What the first launch was of.
+/// What the first launch measured.
 #[derive(Debug, Default)]
 pub(super) struct Identity {
     model: Option<String>,
@@ -11,7 +11,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Takes what a launch says of itself; why it is not the same thing as the first one, if it is not.
+    /// Compares a launch's identity with the first one's; returns the difference, if any.
     pub fn take(&mut self, event: &Event) -> Option<String> {
         match event {
             Event::ModelIdentified(model) => {

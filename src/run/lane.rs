@@ -29,27 +29,27 @@ const LEAVE: Duration = Duration::from_secs(20);
 /// An order to a lane.
 #[derive(Debug, Default)]
 pub(super) struct LaneOrder {
-    /// End the run that goes on, and drop those that wait.
+    /// End the current run, and drop those queued.
     pub ends: bool,
-    /// Then make these, after those that wait already.
+    /// Then make these, after those already queued.
     pub then: Vec<RunRequest>,
 }
 
-/// A run of which launches are made.
+/// A run whose launches are being made.
 struct OpenRun<'a> {
     id: RunId,
     request: &'a RunRequest,
     source: Source,
     course: Course,
     gate: Arc<LaunchGate>,
-    /// How long rounds of qnn-net-run should be.
+    /// The length of qnn-net-run's rounds.
     pace: Pace,
     /// What follows the last launch.
     next: Next,
 }
 
 impl OpenRun<'_> {
-    /// True if a difference of the two is looked for: the same backend of the same device.
+    /// True if the two are compared: the same backend on the same device.
     fn is_compared_with(&self, other: &Self) -> bool {
         let of = |run: &Self| (run.request.plan.backend, run.request.plan.device.clone());
         self.id != other.id && of(self) == of(other)
@@ -65,18 +65,18 @@ impl OpenRun<'_> {
 pub(super) struct Lane {
     source: Source,
     limits: Limits,
-    /// Counters of the device, once a run was made on it.
+    /// Counters of the device, once it had a run.
     probe: Option<DeviceProbe>,
-    /// What counters of devices tell of heat.
+    /// What device counters show about heat.
     heat: Arc<HeatWatch>,
     /// This machine's hottest sensor before the first run, °C.
     host_celsius: Option<f64>,
-    /// True once a launch was begun: later ones find the device warm.
+    /// True once a launch has started: later ones find the device warm.
     is_warm: bool,
 }
 
 impl Lane {
-    /// A lane whose events go to `source`, which `heat` observes.
+    /// A lane whose events go to `source`, observed by `heat`.
     pub(super) fn new(source: Source, limits: Limits, heat: Arc<HeatWatch>) -> Self {
         Self { source, limits, probe: None, heat, host_celsius: None, is_warm: false }
     }
@@ -84,7 +84,7 @@ impl Lane {
     /// Begins a run: from here on it is on the stream.
     async fn open<'a>(&mut self, request: &'a RunRequest) -> OpenRun<'a> {
         let id = self.source.new_run();
-        // The facts and the log of the run are kept until its end: a failure is looked into at once.
+        // The facts and the log of the run are kept until its end, since a failure is examined at once.
         let source = self.source.taped(Tape::new(id));
         source.send(Some(id), Event::RunStarted(Box::new(request.plan.clone()))).await;
         if request.site.is_here() {
@@ -100,8 +100,8 @@ impl Lane {
         OpenRun { id, request, source, course, gate, pace: Pace::default(), next: Next::Launch }
     }
 
-    /// Makes the next launch of a run, and ends the run if it was the last for sure. True if it was not. Failures of any kind are on
-    /// the stream.
+    /// Makes the next launch of a run, and ends the run if it was certainly the last; true if not. Failures of any kind
+    /// are on the stream.
     async fn launch(&mut self, run: &mut OpenRun<'_>, mut stop: watch::Receiver<bool>) -> bool {
         let OpenRun { id, request, source, course, gate, pace, next } = run;
         let id = *id;
@@ -115,7 +115,7 @@ impl Lane {
         let temporary = request.judging.as_ref().is_some_and(|judging| judging.folder.is_some());
         gate.begin(&task, later, temporary);
         let gated = source.gated(gate.clone());
-        // A launch of something else than the first one is ended: its figures would not be those of the run.
+        // A launch of something other than the first is ended: its figures would not belong to the run.
         let (end, ended) = watch::channel(*stop.borrow());
         let ending = async {
             tokio::select! {
@@ -147,7 +147,7 @@ impl Lane {
             return true;
         }
         source.send(Some(id), Event::RunFinished { status }).await;
-        // What became of the files is known then.
+        // The outcome of writing the files is known by then.
         if request.site.is_here() && launched.other.is_none() {
             ask_validator(source, id, &task, self.limits, &stop).await;
             after_failure(source, id, &Device::local(), &stop).await;
@@ -155,7 +155,7 @@ impl Lane {
         false
     }
 
-    /// Carries out the task of one launch.
+    /// Executes the task of one launch.
     async fn make(
         &mut self,
         id: RunId,
@@ -186,7 +186,7 @@ impl Lane {
         }
     }
 
-    /// Waits until the device is as cool as before its first launch of all, if that is asked for. False if the user ended the
+    /// Waits, if requested, until the device is as cool as before its very first launch. False if the user ended the
     /// run meanwhile.
     async fn cool_down(&mut self, id: RunId, request: &RunRequest, stop: &mut watch::Receiver<bool>) -> bool {
         let later = std::mem::replace(&mut self.is_warm, true);
@@ -202,7 +202,7 @@ impl Lane {
         pause.wait(stop).await
     }
 
-    /// Samples this machine as a device; what cannot be done is told, the run goes on.
+    /// Samples this machine as a device; problems are reported and the run continues.
     async fn sample_here(&mut self, counters: &CounterOptions) {
         if self.probe.is_some() {
             return;
@@ -234,9 +234,9 @@ impl Lane {
         }
     }
 
-    /// Makes runs, launch by launch: in rounds, in which each run has one launch, so that heat, clocks and
-    /// whatever else changes with time favour none. The first round keeps to the order of `requests`, later ones are in random
-    /// order. Setting `stop` ends what goes on and leaves the rest out.
+    /// Makes runs, launch by launch, in rounds with one launch of each run, so that heat, clocks and other changes over
+    /// time favour none. The first round follows the order of `requests`, later ones are in random order. Setting
+    /// `stop` ends the current run and skips the rest.
     pub(super) async fn run_all(&mut self, requests: &[&RunRequest], stop: &watch::Receiver<bool>) {
         let mut open = Vec::new();
         for &request in requests {
@@ -274,7 +274,7 @@ impl Lane {
         }
     }
 
-    /// Carries out orders until their channel closes; then stops the run that goes on, in order where that does not take long.
+    /// Executes orders until their channel closes; then stops the current run, cleanly if that does not take long.
     pub(super) async fn serve(mut self, mut orders: mpsc::UnboundedReceiver<LaneOrder>) {
         let mut waiting: VecDeque<Vec<RunRequest>> = VecDeque::new();
         loop {
@@ -300,8 +300,8 @@ impl Lane {
                                 let _ = stop.send(true);
                             }
                         }
-                        // What the run has to write, and what it has on a device, is brought to its end first. Then
-                        // dropping the run kills the runner.
+                        // First finishes the run's files and its cleanup on the device. Dropping the run then kills the
+                        // runner.
                         None => {
                             let _ = stop.send(true);
                             let _ = tokio::time::timeout(LEAVE, &mut run).await;
@@ -314,8 +314,8 @@ impl Lane {
     }
 }
 
-/// Lets runs that have enough launches keep pace with those that they are compared with, so that each launch has its neighbour, and ends
-/// the others.
+/// Lets runs with enough launches keep pace with those they are compared with, so that each launch has its neighbour,
+/// and ends the others.
 async fn keep_pace(open: Vec<OpenRun<'_>>) -> Vec<OpenRun<'_>> {
     let goes_on =
         |run: &OpenRun<'_>| open.iter().any(|other| other.next == Next::Launch && other.is_compared_with(run));
@@ -334,10 +334,10 @@ async fn keep_pace(open: Vec<OpenRun<'_>>) -> Vec<OpenRun<'_>> {
     staying
 }
 
-/// Says which files of the runtime are not as they were installed, before they are loaded.
+/// Reports runtime files that differ from their installation, before they are loaded.
 async fn tell_changes(source: &Source, id: RunId, runtime: &Path) {
     let folder = runtime.to_owned();
-    // Files whose time is another one are read, which takes a while.
+    // Files with a different time are read, which takes a while.
     let changed = tokio::task::spawn_blocking(move || changed_in(&folder, Depth::Quick)).await.unwrap_or_default();
     if changed.is_empty() {
         return;
@@ -364,7 +364,7 @@ fn placement_here(task: &RunTask) -> Placement {
     }
 }
 
-/// Changes what waits; true if the run that goes on has to end.
+/// Updates the queue; true if the current run must end.
 fn apply(order: LaneOrder, waiting: &mut VecDeque<Vec<RunRequest>>) -> bool {
     if order.ends {
         waiting.clear();

@@ -1,4 +1,4 @@
-//! The launches of a run: what each one makes, what came of it, and whether another is needed.
+//! The launches of a run: the share of each, its outcome, and whether another is needed.
 
 use super::identity::Identity;
 use crate::analysis::launches::{MOST_LAUNCHES, needs_more};
@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// A model that takes longer to load is loaded once, seconds, unless the user asks for a number of launches: three loads
-/// would take most of the time that launches may take.
+/// A model that takes longer to load, seconds, is loaded only once unless the user asks for a number of launches: three
+/// loads would take most of the time allowed for launches.
 const SLOW_LOAD_S: f64 = 10.0;
 
-/// A run on its way through its launches.
+/// A run in the middle of its launches.
 #[derive(Debug)]
 pub(super) struct Course {
     plan: Launches,
@@ -28,7 +28,7 @@ pub(super) struct Course {
     planned: u32,
     medians_us: Vec<f64>,
     spent: Duration,
-    /// Why the next launch is made, if it was not planned at first.
+    /// Why the next launch is made, if not initially planned.
     reason: Option<String>,
 }
 
@@ -47,12 +47,12 @@ impl Course {
         }
     }
 
-    /// True if a launch was made, or goes on.
+    /// True if a launch has been made or is in progress.
     pub(super) fn is_begun(&self) -> bool {
         self.made > 0
     }
 
-    /// Begins the next launch: what is said of it, and its share of the whole task.
+    /// Begins the next launch: returns its announcement and its share of the whole task.
     pub(super) fn begin(&mut self, whole: &RunTask) -> (Event, RunTask) {
         let index = self.made;
         self.made += 1;
@@ -70,7 +70,7 @@ impl Course {
 
     fn share(&self, whole: &RunTask, index: u32, task: &mut RunTask) {
         task.budget = share(whole.budget, index, self.plan.planned);
-        // qnn-net-run starts a process of its own for layer times: once is enough.
+        // qnn-net-run starts a separate process for layer times: once is enough.
         let apart = self.driver.traits().layers_apart;
         task.profiling_budget = match (apart, index) {
             (false, _) => share(whole.profiling_budget, index, self.plan.planned),
@@ -78,7 +78,7 @@ impl Course {
             (true, _) => Budget::Iterations(0),
         };
         if self.plan.is_automatic() && index as usize >= MOST_LAUNCHES {
-            // What such a run lacks is launches: half of the inferences and the layers of the first ones do.
+            // Such a run lacks launches: half of the inferences and the layers of the first ones suffice.
             task.budget = share(task.budget, 0, 2);
             task.profiling_budget = Budget::Iterations(0);
         }
@@ -91,7 +91,7 @@ impl Course {
         }
     }
 
-    /// Takes in what came of a launch that took so long: what is next.
+    /// Records a launch's outcome and duration; returns what is next.
     pub(super) fn after(&mut self, launch: &Launched, took: Duration) -> Next {
         self.spent += took;
         self.medians_us.extend(launch.clean.percentile_us(50.0));
@@ -101,7 +101,7 @@ impl Course {
         if self.made < self.planned {
             return Next::Launch;
         }
-        // Without a median of each there is nothing to agree on.
+        // Without a median of each there is no agreement to judge.
         let has_medians = self.medians_us.len() == self.made as usize;
         if !self.plan.is_automatic() || self.made >= self.plan.limit || !has_medians {
             return Next::Over;
@@ -114,7 +114,7 @@ impl Course {
         Next::Launch
     }
 
-    /// Plans another launch though this run has enough, for the sake of one that it is compared with.
+    /// Plans another launch although this run has enough, for the sake of a run it is compared with.
     pub(super) fn keep_pace(&mut self) {
         self.planned += 1;
         self.reason = Some("the run that takes turns with this one makes another".to_owned());
@@ -126,7 +126,7 @@ impl Course {
 pub(super) enum Next {
     /// Another launch.
     Launch,
-    /// Nothing, unless another run that takes turns with this one goes on.
+    /// Nothing, unless another run that alternates with this one continues.
     Enough,
     /// The end of the run.
     Over,
@@ -141,7 +141,7 @@ impl Turns {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// Puts the runs of a round in order; every order is as likely.
+    /// Shuffles the runs of a round; every order is equally likely.
     pub(super) fn shuffle<T>(&mut self, runs: &mut [T]) {
         for last in (1..runs.len()).rev() {
             // A product of 64 bits is below the bound's 32; the bias of so few runs is far below any chance of seeing it.
@@ -151,7 +151,7 @@ impl Turns {
     }
 }
 
-/// The part of a budget that launch `index` of `of` has; a later one has as much as a usual one.
+/// The share of a budget for launch `index` of `of`; a later one gets as much as a regular one.
 fn share(budget: Budget, index: u32, of: u32) -> Budget {
     let (index, parts) = (u64::from(index), u64::from(of.max(1)));
     let count = |all: u64| all / parts + u64::from(index < all % parts);
@@ -171,20 +171,20 @@ pub(super) struct Launched {
     pub status: RunStatus,
     /// Its clean phase.
     pub clean: LatencyStats,
-    /// True if it made all inferences of the run.
+    /// True if it made all of the run's inferences.
     pub made_all: bool,
     /// Files of its outputs.
     pub saved: Vec<String>,
-    /// Why it was not of the same thing as the first one; nothing of it counts then.
+    /// Why it did not measure the same thing as the first one; nothing of it counts then.
     pub other: Option<String>,
 }
 
-/// Keeps the end of a launch from being the end of its run, notes what came of it, and what was said of an earlier launch
-/// already.
+/// Keeps the end of a launch from being the end of its run, records its outcome, and what was sent about an earlier
+/// launch already.
 #[derive(Debug, Default)]
 pub(super) struct LaunchGate {
     state: Mutex<State>,
-    /// Told when a launch turns out to be of something else.
+    /// Notified when a launch turns out to measure something else.
     is_other: Notify,
 }
 
@@ -196,7 +196,7 @@ struct State {
     clean: LatencyStats,
     made_all: bool,
     saved: Vec<String>,
-    /// The outputs are removed when they were judged: nobody has to know where they were.
+    /// The outputs are removed after judging: nobody needs their location.
     temporary: bool,
     said: Vec<Event>,
     identity: Identity,
@@ -209,7 +209,7 @@ impl LaunchGate {
         Arc::default()
     }
 
-    /// A launch with this task begins, whose outputs are `temporary` or to be kept.
+    /// A launch with this task begins; its outputs are `temporary` or kept.
     pub(super) fn begin(&self, task: &RunTask, later: bool, temporary: bool) {
         let mut state = self.state();
         (state.later, state.temporary) = (later, temporary);
@@ -218,7 +218,7 @@ impl LaunchGate {
         state.clean = LatencyStats::default();
     }
 
-    /// What came of the launch; one that did not say how it ended has failed.
+    /// The outcome of the launch; one that did not report its end has failed.
     pub(super) fn end(&self) -> Launched {
         let mut state = self.state();
         Launched {
@@ -230,13 +230,13 @@ impl LaunchGate {
         }
     }
 
-    /// Waits until the launch that goes on turns out to be of something else than the first one.
+    /// Waits until the current launch turns out to measure something other than the first one.
     pub(super) async fn other(&self) {
         self.is_other.notified().await;
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics half-way through.
+        // Nothing in here panics midway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -253,9 +253,9 @@ impl Gate for LaunchGate {
                 state.status = Some(*status);
                 return false;
             }
-            // Figures of two things are not put together.
+            // Figures of two different things are not combined.
             _ if state.other.is_some() => return false,
-            // The same graphs again would only make the session longer.
+            // Repeating the same graphs would only make the session longer.
             Event::GraphComposed(_) | Event::GraphChosen { .. } => return !state.later,
             Event::PhaseStarted { phase: Phase::Clean, budget } => state.made_all = state.whole == Some(*budget),
             Event::Inferences(batch) if batch.phase == Phase::Clean => {
@@ -278,7 +278,7 @@ impl Gate for LaunchGate {
 }
 
 impl State {
-    /// True unless an earlier launch said the same.
+    /// True unless an earlier launch reported the same.
     fn is_new(&mut self, event: &Event) -> bool {
         if self.later {
             return !self.said.contains(event);

@@ -1,5 +1,5 @@
-//! Orchestration: runs launch by launch, the pause before each launch, the look after a failure, and questions about a model
-//! that is not run.
+//! Orchestration: runs launch by launch, the pause before each launch, checks after a failure, and queries about a
+//! model that is not run.
 
 mod after_failure;
 mod asked;

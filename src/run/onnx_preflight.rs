@@ -1,5 +1,5 @@
-//! Asking ONNX Runtime's QNN plug-in about a model that is not run: one session for each backend and each kind of hardware, in
-//! a runner of its own. Making the session is compiling: what QNN takes is built for that hardware.
+//! Asks ONNX Runtime's QNN plug-in about a model without running it: one session per backend and kind of hardware, each
+//! in its own runner. Creating the session compiles: what QNN takes is built for that hardware.
 
 use crate::backends::local::{Ended, Limits, RunnerError, Supervisor};
 use crate::backends::qnn::runner::{OnnxTask, Pin, RunTask, Task};
@@ -11,7 +11,7 @@ use crate::session::Hub;
 use std::path::PathBuf;
 use tokio::sync::watch;
 
-/// What is to be found out about an ONNX model.
+/// What to find out about an ONNX model.
 #[derive(Debug, Clone)]
 pub struct OnnxPreflight {
     /// Folder of the libraries.
@@ -22,7 +22,7 @@ pub struct OnnxPreflight {
     pub model: PathBuf,
     /// Backends, and whether the user named each.
     pub backends: Vec<(Backend, bool)>,
-    /// Hardware that HTP is to answer for.
+    /// Hardware for which HTP answers.
     pub targets: Vec<Target>,
     /// VTCM of each graph, MB; the backend's own choice if `None`.
     pub vtcm_mb: Option<u32>,
@@ -33,7 +33,7 @@ pub struct OnnxPreflight {
 }
 
 impl OnnxPreflight {
-    /// Asks everything; `tell` gets each question, with its number and how many there are. Dropping the future ends the
+    /// Asks everything; `tell` gets each question with its number and the total. Dropping the future ends the
     /// runner that is at work.
     pub async fn ask(&self, mut tell: impl FnMut(&str, usize, usize)) -> Result<Vec<NodesAnswer>, RunnerError> {
         let asks: Vec<(Backend, bool, Option<&Target>)> = self

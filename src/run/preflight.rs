@@ -1,4 +1,4 @@
-//! Asking backends about a model that is not run: one question after another, each in a runner of its own, so that a crash
+//! Asks backends about a model without running it: one question after another, each in its own runner, so that a crash
 //! is an answer and not the end.
 
 use crate::backends::Backend;
@@ -10,10 +10,10 @@ use crate::session::Hub;
 use std::path::PathBuf;
 use tokio::sync::watch;
 
-/// Log lines that are kept of one question.
+/// Log lines kept per question.
 const MOST_LINES: usize = 2_000;
 
-/// What is to be found out about a model.
+/// What to find out about a model.
 #[derive(Debug, Clone)]
 pub struct Preflight {
     /// Folder of the libraries.
@@ -22,11 +22,11 @@ pub struct Preflight {
     pub model: PathBuf,
     /// Backends, and whether the user named each.
     pub backends: Vec<(Backend, bool)>,
-    /// Hardware that HTP is to answer for.
+    /// Hardware for which HTP answers.
     pub targets: Vec<Target>,
     /// VTCM of each graph, MB; the backend's own choice if `None`.
     pub vtcm_mb: Option<u32>,
-    /// Whether graphs are compiled, too.
+    /// Whether to compile graphs as well.
     pub compile: bool,
     /// Whether the file is a context binary, which has no ops to ask about.
     pub binary: bool,
@@ -37,7 +37,7 @@ pub struct Preflight {
 }
 
 impl Preflight {
-    /// Asks everything; `tell` gets each question, with its number and how many there are. Dropping the future ends the
+    /// Asks everything; `tell` gets each question with its number and the total. Dropping the future ends the
     /// runner that is at work.
     pub async fn ask(&self, mut tell: impl FnMut(&str, usize, usize)) -> Result<Answers, RunnerError> {
         let htp = self.backends.iter().any(|(backend, _)| *backend == Backend::Htp);
@@ -74,7 +74,8 @@ impl Preflight {
         Ok(Answers { backends: answers, compiled, read })
     }
 
-    /// The questions to a backend. Only HTP tells kinds of hardware apart; a context binary says the same for all.
+    /// The questions to a backend. Only HTP distinguishes kinds of hardware; a context binary's description is the same
+    /// for all.
     fn on_hardware(&self, backend: Backend, named: bool) -> Vec<(Backend, bool, Option<&Target>)> {
         match backend {
             Backend::Htp if self.binary => vec![(backend, named, None)],
@@ -83,7 +84,7 @@ impl Preflight {
         }
     }
 
-    /// Reads the model without a backend, for where none answers.
+    /// Reads the model without a backend, in case none answers.
     async fn read(&self) -> Result<Read, RunnerError> {
         let task = Task::Inspect(InspectTask {
             runtime_dir: self.runtime_dir.clone(),
@@ -97,7 +98,7 @@ impl Preflight {
         })
     }
 
-    /// One question: how it ended, and the log as far as it matters.
+    /// One question: its outcome and the relevant log.
     async fn hear(
         &self,
         backend: Backend,
@@ -134,7 +135,7 @@ impl Preflight {
     }
 }
 
-/// A runner that ended without a word.
+/// A runner that ended silently.
 pub(super) fn no_answer() -> Box<Failure> {
     Box::new(Failure::new(Stage::Prepare, "check", "the runner gave no answer"))
 }

@@ -1,4 +1,4 @@
-//! What a run to be made is made of.
+//! The parts of a run to make.
 
 use super::judging::Judging;
 use super::site::Site;
@@ -6,7 +6,7 @@ use crate::backends::qnn::runner::RunTask;
 use crate::event::RunPlan;
 use std::sync::Arc;
 
-/// A run to be made: what is told on the stream, what is to be done, and where.
+/// A run to make: what goes on the stream, what to do, and where.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     /// For the stream.
@@ -15,6 +15,6 @@ pub struct RunRequest {
     pub task: RunTask,
     /// Where and by what.
     pub site: Arc<Site>,
-    /// What its outputs are judged by.
+    /// The reference for judging its outputs.
     pub judging: Option<Judging>,
 }

@@ -10,14 +10,14 @@ use crate::files::Guard;
 use crate::probes::CounterOptions;
 use std::path::Path;
 
-/// Where runs are made, with what they need there.
+/// Where runs are made, and what they need there.
 #[derive(Debug, Clone)]
 pub enum Site {
     /// On this machine, in a runner child.
     Here {
         /// Its libraries.
         runtime: RuntimeDir,
-        /// Counters that are sampled as those of a device are: on a Snapdragon board, or where the user names some.
+        /// Counters sampled like a device's: on a Snapdragon board, or if the user names some.
         counters: Option<CounterOptions>,
     },
     /// On a device, by the SDK's qnn-net-run.
@@ -26,7 +26,7 @@ pub enum Site {
         device: Device,
         /// With what.
         options: NetRunOptions,
-        /// True where the libraries only emulate the HTP.
+        /// True if the libraries only emulate the HTP.
         emulated: bool,
     },
     /// On a device, by qnnscope's own runner.
@@ -52,7 +52,7 @@ impl Site {
         }
     }
 
-    /// What makes the inferences there. A model may need another one: [`RunTask::onnx`](crate::backends::qnn::runner::RunTask::onnx).
+    /// The driver there. A model may need another one: [`RunTask::onnx`](crate::backends::qnn::runner::RunTask::onnx).
     pub fn driver(&self) -> Driver {
         match self {
             Self::Here { .. } => Driver::Runner,
@@ -70,7 +70,7 @@ impl Site {
         }
     }
 
-    /// The folder of libraries that a task on this machine loads; none of what is on a device.
+    /// The folder of libraries loaded by a task on this machine; none for a device.
     pub fn runtime_dir(&self) -> &Path {
         match self {
             Self::Here { runtime, .. } => &runtime.path,
@@ -78,7 +78,7 @@ impl Site {
         }
     }
 
-    /// Names what is sent from here, so that no output of a run replaces it.
+    /// Lists the files sent from here, so that no output of a run replaces them.
     pub fn protect(&self, guard: &mut Guard) {
         match self {
             Self::Here { .. } => {}

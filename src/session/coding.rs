@@ -7,11 +7,11 @@ use zstd::stream::{read::Decoder, write::Encoder};
 
 /// First bytes of a zstd frame.
 const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
-/// First bytes of a frame that decoders skip, whatever is in it; a session may begin with one, too.
+/// First bytes of a frame that decoders skip, whatever its content; a session may begin with one, too.
 const SKIPPABLE: u32 = 0x184D_2A50;
-/// The library's default: as fast as runs need it, and op times come to about 2 bytes each.
+/// The library's default: fast enough for runs, and op times take about 2 bytes each.
 const LEVEL: i32 = 3;
-/// Text in one frame. A frame ends with a checksum of it, so what was damaged is noticed within so many bytes.
+/// Text per frame. Each frame ends with a checksum, so damage is detected within this many bytes.
 const FRAME_BYTES: u64 = 8 << 20;
 
 /// How a session is written.
@@ -24,19 +24,19 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// By the ending of the file's name: `.zst` is compressed.
+    /// Chosen by the file's extension: `.zst` is compressed.
     pub fn of_name(path: &Path) -> Self {
         let packed = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("zst"));
         if packed { Self::Zstd } else { Self::Plain }
     }
 }
 
-/// Opens a session for reading: what it is, is told by its first bytes, so that a renamed file is read, too.
+/// Opens a session for reading: recognised by its first bytes, so that a renamed file can be read, too.
 pub fn open(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
     decode(open_regular(path)?)
 }
 
-/// The text of a session, whichever way it is written.
+/// The text of a session, whatever its coding.
 pub fn decode(source: impl Read + Send + 'static) -> io::Result<Box<dyn BufRead + Send>> {
     let mut source = BufReader::with_capacity(1 << 17, source);
     if is_packed(source.fill_buf()?) {
@@ -45,13 +45,13 @@ pub fn decode(source: impl Read + Send + 'static) -> io::Result<Box<dyn BufRead 
     Ok(Box::new(source))
 }
 
-/// True for the beginning of a zstd file.
+/// True for the start of a zstd file.
 pub fn is_packed(head: &[u8]) -> bool {
     let Some(magic) = head.first_chunk::<4>() else { return false };
     *magic == MAGIC || u32::from_le_bytes(*magic) & 0xFFFF_FFF0 == SKIPPABLE
 }
 
-/// Counts what is written to a file.
+/// Counts the bytes written to a file.
 #[derive(Debug)]
 struct Counted {
     file: OutputFile,
@@ -70,12 +70,12 @@ impl Write for Counted {
     }
 }
 
-/// Compresses into a file. What was flushed can be read whatever happens to the process.
+/// Compresses into a file. Flushed data stays readable whatever happens to the process.
 pub struct PackedFile {
-    /// Taken only to end a frame.
+    /// Only taken to end a frame.
     encoder: Option<Encoder<'static, Counted>>,
     in_frame: u64,
-    /// Length of the file up to which all that was written can be read.
+    /// Length of the readable part of the file.
     readable: u64,
 }
 
@@ -101,7 +101,7 @@ impl PackedFile {
         self.encoder()?.write_all(text)
     }
 
-    /// Has everything so far in the file, so that it can be read.
+    /// Flushes everything so far to the file, so that it can be read.
     pub fn flush(&mut self) -> io::Result<()> {
         let encoder = self.encoder()?;
         encoder.flush()?;
@@ -115,11 +115,11 @@ impl PackedFile {
         Ok((counted.file, counted.bytes))
     }
 
-    /// After an error: cuts the file to what can be read.
+    /// After an error: truncates the file to its readable part.
     pub fn give_up(&mut self) {
-        // What the encoder still holds goes with it.
+        // Anything the encoder still holds is lost.
         if let Some(mut encoder) = self.encoder.take() {
-            // Best effort: a disk that is full may still be told where the file ends.
+            // Best effort: truncation may still work on a full disk.
             let _ = encoder.get_mut().file.cut(self.readable);
         }
     }

@@ -1,10 +1,11 @@
-//! The digest of a compressed session: a frame at its end that zstd skips, with the few records that matter and what the many
-//! others come to. It makes a session of millions of op times open at once, and says nothing that its stream does not.
+//! The digest of a compressed session: a frame at its end that zstd skips, with the few records that matter and the
+//! aggregates of the many others. With it a session of millions of op times opens at once; it adds nothing to the
+//! stream.
 //!
 //! | part | what |
 //! |---|---|
 //! | frame header | `0x184D2A57`, length of the rest; both 32 bits, little-endian |
-//! | records | zstd: the session's lines, without those that the digest stands for |
+//! | records | zstd: the session's lines, without the aggregated ones |
 //! | figures | zstd: [`StoreDigest`] as postcard writes it |
 //! | trailer | lengths of records and figures (32 bits each), length of the stream before the frame (64 bits), mark |
 
@@ -19,13 +20,13 @@ use std::path::Path;
 use zstd::stream::write::Encoder;
 
 const FRAME: u32 = 0x184D_2A57;
-/// Names the layout of [`StoreDigest`], which postcard does not. A reader of another layout folds the stream.
+/// Identifies the layout of [`StoreDigest`], which postcard does not. A reader with another layout folds the stream.
 const MARK: [u8; 8] = *b"qnnsdig3";
 const TRAILER_BYTES: usize = 24;
 const HEADER_BYTES: usize = 8;
-/// Largest figures that are read: a million latencies of each phase and 10,000 ops of several runs are far below.
+/// Largest accepted figures: a million latencies per phase and 10,000 ops of several runs are far below.
 const MAX_FIGURES: u64 = 512 << 20;
-/// Text of a session below which folding it takes no time to speak of.
+/// Below this text size, folding a session takes negligible time.
 const WORTH_BYTES: u64 = 1 << 20;
 const LEVEL: i32 = 3;
 
@@ -47,18 +48,18 @@ impl DigestWriter {
         Ok(Self { records: Encoder::new(Vec::new(), LEVEL)?, text_bytes: 0 })
     }
 
-    /// Takes a line of the session, with its record.
+    /// Adds a line of the session, with its record.
     pub fn take(&mut self, record: &Record, line: &[u8]) -> io::Result<()> {
         self.text_bytes += line.len() as u64;
         if StoreDigest::stands_for(&record.event) { Ok(()) } else { self.records.write_all(line) }
     }
 
-    /// True if the session is so long that a digest saves time.
+    /// True if the session is long enough for a digest to save time.
     pub fn is_worth_it(&self) -> bool {
         self.text_bytes >= WORTH_BYTES
     }
 
-    /// The frame behind a stream of so many bytes. `None` if it would be too large for one.
+    /// The frame after a stream of this many bytes. `None` if it would be too large.
     pub fn frame(self, store: &Store, stream_bytes: u64) -> io::Result<Option<Vec<u8>>> {
         let records = self.records.finish()?;
         let figures = store.digest().to_bytes().map_err(io::Error::other)?;
@@ -80,7 +81,7 @@ impl DigestWriter {
     }
 }
 
-/// The store of a session that ends with a digest; `None` if it has none that can be used, for whatever reason: the stream
+/// The store of a session that ends with a digest; `None` if it has no usable one, for whatever reason: the stream
 /// says the same.
 pub fn store(path: &Path) -> Option<Store> {
     let mut file = open_regular(path).ok()?;
@@ -125,7 +126,7 @@ fn read(mut file: File, parts: &Parts) -> io::Result<Option<Store>> {
         store.apply(&Record::read(&clean_json(&line)).map_err(io::Error::other)?);
         line.clear();
     }
-    // The copy shares its place in the file, and its buffer has read ahead.
+    // The copy shares the file position, and its buffer has read ahead.
     file.seek(SeekFrom::Start(parts.records_at + parts.records))?;
     let mut figures = Vec::new();
     zstd::stream::read::Decoder::new(file.take(parts.figures))?.take(MAX_FIGURES).read_to_end(&mut figures)?;

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 
-/// Events that may wait in the hub. A full hub slows runners down (their pipe fills) and makes samplers drop, counted.
+/// Capacity of the hub in events. A full hub slows runners down (their pipe fills) and makes samplers drop events,
+/// which are counted.
 const CAPACITY: usize = 4096;
 
 /// An event on its way to the hub.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Moment, host monotonic microseconds.
+    /// Timestamp, host monotonic microseconds.
     pub t_us: u64,
     /// Run, if any.
     pub run: Option<RunId>,
@@ -25,7 +26,7 @@ pub struct Incoming {
     pub event: Event,
 }
 
-/// Looks at events before the hub gets them.
+/// Observes events before the hub gets them.
 pub trait Observer: std::fmt::Debug + Send + Sync {
     /// An event passes.
     fn see(&self, event: &Event);
@@ -33,7 +34,7 @@ pub trait Observer: std::fmt::Debug + Send + Sync {
 
 /// Decides which events of a source reach the hub.
 pub trait Gate: std::fmt::Debug + Send + Sync {
-    /// An event wants to pass; false keeps it from the hub and from the tape.
+    /// Called for each event; false keeps it from the hub and the tape.
     fn lets_pass(&self, event: &Event) -> bool;
 }
 
@@ -49,13 +50,13 @@ pub struct Source {
 }
 
 impl Source {
-    /// The same, with `observer` looking at what is put in here and in clones of it.
+    /// The same, with `observer` seeing everything put in here and in clones of it.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer: Some(observer), ..self }
     }
 
-    /// The same source, of which `gate` keeps some events back.
+    /// The same source, with `gate` holding some events back.
     #[must_use]
     pub fn gated(&self, gate: Arc<dyn Gate>) -> Self {
         Self { gate: Some(gate), ..self.clone() }
@@ -67,22 +68,22 @@ impl Source {
         }
     }
 
-    /// The id of a run that is about to begin in this session.
+    /// The id of a run about to begin in this session.
     pub fn new_run(&self) -> RunId {
         self.runs.next()
     }
 
-    /// What hands out the ids of the session's runs, for those who begin runs but put no events.
+    /// The allocator of the session's run ids, for code that begins runs but sends no events.
     pub fn run_ids(&self) -> RunIds {
         self.runs.clone()
     }
 
-    /// Puts an event that must not be lost; waits while the hub is full.
+    /// Sends an event that must not be lost; waits while the hub is full.
     pub async fn send(&self, run: Option<RunId>, event: Event) {
         self.send_at(now_us(), run, event).await;
     }
 
-    /// As [`Source::send`], with the moment it happened.
+    /// Like [`Source::send`], with the time it happened.
     pub async fn send_at(&self, t_us: u64, run: Option<RunId>, event: Event) {
         if self.gate.as_ref().is_some_and(|gate| !gate.lets_pass(&event)) {
             return;
@@ -91,22 +92,22 @@ impl Source {
         if let Some(tape) = &self.tape {
             tape.take(t_us, run, &event);
         }
-        // Fails only when the hub is gone, that is when the session is over.
+        // Fails only if the hub is gone, that is after the session.
         let _ = self.sender.send(Incoming { t_us, run, event }).await;
     }
 
-    /// The same source, of which a tape keeps what is put with [`Source::send`].
+    /// The same source, with a tape recording what is sent with [`Source::send`].
     #[must_use]
     pub fn taped(&self, tape: Tape) -> Self {
         Self { tape: Some(tape), ..self.clone() }
     }
 
-    /// The tape, if there is one.
+    /// The tape, if any.
     pub fn tape(&self) -> Option<&Tape> {
         self.tape.as_ref()
     }
 
-    /// Puts a sample that may be dropped when the hub is full; drops are counted and reported.
+    /// Sends a sample that may be dropped if the hub is full; drops are counted and reported.
     pub fn offer(&self, run: Option<RunId>, event: Event) -> bool {
         self.look(&event);
         match self.sender.try_send(Incoming { t_us: now_us(), run, event }) {
@@ -120,23 +121,23 @@ impl Source {
     }
 }
 
-/// Numbers, records and hands on.
+/// Numbers and records events and passes them on.
 #[derive(Debug)]
 pub struct Hub {
     receiver: mpsc::Receiver<Incoming>,
     dropped: Arc<AtomicU64>,
     next_seq: u64,
     recorder: Option<Recorder>,
-    /// The copy for the history. Losing it is a pity, and no failure of the session.
+    /// The copy for the history. Losing it does not fail the session.
     history: Option<Recorder>,
     record_error: Option<RecordError>,
     pending: VecDeque<Incoming>,
-    /// Runs that have begun and not ended.
+    /// Runs begun but not ended.
     going: BTreeSet<RunId>,
 }
 
 impl Hub {
-    /// A hub and its first source. With a recorder, every record is written before it is handed on.
+    /// A hub and its first source. With a recorder, every record is written before it is passed on.
     pub fn new(recorder: Option<Recorder>) -> (Self, Source) {
         let (sender, receiver) = mpsc::channel(CAPACITY);
         let dropped = Arc::new(AtomicU64::new(0));
@@ -158,7 +159,7 @@ impl Hub {
         self.history = Some(history);
     }
 
-    /// The next record; `None` when every source is gone.
+    /// The next record; `None` once every source is gone.
     pub async fn next(&mut self) -> Option<Record> {
         loop {
             if let Some(incoming) = self.pending.pop_front() {
@@ -174,7 +175,7 @@ impl Hub {
             tokio::select! {
                 biased;
                 incoming = self.receiver.recv() => return Some(self.take(incoming?)),
-                // Nothing comes, and what came is still to be written.
+                // Nothing arrives, and earlier data is still unwritten.
                 () = flush => self.flush(),
             }
         }
@@ -187,8 +188,8 @@ impl Hub {
         self.note_history(kept);
     }
 
-    /// Ends the session, however it came to its end: takes what still waits, and reports runs without an end as
-    /// stopped. Nothing comes after these records but [`Hub::finish`].
+    /// Ends the session, however it came to its end: drains the queue, and reports unfinished runs as stopped. After
+    /// these records only [`Hub::finish`] follows.
     pub fn close(&mut self) -> Vec<Record> {
         self.receiver.close();
         let mut last = Vec::new();
@@ -202,20 +203,20 @@ impl Hub {
         last
     }
 
-    /// Has the recording on the disk. `store` is what all records come to, if somebody folded them: it makes a long session open
-    /// at once. Returns the history's file, if there is one.
+    /// Syncs the recording to disk. `store` is the fold of all records, if available: it makes a long session open at
+    /// once. Returns the history's file, if any.
     pub fn finish(&mut self, store: Option<&Store>) -> Option<PathBuf> {
         let store = store.filter(|store| store.records() == self.next_seq);
         if let Some(Err(error)) = self.recorder.take().map(|mut recorder| recorder.finish(store)) {
             self.record_error = Some(error);
         }
         let mut history = self.history.take()?;
-        // What is in the file is listed all the same.
+        // The file's contents are listed regardless.
         let _ = history.finish(store);
         Some(history.path().to_owned())
     }
 
-    /// Gives an event its number, and records it.
+    /// Numbers an event and records it.
     fn take(&mut self, incoming: Incoming) -> Record {
         let record = Record { seq: self.next_seq, t_us: incoming.t_us, run: incoming.run, event: incoming.event };
         self.next_seq += 1;
@@ -252,7 +253,7 @@ impl Hub {
         self.report(Event::Log(LogLine::new(LogLevel::Warning, LogSource::Qnnscope, &text)));
     }
 
-    /// Why recording stopped, if it did.
+    /// Why recording stopped, if so.
     pub fn record_error(&self) -> Option<&RecordError> {
         self.record_error.as_ref()
     }

@@ -1,4 +1,4 @@
-//! A session: sources feed one bounded hub, which numbers, records and hands on.
+//! A session: sources feed one bounded hub, which numbers and records events and passes them on.
 
 mod coding;
 mod digest;

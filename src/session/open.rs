@@ -1,4 +1,4 @@
-//! Opening a file as a session: the one place that knows all kinds of files that become events.
+//! Opens a file as a session: the only place that knows all kinds of files that become events.
 
 use super::{ReadError, SessionReader, coding, digest};
 use crate::event::Record;
@@ -9,31 +9,31 @@ use crate::text::counted;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// What a file holds, folded.
+/// A file's contents, folded.
 #[derive(Debug)]
 pub struct Opened {
     /// Everything in it.
     pub store: Store,
-    /// What is missing of it and why: of a session each a sentence that follows "its session".
+    /// What is missing and why; for a session each is the continuation of "its session".
     pub notes: Vec<String>,
-    /// Which tool's file it was, where it was not a session of qnnscope.
+    /// The tool whose file it was, if not a qnnscope session.
     pub imported: Option<&'static str>,
 }
 
-/// What is read to tell a session from another file; the first line of a session is far shorter.
+/// Bytes read to recognise a session; its first line is far shorter.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// Opens any file that becomes events; `None` if it is none. A session may be of any version and coding; one that was cut off
-/// or is damaged is used as far as it goes.
+/// Opens any file that becomes events; `None` for other files. A session may have any version and coding; a truncated
+/// or damaged one is used as far as possible.
 ///
 /// # Errors
-/// The file cannot be read, or begins like a session and is none.
+/// The file cannot be read, or starts like a session but is not one.
 pub fn read_any(path: &Path) -> Result<Option<Opened>, ReadError> {
     let held = Seekable::new(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
     read_held(&held)
 }
 
-/// The same of a file that is read more than once.
+/// The same for a file that is read more than once.
 ///
 /// # Errors
 /// As of [`read_any`].
@@ -44,13 +44,13 @@ pub fn read_held(file: &Seekable) -> Result<Option<Opened>, ReadError> {
 
 /// The records of a file of any kind.
 pub struct AnyRecords {
-    /// One after the other; those of a session are read as they are asked for.
+    /// One after the other; a session's are read on demand.
     pub records: Box<dyn Iterator<Item = Result<Record, ReadError>> + Send>,
-    /// Which tool's file it is, where it is not a session of qnnscope.
+    /// The tool whose file it is, if not a qnnscope session.
     pub imported: Option<&'static str>,
 }
 
-/// The records of any file that becomes events. `None` if it is none.
+/// The records of any file that becomes events; `None` for other files.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -66,12 +66,12 @@ pub fn any_records(file: &Seekable) -> Result<Option<AnyRecords>, ReadError> {
     }))
 }
 
-/// The records of a file, of whichever kind, as far as they can be read.
+/// The records of a file of any kind, as far as readable.
 pub(super) fn records(file: &Seekable) -> impl Iterator<Item = Record> + Send + use<> {
     any_records(file).ok().flatten().into_iter().flat_map(|any| any.records).map_while(Result::ok)
 }
 
-/// A file of another tool.
+/// Another tool's file.
 fn foreign(file: &Seekable) -> Result<Option<Opened>, ReadError> {
     let Some(Imported { kind, records, notes, .. }) = imports::open(file.path(), file.named())? else {
         return Ok(None);
@@ -83,7 +83,7 @@ fn foreign(file: &Seekable) -> Result<Option<Opened>, ReadError> {
     Ok(Some(Opened { store, notes, imported: Some(kind) }))
 }
 
-/// A session is compressed, or one JSON value a line of which the first has an event.
+/// A session is compressed, or has one JSON value per line, the first with an event.
 fn is_session(file: &Seekable) -> Result<bool, ReadError> {
     begins_session(file.path()).map_err(|source| ReadError::Io { path: file.named().to_owned(), source })
 }
@@ -138,7 +138,7 @@ impl Opened {
     }
 }
 
-/// Where the run was that goes on, for people: ", in stage execute of the run on htp".
+/// Position of the unfinished run, for display: ", in stage execute of the run on htp".
 fn in_stage(store: &Store) -> String {
     let Some(run) = store.runs().iter().rev().find(|run| !run.is_ended()) else { return String::new() };
     let at = match run.state {

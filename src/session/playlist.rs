@@ -1,4 +1,4 @@
-//! Several recorded sessions as one, one after another on one axis of time.
+//! Several recorded sessions as one, back to back on one time axis.
 
 use super::{Opened, ReadError, read_held};
 use crate::event::{Event, Record, RunId};
@@ -11,17 +11,17 @@ use std::sync::Arc;
 /// Time between the end of a session and the start of the next one, microseconds.
 const PAUSE_US: u64 = 1_000_000;
 
-/// Files to be opened together.
+/// Files to open together.
 #[derive(Debug, Clone)]
 pub struct Playlist {
     files: Vec<Arc<Seekable>>,
 }
 
 impl Playlist {
-    /// Of these files, in this order.
+    /// From these files, in this order.
     ///
     /// # Errors
-    /// One of them is a pipe that cannot be read.
+    /// One of them is an unreadable pipe.
     pub fn new(files: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Self, ReadError> {
         let held = |path: &Path| match Seekable::new(path) {
             Ok(file) => Ok(Arc::new(file)),
@@ -30,10 +30,10 @@ impl Playlist {
         Ok(Self { files: files.into_iter().map(|path| held(path.as_ref())).collect::<Result<_, _>>()? })
     }
 
-    /// Everything in them at once. A single session opens by its digest.
+    /// Their entire contents. A single session opens from its digest.
     ///
     /// # Errors
-    /// One of them cannot be read, or is no session.
+    /// One of them cannot be read, or is not a session.
     pub fn fold(&self) -> Result<Opened, ReadError> {
         if let [file] = self.files.as_slice() {
             return opened(file);
@@ -49,13 +49,13 @@ impl Playlist {
         Ok(Opened { store, notes, imported: None })
     }
 
-    /// Their records in order, read as they are asked for. A file that is damaged or cut off ends where it does.
+    /// Their records in order, read on demand. A damaged or truncated file ends where the damage begins.
     pub fn records(&self) -> impl Iterator<Item = Record> + Send + use<> {
         let mut joined = Joined::default();
         self.files.clone().into_iter().flat_map(move |file| {
             joined.next_file();
             let mut joined = joined.share();
-            // What is wrong with it was told when it was opened.
+            // Its problems were reported when it was opened.
             super::open::records(&file).filter_map(move |record| joined.place(record))
         })
     }
@@ -69,7 +69,7 @@ fn opened(file: &Seekable) -> Result<Opened, ReadError> {
     read_held(file)?.ok_or_else(not)
 }
 
-/// Where the next record goes.
+/// Position of the next record.
 #[derive(Debug, Default)]
 struct Joined {
     /// Shared with the iterator of the file that is read.
@@ -79,16 +79,16 @@ struct Joined {
 #[derive(Debug, Default)]
 struct ReplayPosition {
     seq: u64,
-    /// Added to the moments of the file that is read; `None` before its first record.
+    /// Added to the current file's timestamps; `None` before its first record.
     offset_us: Option<i64>,
     last_us: u64,
-    /// Ids of its runs, by those that the file gives them.
+    /// Maps the file's run ids to new ones.
     runs: BTreeMap<RunId, RunId>,
-    /// Ids that are taken, of all files.
+    /// Ids taken by all files.
     taken: BTreeSet<RunId>,
     /// Below it none is free.
     next: u32,
-    /// Added to the numbers of its processes of tapped programs.
+    /// Added to the numbers of its tapped processes.
     processes_before: u32,
     processes: u32,
     files: u32,
@@ -107,7 +107,7 @@ impl Joined {
         at.files += 1;
     }
 
-    /// The record as one of the whole; `None` for what a whole has only once.
+    /// The record in the combined session; `None` for records that occur only once there.
     fn place(&mut self, mut record: Record) -> Option<Record> {
         let mut at = self.at.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let is_first_file = at.files == 1;
@@ -152,7 +152,7 @@ impl ReplayPosition {
     }
 }
 
-/// Moves a record on the axis of time.
+/// Shifts a record on the time axis.
 fn shift(record: &mut Record, offset_us: i64) {
     if offset_us == 0 {
         return;
@@ -206,7 +206,7 @@ mod tests {
             place.runs.clear();
             ids.iter().map(|id| place.run(RunId(*id)).0).collect()
         };
-        // Older sessions number runs that could not be asked for down from the largest.
+        // Older sessions number runs that could not be requested down from the largest id.
         assert_eq!(ids(&[0, u32::MAX - 1, 1, 0]), [0, u32::MAX - 1, 1, 0]);
         assert_eq!(ids(&[0, u32::MAX - 1, 0, 5]), [2, 3, 2, 5]);
         assert_eq!(ids(&[5, 4]), [4, 6]);

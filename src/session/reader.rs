@@ -1,4 +1,4 @@
-//! Reading a session file back: replay is just another source of records.
+//! Reads a session file back: replay is just another source of records.
 
 use super::coding;
 use crate::event::{Event, Record, SESSION_SCHEMA};
@@ -22,7 +22,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// The same of a file that the user knows by this name.
+    /// The same for a file the user knows by this name.
     #[must_use]
     pub fn named(self, name: &Path) -> Self {
         let path = name.to_owned();
@@ -35,7 +35,7 @@ impl ReadError {
     }
 }
 
-/// Longest line that is read. The graph of a model with 100,000 ops takes less; what is longer would only fill the memory.
+/// Longest line read. The graph of a model with 100,000 ops takes less; longer lines would only fill memory.
 pub(super) const MAX_LINE_BYTES: u64 = 256 << 20;
 
 /// Reads the records of a session in order, compressed or not.
@@ -60,7 +60,7 @@ impl SessionReader {
         Ok(Self { path: path.to_owned(), input, line: 0, text: Vec::new(), truncated: false })
     }
 
-    /// True if the file ended inside a line or a compressed frame: the session was cut off by a crash.
+    /// True if the file ended within a line or a compressed frame: a crash cut the session off.
     pub fn is_truncated(&self) -> bool {
         self.truncated
     }

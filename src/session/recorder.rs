@@ -1,5 +1,5 @@
-//! Writing a session file. A plain one gets one JSON line per record, each with one write, so that a crash loses at most the last
-//! line; a compressed one is flushed at least once a second.
+//! Writes a session file. A plain one gets one JSON line per record, each with one write, so that a crash loses at most
+//! the last line; a compressed one is flushed at least once a second.
 
 use super::coding::{Coding, PackedFile};
 use super::digest::DigestWriter;
@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Longest time that a record waits for its way into a compressed file.
+/// Longest time before a record is flushed to a compressed file.
 const FLUSH: Duration = Duration::from_millis(500);
 
-/// The file cannot be written any more.
+/// The file is no longer writable.
 #[derive(Debug, Error)]
 #[error("cannot {action} the session file {path}: {source}")]
 pub struct RecordError {
@@ -25,11 +25,11 @@ pub struct RecordError {
     source: io::Error,
 }
 
-/// Writes records to a file, which is locked meanwhile.
+/// Writes records to a file, which stays locked.
 #[derive(Debug)]
 pub struct Recorder {
     path: PathBuf,
-    /// `None` once it could not be written, or was finished.
+    /// `None` after a write error or once finished.
     output: Option<Output>,
     line: Vec<u8>,
 }
@@ -44,25 +44,25 @@ enum Output {
 struct Packed {
     file: PackedFile,
     digest: DigestWriter,
-    /// When the oldest record came that is not in the file yet.
+    /// Arrival of the oldest record not in the file yet.
     waiting: Option<Instant>,
 }
 
 impl Recorder {
-    /// Opens a session file: a new one, or in the place of an older one. It is compressed if its name ends in `.zst`.
+    /// Opens a session file, new or replacing an older one. It is compressed if its name ends in `.zst`.
     ///
     /// # Errors
-    /// The file cannot be written, belongs to another process, or is no session.
+    /// The file cannot be written, belongs to another process, or is not a session.
     pub fn create(path: &Path) -> Result<Self, OutputError> {
         Self::create_with(path, &Guard::new(false))
     }
 
-    /// The same; `guard` decides whether that file may be written.
+    /// The same, with `guard` deciding whether the file may be written.
     pub(crate) fn create_with(path: &Path, guard: &Guard) -> Result<Self, OutputError> {
         Self::create_as("--record", path, guard)
     }
 
-    /// The same; errors name the file as `option`.
+    /// The same, with errors naming the file as `option`.
     pub(crate) fn create_as(option: &'static str, path: &Path, guard: &Guard) -> Result<Self, OutputError> {
         let io = |source| OutputError::Io { option, path: path.to_owned(), source };
         let mut file = guard.open(option, path, Kind::Session)?;
@@ -82,7 +82,7 @@ impl Recorder {
         &self.path
     }
 
-    /// Appends a record. After an error the file ends with the last whole line that was in it.
+    /// Appends a record. After an error the file ends with its last whole line.
     pub fn write(&mut self, record: &Record) -> Result<(), RecordError> {
         self.line.clear();
         let mut line = serde_json::Serializer::with_formatter(&mut self.line, Printable::default());
@@ -101,7 +101,7 @@ impl Recorder {
         written.map_err(|source| self.give_up(source))
     }
 
-    /// When [`Recorder::flush`] is due, if a record waits for it.
+    /// When [`Recorder::flush`] is due, if a record is waiting.
     pub fn flush_due(&self) -> Option<Instant> {
         match &self.output {
             Some(Output::Packed(packed)) => Some(packed.waiting? + FLUSH),
@@ -109,13 +109,13 @@ impl Recorder {
         }
     }
 
-    /// Has every record so far in the file.
+    /// Flushes all records so far to the file.
     pub fn flush(&mut self) -> Result<(), RecordError> {
         let Some(Output::Packed(packed)) = &mut self.output else { return Ok(()) };
         packed.flush().map_err(|source| self.give_up(source))
     }
 
-    /// Has the session on the disk. With the store of all its records a long one gets a digest, which makes it open at once.
+    /// Syncs the session to disk. With the store of all its records a long one gets a digest, so that it opens at once.
     pub fn finish(&mut self, store: Option<&Store>) -> Result<(), RecordError> {
         let done = match self.output.take() {
             Some(Output::Plain { file, .. }) => file.sync(),
@@ -127,7 +127,7 @@ impl Recorder {
 
     fn give_up(&mut self, source: io::Error) -> RecordError {
         match self.output.take() {
-            // Best effort: a disk that is full may still be told where the file ends.
+            // Best effort: truncation may still work on a full disk.
             Some(Output::Plain { mut file, length }) => drop(file.cut(length)),
             Some(Output::Packed(mut packed)) => packed.file.give_up(),
             None => {}
@@ -137,10 +137,10 @@ impl Recorder {
 }
 
 impl Drop for Recorder {
-    /// A session that nobody finished, because its command was interrupted, is still whole.
+    /// An unfinished session of an interrupted command is still complete.
     fn drop(&mut self) {
         if let Some(Output::Packed(packed)) = self.output.take() {
-            // Nobody is left to tell.
+            // Nobody is left to report to.
             let _ = packed.finish(None);
         }
     }
@@ -150,7 +150,7 @@ impl Packed {
     fn write(&mut self, record: &Record, line: &[u8]) -> io::Result<()> {
         self.file.write(line)?;
         self.digest.take(record, line)?;
-        // The header goes at once: whatever happens next, the file is a session.
+        // The header is written at once: whatever happens next, the file is a session.
         if record.seq == 0 {
             return self.flush();
         }
@@ -170,7 +170,7 @@ impl Packed {
             && let Some(frame) = self.digest.frame(store, length)?
             && file.write_all(&frame).is_err()
         {
-            // The session is whole without it.
+            // The session is complete without it.
             file.cut(length)?;
         }
         file.sync()

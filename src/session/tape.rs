@@ -1,10 +1,10 @@
-//! What the maker of a run remembers of it, so that it can be looked at as soon as it has failed.
+//! What a lane remembers of a run, so that a failure can be examined at once.
 
 use crate::event::{Event, Record, RunId};
 use crate::store::Store;
 use std::sync::{Arc, Mutex};
 
-/// A store with the facts and the log of one run, without its samples. Clones share it.
+/// A store with facts and log of one run, without its samples. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Tape {
     run: RunId,
@@ -22,9 +22,9 @@ impl Tape {
         self.run
     }
 
-    /// Looks at what is on it. `look` must not wait for anything: events of the run wait for it.
+    /// Inspects its content. `look` must not block: the run's events wait for it.
     pub fn with<T>(&self, look: impl FnOnce(&Store) -> T) -> T {
-        // Folding does not panic half-way through; a poisoned store is still the best there is.
+        // Folding does not panic midway; a poisoned store is still the best available.
         look(&self.store.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 
@@ -37,7 +37,7 @@ impl Tape {
     }
 }
 
-/// What comes often and says nothing of a cause.
+/// Frequent events irrelevant to causes.
 fn is_sample(event: &Event) -> bool {
     matches!(
         event,

@@ -61,17 +61,18 @@ impl CounterSeries {
         &self.points
     }
 
-    /// Points that no longer fit; only [`Self::history`] tells of them.
+    /// Points that no longer fit; only [`Self::history`] covers them.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// The whole course since the session began, in stretches that grow with it.
+    /// The whole course since the start of the session, in intervals that grow with it.
     pub fn history(&self) -> &[Span] {
         self.history.spans()
     }
 
-    /// Mean from `from_us` up to `to_us`, host monotonic microseconds, to the width of a stretch; `None` without values.
+    /// Mean from `from_us` up to `to_us`, host monotonic microseconds, with the resolution of an interval; `None`
+    /// without values.
     pub fn mean_between(&self, from_us: u64, to_us: u64) -> Option<f64> {
         self.history.mean(from_us, to_us)
     }
@@ -97,7 +98,7 @@ impl CounterSeries {
 pub struct DeviceSeries {
     /// Id of the device.
     pub device: String,
-    /// Planned time between two readings, microseconds; 0: as fast as it goes.
+    /// Planned time between two readings, microseconds; 0: as fast as possible.
     pub period_us: u64,
     /// Why it has no value now.
     pub gap: Option<Gap>,
@@ -106,8 +107,8 @@ pub struct DeviceSeries {
 }
 
 impl DeviceSeries {
-    /// Age of the newest reading at a moment, microseconds, if it is too old to be the current value: older than three
-    /// periods, or while the device is not sampled. `None` also where nothing was read before that moment.
+    /// Age of the newest reading at a given time, microseconds, if too old to be current: older than three periods, or
+    /// while the device is not sampled. Also `None` if nothing was read before that time.
     pub fn old_us(&self, now_us: u64) -> Option<u64> {
         let points = self.series.points();
         let end = points.partition_point(|(t_us, _)| *t_us <= now_us);
@@ -135,7 +136,7 @@ pub struct DeviceCounters {
 }
 
 impl DeviceCounters {
-    /// Takes a declaration. A counter that is known goes on where it was.
+    /// Applies a declaration. A known counter continues where it was.
     pub fn declare(&mut self, set: &CounterSet) {
         let mut indices = Vec::with_capacity(set.counters.len());
         for info in &set.counters {
@@ -170,7 +171,7 @@ impl DeviceCounters {
         }
     }
 
-    /// Takes the beginning or end of a gap.
+    /// Applies the start or end of a gap.
     pub fn gap(&mut self, gap: &CounterGap) {
         let index = self.sets.get(&gap.set).and_then(|set| set.series.get(usize::try_from(gap.counter).ok()?));
         if let Some(known) = index.and_then(|index| self.series.get_mut(*index)) {
@@ -186,7 +187,7 @@ impl DeviceCounters {
         state.report = Some(report.clone());
     }
 
-    /// Takes a measurement of the clock.
+    /// Applies a clock measurement.
     pub fn align(&mut self, clock: &ClockAligned) {
         self.samplers.entry(clock.device.clone()).or_default().clock = Some(clock.clone());
     }

@@ -1,4 +1,4 @@
-//! What the many events of a session come to, to be kept at its end: whoever opens it then folds only the few others.
+//! The aggregates of a session's many events, stored at its end: opening it then folds only the few others.
 
 use super::bounds::MOST;
 use super::run::MetricStats;
@@ -28,8 +28,8 @@ struct RunDigest {
 }
 
 impl StoreDigest {
-    /// True for an event that need not be folded where there is a digest. What such an event changes in a store is in
-    /// [`RunDigest`], all of it.
+    /// True for an event that need not be folded if there is a digest. Everything such an event changes in a store is
+    /// in [`RunDigest`], all of it.
     pub fn stands_for(event: &Event) -> bool {
         match event {
             Event::Inferences(batch) => batch.phase != Phase::First,
@@ -38,7 +38,7 @@ impl StoreDigest {
         }
     }
 
-    /// It as bytes, which do not name their layout: whoever keeps them does.
+    /// Serialises it; the bytes do not name their layout, so their container must.
     ///
     /// # Errors
     /// There is no memory for them.
@@ -46,17 +46,17 @@ impl StoreDigest {
         postcard::to_allocvec(self)
     }
 
-    /// A digest that came out of a file.
+    /// A digest from a file.
     ///
     /// # Errors
-    /// The bytes are of another layout, or none that was written.
+    /// The bytes have another layout, or were never a digest.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, postcard::Error> {
         postcard::from_bytes(bytes)
     }
 }
 
 impl Store {
-    /// The digest of everything that was folded so far.
+    /// The digest of everything folded so far.
     pub fn digest(&self) -> StoreDigest {
         let of = |run: &Run| RunDigest {
             id: run.id,
@@ -72,8 +72,8 @@ impl Store {
         StoreDigest { records: self.records, last_t_us: self.last_t_us, runs: self.runs.iter().map(of).collect() }
     }
 
-    /// Puts a digest over what the other events of the same session made of this store. False, and nothing is changed, if it
-    /// does not belong to them or is none that folding comes to.
+    /// Merges a digest into a store built from the session's other events. False, without changes, if it does not
+    /// belong to them or could not result from folding.
     #[must_use]
     pub fn restore(&mut self, digest: StoreDigest) -> bool {
         let fits = digest.records < MOST
@@ -155,8 +155,9 @@ mod tests {
         store
     }
 
-    /// Files keep these bytes. If this fails because a type of the store has changed, count the mark of `session/digest.rs` up,
-    /// so that older digests are left out and their streams read instead; then `UPDATE_DATA=1` writes the new bytes.
+    /// Files contain these bytes. If this fails because a type of the store changed, increment the mark in
+    /// `session/digest.rs`, so that older digests are ignored and their streams read instead; then `UPDATE_DATA=1`
+    /// writes the new bytes.
     #[test]
     fn the_layout_is_that_of_the_mark() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/fuzz/session_digest/one-run");

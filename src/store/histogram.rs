@@ -4,9 +4,9 @@ use hdrhistogram::Histogram;
 use serde::ser::SerializeSeq;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Three significant digits: a percentile is within 0.1 % of the sample it stands for.
+/// Three significant digits: a percentile is within 0.1 % of the sample it represents.
 pub const LATENCY_DIGITS: u8 = 3;
-/// Two significant digits: a percentile of an op is within 1 % of the sample it stands for.
+/// Two significant digits: an op's percentile is within 1 % of the sample it represents.
 pub const OP_DIGITS: u8 = 2;
 
 /// An empty histogram that grows with its values.
@@ -17,7 +17,7 @@ pub fn new(digits: u8) -> Histogram<u32> {
     histogram
 }
 
-/// The buckets that are not empty, each as the distance from the one before it and its count.
+/// The non-empty buckets, each as the distance from the previous one and its count.
 fn serialize<S: Serializer>(histogram: &Histogram<u32>, serializer: S) -> Result<S::Ok, S::Error> {
     let mut buckets = serializer.serialize_seq(Some(histogram.iter_recorded().count()))?;
     let mut before = 0;

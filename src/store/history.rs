@@ -1,12 +1,12 @@
-//! The whole course of a counter in few numbers: what remains when its single points have gone.
+//! The whole course of a counter in a few numbers: what remains once its single points are gone.
 
-/// Spans kept; when there are more, neighbours are put together.
+/// Maximum number of spans; beyond, neighbours are merged.
 const CAPACITY: usize = 1024;
 
 /// Values of a stretch of time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Span {
-    /// Moment of the first value, host monotonic microseconds.
+    /// Time of the first value, host monotonic microseconds.
     pub from_us: u64,
     /// Moment of the last value.
     pub to_us: u64,
@@ -73,7 +73,7 @@ impl History {
         &self.spans
     }
 
-    /// Mean of the values from `from_us` up to `to_us`, to the width of a span; `None` where there are none.
+    /// Mean of the values from `from_us` up to `to_us`, with the resolution of a span; `None` if there are none.
     pub(super) fn mean(&self, from_us: u64, to_us: u64) -> Option<f64> {
         let first = self.spans.partition_point(|span| span.to_us < from_us);
         let inside = self.spans[first..].iter().take_while(|span| span.from_us <= to_us);

@@ -1,8 +1,8 @@
-//! In which order counters are shown: what tells most of a run on an accelerator first.
+//! Display order of counters: the most informative for a run on an accelerator first.
 
 use super::DeviceSeries;
 
-/// Families by what their first counter tells, most telling first; what is in none of them comes behind.
+/// Families by their first counter, most informative first; all others follow.
 const FAMILIES: [&[&str]; 12] = [
     &["npu.state", "thermal.npu"],
     &["service.thermal.status"],
@@ -17,12 +17,12 @@ const FAMILIES: [&[&str]; 12] = [
     &["memory.available"],
     &["gpu"],
 ];
-/// Families of which the first counter speaks for the others, which come later.
+/// Families whose first counter represents the others, which come later.
 const SPOKEN_FOR: [&str; 4] = ["thermal", "service.thermal", "cooling", "service.cooling"];
 /// Votes for buses and other clocks: last.
 const LAST: [&str; 2] = ["bus", "devfreq"];
 
-/// The counters in the order in which they are shown. It is the same for the same counters, but that cooling which has set in
+/// The counters in display order. It is the same for the same counters, except that active cooling
 /// comes first of its family.
 pub fn by_importance<'a>(series: impl Iterator<Item = &'a DeviceSeries>) -> Vec<&'a DeviceSeries> {
     let mut ranked: Vec<(Rank, &DeviceSeries)> = series.map(|series| (Rank::of(series), series)).collect();
@@ -37,7 +37,7 @@ pub fn by_importance<'a>(series: impl Iterator<Item = &'a DeviceSeries>) -> Vec<
         last_family = Some(rank.family);
         if is_first || !rank.is_spoken_for { heads.push(series) } else { behind.push((rank.family, series)) }
     }
-    // The others of these families come before what tells least.
+    // The others of these families come before the least informative ones.
     let end = heads.iter().position(|series| under_any(&series.series.info.id, &LAST)).unwrap_or(heads.len());
     heads.splice(end..end, behind.into_iter().map(|(_, series)| series));
     heads

@@ -1,4 +1,4 @@
-//! What is known of one launch of a run.
+//! What is known about one launch of a run.
 
 use crate::event::Stage;
 
@@ -18,7 +18,7 @@ pub struct StageTime {
 pub struct LaunchFacts {
     /// Start, host monotonic microseconds.
     pub started_us: u64,
-    /// Why it was added to the launches planned at first.
+    /// Why it was added to the initially planned launches.
     pub reason: Option<String>,
     /// Times of its finished stages; of the first launch without memory, which `Run::stages` has.
     pub stages: Vec<StageTime>,

@@ -41,10 +41,10 @@ use std::collections::{BTreeMap, VecDeque};
 /// Log lines kept in memory; older ones are in the session file.
 pub const LOG_CAPACITY: usize = 10_000;
 
-/// Kinds of unknown events that are counted each by itself: a file that makes kinds up must not fill the memory.
+/// Unknown event kinds counted individually: a file with invented kinds must not fill memory.
 const MOST_UNKNOWN_KINDS: usize = 32;
 
-/// A log line with its moment and run.
+/// A log line with its timestamp and run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLine {
     /// Host monotonic microseconds.
@@ -55,7 +55,7 @@ pub struct StoredLine {
     pub line: LogLine,
 }
 
-/// Why nothing is known of devices behind adb.
+/// Why nothing is known about devices behind adb.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdbProblem {
     /// What is wrong.
@@ -108,7 +108,7 @@ impl Store {
                     self.runs.push(Run::new(id, (**plan).clone(), record.t_us));
                 }
             }
-            // Declared again by the session that comes after another one: the series go on.
+            // Declared again by a subsequent session: the series continue.
             Event::CountersDeclared(infos)
                 if !infos.is_empty() && infos.iter().eq(self.counters.iter().map(|series| &series.info)) => {}
             Event::CountersDeclared(infos) => {
@@ -152,22 +152,22 @@ impl Store {
         self.devices.iter().find(|device| device.id == id)
     }
 
-    /// State of a device behind adb, as it was told last; `None` for those that adb never listed.
+    /// Last reported state of a device behind adb; `None` if adb never listed it.
     pub fn device_state(&self, id: &str) -> Option<&DeviceChange> {
         self.device_states.iter().find(|change| change.id == id)
     }
 
-    /// States of all devices behind adb, in order of appearance; those that are gone are among them.
+    /// States of all devices behind adb, in order of appearance, including those that are gone.
     pub fn device_states(&self) -> &[DeviceChange] {
         &self.device_states
     }
 
-    /// What was found out about a device.
+    /// Facts about a device.
     pub fn device_facts(&self, id: &str) -> Option<&DeviceFacts> {
         self.device_facts.iter().find(|facts| facts.id == id)
     }
 
-    /// Why nothing is known of devices behind adb, if so.
+    /// Why nothing is known about devices behind adb, if so.
     pub fn adb_problem(&self) -> Option<&AdbProblem> {
         self.adb_problem.as_ref()
     }
@@ -182,14 +182,14 @@ impl Store {
         self.runs.iter().find(|run| run.id == id)
     }
 
-    /// The run to look at where none is chosen: of those that go on, the one whose launch began last, since they take turns; else the
-    /// newest.
+    /// The run to show if none is chosen: among active ones, the one whose launch began last, since they alternate;
+    /// else the newest.
     pub fn followed_run(&self) -> Option<&Run> {
         let began = |run: &&Run| run.launches.last().map(|launch| launch.started_us);
         self.runs.iter().filter(|run| !run.is_ended()).max_by_key(began).or_else(|| self.runs.last())
     }
 
-    /// Number of a run for people, from 1 in start order.
+    /// Display number of a run, from 1 in start order.
     pub fn run_number(&self, id: RunId) -> Option<usize> {
         self.runs.iter().position(|run| run.id == id).map(|at| at + 1)
     }
@@ -219,12 +219,12 @@ impl Store {
         self.lost
     }
 
-    /// Events of kinds that this version does not know, counted by kind; `other` counts those of kinds beyond the first few.
+    /// Events of unknown kinds, counted by kind; `other` counts kinds beyond the first few.
     pub fn unknown_events(&self) -> &BTreeMap<String, u64> {
         &self.unknown
     }
 
-    /// The tapped program, if there is one.
+    /// The tapped program, if any.
     pub fn tapped(&self) -> Option<&Tapped> {
         self.tapped.as_ref()
     }
@@ -234,7 +234,7 @@ impl Store {
         self.records
     }
 
-    /// Newest moment seen, host monotonic microseconds.
+    /// Newest timestamp seen, host monotonic microseconds.
     pub fn now_us(&self) -> u64 {
         self.last_t_us
     }
@@ -254,7 +254,7 @@ impl Store {
     }
 }
 
-/// Puts `item` in the place of the one with the same id, or at the end.
+/// Replaces the item with the same id by `item`, or appends it.
 fn put<T: Clone>(items: &mut Vec<T>, item: &T, id: impl Fn(&T) -> &String) {
     match items.iter_mut().find(|known| id(known) == id(item)) {
         Some(known) => *known = item.clone(),

@@ -28,7 +28,7 @@ impl OpStats {
         self.count += 1;
         self.sum = self.sum.saturating_add(value);
         self.max = self.max.max(value);
-        // Refused only beyond 2^63, which no counter of an op can reach; mean and maximum hold it all the same.
+        // Refused only beyond 2^63, which no op counter can reach; mean and maximum include it regardless.
         let _ = self.histogram.record(value);
     }
 
@@ -62,12 +62,12 @@ pub struct OpTable {
     inferences: u64,
     total: u64,
     mismatched: u64,
-    /// True while another process declares rows that are not these.
+    /// True while another process declares different rows.
     foreign: bool,
 }
 
 impl OpTable {
-    /// Sets the rows. Asked again with the same rows (a later phase), the statistics stay.
+    /// Sets the rows. If set again to the same rows (a later phase), the statistics stay.
     pub fn declare(&mut self, rows: &[OpRow]) {
         if !alike(&self.rows, rows) {
             self.stats = vec![OpStats::default(); rows.len()];
@@ -77,7 +77,8 @@ impl OpTable {
         }
     }
 
-    /// A later launch declares its rows: the statistics stay, and other rows than the first launch's are not folded in.
+    /// A later launch declares its rows: the statistics stay, and rows different from the first launch's are not
+    /// folded.
     pub fn declare_again(&mut self, rows: &[OpRow]) {
         if self.rows.is_empty() {
             self.declare(rows);
@@ -98,7 +99,7 @@ impl OpTable {
         }
     }
 
-    /// False for what no folding of events comes to.
+    /// False for a state that folding events cannot produce.
     pub fn is_sound(&self) -> bool {
         let is_sound =
             |op: &OpStats| op.count == op.histogram.len() && op.count < MOST && op.sum < MOST && op.max < MOST;

@@ -1,19 +1,19 @@
-//! A paced phase: what was on time, and what the inferences themselves took.
+//! A paced phase: what was on time, and the time of the inferences alone.
 
 use super::LatencyStats;
 use super::bounds::MOST;
 use crate::event::{InferenceBatch, PaceReport};
 use serde::{Deserialize, Serialize};
 
-/// Clean inferences that started on a schedule. The run's clean latencies count from the planned starts, so that a stall is
-/// in the figures of all that waited behind it.
+/// Clean inferences that started on a schedule. The run's clean latencies count from the planned starts, so that a
+/// stall shows in the figures of all inferences delayed by it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PaceStats {
     /// Planned starts a second.
     pub rate_hz: f64,
     /// Wall time of the inferences alone.
     pub service: LatencyStats,
-    /// Inferences that were not done at the next planned start.
+    /// Inferences not done by the next planned start.
     pub missed: u64,
     /// The whole schedule, once the phase has ended.
     pub report: Option<PaceReport>,
@@ -25,7 +25,7 @@ impl PaceStats {
         Self { rate_hz, service: LatencyStats::default(), missed: 0, report: None }
     }
 
-    /// False for what no folding of events comes to.
+    /// False for a state that folding events cannot produce.
     pub(super) fn is_sound(&self) -> bool {
         let report = |report: &PaceReport| report.planned < MOST && report.done < MOST;
         self.rate_hz.is_finite()
@@ -40,7 +40,7 @@ impl PaceStats {
         1e6 / self.rate_hz
     }
 
-    /// Takes a batch in, with the latencies from the planned starts added to `latency`.
+    /// Adds a batch, with the latencies from the planned starts added to `latency`.
     pub(super) fn push(&mut self, batch: &InferenceBatch, latency: &mut LatencyStats) {
         let period_ns = self.period_us() * 1e3;
         for ((&start_us, &service_ns), &late_ns) in batch.start_us.iter().zip(&batch.latency_ns).zip(&batch.late_ns) {
@@ -51,7 +51,7 @@ impl PaceStats {
         }
     }
 
-    /// Takes in how a launch kept to its schedule.
+    /// Adds how a launch kept its schedule.
     pub(super) fn take(&mut self, report: &PaceReport) {
         self.report = Some(match self.report {
             None => *report,
@@ -67,7 +67,7 @@ impl PaceStats {
         });
     }
 
-    /// Planned starts whose inference was not even begun when the phase ended.
+    /// Planned starts whose inference had not even started when the phase ended.
     pub fn unstarted(&self) -> u64 {
         self.report.map_or(0, |report| report.planned.saturating_sub(report.done))
     }

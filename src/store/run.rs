@@ -65,7 +65,7 @@ pub struct MemoryStats {
     pub rss_now: Option<u64>,
     /// Resident set after the last inference.
     pub rss_end: Option<u64>,
-    /// Inferences up to `rss_end`, the first one included.
+    /// Inferences up to `rss_end`, including the first one.
     pub inferences: u64,
 }
 
@@ -106,34 +106,34 @@ pub struct Run {
     pub model: Option<ModelInfo>,
     /// The opened runtime.
     pub runtime: Option<RuntimeInfo>,
-    /// How far its process was confined; `None` where nobody told.
+    /// Its process's confinement; `None` if not reported.
     pub sandbox: Option<Sandbox>,
-    /// Files of the runtime that were not as they were installed.
+    /// Runtime files that differ from the installed ones.
     pub changed_files: Vec<String>,
     /// All composed graphs in the model's order; [`Run::graph`] is the one that runs.
     pub graphs: Vec<Graph>,
     chosen: usize,
     /// Which nodes of an ONNX model ran where.
     pub nodes: Option<NodesPlaced>,
-    /// Nodes of the model before its conversion, by the QNN ops that they became.
+    /// Nodes of the model before conversion, by the QNN ops they became.
     sources: HashMap<String, String>,
-    /// Settings and what became of them.
+    /// Settings and their outcomes.
     pub settings: Vec<Setting>,
     /// Times of finished stages, of the first launch.
     pub stages: Vec<StageTime>,
-    /// Its launches in the order they were made; there is at least one.
+    /// Its launches in order; at least one.
     pub launches: Vec<LaunchFacts>,
     /// Launches planned so far.
     pub launches_planned: u32,
-    /// Inferences of each phase before the launch that goes on.
+    /// Inferences of each phase before the current launch.
     pub(super) before_launch: [u64; 4],
-    /// Parts of stages as the backend timed them.
+    /// Parts of stages, timed by the backend.
     pub sub_stages: Vec<SubStage>,
     /// Seed of random inputs.
     pub seed: Option<u64>,
     /// Where input data came from.
     pub inputs: Vec<TensorData>,
-    /// The phase going on, with its budget and start.
+    /// The current phase, with its budget and start.
     pub phase: Option<(Phase, Budget, u64)>,
     /// First inference.
     pub first: LatencyStats,
@@ -157,19 +157,19 @@ pub struct Run {
     pub cpu_used_us: Option<(f64, f64)>,
     /// Files of saved outputs.
     pub outputs: Vec<String>,
-    /// How far its outputs are from what is known to be right.
+    /// How far its outputs are from known correct ones.
     pub judged: Option<OutputsJudged>,
-    /// What may have disturbed its figures, as found before it started.
+    /// What may have disturbed its figures, determined before it started.
     pub confounds: Vec<Confound>,
     /// The pause before it.
     pub cool_down: Option<CoolDown>,
-    /// Files on their way to the device.
+    /// Files being sent to the device.
     pub transfer: Option<Transfer>,
     /// Why it failed.
     pub failure: Option<Failure>,
     /// Where its files are.
     pub placement: Option<Placement>,
-    /// What the checks after a failure found, in the order in which they were made.
+    /// Results of the checks after a failure, in order.
     pub checks: Vec<CheckResult>,
     stage_rss: Option<u64>,
     /// The stage that began last.
@@ -227,7 +227,7 @@ impl Run {
         }
     }
 
-    /// The stage that it is in, or that it was in when it ended.
+    /// Its current stage, or that when it ended.
     pub fn last_stage(&self) -> Stage {
         self.last_stage.unwrap_or(Stage::Prepare)
     }
@@ -240,13 +240,13 @@ impl Run {
         })
     }
 
-    /// Inferences of a phase in the launch that goes on.
+    /// Inferences of a phase in the current launch.
     pub fn done_in_launch(&self, phase: Phase) -> u64 {
         let before = PHASES.iter().zip(self.before_launch).find(|(known, _)| **known == phase);
         self.latency(phase).count() - before.map_or(0, |(_, count)| count)
     }
 
-    /// The first inference of the first launch, microseconds: the one that may find cold caches.
+    /// The first inference of the first launch, microseconds: the one with cold caches.
     pub fn first_us(&self) -> Option<f64> {
         self.launches[0].first_us
     }
@@ -299,13 +299,13 @@ impl Run {
         self.first.count() + self.warmup.count() + self.clean.count() + self.detailed.count()
     }
 
-    /// What the clean inferences themselves took: not counted from planned starts, where there are any.
+    /// Time of the clean inferences alone: not counted from planned starts, if any.
     pub fn service(&self) -> &LatencyStats {
         self.pace.as_ref().map_or(&self.clean, |pace| &pace.service)
     }
 
     /// Clean inferences a second.
-    /// `None` where nothing says when they began.
+    /// `None` if their start times are unknown.
     pub fn throughput_ips(&self) -> Option<f64> {
         if self.plan.mode.origin.as_ref().is_some_and(|origin| !origin.has_moments) {
             return None;
@@ -316,7 +316,7 @@ impl Run {
         }
     }
 
-    /// Mean latency of the detailed phase divided by that of the clean phase; what the tracing costs.
+    /// Mean latency of the detailed phase divided by that of the clean phase: the cost of tracing.
     pub fn overhead_factor(&self) -> Option<f64> {
         let clean = self.service().mean_us().filter(|mean| *mean > 0.0)?;
         Some(self.detailed.mean_us()? / clean)
@@ -335,12 +335,12 @@ impl Run {
         }
     }
 
-    /// The node of the model before its conversion that an op of this name belongs to, where that is known.
+    /// The node of the model before conversion that an op of this name belongs to, if known.
     pub fn source_node(&self, op: &str) -> Option<&str> {
         self.sources.get(op).map(String::as_str)
     }
 
-    /// The same of a row of the op table.
+    /// The same for a row of the op table.
     pub fn source_of_row(&self, row: usize) -> Option<&str> {
         self.source_node(&self.ops.rows().get(row)?.name)
     }

@@ -1,4 +1,4 @@
-//! How well a device is sampled over a session: rate, late ticks, and the stretches without samples.
+//! How well a device is sampled over a session: rate, late ticks, and gaps.
 
 use crate::event::{ClockAligned, SamplerEnded, SamplerReport};
 
@@ -9,17 +9,17 @@ pub struct SamplerState {
     pub report: Option<SamplerReport>,
     /// Late ticks of the whole session.
     pub late: u64,
-    /// Planned ticks of the whole session that were not taken.
+    /// Planned ticks of the whole session that were missed.
     pub missed: u64,
     /// How the device's clock relates to the host's.
     pub clock: Option<ClockAligned>,
-    /// How sampling ended or was interrupted, while it is.
+    /// How sampling ended or was interrupted, while that lasts.
     pub ended: Option<SamplerEnded>,
-    /// Stretches without samples, oldest first, so far as they are kept.
+    /// Gaps, oldest first, as far as kept.
     pub gaps: Vec<SamplingGap>,
     /// Stretches that are not kept.
     pub gaps_dropped: u64,
-    /// Planned time between two readings of the fastest counters, microseconds; 0: as fast as it goes.
+    /// Planned time between two readings of the fastest counters, microseconds; 0: as fast as possible.
     pub period_us: Option<u64>,
     /// Ticks of those.
     ticks: u64,
@@ -28,7 +28,7 @@ pub struct SamplerState {
     fast_set: Option<u32>,
 }
 
-/// A stretch in which a device gave no samples.
+/// A gap in a device's samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplingGap {
     /// The last sample before it, host monotonic microseconds.
@@ -39,30 +39,30 @@ pub struct SamplingGap {
     pub reason: String,
 }
 
-/// Stretches without samples that are kept for each device.
+/// Maximum number of gaps kept per device.
 const MAX_GAPS: usize = 100;
-/// A value older than this many periods is no current one.
+/// A value older than this many periods is not current.
 pub const FRESH_PERIODS: u64 = 3;
-/// Samples come in bursts, however fast they are taken: none is old before this, microseconds.
+/// Samples arrive in bursts, whatever their rate: none is old before this, microseconds.
 pub const FRESH_US: u64 = 500_000;
 
 impl SamplerState {
-    /// Ticks a second over the whole session, the time without samples included. `None` before the second tick.
+    /// Ticks per second over the whole session, including gaps. `None` before the second tick.
     pub fn mean_rate_hz(&self) -> Option<f64> {
         let (first, last) = self.span_us.filter(|(first, last)| last > first)?;
         Some((self.ticks.saturating_sub(1)) as f64 * 1e6 / (last - first) as f64)
     }
 
-    /// Time without samples so far, microseconds; a gap that lasts is counted up to `now_us`.
+    /// Time without samples so far, microseconds; an open gap counts up to `now_us`.
     pub fn gaps_us(&self, now_us: u64) -> u64 {
         self.gaps.iter().map(|gap| gap.to_us.unwrap_or(now_us).saturating_sub(gap.from_us)).sum()
     }
 
-    /// Takes a sample of one of the device's sets in.
+    /// Adds a sample of one of the device's sets.
     pub(super) fn tick(&mut self, set: u32, period_us: u64, t_us: u64) {
         let since = |last: u64| t_us.saturating_sub(last);
         let is_faster = self.period_us.is_none_or(|known| period_us <= known);
-        // A set that no longer comes was replaced by one that is read less often.
+        // A set that stopped was replaced by one that is read less often.
         let is_gone = |(_, last): (u64, u64)| since(last) > self.period_us.unwrap_or(0) * FRESH_PERIODS + FRESH_US;
         if self.fast_set != Some(set) && !is_faster && !self.span_us.is_some_and(is_gone) {
             return;
@@ -75,10 +75,10 @@ impl SamplerState {
         }
     }
 
-    /// There are no samples from the last one on.
+    /// No samples follow the last one.
     pub(super) fn interrupt(&mut self, reason: &str) {
         if let Some(open) = self.gaps.last_mut().filter(|gap| gap.to_us.is_none()) {
-            // More is known by now of the same gap.
+            // More is known now about the same gap.
             reason.clone_into(&mut open.reason);
             return;
         }

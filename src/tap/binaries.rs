@@ -1,5 +1,5 @@
-//! What is in the context binaries that processes load: the tap keeps a copy, or the two ends of a large one, and QNN's system
-//! library reads it here, in a confined child. Nothing of that happens in the program.
+//! Contents of the context binaries that processes load: the tap keeps a copy, or both ends of a large one, and QNN's
+//! system library reads it here, in a confined child. None of that happens in the program.
 
 use crate::backends::local::{Ended, Limits, Scratch, ask};
 use crate::backends::qnn::runner::{Frame, InspectTask, Task};
@@ -14,15 +14,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Largest file of a process that is read; the tap keeps less of a binary.
+/// Largest file read from a process; the tap keeps less of a binary.
 pub(super) const LARGEST_COPY: u64 = 32 << 20;
-/// Largest binary that is read: the child has all of it in memory, the part that was not kept as zeros.
+/// Largest binary read: the child has all of it in memory, with the missing part as zeros.
 const LARGEST: u64 = 4 << 30;
-/// Binaries of one session that are kept in mind.
+/// Maximum number of binaries remembered per session.
 const MOST: usize = 256;
 /// Longest reading of one binary.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Longest reading of all that are left when the program is over.
+/// Time limit for reading those left when the program ends.
 const LAST_LIMIT: Duration = Duration::from_mins(1);
 /// The library that reads them.
 const SYSTEM: &str = "libQnnSystem.so";
@@ -35,7 +35,7 @@ struct Job {
     is_whole: bool,
     /// The copy: as long as the binary, with a hole where nothing was kept.
     copy: PathBuf,
-    /// Folder of the backend that took it, on this machine.
+    /// Folder of the backend that loaded it, on this machine.
     runtime: Option<PathBuf>,
     /// Processes that loaded it.
     processes: Vec<u32>,
@@ -54,18 +54,18 @@ struct State {
 pub(super) struct Binaries {
     state: Mutex<State>,
     news: Notify,
-    /// Where the system library is where the program's own is not at hand.
+    /// Location of the system library if the program's own is not available.
     runtime: Option<PathBuf>,
 }
 
-/// A file of the tap's with a binary.
+/// A file written by the tap with a binary.
 pub(super) fn is_copy(name: &str) -> bool {
     let Some((pid, key)) = name.strip_suffix(".binary").and_then(|name| name.split_once('.')) else { return false };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number(pid) && is_number(key)
 }
 
-/// Takes the copy that a process of this machine left in `folder` away. It may name any file: what is no copy there stays as it is.
+/// Takes the copy that a local process left in `folder`. It may name any file: anything but a copy there is left alone.
 pub(super) fn take(binary: &Binary, folder: Option<&Path>) -> Result<Vec<u8>, String> {
     let path = match &binary.file {
         Some(file) => Path::new(file),
@@ -83,7 +83,7 @@ pub(super) fn take(binary: &Binary, folder: Option<&Path>) -> Result<Vec<u8>, St
 }
 
 impl Binaries {
-    /// None is known yet. `runtime` has the system library for binaries of programs whose own is not at hand.
+    /// Empty. `runtime` has the system library for programs whose own is not available.
     pub fn new(runtime: Option<PathBuf>) -> Self {
         Self { state: Mutex::default(), news: Notify::new(), runtime }
     }
@@ -92,7 +92,7 @@ impl Binaries {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A binary of a process, as it was kept, or why it was not. `library` is the backend's, where it is on this machine.
+    /// A process's binary as kept, or why it was not. `library` is the backend's, if on this machine.
     pub fn submit(
         &self,
         process: u32,
@@ -157,7 +157,7 @@ impl Binaries {
 
     async fn read_waiting(&self, source: &Source) {
         loop {
-            // It stays in the queue until it was read: this may be given up in the middle.
+            // It stays in the queue until read, since this may be cancelled midway.
             let Some(job) = self.state().waiting.front().cloned() else { return };
             let read = self.read(&job).await;
             let done = {
@@ -191,7 +191,7 @@ impl Binaries {
         let model = match answer {
             Ok(Ended::Done(Some(Frame::Inspected { model, .. }))) => model,
             Ok(Ended::Failed(failure)) => {
-                // The copy's name says nothing to anybody.
+                // The copy's name is meaningless to users.
                 let copy = job.copy.to_string_lossy();
                 return unread(failure.message.replace(&*copy, "it"));
             }
@@ -212,7 +212,7 @@ impl Binaries {
 }
 
 impl State {
-    /// Writes a copy of the binary's own length.
+    /// Writes a copy with the binary's full length.
     fn copy(&mut self, name: &str, binary: &Binary, bytes: &[u8]) -> Result<PathBuf, String> {
         if binary.bytes > LARGEST {
             return Err(format!("it has more than {} GiB", LARGEST >> 30));

@@ -1,4 +1,4 @@
-//! The words of one process, as they come, from wherever they come.
+//! The messages of one process as they arrive, from any transport.
 
 use super::binaries;
 use super::fold::{FewRuns, Fold, Out};
@@ -16,16 +16,16 @@ use tokio::net::UnixStream;
 
 /// Bytes that are read at once.
 const PIECE: usize = 64 << 10;
-/// What is lost of a process that goes on unseen.
+/// The data lost of a process that continues unobserved.
 const REST: &str = "all that followed";
 /// Largest ring file that is read.
 pub(super) const LARGEST_RING: u64 = 64 << 20;
 
-/// Reads what one process of this machine says to its end.
+/// Reads one local process's messages to their end.
 pub(super) async fn read(mut stream: UnixStream, shared: Arc<Shared>) {
     let Some((mut first, again)) = opening(&mut stream).await else { return };
     if let Some(pid) = again {
-        // Whoever read the connection before goes on with this one.
+        // The reader of the previous connection continues with this one.
         let Err(left) = shared.hand_over(pid, (stream, first)).await else { return };
         (stream, first) = left;
     }
@@ -38,7 +38,7 @@ pub(super) async fn read(mut stream: UnixStream, shared: Arc<Shared>) {
         if !is_understood || feed.is_orderly() {
             break;
         }
-        // A process that is there still has had its connection closed by the program, and opens another one.
+        // If the process still exists, its program closed the connection, and it will open another one.
         if let Some((pid, _)) = &feed.fold
             && is_alive(*pid)
         {
@@ -58,7 +58,7 @@ pub(super) async fn read(mut stream: UnixStream, shared: Arc<Shared>) {
     feed.end(left).await;
 }
 
-/// What a connection begins with, up to its first line at least, and the process that says there that it is back.
+/// The start of a connection, at least its first line, and the process that announces its return there.
 async fn opening(stream: &mut UnixStream) -> Option<(Vec<u8>, Option<u32>)> {
     let mut bytes = Vec::new();
     let mut piece = vec![0; PIECE];
@@ -83,19 +83,19 @@ async fn opening(stream: &mut UnixStream) -> Option<(Vec<u8>, Option<u32>)> {
 #[derive(Debug)]
 pub struct Feed {
     shared: Arc<Shared>,
-    /// Of a device, whose moments are not those of this machine.
+    /// For a device, whose timestamps are not this machine's.
     clock: Option<WallClock>,
     /// This machine's clock minus the process's, nanoseconds.
     offset_ns: i64,
     lines: Lines,
     fold: Option<(u32, Arc<Mutex<Fold>>)>,
-    /// Where executions are that did not get out of a process that was killed.
+    /// Location of executions that a killed process did not send.
     ring: Option<String>,
     /// The executions that came last.
     last: Vec<Execution>,
-    /// Context binaries whose copies were not fetched yet.
+    /// Context binaries whose copies have not been fetched yet.
     wanted: VecDeque<Binary>,
-    /// The program closed the connection for good, and runs on.
+    /// The program closed the connection permanently and continues.
     is_closed: bool,
     /// Lines of which only a part came, before the last one.
     cut: u64,
@@ -104,7 +104,7 @@ pub struct Feed {
     early: u64,
 }
 
-/// Copies of context binaries that may wait to be fetched.
+/// Maximum number of context-binary copies waiting to be fetched.
 const MOST_WANTED: usize = 256;
 
 impl Feed {
@@ -126,17 +126,17 @@ impl Feed {
         }
     }
 
-    /// The process's file of executions that it may not have passed on, as it names it.
+    /// The process's ring file with unsent executions, as named by it.
     pub fn ring(&self) -> Option<&str> {
         self.ring.as_deref()
     }
 
-    /// The next context binary whose copy is wanted; [`Self::kept`] has to follow.
+    /// The next context binary whose copy is needed; must be followed by [`Self::kept`].
     pub fn wanted(&self) -> Option<&Binary> {
         self.wanted.front()
     }
 
-    /// The copy of the binary that is wanted next, or why there is none.
+    /// The copy of the next binary, or why there is none.
     pub async fn kept(&mut self, copy: Result<Vec<u8>, String>) {
         let (Some(binary), Some((_, fold))) = (self.wanted.pop_front(), &self.fold) else { return };
         let (process, library) = {
@@ -150,13 +150,13 @@ impl Feed {
         }
     }
 
-    /// True if the process said that it ends.
+    /// True if the process announced its end.
     pub fn is_orderly(&self) -> bool {
         let is_orderly = |fold: &Mutex<Fold>| fold.lock().unwrap_or_else(PoisonError::into_inner).is_orderly();
         self.fold.as_ref().is_some_and(|(_, fold)| is_orderly(fold))
     }
 
-    /// Reads a connection to its end; false if nothing of it can be understood any more.
+    /// Reads a connection to its end; false if the rest cannot be understood.
     async fn pour(&mut self, stream: &mut UnixStream, first: Vec<u8>) -> bool {
         let mut bytes = first;
         let mut count = bytes.len();
@@ -177,12 +177,12 @@ impl Feed {
         }
     }
 
-    /// A connection ended; what follows comes by another one.
+    /// A connection ended; later data arrives on another one.
     fn cut(&mut self) {
         self.cut += u64::from(self.lines.take_cut());
     }
 
-    /// Takes bytes in; false if nothing after them can be understood.
+    /// Processes bytes; false if anything after them cannot be understood.
     pub async fn take(&mut self, bytes: &[u8]) -> bool {
         let mut lines = Vec::new();
         self.lines.push(bytes, |line| {
@@ -260,7 +260,7 @@ impl Feed {
                     for execution in &mut left {
                         execution.shift(self.offset_ns);
                     }
-                    // A process may be killed after it sent some and before it took them out.
+                    // A process may be killed after sending some and before removing them.
                     left.retain(|execution| !self.last.contains(execution));
                     if !left.is_empty() {
                         locked.take(TapMessage::Executions(left), &mut out);
@@ -284,7 +284,7 @@ impl Feed {
                 locked.end(&mut out);
                 drop(locked);
                 let mut going = self.shared.lock();
-                // The number of a process is used again; an exec goes on with it.
+                // A pid is reused, or kept by an exec.
                 if going.get(&pid).is_some_and(|known| Arc::ptr_eq(known, &fold)) {
                     going.remove(&pid);
                 }

@@ -1,4 +1,4 @@
-//! Finding the tap library that goes with this program.
+//! Finds the tap library that matches this program.
 
 use crate::facts::{ElfFacts, read_elf};
 use crate::files::open_regular;
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// Name of the library's file.
 pub const FILE: &str = "libqnnscope_tap.so";
-/// Name by which the library is known: programs get nothing else loaded into them.
+/// Name that identifies the library: nothing else is loaded into programs.
 const MARK: &str = "qnnscope_tap_mark";
 /// Variable that names another.
 pub const VARIABLE: &str = "QNNSCOPE_TAP_LIBRARY";
@@ -17,13 +17,13 @@ pub const VARIABLE: &str = "QNNSCOPE_TAP_LIBRARY";
 /// There is no tap library.
 #[derive(Debug, Error)]
 pub enum LibraryError {
-    /// The one that was named is not there.
+    /// The named one does not exist.
     #[error("there is no tap library at {0}")]
     NotThere(PathBuf),
     /// The one that was named is something else.
     #[error("{0} is not the tap library: {1}")]
     NotATap(PathBuf, String),
-    /// None was named, and none is beside the program.
+    /// None was named, and there is none beside the program.
     #[error("{FILE} is neither beside this program nor in deps/ beside it ({0})")]
     NotFound(PathBuf),
 }
@@ -31,7 +31,7 @@ pub enum LibraryError {
 /// The library: the one that is named (by an option, or the variable), or the one beside this program or where cargo builds it.
 ///
 /// # Errors
-/// It is not there, or is no tap library for this machine.
+/// It does not exist, or is not a tap library for this machine.
 pub fn find(named: Option<&Path>) -> Result<PathBuf, LibraryError> {
     let of_variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(named) = named.map(ToOwned::to_owned).or(of_variable) {

@@ -1,10 +1,10 @@
-//! Lines of the tap, from processes that may write anything.
+//! Lines from the tap, in processes that may write anything.
 
 use crate::text::clean_json;
 use qnnscope_core::tap::{TAP_PROTOCOL, TapMessage};
 use serde::Deserialize;
 
-/// Longest line that is read; the tap writes far shorter ones. What is longer is skipped to its end and counted.
+/// Longest line read; the tap writes far shorter ones. Longer lines are skipped and counted.
 pub const MOST_BYTES: usize = 16 << 20;
 
 /// What a line holds.
@@ -19,7 +19,7 @@ pub enum Line {
         /// Its version.
         version: String,
     },
-    /// A message of a kind that this version does not know.
+    /// A message of unknown kind.
     Unknown,
     /// No message: garbage, or a part of one.
     Damaged,
@@ -92,7 +92,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Takes bytes in; `each` gets every whole line without its end.
+    /// Processes bytes; `each` gets every whole line without its end.
     pub fn push(&mut self, mut bytes: &[u8], mut each: impl FnMut(&[u8])) {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
@@ -124,7 +124,7 @@ impl Lines {
         std::mem::take(&mut self.too_long)
     }
 
-    /// Drops the line that is not whole, if there is one.
+    /// Drops the incomplete line, if any.
     pub fn take_cut(&mut self) -> bool {
         let was_cut = self.is_cut();
         (self.held, self.skipping) = (Vec::new(), false);

@@ -1,8 +1,8 @@
-//! The reader's half of the tap: what the library within a program tells becomes events of one session.
+//! The reader's half of the tap: turns the messages of the library inside a program into events of one session.
 //!
-//! [`Server`] takes the connections of the program's processes, [`line`] reads their lines whatever is in them, [`Fold`] turns
-//! what one process says into events: each of its graphs that executes is a run, as if the runner had made it. [`Program`]
-//! starts the program with the tap in it, and [`reach`] says beforehand where a tap cannot get in.
+//! [`Server`] accepts the connections of the program's processes, [`line`] reads their lines whatever they contain,
+//! [`Fold`] turns one process's messages into events: each executing graph is a run, as if the runner had made it.
+//! [`Program`] starts the program with the tap in it, and [`reach`] reports beforehand where a tap cannot get in.
 
 mod binaries;
 pub mod device;

@@ -1,4 +1,4 @@
-//! The program with the tap in it: how it is started, which signals it gets, and how it ended.
+//! The tapped program: how it is started, which signals it gets, and how it ended.
 
 use qnnscope_core::tap::{DETAIL_VARIABLE, LOG_VARIABLE, REAL_VARIABLE, REPAIR_VARIABLE, SINK_VARIABLE};
 use std::ffi::{OsStr, OsString};
@@ -19,10 +19,10 @@ pub enum ProgramError {
     Signals(std::io::Error),
 }
 
-/// Where what the program prints goes.
+/// Destination of the program's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// To where it would go without us; it reads the terminal, too.
+    /// To where it would go without us; the program reads the terminal, too.
     Own,
     /// To us; it has no input.
     Piped,
@@ -33,7 +33,7 @@ pub enum Output {
 pub struct Variables(Vec<(OsString, OsString)>);
 
 impl Variables {
-    /// The socket that the tap writes to.
+    /// The socket the tap writes to.
     pub fn sink(&mut self, socket: &Path) {
         let mut sink = OsString::from("unix:");
         sink.push(socket);
@@ -86,7 +86,7 @@ impl From<ExitStatus> for Ended {
     }
 }
 
-/// The program while it runs. It is not ended with this: it is the user's.
+/// The running program. Dropping this does not end it: it belongs to the user.
 #[derive(Debug)]
 pub struct Program {
     child: Child,
@@ -95,7 +95,7 @@ pub struct Program {
     signals: Signals,
 }
 
-/// Signals that are passed on; a terminal sends the first three to everything in its foreground itself.
+/// Signals passed on; a terminal itself sends the first three to everything in its foreground.
 const PASSED: [SignalKind; 6] = [
     SignalKind::interrupt(),
     SignalKind::quit(),
@@ -106,12 +106,12 @@ const PASSED: [SignalKind; 6] = [
 ];
 const OF_TERMINALS: usize = 3;
 
-/// Signals that reach this process and are meant for the program.
+/// Signals to this process meant for the program.
 #[derive(Debug)]
 pub struct Signals(Vec<(i32, Signal)>);
 
 impl Signals {
-    /// From now on none ends this process. What is ignored stays so.
+    /// From now on none ends this process. Ignored ones stay ignored.
     ///
     /// # Errors
     /// The system's.
@@ -146,11 +146,11 @@ impl Program {
         call.args(arguments).envs(variables.iter());
         if output == Output::Piped {
             call.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            // Keys are the live view's; what the terminal makes of them must not reach the program by itself.
+            // Keys belong to the live view; their terminal signals must not reach the program directly.
             call.process_group(0);
         }
-        // Before the program is there, so that none goes astray. What is ignored stays so, here and in the program; what has a
-        // handler here has none in the program.
+        // Before the program exists, so that none gets lost. Ignored ones stay ignored, here and in the program; those
+        // with a handler here have none in the program.
         let signals = Signals::catch().map_err(ProgramError::Signals)?;
         let child = call.spawn().map_err(|source| ProgramError::Start { program: PathBuf::from(program), source })?;
         let pid = child.id();
@@ -167,7 +167,7 @@ impl Program {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// Waits for its end; signals that reach us meanwhile go to it.
+    /// Waits for its end; signals to us meanwhile go to it.
     pub async fn wait(&mut self) -> std::io::Result<Ended> {
         loop {
             let caught = tokio::select! {
@@ -183,7 +183,7 @@ impl Program {
     }
 }
 
-/// Sends a program a signal; one that has ended has no use for it.
+/// Sends a program a signal; no effect if it has ended.
 pub fn send(pid: Option<u32>, number: i32) {
     use rustix::process::{Pid, Signal, kill_process};
     let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
@@ -192,7 +192,7 @@ pub fn send(pid: Option<u32>, number: i32) {
     }
 }
 
-/// Signals that whoever started us had ignored, as a mask.
+/// Signals our parent had ignored, as a mask.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! Whether a preloaded library gets into a program at all, told by the program's file before it is started.
+//! Determines from a program's file, before it starts, whether a preloaded library gets into it at all.
 
 use crate::facts::{loader, parse_header};
 use crate::files::open_regular;
@@ -17,13 +17,13 @@ const MOST_SCRIPTS: usize = 4;
 /// Why the tap does not get into a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Barrier {
-    /// The file that it is about: the program, or what runs it.
+    /// The file concerned: the program, or its interpreter.
     pub file: PathBuf,
-    /// Why, in words that follow the file's name.
+    /// Why, as a continuation of the file's name.
     pub reason: String,
     /// What to do instead.
     pub advice: &'static str,
-    /// True where the loader would only complain about the library.
+    /// True if the loader would only complain about the library.
     pub refuses: bool,
 }
 
@@ -31,7 +31,7 @@ const LINK: &str = "link the program dynamically, against the GNU C library";
 const RIGHTS: &str = "run the program with your own rights";
 const SAME: &str = "build qnnscope's tap for that architecture, or tap a program of this architecture";
 
-/// What keeps the tap out of `program`, as the shell would find it; `None` where nothing is known of that would.
+/// What keeps the tap out of `program`, found like the shell would; `None` if nothing known does.
 pub fn barrier(program: &OsStr) -> Option<Barrier> {
     let mut file = resolve(program)?;
     for _ in 0..MOST_SCRIPTS {
@@ -43,7 +43,7 @@ pub fn barrier(program: &OsStr) -> Option<Barrier> {
     of_binary(&file)
 }
 
-/// The file that a command's name means.
+/// The file a command's name refers to.
 fn resolve(program: &OsStr) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(program));
@@ -60,7 +60,7 @@ enum Kind {
     Other,
 }
 
-/// What a file is; `None` where it, or what runs it, cannot be told.
+/// What a file is; `None` if it, or its interpreter, cannot be determined.
 fn kind(file: &Path) -> Option<Kind> {
     let mut head = Vec::new();
     open_regular(file).ok()?.take(LINE).read_to_end(&mut head).ok()?;
@@ -72,7 +72,7 @@ fn kind(file: &Path) -> Option<Kind> {
     if !first.ends_with(b"/env") {
         return Some(Kind::Script(PathBuf::from(os(first))));
     }
-    // Options of env, and variables that it sets.
+    // Options of env, and variables it sets.
     let command = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
     resolve(&os(command)).map(Kind::Script)
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-/// How often the memory of the processes is looked at.
+/// How often the memory of the processes is read.
 const MEMORY: Duration = Duration::from_millis(250);
 /// How long what was sent before the end of the program may take to arrive.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -33,12 +33,12 @@ impl Server {
         (Self { shared: Arc::new(shared) }, receiver)
     }
 
-    /// Takes the words of a process of a device, whose moments lie on the device's clock.
+    /// Processes the messages of a device's process, with timestamps on the device's clock.
     pub fn feed(&self, clock: WallClock) -> Feed {
         Feed::new(self.shared.clone(), Some(clock))
     }
 
-    /// The memory of a process of a device.
+    /// The memory of a device's process.
     pub async fn remember(&self, pid: u32, memory: ProcessMemory) {
         let fold = self.shared.lock().get(&pid).cloned();
         if let Some(fold) = fold {
@@ -46,7 +46,7 @@ impl Server {
         }
     }
 
-    /// Serves until `over` is set, and then what still arrives for a moment.
+    /// Serves until `over` is set, then briefly handles what still arrives.
     pub async fn serve(&self, listener: &Listener, mut over: watch::Receiver<bool>) {
         if let Some(folder) = listener.path().parent() {
             let _ = self.shared.folder.set(folder.to_owned());
@@ -80,7 +80,7 @@ impl Server {
                     end = Some(tokio::time::Instant::now() + LAST_WORDS);
                 }
             }
-            // Connections that wait are accepted first, so nothing that was said is left out.
+            // Waiting connections are accepted first, so no data is lost.
             if end.is_some() && readers.is_empty() {
                 let waiting = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
                 match waiting {
@@ -95,7 +95,7 @@ impl Server {
         self.end().await;
     }
 
-    /// Where nobody asked for QNN, a process of the program that lives on may do so yet.
+    /// If nobody has asked for QNN, a surviving process of the program may still do so.
     async fn notice_those_who_stay(&self) {
         let loaded = self.shared.loaded().clone();
         let Some(pid) = loaded.into_iter().find(|pid| is_alive(*pid)) else { return };
@@ -108,7 +108,7 @@ impl Server {
         }
     }
 
-    /// Says once that nobody can reach the socket any more, because its file was removed.
+    /// Reports once that the socket is unreachable because its file was removed.
     async fn notice_removal(&self, listener: &Listener, is_reachable: &mut bool) {
         if !*is_reachable || listener.is_there() {
             return;

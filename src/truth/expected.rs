@@ -1,4 +1,4 @@
-//! Folders of expected outputs: as `--save-outputs` and qnn-net-run leave them, or the arrays of one inference.
+//! Folders of expected outputs: as written by `--save-outputs` and qnn-net-run, or the arrays of one inference.
 
 use crate::accuracy::{SavedOutputs, insert_array, saved};
 use std::collections::BTreeMap;

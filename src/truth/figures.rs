@@ -1,4 +1,4 @@
-//! Sums over the values of one output, and the figures that they come to.
+//! Sums over the values of one output, and the resulting figures.
 
 use crate::event::{TruthFigure, TruthMetric};
 use std::cmp::Ordering;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default)]
 struct One {
     inference: u32,
-    /// Rows of classes, and those whose right class is first, and among the first five.
+    /// Rows of classes, and those with the correct class first, and among the first five.
     rows: u64,
     first: u64,
     among_five: u64,
@@ -69,7 +69,7 @@ impl Tally {
         &mut self.all[last]
     }
 
-    /// Takes classifications in: a row of values for each right class.
+    /// Adds classifications: a row of values per correct class.
     pub fn take_classes(&mut self, inference: u32, values: &[f64], right: impl Iterator<Item = usize>, classes: usize) {
         let one = self.of(inference);
         for (row, class) in values.chunks_exact(classes.max(1)).zip(right) {
@@ -80,7 +80,7 @@ impl Tally {
         }
     }
 
-    /// Takes expected values x and those of the run, y, in.
+    /// Adds expected values x and those of the run, y.
     pub fn take_values(&mut self, inference: u32, x: &[f64], y: &[f64]) {
         let (mut signal, mut noise, mut energy, mut product) = (0.0, 0.0, 0.0, 0.0);
         let (mut count, mut left_out, mut differing) = (0u64, 0u64, 0u64);
@@ -106,7 +106,7 @@ impl Tally {
         one.cosine = (length > 0.0).then(|| product / length);
     }
 
-    /// Takes masks in: the class of each element, as expected and as it came out. `background` is a class that does not count.
+    /// Adds masks: the class of each element, expected and actual. `background` is a class that does not count.
     pub fn take_masks(&mut self, inference: u32, expected: &[i64], found: &[i64], background: Option<i64>) {
         let mut own: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
         for (&x, &y) in expected.iter().zip(found) {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Classes of an output that counts as a classifier's.
+/// Minimum number of classes for an output to count as a classifier's.
 const CLASSES: std::ops::RangeInclusive<usize> = 2..=100_000;
 /// A value above this belongs to a mask.
 const IN_MASK: f64 = 0.5;
@@ -100,7 +100,7 @@ impl Truth {
         Ok(Self { source, metrics: metrics.to_vec() })
     }
 
-    /// Judges the outputs in these files, which a run has written. What keeps them from being judged is part of the answer.
+    /// Judges the outputs in these files, written by a run. Reasons they cannot be judged are part of the answer.
     pub fn judge(&self, files: &[String]) -> OutputsJudged {
         let path = match &self.source {
             Source::Labels { path, .. } => path,

@@ -10,16 +10,16 @@ use super::verify::visit;
 use super::visit::Visit;
 use std::io::{self, Read};
 
-/// So much is read at once, bytes. A batch and its rows should fit into the cache of a core.
+/// Bytes read at once. A batch and its rows should fit into a core's cache.
 const READ_BYTES: usize = 512 << 10;
-/// A batch above this size is the only one that is read meanwhile, and its buffer is given back, bytes.
+/// Above this size, bytes, a batch is read on its own and its buffer is freed afterwards.
 const LARGE_BYTES: usize = 16 << 20;
 
-/// Chunks that follow one another.
+/// Consecutive chunks.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     buffer: Vec<u8>,
-    /// Bytes of the buffer that hold something. Only the last batch of a log can have more than whole chunks.
+    /// Used bytes of the buffer. Only the last batch of a log can hold more than whole chunks.
     filled: usize,
     /// Where it begins in the log, bytes.
     offset: u64,
@@ -27,13 +27,13 @@ pub(super) struct Batch {
     chunks: u64,
 }
 
-/// Why a batch was left early.
+/// Why processing a batch stopped early.
 pub(super) enum Stop {
-    /// Nobody waits for its results any more.
+    /// Nobody needs its results any more.
     Gone,
-    /// The chunk is not sound.
+    /// The chunk is damaged.
     Damaged(Damage),
-    /// What else was wrong.
+    /// Any other error.
     Failed(ProfileLogError),
 }
 
@@ -49,17 +49,17 @@ impl From<ProfileLogError> for Stop {
     }
 }
 
-/// What a batch was found to be.
+/// The result of checking a batch.
 #[derive(Debug, Default)]
 pub(super) struct Checked {
-    /// Of this batch alone; `damage` is not set.
+    /// For this batch alone; `damage` is not set.
     pub(super) outcome: ReadOutcome,
-    /// What ended it early, if anything did.
+    /// What ended it early, if anything.
     pub(super) error: Option<ProfileLogError>,
 }
 
 impl Batch {
-    /// Checks the chunks one by one before `visitor`, and gives each to `each` if it is sound. `None` if one of them says
+    /// Checks the chunks one by one with `visitor`, and passes each sound one to `each`. `None` if one of them returns
     /// [`Stop::Gone`].
     pub(super) fn check<'a, V: Visit<'a, Error = Stop>>(
         &'a self,
@@ -98,12 +98,12 @@ impl Batch {
         Some(Checked { outcome, error })
     }
 
-    /// True if one such batch at a time is enough for the memory.
+    /// True if memory allows only one such batch at a time.
     pub(super) fn is_large(&self) -> bool {
         self.filled > LARGE_BYTES
     }
 
-    /// Room for so many bytes more.
+    /// Makes room for this many more bytes.
     fn room(&mut self, bytes: usize) -> &mut [u8] {
         let needed = self.filled + bytes;
         if self.buffer.len() < needed {
@@ -117,7 +117,7 @@ impl Batch {
 #[derive(Debug)]
 pub(super) struct Batches<R> {
     source: R,
-    /// The beginning of a chunk, for the next batch.
+    /// The start of a chunk, for the next batch.
     begun: Vec<u8>,
     offset: u64,
     chunks: u64,
@@ -129,7 +129,7 @@ impl<R: Read> Batches<R> {
         Self { source, begun: Vec::new(), offset: 0, chunks: 0, ended: false }
     }
 
-    /// Fills a batch with the next chunks; false if there are no more. The last batch ends with what is no whole chunk.
+    /// Fills a batch with the next chunks; false if there are no more. The last batch ends with any incomplete chunk.
     pub(super) fn next(&mut self, batch: &mut Batch) -> io::Result<bool> {
         if self.ended {
             return Ok(false);
@@ -139,7 +139,7 @@ impl<R: Read> Batches<R> {
         batch.room(begun).copy_from_slice(&self.begun);
         batch.filled = begun;
         self.begun.clear();
-        // Only a batch that was cut to its last chunk gets another one.
+        // Only a batch that was cut to its last chunk is followed by another.
         self.ended = true;
         let mut whole = 0;
         loop {
@@ -151,10 +151,10 @@ impl<R: Read> Batches<R> {
                     continue;
                 }
                 Ok(None) => {}
-                // Whoever checks the batch finds it, too.
+                // Checking the batch finds it, too.
                 Err(_) => return Ok(true),
             }
-            // Reading the last chunk to its end saves copying its beginning.
+            // Reading the last chunk to its end avoids copying its start.
             let limit = match (whole, missing(waiting)) {
                 (0, _) => READ_BYTES,
                 (_, Some(missing)) if missing <= READ_BYTES => missing,
@@ -174,7 +174,7 @@ impl<R: Read> Batches<R> {
     }
 }
 
-/// How much of a chunk has not arrived, bytes; `None` if its length has not.
+/// Missing bytes of a chunk; `None` if its length has not arrived.
 fn missing(begun: &[u8]) -> Option<usize> {
     let length = usize::try_from(u32_at(begun, 0)?).ok()?;
     (LENGTH_WORD + length).checked_sub(begun.len())

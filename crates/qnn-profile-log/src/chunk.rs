@@ -18,7 +18,7 @@ impl<'a> Chunk<'a> {
         self.index
     }
 
-    /// Where its length word stands in the log, bytes.
+    /// Offset of its length word in the log, bytes.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -61,17 +61,17 @@ impl<'a> Header<'a> {
         self.table.table(3).map_or([0; 3], |version| [version.u32(0), version.u32(1), version.u32(2)])
     }
 
-    /// Version of the writing program, as bytes. ONNX Runtime gives its API number.
+    /// Version of the writing program, as bytes. ONNX Runtime writes its API number.
     pub fn writer_version(&self) -> Option<&'a [u8]> {
         self.table.bytes(4)
     }
 
-    /// Version of the backend, as bytes. ONNX Runtime gives the version of the QNN API.
+    /// Version of the backend, as bytes. ONNX Runtime writes the version of the QNN API.
     pub fn backend_version(&self) -> Option<&'a [u8]> {
         self.table.bytes(5)
     }
 
-    /// Name of the writing program, as bytes; qnn-net-run gives none.
+    /// Name of the writing program, as bytes; qnn-net-run writes none.
     pub fn writer_name(&self) -> Option<&'a [u8]> {
         self.table.bytes(6)
     }
@@ -81,7 +81,7 @@ impl<'a> Header<'a> {
         self.writer_name() == Some(b"OnnxRuntime")
     }
 
-    /// Wall clock of a moment on the steady clock, microseconds since 1970. It holds as long as the machine stays up.
+    /// Wall clock for a steady-clock time, microseconds since 1970. Valid as long as the machine stays up.
     pub fn wall_clock_us(&self, steady_us: u64) -> u64 {
         self.epoch_us().wrapping_add(steady_us.wrapping_sub(self.steady_us()))
     }
@@ -112,38 +112,38 @@ impl<'a> Iterator for Messages<'a> {
 
 impl ExactSizeIterator for Messages<'_> {}
 
-/// From when to when something ran.
+/// Start and end of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     /// Steady clock at the start, microseconds.
     pub start_us: u64,
     /// Steady clock at the stop, microseconds.
     pub stop_us: u64,
-    /// Memory at the start, bytes; nobody is known to set it.
+    /// Memory at the start, bytes; no known writer sets it.
     pub start_memory: u64,
     /// Memory at the stop, bytes.
     pub stop_memory: u64,
 }
 
-/// One message: something that was done, as the host timed it, with what the backend said of it.
+/// One message: an operation timed by the host, with the backend's events.
 #[derive(Debug, Clone, Copy)]
 pub struct Message<'a> {
     table: Table<'a>,
 }
 
 impl<'a> Message<'a> {
-    /// What was done.
+    /// The operation.
     #[inline]
     pub fn method(&self) -> Method {
         Method::from_number(self.table.u8(1))
     }
 
-    /// The format's number of the method.
+    /// The format's number for the method.
     pub fn method_number(&self) -> u8 {
         self.table.u8(1)
     }
 
-    /// Steady clock when the message was made, shortly after the stop, microseconds.
+    /// Steady clock when the message was created, shortly after the stop, microseconds.
     #[inline]
     pub fn time_us(&self) -> u64 {
         self.table.table(0).map_or(0, |header| header.u64(0))
@@ -154,7 +154,7 @@ impl<'a> Message<'a> {
         self.table.table(0).map(|header| header.u64(1))
     }
 
-    /// From when to when it ran, if the message says so.
+    /// Start and end, if the message has them.
     #[inline]
     pub fn interval(&self) -> Option<Interval> {
         self.table.table(2).map(|interval| Interval {
@@ -165,7 +165,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// What the host measured, microseconds: stop - start, or 0 if that is invalid.
+    /// Time measured by the host, microseconds: stop - start, or 0 if invalid.
     #[inline]
     pub fn netrun_us(&self) -> u64 {
         match self.table.table(2).map(|interval| (interval.u64(0), interval.u64(1))) {
@@ -174,7 +174,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Not meant for users; the vendor's viewer leaves such messages out.
+    /// Not meant for users; the vendor's viewer omits such messages.
     #[inline]
     pub fn is_private(&self) -> bool {
         self.table.u8(3) != 0
@@ -186,12 +186,12 @@ impl<'a> Message<'a> {
         self.table.bytes(5)
     }
 
-    /// Name of the graph as text; bytes that are no UTF-8 are replaced.
+    /// Name of the graph as text; invalid UTF-8 is replaced.
     pub fn graph_name(&self) -> Option<Cow<'a, str>> {
         self.graph().map(String::from_utf8_lossy)
     }
 
-    /// What the backend said, in order.
+    /// The backend's events, in order.
     #[inline]
     pub fn events(&self) -> Events<'a> {
         Events { vector: self.table.vector(4, 4).unwrap_or_default(), next: 0 }
@@ -226,7 +226,7 @@ impl ExactSizeIterator for Events<'_> {}
 /// Value of an event.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
-    /// The usual one.
+    /// The usual kind.
     Unsigned(u64),
     /// Of extended events.
     Signed(i64),
@@ -234,7 +234,7 @@ pub enum Value<'a> {
     Float(f32),
     /// Of extended events.
     Double(f64),
-    /// Of extended events: opaque bytes, and the name of the file they belong in.
+    /// Of extended events: opaque bytes, and the name of the file they belong to.
     Object {
         /// The bytes.
         bytes: &'a [u8],
@@ -243,7 +243,7 @@ pub enum Value<'a> {
     },
 }
 
-/// Something that a backend measured.
+/// A measurement by a backend.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
     table: Table<'a>,
@@ -256,7 +256,7 @@ impl<'a> Event<'a> {
         self.table.bytes(0)
     }
 
-    /// Name as text; bytes that are no UTF-8 are replaced.
+    /// Name as text; invalid UTF-8 is replaced.
     pub fn name(&self) -> Option<Cow<'a, str>> {
         self.identifier().map(String::from_utf8_lossy)
     }

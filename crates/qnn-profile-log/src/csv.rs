@@ -1,5 +1,5 @@
-//! The rows of the vendor's CSV. They are ordered by kind and by graph, so a log is read twice: once for what comes
-//! first and for the names of the graphs, once for the inferences.
+//! The rows of the vendor's CSV. They are ordered by kind and graph, so a log is read twice: once for the leading rows
+//! and the graph names, once for the inferences.
 
 use super::csv_pieces::{graph_name, middle};
 use super::error::ProfileLogError;
@@ -12,11 +12,11 @@ use super::turns::Workers;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// Writes the rows of a log that is called `location` and whose bytes `source` gives from its current position on. Bytes
-/// that are appended meanwhile are left for the next time.
+/// Writes the rows of the log called `location`, read from `source`'s current position on. Bytes appended meanwhile are
+/// left for the next call.
 ///
 /// # Errors
-/// The log's and those of source and sink. A log that is damaged further on is no error: see [`ReadOutcome::damage`].
+/// Errors of the log, source and sink. Damage further into the log is not an error: see [`ReadOutcome::damage`].
 pub fn write_csv<R: Read + Seek + Send, W: Write + Send>(
     mut source: R,
     location: &str,
@@ -29,10 +29,10 @@ pub fn write_csv<R: Read + Seek + Send, W: Write + Send>(
     write_found(&found, outcome, source, &workers, location, sink)
 }
 
-/// The same for a source that can be read only once: what is read is kept in a temporary file without a name.
+/// The same for a source that can be read only once: its bytes are kept in an unnamed temporary file.
 ///
 /// # Errors
-/// As there, and those of the temporary file.
+/// As above, plus those of the temporary file.
 pub fn write_csv_once<R: Read, W: Write + Send>(
     source: R,
     location: &str,
@@ -48,11 +48,11 @@ pub fn write_csv_once<R: Read, W: Write + Send>(
     write_found(&found, outcome, tee.copy, &Workers::new(), location, sink)
 }
 
-/// Keeps a copy of what is read.
+/// Keeps a copy of everything read.
 struct Tee<R> {
     source: R,
     copy: File,
-    /// Why the copy is not whole.
+    /// Why the copy is incomplete.
     failed: Option<io::Error>,
 }
 

@@ -1,9 +1,9 @@
-//! Pieces of rows that the summary and the inferences of the table have in common.
+//! Row fragments shared by the summary and the inferences of the table.
 
 use super::kinds::Unit;
 use super::output::{self, Piece};
 
-/// What stands between value and name: unit, source, level.
+/// The fields between value and name: unit, source, level.
 #[inline]
 pub(super) fn middle(unit: Unit, is_below: bool) -> &'static Piece {
     const fn both(root: &[u8], below: &[u8]) -> [Piece; 2] {
@@ -14,7 +14,7 @@ pub(super) fn middle(unit: Unit, is_below: bool) -> &'static Piece {
     static CYCLES: [Piece; 2] = both(b",CYCLES,BACKEND,ROOT,", b",CYCLES,BACKEND,SUB-EVENT,");
     static COUNT: [Piece; 2] = both(b",COUNT,BACKEND,ROOT,", b",COUNT,BACKEND,SUB-EVENT,");
     static NONE: [Piece; 2] = both(b",NONE,BACKEND,ROOT,", b",NONE,BACKEND,SUB-EVENT,");
-    // The viewer takes an unknown unit for microseconds.
+    // The viewer treats an unknown unit as microseconds.
     let pieces = match unit {
         Unit::Microseconds | Unit::Object | Unit::Other(_) => &US,
         Unit::Bytes => &BYTES,

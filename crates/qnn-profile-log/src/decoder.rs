@@ -1,4 +1,4 @@
-//! From bytes as they arrive to whole chunks.
+//! Turns arriving bytes into whole chunks.
 
 use super::chunk::Chunk;
 use super::error::{Damage, ProfileLogError};
@@ -8,24 +8,24 @@ use super::verify::{could_begin, visit};
 use super::visit::Nothing;
 use std::io::{self, Read};
 
-/// Longest chunk that is read, bytes. The writers flush about every 1000 messages; FlatBuffers themselves end at 2 GiB.
+/// Longest chunk accepted, bytes. Writers flush about every 1000 messages; FlatBuffers themselves are limited to 2 GiB.
 pub const MAX_CHUNK_BYTES: u32 = 1 << 30;
 
 /// Bytes of a chunk's length word.
 pub(super) const LENGTH_WORD: usize = 4;
 /// A root offset, a table and its list of fields.
 const MIN_CHUNK_BYTES: usize = 12;
-/// A buffer that a large chunk left behind is given back above this size.
+/// Above this size, a buffer left by a large chunk is freed.
 const KEPT_BYTES: usize = 16 << 20;
 
-/// Takes the bytes of a log in pieces of any size, and hands out its whole chunks. A chunk that is not whole yet waits;
-/// memory is bounded by what has arrived of it, not by what it claims.
+/// Accepts the bytes of a log in pieces of any size and returns its whole chunks. An incomplete chunk waits; memory is
+/// bounded by the bytes received, not by the declared length.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
-    /// Bytes of the buffer that have arrived; the rest is room.
+    /// Bytes of the buffer that have arrived; the rest is free.
     filled: usize,
-    /// Bytes of the buffer that belong to chunks already handed out.
+    /// Bytes of the buffer that belong to chunks already returned.
     used: usize,
     /// Bytes of the log before the buffer's first one.
     base: u64,
@@ -46,7 +46,7 @@ impl Decoder {
         self.filled += bytes.len();
     }
 
-    /// Takes what one read of a source gives, at most `limit` bytes; returns how many that were, 0 at its end.
+    /// Accepts the result of one read of a source, at most `limit` bytes; returns their number, 0 at the end.
     ///
     /// # Errors
     /// The source's.
@@ -56,7 +56,7 @@ impl Decoder {
         Ok(count)
     }
 
-    /// Forgets what was handed out; returns room for at least so many bytes.
+    /// Drops what was returned; returns room for at least this many bytes.
     fn room(&mut self, bytes: usize) -> &mut [u8] {
         if self.used > 0 {
             self.base += self.used as u64;
@@ -74,7 +74,7 @@ impl Decoder {
         &mut self.buffer[self.filled..]
     }
 
-    /// What has arrived and was not handed out.
+    /// Bytes received but not returned yet.
     fn waiting(&self) -> &[u8] {
         &self.buffer[self.used..self.filled]
     }
@@ -82,8 +82,8 @@ impl Decoder {
     /// The next whole chunk; `None` until more bytes arrive.
     ///
     /// # Errors
-    /// [`ProfileLogError::NotALog`] if the first chunk is invalid, [`ProfileLogError::Damaged`] for a later one; what
-    /// follows it cannot be trusted, so the decoder hands out nothing more.
+    /// [`ProfileLogError::NotALog`] if the first chunk is invalid, [`ProfileLogError::Damaged`] for a later one;
+    /// nothing after it can be trusted, so the decoder returns no more chunks.
     pub fn next_chunk(&mut self) -> Result<Option<Chunk<'_>>, ProfileLogError> {
         let Some(length) = self.whole_chunk()? else { return Ok(None) };
         let (index, offset) = (self.chunks, self.offset());
@@ -101,15 +101,15 @@ impl Decoder {
         }
     }
 
-    /// True if [`next_chunk`](Self::next_chunk) would hand out a chunk or its damage.
+    /// True if [`next_chunk`](Self::next_chunk) would return a chunk or its damage.
     ///
     /// # Errors
-    /// As there, for a length that is invalid.
+    /// As there, for an invalid length.
     pub fn has_chunk(&mut self) -> Result<bool, ProfileLogError> {
         self.whole_chunk().map(|length| length.is_some())
     }
 
-    /// Length of the next chunk if it is whole, bytes.
+    /// Length of the next chunk if it is complete, bytes.
     fn whole_chunk(&mut self) -> Result<Option<usize>, ProfileLogError> {
         if self.stopped {
             return Ok(None);
@@ -120,22 +120,22 @@ impl Decoder {
         })
     }
 
-    /// Where the next chunk begins in the log, bytes.
+    /// Offset of the next chunk in the log, bytes.
     pub fn offset(&self) -> u64 {
         self.base + self.used as u64
     }
 
-    /// Chunks handed out so far.
+    /// Chunks returned so far.
     pub fn chunks(&self) -> u64 {
         self.chunks
     }
 
-    /// Bytes behind the last chunk that was handed out. At the end of a log: how much of it is an incomplete chunk.
+    /// Bytes after the last returned chunk. At the end of a log: the size of its incomplete chunk.
     pub fn incomplete_bytes(&self) -> u64 {
         self.waiting().len() as u64
     }
 
-    /// To be called at the end of a log: tells a log that was cut in its first chunk from something else.
+    /// Call at the end of a log: distinguishes a log cut within its first chunk from something else.
     ///
     /// # Errors
     /// [`ProfileLogError::NotALog`].
@@ -144,11 +144,11 @@ impl Decoder {
     }
 }
 
-/// One read of a source; returns how many bytes it gave, 0 at its end.
+/// One read of a source; returns the number of bytes, 0 at the end.
 pub(super) fn read_some(source: &mut impl Read, room: &mut [u8]) -> io::Result<usize> {
     loop {
         match source.read(room) {
-            // A source that claims more than it was given room for is wrong, not to be believed.
+            // A source that claims more bytes than it had room for is wrong.
             Ok(count) => return Ok(count.min(room.len())),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -156,7 +156,7 @@ pub(super) fn read_some(source: &mut impl Read, room: &mut [u8]) -> io::Result<u
     }
 }
 
-/// Length of the chunk whose length word comes first, bytes; `None` if it has not arrived whole.
+/// Length of the chunk whose length word comes first, bytes; `None` if it has not fully arrived.
 pub(super) fn framed(waiting: &[u8]) -> Result<Option<usize>, Damage> {
     let Some(claimed) = u32_at(waiting, 0) else { return Ok(None) };
     let length = usize::try_from(claimed).unwrap_or(usize::MAX);
@@ -169,7 +169,7 @@ pub(super) fn framed(waiting: &[u8]) -> Result<Option<usize>, Damage> {
     Ok((waiting.len() - LENGTH_WORD >= length).then_some(length))
 }
 
-/// All there is of a log is the beginning of its first chunk: tells whether it could be one.
+/// Only the start of the first chunk has arrived: checks whether it could be a log.
 pub(super) fn check_begun(waiting: &[u8]) -> Result<(), ProfileLogError> {
     let Some(length) = u32_at(waiting, 0).and_then(|length| usize::try_from(length).ok()) else { return Ok(()) };
     if could_begin(&waiting[LENGTH_WORD..], length) {
@@ -182,7 +182,7 @@ fn not_a_log(reason: String) -> ProfileLogError {
     ProfileLogError::NotALog { reason }
 }
 
-/// Says of damage where it is.
+/// Adds the position to damage.
 pub(super) fn failure(chunk: u64, offset: u64, damage: Damage) -> ProfileLogError {
     match chunk {
         0 => not_a_log(format!("its first chunk is invalid: {damage}")),

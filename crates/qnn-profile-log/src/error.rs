@@ -3,7 +3,7 @@
 use std::io;
 use thiserror::Error;
 
-/// Why a log cannot be read, or not to its end.
+/// Why a log cannot be read, or only partly.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum ProfileLogError {

@@ -15,15 +15,15 @@ pub struct GraphFold {
     pub name: Vec<u8>,
     /// Sessions in which it ran; 0 while a session is being folded.
     pub sessions: u64,
-    /// Inferences, as the host timed them, microseconds.
+    /// Inferences as timed by the host, microseconds.
     pub netrun: Times,
-    /// Inferences, as the backend timed them (its event of type 400), microseconds.
+    /// Inferences as timed by the backend (its event of type 400), microseconds.
     pub backend: Times,
     /// Totals of the backend's events, two levels deep.
     pub events: Lines,
 }
 
-/// Everything that was executed, graph by graph. Private messages do not count.
+/// Everything executed, graph by graph. Private messages do not count.
 #[derive(Debug, Clone, Default)]
 pub struct Fold {
     graphs: Vec<GraphFold>,
@@ -33,7 +33,7 @@ pub struct Fold {
     budget: NameBudget,
 }
 
-/// What else a graph costs.
+/// Other cost of a graph.
 const PER_GRAPH: usize = 1024;
 
 impl Fold {
@@ -87,7 +87,7 @@ impl Fold {
         }
     }
 
-    /// Adds all of a session.
+    /// Adds a whole session.
     ///
     /// # Errors
     /// [`ProfileLogError::TooManyNames`].

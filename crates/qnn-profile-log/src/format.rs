@@ -1,6 +1,6 @@
-//! The tables of the format, and how deep they may be nested.
+//! The tables of the format and their maximum nesting.
 
-/// Deepest nesting of events that is read; real logs have up to four levels.
+/// Deepest nesting of events accepted; real logs have up to four levels.
 pub const MAX_EVENT_DEPTH: usize = 32;
 
 /// Tables of the format.
@@ -29,7 +29,7 @@ impl Kind {
         }
     }
 
-    /// Bytes of each field, by slot. Later slots are not looked at.
+    /// Bytes of each field, by slot. Later slots are ignored.
     pub(super) fn fields(self) -> &'static [usize] {
         match self {
             Self::Root => &[4, 4],
@@ -42,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// Whether a field is a number on which nothing else depends.
+    /// Whether a field is a number that nothing else depends on.
     pub(super) fn is_number(self, slot: usize) -> bool {
         match self {
             Self::MessageHeader => slot < 2,

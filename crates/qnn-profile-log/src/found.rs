@@ -1,4 +1,4 @@
-//! What the first reading of a log finds: everything in its CSV but the inferences, and the names of their graphs.
+//! What the first pass over a log collects: everything in its CSV except the inferences, and the names of their graphs.
 
 use super::batch::{Batch, Checked, Stop};
 use super::chunk::Chunk;
@@ -24,7 +24,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// With several threads, which check the chunks. What they find is taken in the order of the log.
+    /// With several threads checking the chunks. Their results are taken in log order.
     pub(super) fn in_file(source: impl Read + Send, workers: &Workers) -> Result<(Self, ReadOutcome), ProfileLogError> {
         let mut found = Self::default();
         let mut outcome = workers.in_order(source, &mut found, survey)?;
@@ -32,7 +32,7 @@ impl Found {
         Ok((found, outcome))
     }
 
-    /// With this thread alone, so that nobody waits for more of a stream that is known to be damaged.
+    /// With this thread alone, so that nobody waits for more of a stream already known to be damaged.
     pub(super) fn in_stream(source: impl Read) -> Result<(Self, ReadOutcome), ProfileLogError> {
         let mut found = Self::default();
         let mut outcome = read_all(source, |chunk| found.add(chunk))?;
@@ -56,7 +56,7 @@ impl Found {
         Ok(())
     }
 
-    /// The same for a chunk of inferences alone, of which only the graph and the first and last number matter.
+    /// The same for a chunk that holds only inferences: just the graph and the first and last number matter.
     fn add_inferences(&mut self, chunk: &Chunk<'_>, inferences: &Inferences<'_>) -> Result<(), ProfileLogError> {
         if let Some(first) = chunk.messages().next() {
             self.sessions.message(&first);
@@ -67,7 +67,7 @@ impl Found {
     }
 }
 
-/// Checks a batch. Most chunks hold nothing but inferences of one graph, and are told with a few words.
+/// Checks a batch. Most chunks hold only inferences of one graph, which a short summary describes.
 fn survey(batch: &Batch, shapes: &mut Shapes<()>, turn: &mut Turn<'_, &mut Found>) -> Option<Checked> {
     let mut chunks = Vec::new();
     let mut checked = batch.check(shapes, &mut Survey::default(), |survey, chunk| {
@@ -87,14 +87,14 @@ fn survey(batch: &Batch, shapes: &mut Shapes<()>, turn: &mut Turn<'_, &mut Found
     Some(checked)
 }
 
-/// Inferences of one graph with rising numbers, without events of the initialisation.
+/// Inferences of one graph with increasing numbers, without initialisation events.
 #[derive(Clone, Copy)]
 struct Inferences<'a> {
     graph: &'a [u8],
     last_seq: u64,
 }
 
-/// Looks whether a chunk is that simple.
+/// Checks whether a chunk is that simple.
 #[derive(Default)]
 struct Survey<'a> {
     inferences: Option<Inferences<'a>>,
@@ -113,7 +113,7 @@ impl<'a> Visit<'a> for Survey<'a> {
     type Error = Stop;
     type Plan = ();
 
-    /// For inferences without events of the initialisation, and with numbers.
+    /// For numbered inferences without initialisation events.
     fn plan(&mut self, shape: &Shape, _: &Again<'_>) -> Option<()> {
         let is_init = |event: &ShapedEvent| event.depth == 1 && event.event_type == EventType::Init;
         let is_simple = shape.method.is_inference() && !shape.is_private && shape.seq.is_some();

@@ -14,14 +14,14 @@ use super::turns::{Turn, Workers};
 use super::visit::{EventParts, MessageParts, Visit};
 use std::io::{Read, Write};
 
-/// Rows go on to where they are written when there are so many bytes of them.
+/// Rows are passed to the output in pieces of about this many bytes.
 const ROWS_BYTES: usize = 2 << 20;
 
 /// Rows on their way.
 #[derive(Default)]
 struct Rows {
     text: Vec<u8>,
-    /// Number of a graph, and where its rows begin; rows of the same graph that follow one another are one part.
+    /// Number of a graph, and where its rows begin; consecutive rows of the same graph form one part.
     parts: Vec<(usize, usize)>,
 }
 
@@ -29,11 +29,11 @@ struct Rows {
 struct SpoolTarget<'a, W: Write> {
     out: &'a mut Output<W>,
     spool: &'a mut Spool,
-    /// Number of the graph whose rows go straight out.
+    /// Number of the graph whose rows are written directly.
     first: usize,
 }
 
-/// All inferences, graph by graph. The viewer lists the graph met last first: its rows go straight out, those of the
+/// All inferences, graph by graph. The viewer lists the last graph first: its rows are written directly, those of the
 /// others wait in a spool.
 pub(super) fn inferences<W: Write + Send>(
     source: impl Read + Send,
@@ -49,7 +49,7 @@ pub(super) fn inferences<W: Write + Send>(
         let mut writer = Writer::new(rows, turn, graphs, &labels);
         let mut checked = batch.check(shapes, &mut writer, |_, _| Ok(()))?;
         if checked.error.is_some() {
-            // It was sound when it was read first.
+            // It was sound in the first pass.
             return Some(checked);
         }
         match writer.send() {
@@ -65,7 +65,7 @@ pub(super) fn inferences<W: Write + Send>(
     Ok(outcome)
 }
 
-/// What stands behind the time of an inference.
+/// The fields after the time of an inference.
 fn label(number: usize, name: &[u8]) -> Vec<u8> {
     let mut label = b",US,NETRUN,ROOT,".to_vec();
     graph_name(&mut label, number, name);
@@ -79,25 +79,25 @@ struct Writer<'w, 't, 's, W: Write> {
     graphs: &'w Graphs,
     /// By number of the graph.
     labels: &'w [Vec<u8>],
-    /// Number of the graph of the inference before.
+    /// Graph number of the previous inference.
     last: usize,
     shows: Shows,
-    /// The event of the message that is checked has rows, and so have those right below it.
+    /// The event being checked and its direct sub-events have rows.
     is_shown: bool,
-    /// Moment and kind of the message.
+    /// Timestamp and kind of the message.
     prefix: Piece,
 }
 
-/// What has rows of the message that is checked.
+/// Which parts of the message being checked have rows.
 #[derive(Clone, Copy)]
 enum Shows {
     Nothing,
-    /// The message and its events, but those of the initialisation.
+    /// The message and its events, except those of the initialisation.
     Inference,
-    /// Its events, but those of initialisation and finalize, and, if there are any, the message. With the number of its
-    /// graph.
+    /// Its events, except those of initialisation and finalize, and, if there are any, the message. With the number of
+    /// its graph.
     Component(Option<usize>),
-    /// The same; the message has got its row.
+    /// The same, with the message's row already written.
     Begun,
 }
 
@@ -142,7 +142,7 @@ impl<'w, 't, 's, W: Write> Writer<'w, 't, 's, W> {
         text.push(b'\n');
     }
 
-    /// Sends the rows on when all before them were.
+    /// Passes the rows on once all earlier ones were.
     fn send(&mut self) -> Result<(), Stop> {
         let SpoolTarget { out, spool, first } = self.turn.wait().ok_or(Stop::Gone)?;
         let Rows { text, parts } = &mut *self.rows;
@@ -158,11 +158,11 @@ impl<'w, 't, 's, W: Write> Writer<'w, 't, 's, W> {
     }
 }
 
-/// The rows of inferences that are built alike.
+/// The rows of inferences with the same shape.
 struct Plan {
     /// Number of the graph.
     graph: usize,
-    /// Where the values stand, and where what follows them ends in `text`.
+    /// Positions of the values, and where the text after each ends in `text`.
     rows: Vec<(Option<usize>, usize)>,
     text: Vec<u8>,
 }

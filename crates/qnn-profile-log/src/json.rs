@@ -18,10 +18,10 @@ pub const PROFILE_LOG_SCHEMA: &str = "qnnscope.profile-log/1";
 /// Percentiles of the document.
 const PERCENTILES: [u8; 3] = [50, 95, 99];
 
-/// Writes the document of a log that is called `location`.
+/// Writes the document of the log called `location`.
 ///
 /// # Errors
-/// The log's and those of source and sink. A log that is damaged further on is no error: see [`ReadOutcome::damage`].
+/// Errors of the log, source and sink. Damage further into the log is not an error: see [`ReadOutcome::damage`].
 pub fn write_json<R: Read, W: Write>(source: R, location: &str, sink: W) -> Result<ReadOutcome, ProfileLogError> {
     let mut document = Document {
         out: Output::new(sink),
@@ -30,7 +30,7 @@ pub fn write_json<R: Read, W: Write>(source: R, location: &str, sink: W) -> Resu
         whole: Fold::new(),
         first_message: true,
     };
-    // Nothing goes out before the first chunk is found good: what is no log gets no document.
+    // Nothing is written before the first chunk is found valid: a file that is not a log gets no document.
     document.start(location);
     let mut outcome = read_all(source, |chunk| document.chunk(chunk))?;
     outcome.sessions = document.sessions.sessions();
@@ -77,7 +77,7 @@ impl<W: Write> Document<W> {
         Ok(())
     }
 
-    /// Begins a session; `earlier` ones have begun before it.
+    /// Begins a session, after `earlier` others.
     fn begin(&mut self, earlier: u64, header: Option<&Header<'_>>) -> Result<(), ProfileLogError> {
         if earlier > 0 {
             self.end()?;
@@ -155,7 +155,7 @@ fn write_header(out: &mut Vec<u8>, header: &Header<'_>) {
     out.push(b'}');
 }
 
-/// A name, or the number behind an unknown one.
+/// A name, or the number if unknown.
 fn write_name(out: &mut Vec<u8>, name: Option<&str>, number: impl itoa::Integer) {
     match name {
         Some(name) => json_string(out, name.as_bytes()),
@@ -297,9 +297,9 @@ fn write_times(out: &mut Vec<u8>, times: &Times) {
     out.push(b'}');
 }
 
-/// Totals: ops on their own, wherever they stand, then everything else of the upper level.
+/// Totals: ops separately, at any level, then everything else of the upper level.
 fn write_totals(out: &mut Vec<u8>, graph: &GraphFold) {
-    // The CPU backend's name for an execution; only there have ops an underscore in front.
+    // The CPU backend's name for an execution; only there do ops start with an underscore.
     let cpu = graph.events.as_slice().iter().any(|line| line.identifier.as_deref() == Some(b"GRAPH_EXECUTE"));
     let is_op = |line: &&Line| line.event_type == EventType::Node && line.sum.is_some();
     write_key(out, "ops");

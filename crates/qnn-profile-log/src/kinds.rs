@@ -9,7 +9,7 @@ pub enum Method {
     Execute,
     /// Finalize of one graph.
     Finalize,
-    /// One inference that was started asynchronously.
+    /// One inference started asynchronously.
     ExecuteAsync,
     /// Context created from a context binary.
     CreateFromBinary,
@@ -29,11 +29,11 @@ pub enum Method {
     ApplyBinarySection,
     /// Finalize of a context.
     ContextFinalize,
-    /// Size of the context binary asked for.
+    /// The size of the context binary was queried.
     GetBinarySize,
     /// Context binary fetched.
     GetBinary,
-    /// Size of a binary section asked for.
+    /// The size of a binary section was queried.
     GetBinarySectionSize,
     /// Finalize of tensor updates.
     FinalizeTensorUpdates,
@@ -99,7 +99,7 @@ impl Method {
         matches!(self, Self::Execute | Self::ExecuteAsync)
     }
 
-    /// What comes before the first inference of a session.
+    /// Anything before the first inference of a session.
     pub fn is_setup(self) -> bool {
         matches!(self, Self::Finalize | Self::CreateFromBinary | Self::ContextCreate | Self::ComposeGraphs)
     }
@@ -151,7 +151,7 @@ impl Unit {
         })
     }
 
-    /// As the vendor's text has it: an unknown unit counts as microseconds there.
+    /// As in the vendor's text, where an unknown unit counts as microseconds.
     pub(super) fn in_text(self) -> &'static str {
         match self {
             Self::Bytes => "bytes",
@@ -166,11 +166,11 @@ impl Unit {
 /// What an event is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventType {
-    /// Initialisation, as the backend timed it.
+    /// Initialisation, timed by the backend.
     Init,
-    /// Finalize, as the backend timed it.
+    /// Finalize, timed by the backend.
     Finalize,
-    /// Execution, as the backend timed it.
+    /// Execution, timed by the backend.
     Execute,
     /// One op.
     Node,
@@ -182,7 +182,7 @@ pub enum EventType {
     Device,
     /// After the device worked.
     PostProcess,
-    /// De-initialisation, as the backend timed it.
+    /// De-initialisation, timed by the backend.
     DeInit,
     /// A trace event.
     Trace,

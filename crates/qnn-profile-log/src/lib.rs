@@ -1,8 +1,8 @@
 //! QNN profiling logs: `qnn-profiling-data_*.log` of the vendor's tools and `*_qnn.log` of ONNX Runtime.
 //!
-//! A log is a plain sequence of chunks, each a length and a FlatBuffer. [`Decoder`] takes the bytes as they arrive and
-//! hands out whole chunks; [`Chunk`], [`Message`] and [`Event`] are views into its buffer, so nothing is allocated per
-//! event. A chunk is checked as a whole before any of it is handed out. See `docs/profile-log.md`.
+//! A log is a plain sequence of chunks, each a length and a FlatBuffer. [`Decoder`] accepts the bytes as they arrive
+//! and returns whole chunks; [`Chunk`], [`Message`] and [`Event`] are views into its buffer, so nothing is allocated
+//! per event. A chunk is fully checked before any of it is returned. See `docs/profile-log.md`.
 
 mod batch;
 mod budget;

@@ -1,4 +1,4 @@
-//! Totals of events by name, in the order of first sight, two levels deep.
+//! Totals of events by name, in order of first appearance, two levels deep.
 
 use super::budget::NameBudget;
 use super::chunk::{Event, Events, Value};
@@ -6,14 +6,14 @@ use super::error::ProfileLogError;
 use super::kinds::{EventType, Unit};
 use std::collections::HashMap;
 
-/// A sum that is exact as long as its values are integers.
+/// A sum that stays exact for integers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Sum {
     /// Of unsigned values.
     Unsigned(u128),
     /// Of signed values.
     Signed(i128),
-    /// With at least one float among them.
+    /// With at least one float.
     Float(f64),
 }
 
@@ -59,7 +59,7 @@ pub struct Line {
     pub event_type: EventType,
     /// Unit at first sight.
     pub unit: Unit,
-    /// Sum of the values, and how many; `None` if all of them were objects.
+    /// Sum and count of the values; `None` if all were objects.
     pub sum: Option<(Sum, u64)>,
     /// Smallest value.
     pub min: f64,
@@ -67,7 +67,7 @@ pub struct Line {
     pub max: f64,
     /// Events below these ones.
     pub below: Lines,
-    /// Not a second one of its name from the same message.
+    /// Not a second one of the same name from the same message.
     first: bool,
 }
 
@@ -80,13 +80,13 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The lines, in the order of first sight.
+    /// The lines, in order of first appearance.
     pub fn as_slice(&self) -> &[Line] {
         &self.all
     }
 
-    /// Adds the events of one message that `counts` is true for, and those right below them. Two of one name in one
-    /// message become two lines at first sight; later ones go to the first of them.
+    /// Adds the events of one message for which `counts` is true, and their direct sub-events. Two of the same name in
+    /// one message become two lines at first; later ones go to the first line.
     pub(super) fn add(
         &mut self,
         events: Events<'_>,
@@ -109,7 +109,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Before the events of a message; returns the number of lines that are known by then.
+    /// Call before the events of a message; returns the number of lines known so far.
     fn start(&mut self) -> usize {
         self.cursor = 0;
         self.all.len()
@@ -146,7 +146,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Index of the line for a name: the first one of the name among the `known` lines, else a new one.
+    /// Index of the line for a name: its first one among the `known` lines, else a new one.
     #[inline]
     fn place(
         &mut self,
@@ -156,7 +156,7 @@ impl Lines {
         known: usize,
         budget: &mut NameBudget,
     ) -> Result<usize, ProfileLogError> {
-        // Messages resemble each other, so the line behind the last one is nearly always the right one.
+        // Messages resemble each other, so the line after the last one is nearly always the right one.
         let at = match self.all.get(self.cursor) {
             Some(line) if self.cursor < known && line.first && line.identifier.as_deref() == identifier => self.cursor,
             _ => self.look_up(identifier, event_type, unit, known, budget)?,

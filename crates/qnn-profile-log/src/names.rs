@@ -1,6 +1,6 @@
-//! Names of ops as the backends decorate them.
+//! Op names as decorated by the backends.
 
-/// An op's identifier taken apart.
+/// An op's identifier, parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpIdentifier<'a> {
     /// The node's name; `Input` and `Output` for the two that HTP adds.
@@ -9,9 +9,9 @@ pub struct OpIdentifier<'a> {
     pub op_id: Option<u64>,
 }
 
-/// Takes `NODE:OpId_12 (cycles)` and `Input OpId_2 (cycles)` of HTP and `_NODE` of CPU apart. Names may hold colons,
-/// slashes and `@`, so the last mark counts. CPU puts one underscore before every name: whether a name is CPU's is told
-/// by `cpu`, since nothing in the identifier does.
+/// Parses HTP's `NODE:OpId_12 (cycles)` and `Input OpId_2 (cycles)` and CPU's `_NODE`. Names may contain colons,
+/// slashes and `@`, so the last marker counts. CPU prefixes every name with one underscore: `cpu` says whether a name
+/// is CPU's, since the identifier does not.
 pub fn op_identifier(identifier: &str, cpu: bool) -> OpIdentifier<'_> {
     let text = identifier.strip_suffix("(cycles)").unwrap_or(identifier).trim_end();
     if let Some(at) = text.rfind("OpId_")

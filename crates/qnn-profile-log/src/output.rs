@@ -1,13 +1,13 @@
-//! Writing numbers and names fast: into one buffer that goes out in large pieces.
+//! Fast output of numbers and names, through one buffer that is written in large pieces.
 
 use super::chunk::Value;
 use super::error::ProfileLogError;
 use qnnscope_core::event::{clean_text, disturbs};
 use std::io::Write;
 
-/// So much is collected before it goes out.
+/// Bytes collected before the buffer is written.
 const FLUSH_BYTES: usize = 256 << 10;
-/// So much goes out without being copied.
+/// From this size on, text is written without being copied.
 const PASSED_BYTES: usize = 32 << 10;
 
 /// A sink with a buffer in front.
@@ -21,13 +21,13 @@ impl<W: Write> Output<W> {
         Self { buffer: Vec::with_capacity(FLUSH_BYTES + (FLUSH_BYTES >> 2)), sink }
     }
 
-    /// Sends the buffer on if it is large.
+    /// Writes the buffer out if it is large.
     #[inline]
     pub(super) fn settle(&mut self) -> Result<(), ProfileLogError> {
         if self.buffer.len() < FLUSH_BYTES { Ok(()) } else { self.send() }
     }
 
-    /// Sends the buffer, and then text that is not copied into it if there is much of it.
+    /// Writes the buffer, then text, which is not copied into it if large.
     pub(super) fn pass(&mut self, text: &[u8]) -> Result<(), ProfileLogError> {
         if text.len() < PASSED_BYTES {
             self.buffer.extend_from_slice(text);
@@ -50,7 +50,7 @@ impl<W: Write> Output<W> {
     }
 }
 
-/// A short text of up to 32 bytes. It is copied in one go at its full width and then cut, which is faster than copying
+/// A short text of up to 32 bytes. It is copied at full width in one go and then cut, which is faster than copying
 /// just so many bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Piece {
@@ -100,7 +100,7 @@ pub(super) fn fixed(out: &mut Vec<u8>, value: f64, decimals: usize) {
     let _ = if value.is_nan() { out.write_all(b"nan") } else { write!(out, "{value:.decimals$}") };
 }
 
-/// A value as CSV and text have it: integers as they are, floats with six decimals. Objects have no text.
+/// A value as in CSV and text: integers as they are, floats with six decimals. Objects have no text.
 #[inline]
 pub(super) fn value(out: &mut Vec<u8>, value: Value<'_>) {
     match value {
@@ -118,7 +118,7 @@ fn is_plain(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |plain, byte| plain & (0x20..0x7f).contains(byte))
 }
 
-/// A name for CSV and text, without what could disturb a terminal or a table.
+/// A name for CSV and text, without anything that could disturb a terminal or a table.
 #[inline]
 pub(super) fn name(out: &mut Vec<u8>, bytes: &[u8]) {
     if is_plain(bytes) {
@@ -128,13 +128,13 @@ pub(super) fn name(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// An event's name; the vendor's viewer writes `null` for one that has none.
+/// An event's name; the vendor's viewer writes `null` if there is none.
 #[inline]
 pub(super) fn identifier(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     name(out, bytes.unwrap_or(b"null"));
 }
 
-/// A JSON string. What could disturb a terminal is escaped, bytes that are no UTF-8 are replaced.
+/// A JSON string. Anything that could disturb a terminal is escaped, invalid UTF-8 is replaced.
 pub(super) fn json_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     if is_plain(bytes) && !bytes.contains(&b'"') && !bytes.contains(&b'\\') {
@@ -144,7 +144,7 @@ pub(super) fn json_string(out: &mut Vec<u8>, bytes: &[u8]) {
             match c {
                 '"' => out.extend_from_slice(b"\\\""),
                 '\\' => out.extend_from_slice(b"\\\\"),
-                // All of these lie in the basic plane, so four digits do.
+                // All of these lie in the basic plane, so four digits suffice.
                 c if disturbs(c) => out.extend_from_slice(format!("\\u{:04x}", u32::from(c)).as_bytes()),
                 c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
             }
@@ -161,7 +161,7 @@ pub(super) fn json_text(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     }
 }
 
-/// A JSON number; null for what is none.
+/// A JSON number; null for anything else.
 pub(super) fn json_float(out: &mut Vec<u8>, value: f64) {
     // Writing to memory cannot fail; serde_json writes null for infinities and the like.
     let _ = serde_json::to_writer(out, &value);

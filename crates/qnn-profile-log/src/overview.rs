@@ -1,4 +1,4 @@
-//! Everything but the inferences, as the vendor's viewer picks it: of repeated messages the last one holds.
+//! Everything except the inferences, as selected by the vendor's viewer: of repeated messages the last one counts.
 
 use super::budget::NameBudget;
 use super::chunk::{Event, Events, Message, Value};
@@ -7,7 +7,7 @@ use super::kinds::{EventType, Method, Unit};
 use super::output;
 use std::collections::HashMap;
 
-/// One event that is printed: the event itself, or one right below it.
+/// One printed event: the event itself or a direct sub-event.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
     pub(super) is_below: bool,
@@ -38,7 +38,7 @@ pub(super) struct Overview {
     context: Section,
     pub(super) compose: Section,
     pub(super) binary: Option<Section>,
-    /// Graphs in the order of their first finalize. Those without events have no section of their own.
+    /// Graphs in the order of their first finalize. Those without events have no section.
     finalized: Vec<Finalized>,
     index: HashMap<Vec<u8>, usize>,
     /// There was a finalize, with or without events.
@@ -46,19 +46,19 @@ pub(super) struct Overview {
     pub(super) de_init: Section,
     /// Init events found in other messages.
     pub(super) init_rows: Vec<Row>,
-    /// Moment, and inferences per second.
+    /// Timestamp, and inferences per second.
     pub(super) ips: Option<(u64, f32)>,
-    /// Moment, and the value of the first event as decimal digits.
+    /// Timestamp, and the value of the first event as decimal digits.
     pub(super) load: Option<(u64, Vec<u8>)>,
     budget: NameBudget,
 }
 
 impl Overview {
-    /// Takes a message into account.
+    /// Adds a message.
     pub(super) fn add(&mut self, message: &Message<'_>) -> Result<(), ProfileLogError> {
         let method = message.method();
         if message.is_private() {
-            // The viewer's rule: their moments stay, their durations do not.
+            // The viewer's rule: their timestamps stay, their durations do not.
             let section = match method {
                 Method::ContextCreate => &mut self.context,
                 Method::ComposeGraphs => &mut self.compose,
@@ -152,7 +152,7 @@ impl Overview {
         self.budget.take(new)
     }
 
-    /// Moment and duration of the initialisation, microseconds: creating the context, composing and finalizing, or
+    /// Timestamp and duration of the initialisation, microseconds: creating the context, composing and finalizing, or
     /// else loading a context binary.
     pub(super) fn init(&self) -> (u64, u64) {
         if self.finalize_seen {
@@ -163,7 +163,7 @@ impl Overview {
         self.binary.as_ref().map_or((0, 0), |section| (section.time_us, section.netrun_us))
     }
 
-    /// Finalized graphs as the viewer lists them: the one met last comes first.
+    /// Finalized graphs in the viewer's order: the last one comes first.
     pub(super) fn finalized(&self) -> impl Iterator<Item = &Finalized> {
         self.finalized.iter().rev()
     }
@@ -178,7 +178,7 @@ fn weight(rows: &[Row]) -> usize {
     rows.iter().map(|row| size_of::<Row>() + row.identifier.as_ref().map_or(0, Vec::len) + row.value.len()).sum()
 }
 
-/// Rows of the events that `shown` is true for, and of those right below them. Objects have none.
+/// Rows of the events for which `shown` is true, and of their direct sub-events. Objects have none.
 fn rows(events: Events<'_>, shown: impl Fn(EventType) -> bool) -> Vec<Row> {
     let mut rows = Vec::new();
     for event in events.filter(|event| shown(event.event_type())) {
@@ -205,7 +205,7 @@ fn unsigned(event: &Event<'_>) -> Option<u64> {
     }
 }
 
-/// In 32-bit floats, as the viewer reckons it.
+/// In 32-bit floats, as the viewer computes it.
 fn inferences_per_second(count: u64, time_us: u64) -> f32 {
     if time_us == 0 { 0.0 } else { count as f32 * 1e6 / time_us as f32 }
 }

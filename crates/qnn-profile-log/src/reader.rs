@@ -5,10 +5,10 @@ use super::decoder::Decoder;
 use super::error::ProfileLogError;
 use std::io::Read;
 
-/// So much is read at once, bytes.
+/// Bytes read at once.
 const READ_BYTES: usize = 512 << 10;
 
-/// The whole chunks of a source, one after another.
+/// The whole chunks of a source, in order.
 #[derive(Debug)]
 pub struct LogReader<R> {
     source: R,
@@ -41,15 +41,15 @@ impl<R: Read> LogReader<R> {
 pub struct ReadOutcome {
     /// Bytes in whole chunks.
     pub whole_bytes: u64,
-    /// Bytes behind them: the log is still being written, or was cut.
+    /// Bytes after them: the log is still being written, or was cut.
     pub incomplete_bytes: u64,
     /// Whole chunks.
     pub chunks: u64,
     /// Messages in them, private ones included.
     pub messages: u64,
-    /// Sessions that wrote into the log.
+    /// Sessions in the log.
     pub sessions: u64,
-    /// What ended the reading early, if anything did. The chunks before it are whole.
+    /// What ended reading early, if anything. The chunks before it are sound.
     pub damage: Option<ProfileLogError>,
 }
 
@@ -60,7 +60,7 @@ impl ReadOutcome {
     }
 }
 
-/// Gives every chunk of a source to `each`.
+/// Passes every chunk of a source to `each`.
 pub(super) fn read_all<R: Read>(
     source: R,
     mut each: impl FnMut(&Chunk<'_>) -> Result<(), ProfileLogError>,

@@ -1,9 +1,9 @@
-//! Where one session ends and the next begins: several processes may write into one log.
+//! Finds where one session ends and the next begins: several processes may write into one log.
 
 use super::chunk::{Header, Message};
 
-/// Watches headers and messages in order. A session begins at a header, where sequence numbers start again, or, in logs
-/// of ONNX Runtime, whose numbers are always 0, where graphs are prepared after something was executed.
+/// Watches headers and messages in order. A session begins at a header, where sequence numbers restart, or, in ONNX
+/// Runtime's logs, whose numbers are always 0, where graphs are prepared after something was executed.
 #[derive(Debug, Clone, Default)]
 pub struct SessionSplitter {
     sessions: u64,
@@ -29,7 +29,7 @@ impl SessionSplitter {
         self.onnx_runtime = header.is_onnx_runtime();
     }
 
-    /// True if the message is the first one of a session that no header announced.
+    /// True if the message is the first of a session without a header.
     pub fn message(&mut self, message: &Message<'_>) -> bool {
         let method = message.method();
         let again = if self.onnx_runtime {
@@ -46,7 +46,7 @@ impl SessionSplitter {
         begins
     }
 
-    /// After a message, others of inferences followed whose numbers rose up to `last_seq`.
+    /// A message was followed by inferences with numbers increasing up to `last_seq`.
     pub(super) fn went_on(&mut self, last_seq: u64) {
         self.last_seq = Some(last_seq);
         self.executed = true;

@@ -1,33 +1,34 @@
-//! A message that is built like one before it, but for numbers, needs no walk through its parts: it is compared as a whole.
+//! A message with the same shape as an earlier one, except for numbers, needs no walk through its parts: it is compared
+//! as a whole.
 //!
-//! Writers lay the parts of a message down next to one another, so that the messages of a graph differ in their moments and
-//! values, and in how far the lists of fields that all of them share lie away. A message that was checked is remembered as a
-//! [`Shape`]: all bytes from its first part to its last, of which some are numbers that nothing else depends on. What has the
-//! same bytes there is as sound.
+//! Writers place the parts of a message next to each other, so the messages of a graph differ in their timestamps and
+//! values, and in the distance to the field lists they all share. A checked message is remembered as a [`Shape`]: all
+//! bytes from its first part to its last, of which some are numbers that nothing else depends on. What has the same
+//! bytes there is as sound.
 
 use super::format::{Kind, MAX_EVENT_DEPTH};
 use super::kinds::{EventType, Method, Unit};
 use super::table::{Table, u32_at};
 use std::ops::Range;
 
-/// Longer messages are not remembered, bytes.
+/// Longest message remembered, bytes.
 const LONGEST: usize = 64 << 10;
-/// Words that are compared between two looks at the result.
+/// Words compared between two checks of the result.
 const BLOCK: usize = 16;
 
-/// What is remembered. Positions are bytes from its start, unless told otherwise.
+/// A remembered message. Positions are bytes from its start unless stated otherwise.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// From the start to the table of the message.
+    /// Distance from the start to the message's table.
     before: usize,
-    /// The words that were there, and which of their bits must be there again.
+    /// The words, and which of their bits must match.
     words: Vec<u32>,
     masks: Vec<u32>,
-    /// Where tables tell how far their list of fields is away, which lies outside, and how far it was.
+    /// Where tables store the distance to a field list outside, and that distance.
     outward: Vec<(usize, u32)>,
     /// Position of the message's table in its chunk.
     at: usize,
-    /// What the message takes of the limits of its chunk.
+    /// How much of its chunk's limits the message uses.
     pub(super) tables: usize,
     pub(super) text: usize,
     pub(super) method: Method,
@@ -37,7 +38,7 @@ pub(super) struct Shape {
     pub(super) seq: Option<usize>,
     pub(super) start: Option<usize>,
     pub(super) stop: Option<usize>,
-    /// The events in order, without those of the third level and below.
+    /// The events in order, except those of the third level and below.
     pub(super) events: Vec<ShapedEvent>,
 }
 
@@ -49,7 +50,7 @@ pub(super) struct ShapedEvent {
     pub(super) unit: Unit,
     /// Its value is an unsigned number.
     pub(super) is_unsigned: bool,
-    /// Where that stands; 0 if it is absent.
+    /// Its position; 0 if absent.
     pub(super) value: Option<usize>,
     pub(super) identifier: Option<Range<usize>>,
 }
@@ -61,14 +62,14 @@ pub(super) struct Again<'a> {
 }
 
 impl<'a> Again<'a> {
-    /// The number at a place of the shape, 0 if there is none.
+    /// The number at a position of the shape, 0 if there is none.
     #[inline]
     pub(super) fn number(&self, place: Option<usize>) -> u64 {
         let word = place.and_then(|place| self.bytes.get(place..)?.first_chunk());
         word.map_or(0, |word| u64::from_le_bytes(*word))
     }
 
-    /// The text at a place of the shape.
+    /// The text at a position of the shape.
     #[inline]
     pub(super) fn text(&self, place: Option<&Range<usize>>) -> Option<&'a [u8]> {
         self.bytes.get(place?.clone())
@@ -76,12 +77,12 @@ impl<'a> Again<'a> {
 }
 
 impl Shape {
-    /// True if the shape holds in other chunks, too.
+    /// True if the shape is also valid in other chunks.
     pub(super) fn stands_alone(&self) -> bool {
         self.outward.is_empty()
     }
 
-    /// The message whose table is at `at` if it has this shape.
+    /// The message with its table at `at`, if it has this shape.
     #[inline]
     pub(super) fn find<'a>(&self, bytes: &'a [u8], at: usize) -> Option<Again<'a>> {
         let start = at.checked_sub(self.before)?;
@@ -95,13 +96,13 @@ impl Shape {
                 return None;
             }
         }
-        // These lists stay where they are: the further the message, the longer the way.
+        // These lists stay in place: the further away the message, the larger the distance.
         let further = u32::try_from(at).ok()?.wrapping_sub(u32::try_from(self.at).ok()?);
         let is_same = |&(place, way): &(usize, u32)| u32_at(bytes, place) == Some(way.wrapping_add(further));
         self.outward.iter().all(is_same).then_some(Again { bytes })
     }
 
-    /// The shape of a message that was found sound; `is_alone` in its chunk. `None` if it is too long, or odd.
+    /// The shape of a sound message; `is_alone` if its chunk holds no other. `None` if it is too long or unusual.
     pub(super) fn of(bytes: &[u8], at: usize, is_alone: bool) -> Option<Self> {
         let mut parts = Parts { bytes, touched: Vec::new(), tables: Vec::new(), left: LONGEST, count: 0, text: 0 };
         let message = parts.table(at, Kind::Message)?;
@@ -123,7 +124,7 @@ impl Shape {
         for list in lists.filter(inside) {
             parts.touched.push((list, false));
         }
-        // How many parts have a byte: a number that shares its bytes with anything is compared like the rest.
+        // How many parts own each byte: a number that shares its bytes with anything is compared like the rest.
         let mut owners = vec![0_u8; region.len()];
         for (range, _) in &parts.touched {
             for owner in owners.get_mut(range.start - start..range.end - start)? {
@@ -177,13 +178,13 @@ impl Shape {
     }
 }
 
-/// Goes through the parts of a sound message.
+/// Walks through the parts of a sound message.
 struct Parts<'a> {
     bytes: &'a [u8],
-    /// What is looked at, and whether it is a number that nothing depends on.
+    /// The visited ranges, and whether each is a number that nothing depends on.
     touched: Vec<(Range<usize>, bool)>,
     tables: Vec<Table<'a>>,
-    /// Bytes that may still be touched: shared parts could be many times the message.
+    /// Remaining bytes to visit: shared parts could add up to many times the message.
     left: usize,
     count: usize,
     text: usize,
@@ -204,7 +205,7 @@ impl<'a> Parts<'a> {
                 self.touch(at..at + size, kind.is_number(slot))?;
             }
         }
-        // Its length counts for where it may lie.
+        // Its length determines where it may lie.
         let length = usize::from(table.length());
         self.touch(at + length..at + length, false)?;
         self.tables.push(table);
@@ -257,11 +258,11 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The shape that was met last, and what a visitor made of it.
+/// The last shape seen, and the visitor's plan for it.
 #[derive(Debug)]
 pub(super) struct Shapes<P> {
     pub(super) known: Option<(Shape, P)>,
-    /// Finding out a shape costs as much as some checks, so it is done only once in many messages.
+    /// Deriving a shape costs as much as several checks, so it is done only once in many messages.
     credit: u32,
 }
 
@@ -285,7 +286,7 @@ impl<P> Shapes<P> {
         self.credit = (self.credit + 1).min(8 * Self::COST);
     }
 
-    /// Remembers the shape of a sound message instead of the one before, if that is likely to pay.
+    /// Remembers the shape of a sound message in place of the previous one, if likely to pay off.
     #[inline]
     pub(super) fn learn(
         &mut self,

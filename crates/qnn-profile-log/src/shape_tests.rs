@@ -6,7 +6,7 @@ use crate::visit::{EventParts, MessageParts, Visit};
 use proptest::prelude::*;
 use std::path::Path;
 
-/// All that can be seen of messages, as text; with shapes or without.
+/// Everything visible of messages, as text; with or without shapes.
 #[derive(Default)]
 struct Seen {
     uses_shapes: bool,
@@ -77,7 +77,8 @@ fn chunks(name: &str) -> Vec<Vec<u8>> {
     chunks
 }
 
-/// What is seen of the chunks up to the first that is damaged, that damage, and how many messages were built like others.
+/// The visible content of the chunks up to the first damaged one, that damage, and how many messages matched the shape
+/// of others.
 fn seen<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, uses_shapes: bool) -> (Vec<String>, Option<Damage>, usize) {
     let (mut shapes, mut all) = (Shapes::default(), Seen { uses_shapes, ..Seen::default() });
     for chunk in chunks {
@@ -92,7 +93,7 @@ fn seen<'a>(chunks: impl IntoIterator<Item = &'a [u8]>, uses_shapes: bool) -> (V
     (all.lines, None, all.again)
 }
 
-/// Checks that shapes change nothing; how many messages were built like others.
+/// Checks that shapes change nothing; returns how many messages matched the shape of others.
 #[track_caller]
 fn compare(chunks: &[&[u8]]) -> usize {
     let (lines, damage, again) = seen(chunks.iter().copied(), true);
@@ -118,7 +119,7 @@ fn messages_of_a_graph_are_built_alike() {
     }
 }
 
-/// Whatever byte is changed, it is found out, or it is a number.
+/// Every changed byte is detected, or belongs to a number.
 #[test]
 fn no_changed_byte_slips_through() {
     let chunk = &chunks("cpu-2op-20inf-detailed.log")[0];
@@ -130,7 +131,7 @@ fn no_changed_byte_slips_through() {
     }
 }
 
-/// The same where the shape comes from a chunk before.
+/// The same with a shape from an earlier chunk.
 #[test]
 fn no_changed_byte_slips_through_another_chunk() {
     let chunks = chunks("ort-cpu-cls-5inf-basic.log");
@@ -147,11 +148,11 @@ fn no_changed_byte_slips_through_another_chunk() {
     assert!(again > 0);
 }
 
-/// Numbers that share their bytes with something else are not taken for numbers.
+/// Numbers that share bytes with something else are not treated as numbers.
 #[test]
 fn lists_of_fields_may_say_anything() {
     let chunk = &chunks("cpu-2op-20inf-detailed.log")[0];
-    // Every list of fields, told by its two lengths and an offset of 4 or more.
+    // Every list of fields, recognised by its two lengths and an offset of 4 or more.
     let word = |at: usize| usize::from(u16::from_le_bytes([chunk[at], chunk[at + 1]]));
     let lists: Vec<usize> = (0..chunk.len() - 8)
         .step_by(2)
@@ -171,7 +172,7 @@ fn lists_of_fields_may_say_anything() {
     }
 }
 
-/// A shape whose lists of fields lie elsewhere in the chunk ends with the chunk: the next one may have others there.
+/// A shape whose field lists lie elsewhere in the chunk ends with the chunk: the next one may differ there.
 #[test]
 fn lists_of_fields_are_those_of_the_chunk() {
     let chunk = &chunks("cpu-2op-3000inf-detailed.log")[1];
@@ -188,7 +189,7 @@ fn lists_of_fields_are_those_of_the_chunk() {
             let (mut shapes, mut first) = (Shapes::default(), Seen { uses_shapes: true, ..Seen::default() });
             visit(chunk, &mut shapes, &mut first).unwrap();
             assert!(shapes.known.is_some());
-            // What is known is all there is.
+            // Only what is already known is used.
             shapes.credit = 0;
             let mut second = Seen { uses_shapes: true, ..Seen::default() };
             let damage = visit(&changed, &mut shapes, &mut second).err();

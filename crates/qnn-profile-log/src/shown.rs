@@ -1,4 +1,4 @@
-//! Which messages have rows, and the graphs that they are numbered by.
+//! Which messages have rows, and the graphs that number them.
 
 use super::budget::NameBudget;
 use super::chunk::Message;
@@ -16,7 +16,7 @@ pub(super) struct Graphs {
 }
 
 impl Graphs {
-    /// Number of a graph; a new one if it was not met before.
+    /// Number of a graph; a new one if not seen before.
     pub(super) fn number(&mut self, name: &[u8]) -> Result<usize, ProfileLogError> {
         if let Some(number) = self.find(name) {
             self.last = number;
@@ -37,7 +37,7 @@ impl Graphs {
     }
 }
 
-/// Whether a message has rows: it is an inference, or a part of one.
+/// Whether a message has rows: it is an inference or part of one.
 pub(super) fn is_shown(message: &Message<'_>) -> bool {
     let method = message.method();
     let mut events = message.events();

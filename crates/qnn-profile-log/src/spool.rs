@@ -1,10 +1,10 @@
-//! Rows of several graphs, sorted by graph through a temporary file, in memory that does not grow with the rows.
+//! Rows of several graphs, sorted by graph through a temporary file, in constant memory.
 
 use super::error::ProfileLogError;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// All graphs together keep so much in memory.
+/// Memory limit for all graphs together.
 const MEMORY_BYTES: usize = 4 << 20;
 
 /// Rows of one graph.
@@ -35,7 +35,7 @@ impl Spool {
         if self.waiting >= MEMORY_BYTES { self.store().map_err(ProfileLogError::Temporary) } else { Ok(()) }
     }
 
-    /// Puts everything that waits into the file, in one write.
+    /// Flushes everything waiting to the file in one write.
     fn store(&mut self) -> io::Result<()> {
         let mut all = Vec::with_capacity(self.waiting);
         for part in self.parts.iter_mut().filter(|part| !part.waiting.is_empty()) {
@@ -52,7 +52,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Gives all rows of a part to `take`, in order and in pieces.
+    /// Passes all rows of a part to `take`, in order and in pieces.
     pub(super) fn take(
         &mut self,
         part: usize,

@@ -1,6 +1,6 @@
-//! FlatBuffers tables, read with every access checked. Nothing here can panic: what lies outside reads as absent.
+//! FlatBuffers tables with every access checked. Nothing here can panic: anything outside reads as absent.
 
-/// A table: where it is, and where its list of fields is.
+/// A table: its position and that of its list of fields.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Table<'a> {
     bytes: &'a [u8],
@@ -34,7 +34,7 @@ read!(u32_at, u32);
 read!(i32_at, i32);
 read!(u64_at, u64);
 
-/// Follows the offset stored at `at`: it is relative to its own place, forward only.
+/// Follows the offset stored at `at`, which is relative to its own position, forward only.
 #[inline]
 pub(super) fn follow(bytes: &[u8], at: usize) -> Option<usize> {
     let offset = usize::try_from(u32_at(bytes, at)?).ok()?;
@@ -42,7 +42,7 @@ pub(super) fn follow(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 impl<'a> Table<'a> {
-    /// The table at `at`. Its list of fields may lie before or behind it.
+    /// The table at `at`. Its list of fields may lie before or after it.
     #[inline]
     pub(super) fn new(bytes: &'a [u8], at: usize) -> Option<Self> {
         let back = isize::try_from(i32_at(bytes, at)?).ok()?;
@@ -104,7 +104,7 @@ impl<'a> Table<'a> {
         Self::new(self.bytes, follow(self.bytes, self.field(slot)?)?)
     }
 
-    /// A vector of elements of `size` bytes that lies inside the buffer as a whole.
+    /// A vector of elements of `size` bytes that lies entirely inside the buffer.
     #[inline]
     pub(super) fn vector(&self, slot: usize, size: usize) -> Option<Vector<'a>> {
         let at = follow(self.bytes, self.field(slot)?)?;
@@ -123,7 +123,7 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Vector<'a> {
-    /// The table that an element of 4 bytes points at.
+    /// The table a 4-byte element points at.
     #[inline]
     pub(super) fn table(&self, index: usize) -> Option<Table<'a>> {
         if index >= self.len {

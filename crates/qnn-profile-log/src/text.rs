@@ -1,5 +1,5 @@
-//! The report for people, in the words of the vendor's viewer. Where that mixes several sessions into one average, or
-//! averages signed and floating-point values wrongly, this one does it right.
+//! The text report, worded like the vendor's viewer. Where that mixes several sessions into one average, or averages
+//! signed and floating-point values wrongly, this one is correct.
 
 use super::chunk::Header;
 use super::error::ProfileLogError;
@@ -12,10 +12,10 @@ use super::reader::{ReadOutcome, read_all};
 use super::session::SessionSplitter;
 use std::io::{Read, Write};
 
-/// Writes the report of a log that is called `location`, one part per session.
+/// Writes the report of the log called `location`, one part per session.
 ///
 /// # Errors
-/// The log's and those of source and sink. A log that is damaged further on is no error: see [`ReadOutcome::damage`].
+/// Errors of the log, source and sink. Damage further into the log is not an error: see [`ReadOutcome::damage`].
 pub fn write_text<R: Read, W: Write>(source: R, location: &str, sink: W) -> Result<ReadOutcome, ProfileLogError> {
     let mut out = Output::new(sink);
     let mut sessions = SessionSplitter::new();

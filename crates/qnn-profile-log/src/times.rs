@@ -1,10 +1,10 @@
-//! Times of one kind: mean and percentiles, in memory that does not grow with their number.
+//! Times of one kind: mean and percentiles in constant memory.
 
 use hdrhistogram::Histogram;
 
-/// So many samples are kept as they are; above, a histogram of three digits takes over.
+/// Up to this many samples are kept as they are; beyond, a three-digit histogram takes over.
 const EXACT: usize = 512;
-/// Three significant digits: a percentile is within 0.1 % of the sample it stands for.
+/// Three significant digits: a percentile is within 0.1 % of the sample it represents.
 const DIGITS: u8 = 3;
 /// Longer times count as this long in the percentiles (2^40 us are 12 days).
 const LONGEST_US: u64 = 1 << 40;
@@ -28,7 +28,7 @@ impl Times {
         self.count += 1;
         self.sum_us += u128::from(us);
         if let Some(histogram) = &mut self.histogram {
-            // It grows by itself, so it takes every value.
+            // It grows automatically, so it accepts every value.
             let _ = histogram.record(us.min(LONGEST_US));
             return;
         }
@@ -52,7 +52,7 @@ impl Times {
             self.compress();
         }
         if let (Some(own), Some(others)) = (&mut self.histogram, &other.histogram) {
-            // Both grow by themselves, so one always takes the other.
+            // Both grow automatically, so adding always works.
             let _ = own.add(others.as_ref());
         }
     }

@@ -1,4 +1,4 @@
-//! Several threads work on the batches of one log; what they found is taken in the order of the log.
+//! Several threads work on the batches of one log; their results are taken in log order.
 
 use super::batch::{Batch, Batches, Checked};
 use super::error::ProfileLogError;
@@ -8,10 +8,10 @@ use std::num::NonZero;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-/// More threads do not help: reading and writing take their time, too.
+/// More threads do not help: reading and writing take time, too.
 const MOST_WORKERS: usize = 4;
 
-/// The threads that work on a log, and their buffers, which serve for the next log, too.
+/// The threads that work on a log, and their buffers, which are reused for the next log.
 #[derive(Debug)]
 pub(super) struct Workers {
     count: usize,
@@ -19,20 +19,20 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// As many as there are processors, but not more than help.
+    /// One per processor, up to the useful maximum.
     pub(super) fn new() -> Self {
         let count = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_WORKERS);
         Self { count, buffers: Mutex::default() }
     }
 
-    /// Reads a source to its end. Batches are given to `work` on all threads at once; each call has a buffer that was left
-    /// by another one, and a turn, which lets it at `all` when everything before its batch is done. `work` returns `None`
-    /// if its turn does not come.
+    /// Reads a source to its end. `work` processes batches on all threads at once; each call gets a buffer left by
+    /// another one, and a turn, which grants access to `all` once everything before its batch is done. `work` returns
+    /// `None` if its turn does not come.
     ///
-    /// Memory is bounded: there is one batch and one buffer per thread.
+    /// Memory is bounded: one batch and one buffer per thread.
     ///
     /// # Errors
-    /// The log's, the source's and those of `work`.
+    /// Errors of the log, the source and `work`.
     pub(super) fn in_order<R: Read + Send, T: Send, B: Default>(
         &self,
         source: R,
@@ -44,7 +44,7 @@ impl Workers {
         let worker = || self.work(&reading, &order, &work);
         thread::scope(|scope| {
             for number in 1..self.count {
-                // Fewer do as well.
+                // Fewer threads also work.
                 let _ = thread::Builder::new().name(format!("log-{number}")).spawn_scoped(scope, worker);
             }
             worker();
@@ -70,7 +70,7 @@ impl Workers {
             }
             let mut turn = Turn { order, number: reading.number, held: None };
             reading.number += 1;
-            // While there is a large batch, nobody else reads another one.
+            // While a large batch exists, no other thread reads another one.
             let is_large = batch.is_large();
             let reading = is_large.then_some(reading);
             let checked = match next {
@@ -89,7 +89,7 @@ impl Workers {
     }
 }
 
-/// What was locked by a thread that panicked is not used for long: the panic goes on when all threads have ended.
+/// A lock poisoned by a panic is not used for long: the panic resumes once all threads have ended.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -109,7 +109,7 @@ struct Order<T> {
 struct State<T> {
     /// Number of the batch whose turn it is.
     number: u64,
-    /// Nobody gets a turn any more.
+    /// No more turns are granted.
     stopped: bool,
     outcome: ReadOutcome,
     error: Option<ProfileLogError>,
@@ -122,8 +122,8 @@ impl<T> State<T> {
     }
 }
 
-/// The right of a batch to what all batches share. Dropped before its end, it stops everything, so that nobody waits for
-/// a thread that panicked.
+/// A batch's exclusive access to the shared state. Dropped early, it stops everything, so that nobody waits for a
+/// thread that panicked.
 pub(super) struct Turn<'a, T> {
     order: &'a Order<T>,
     number: u64,
@@ -131,7 +131,8 @@ pub(super) struct Turn<'a, T> {
 }
 
 impl<T> Turn<'_, T> {
-    /// Waits until all batches before are done, and keeps the turn until this one is done. `None` if that will not be.
+    /// Waits until all earlier batches are done, and keeps the turn until this one is done. `None` if that will not
+    /// happen.
     pub(super) fn wait(&mut self) -> Option<&mut T> {
         self.state().map(|state| &mut state.all)
     }
@@ -146,7 +147,7 @@ impl<T> Turn<'_, T> {
         self.held.as_deref_mut()
     }
 
-    /// The batch is done, and the next one has its turn. `None` if there will be none.
+    /// The batch is done and passes the turn on. `None` if there are no more turns.
     fn end(mut self, checked: Checked) -> Option<()> {
         let state = self.state()?;
         let outcome = &mut state.outcome;
@@ -159,7 +160,7 @@ impl<T> Turn<'_, T> {
                 state.number += 1;
                 self.held = None;
                 self.order.passed_on.notify_all();
-                // What is dropped now holds nothing.
+                // From here on, dropping it has no effect.
                 self.number = u64::MAX;
                 return Some(());
             }

@@ -1,6 +1,6 @@
-//! A chunk is checked as a whole before any of it is handed out: every table, list of fields, vector and string lies
-//! inside, nesting is limited, and the work is bounded by a multiple of the chunk's length even if the same bytes are
-//! used many times over.
+//! A chunk is fully checked before any of it is returned: every table, list of fields, vector and string lies inside,
+//! nesting is limited, and the work is bounded by a multiple of the chunk's length even if the same bytes are used many
+//! times.
 
 use super::error::Damage;
 use super::format::{Kind, MAX_EVENT_DEPTH};
@@ -8,13 +8,13 @@ use super::shape::Shapes;
 use super::table::{Table, follow, i32_at, u16_at, u32_at};
 use super::visit::{EventParts, FIELDS, MessageParts, Part, Visit};
 
-/// Names may be shared between events; real logs reach a few times the chunk's length at most.
+/// Events may share names; in real logs they add up to a few times the chunk's length at most.
 const TEXT_PER_BYTE: usize = 16;
 
-/// So many lists of fields are remembered. Writers share them between tables, and use a few in turn.
+/// Number of field lists remembered. Writers share them between tables and alternate between a few.
 const REMEMBERED: usize = 16;
 
-/// A list of fields that was found good for a kind of table.
+/// A list of fields found valid for a kind of table.
 #[derive(Clone, Copy)]
 struct Layout {
     kind: Kind,
@@ -30,12 +30,12 @@ struct Verifier<'a> {
     bytes: &'a [u8],
     tables_left: usize,
     text_left: usize,
-    /// By position of the list.
+    /// Indexed by position of the list.
     good: [Layout; REMEMBERED],
 }
 
-/// Checks a chunk and returns its root; shows the messages and events to a visitor meanwhile, which may end it. `shapes` are
-/// what is known of messages from chunks before.
+/// Checks a chunk and returns its root, showing messages and events to a visitor on the way, which may stop it.
+/// `shapes` holds what is known about messages from earlier chunks.
 pub(super) fn visit<'a, V: Visit<'a>>(
     bytes: &'a [u8],
     shapes: &mut Shapes<V::Plan>,
@@ -64,7 +64,7 @@ impl<'a> Verifier<'a> {
     fn new(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
-            // Every honest message and event takes at least the four bytes of its place in a vector.
+            // Every valid message and event takes at least the four bytes of its slot in a vector.
             tables_left: bytes.len() / 4,
             text_left: bytes.len().saturating_mul(TEXT_PER_BYTE),
             good: [Layout { kind: Kind::Root, at: usize::MAX, length: 0, fields: [0; FIELDS] }; REMEMBERED],
@@ -178,7 +178,7 @@ impl<'a> Verifier<'a> {
         Ok(layout)
     }
 
-    /// Position of the first element of the vector that a field at `place` points at, and their number.
+    /// Position of the first element of the vector a field at `place` points at, and the number of elements.
     #[inline]
     fn vector(&self, place: usize, size: usize, what: &'static str) -> Result<(usize, usize), Damage> {
         let outside = Damage::OutOfBounds { what, at: place };
@@ -199,8 +199,8 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// Whether bytes could be the beginning of a first chunk of `length` bytes that has not arrived whole. The root table is
-/// what FlatBuffers builders write last, so it lies in front; its list of fields may not have arrived yet.
+/// Whether bytes could be the start of a first chunk of `length` bytes that has not fully arrived. FlatBuffers builders
+/// write the root table last, so it lies in front; its list of fields may not have arrived yet.
 pub(super) fn could_begin(bytes: &[u8], length: usize) -> bool {
     const FRONT: usize = 4096;
     let Some(root) = u32_at(bytes, 0).and_then(|root| usize::try_from(root).ok()) else { return true };

@@ -1,4 +1,4 @@
-//! What can be done with messages and events while a chunk is checked, so that their bytes are gone through once only.
+//! Processing messages and events while a chunk is checked, so that their bytes are traversed only once.
 
 use super::chunk::Value;
 use super::error::Damage;
@@ -9,7 +9,7 @@ use super::table::{u32_at, u64_at};
 /// Most fields that a kind of table has.
 pub(super) const FIELDS: usize = 12;
 
-/// A table that was found to lie inside, with all its fields.
+/// A table that lies inside, with all its fields.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a> {
     pub(super) bytes: &'a [u8],
@@ -44,7 +44,7 @@ impl Part<'_> {
     }
 }
 
-/// A message whose events were not checked yet.
+/// A message whose events have not been checked yet.
 pub(super) struct MessageParts<'a> {
     pub(super) message: Part<'a>,
     pub(super) header: Option<Part<'a>>,
@@ -83,7 +83,7 @@ impl MessageParts<'_> {
     }
 }
 
-/// An event whose events below were not checked yet.
+/// An event whose sub-events have not been checked yet.
 pub(super) struct EventParts<'a> {
     pub(super) event: Part<'a>,
     pub(super) identifier: Option<&'a [u8]>,
@@ -115,12 +115,12 @@ impl<'a> EventParts<'a> {
     }
 }
 
-/// Sees the parts of a chunk while they are checked. What follows may turn out to be damaged, so nothing of a chunk may be
-/// kept before all of it was checked.
+/// Sees the parts of a chunk while they are checked. Later parts may turn out damaged, so nothing of a chunk may be
+/// kept before all of it is checked.
 pub(super) trait Visit<'a> {
     /// Ends the checking.
     type Error: From<Damage>;
-    /// What it makes of messages that are built alike.
+    /// What it derives from messages with the same shape.
     type Plan;
 
     /// A message, before its events.
@@ -130,17 +130,17 @@ pub(super) trait Visit<'a> {
         Ok(())
     }
 
-    /// An event, before those below it. Those of a message have depth 1.
+    /// An event, before its sub-events. A message's own events have depth 1.
     #[inline]
     fn event(&mut self, event: &EventParts<'a>, depth: usize) -> Result<(), Self::Error> {
         let _ = (event, depth);
         Ok(())
     }
 
-    /// A message was seen with all its events, and others may be built like it. `None` if they are to be seen as usual.
+    /// A message was seen with all its events, and others may have the same shape. `None` to visit them as usual.
     fn plan(&mut self, shape: &Shape, message: &Again<'_>) -> Option<Self::Plan>;
 
-    /// A message that is built like the one that the plan was made for: only its numbers differ.
+    /// A message with the shape the plan was made for: only its numbers differ.
     fn again(&mut self, message: &Again<'a>, shape: &Shape, plan: &Self::Plan) -> Result<(), Self::Error>;
 }
 

@@ -1,4 +1,4 @@
-//! Which backends there are, and how much they are asked to tell.
+//! The backends, and how much profiling they are asked for.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,12 +12,12 @@ pub enum Backend {
     Htp,
     /// Adreno.
     Gpu,
-    /// Not told: of runs that were read from another tool's file. Nothing can be run on it.
+    /// Not named: runs read from another tool's file. Nothing can run on it.
     Unknown,
 }
 
 impl Backend {
-    /// All backends that there are, in the order they are listed.
+    /// All real backends, in listing order.
     pub const ALL: [Self; 3] = [Self::Cpu, Self::Htp, Self::Gpu];
 
     /// `cpu`, `htp`, `gpu` or `unknown`.
@@ -40,7 +40,7 @@ impl Backend {
         }
     }
 
-    /// True where this machine can only emulate the backend's hardware: HTP on anything but a Snapdragon.
+    /// True if this machine can only emulate the backend's hardware: HTP on anything but a Snapdragon.
     pub fn is_simulated_here(self) -> bool {
         self == Self::Htp && cfg!(any(target_arch = "x86_64", target_arch = "x86"))
     }
@@ -63,7 +63,7 @@ impl std::str::FromStr for Backend {
     }
 }
 
-/// How much the backend is asked to tell of each inference.
+/// How much profiling the backend records per inference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProfilingLevel {

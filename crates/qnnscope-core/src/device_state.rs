@@ -1,16 +1,16 @@
-//! States of an attached device, as adb names them, and whether commands can be run there as root.
+//! States of an attached device as adb names them, and how to run commands there as root.
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a device can be used, and if not why.
+/// Whether a device can be used, and if not, why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceState {
     /// Ready.
     Device,
-    /// Known to adb, but it does not answer.
+    /// Known to adb, but not responding.
     Offline,
-    /// The user has not allowed this computer on the device.
+    /// The user has not authorized this computer on the device.
     Unauthorized,
     /// The device is being asked.
     Authorizing,
@@ -26,12 +26,12 @@ pub enum DeviceState {
     Sideload,
     /// No longer attached.
     Gone,
-    /// Another word of adb.
+    /// Another state reported by adb.
     Other(String),
 }
 
 impl DeviceState {
-    /// The state behind adb's word for it (`device`, `no permissions; see …`).
+    /// Parses adb's word for a state (`device`, `no permissions; see …`).
     pub fn parse(word: &str) -> Self {
         match word {
             "device" => Self::Device,
@@ -52,7 +52,7 @@ impl DeviceState {
         *self == Self::Device
     }
 
-    /// What the user can do about it; `None` when nothing has to be done.
+    /// What the user can do about it; `None` if nothing needs doing.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Device => None,
@@ -97,11 +97,11 @@ impl std::fmt::Display for DeviceState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Root {
-    /// There is none, or the user refused it.
+    /// Unavailable, or refused by the user.
     None,
-    /// The shell is root already (boards, `adb root` on debug builds).
+    /// The shell is already root (boards, `adb root` on debug builds).
     Shell,
-    /// `su -c COMMAND` (Magisk and its like).
+    /// `su -c COMMAND` (Magisk and the like).
     SuC,
     /// `su 0 COMMAND` (debug builds of Android).
     Su0,

@@ -1,7 +1,7 @@
-//! What the tap library inside another program tells qnnscope: one JSON document a line, from each process of its own
+//! What the tap library inside another program reports to qnnscope: one JSON document per line, each process on its own
 //! connection or file.
 //!
-//! Times are nanoseconds on the machine's monotonic clock. Ids are given by the tap and never used again within a process,
+//! Times are nanoseconds on the machine's monotonic clock. The tap assigns ids and never reuses one within a process,
 //! unlike QNN's handles.
 
 mod shift;
@@ -13,27 +13,27 @@ use serde_json::{Map, Value};
 /// Version of this vocabulary; a reader refuses a newer one by name.
 pub const TAP_PROTOCOL: u32 = 1;
 
-/// Where the tap writes: `unix:PATH` (a socket that is listened on) or `dir:PATH` (one file per process, for devices).
+/// Where the tap writes: `unix:PATH` (a listening socket) or `dir:PATH` (one file per process, for devices).
 pub const SINK_VARIABLE: &str = "QNNSCOPE_TAP";
-/// Folder of the real backend libraries, where the tap stands in their place under their names.
+/// Folder of the real backend libraries, if the tap replaces them under their names.
 pub const REAL_VARIABLE: &str = "QNNSCOPE_TAP_REAL";
-/// `auto`, or every how many-th execution of a graph is profiled in detail; 0 for never.
+/// `auto`, or N to profile every N-th execution of a graph in detail; 0 for never.
 pub const DETAIL_VARIABLE: &str = "QNNSCOPE_TAP_DETAIL";
-/// Level of the vendor's log that is wanted: `error` to `debug`. Without it, what the program's own level lets through.
+/// Requested level of the vendor's log: `error` to `debug`. Without it, the program's own level applies.
 pub const LOG_VARIABLE: &str = "QNNSCOPE_TAP_LOG";
 /// Repairs that the user requested, comma-separated: `device-config`.
 pub const REPAIR_VARIABLE: &str = "QNNSCOPE_TAP_REPAIR";
 
-/// Something that the tap saw.
+/// Something the tap saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TapMessage {
-    /// The tap was loaded into a process. Comes alone, on its own connection: the process may never use QNN.
+    /// The tap was loaded into a process. Sent alone, on its own connection: the process may never use QNN.
     Loaded(Process),
     /// First message of a process that asks for QNN (or of a fork of one).
     Hello(Process),
-    /// First message of a connection that was opened again because the program closed the one before it: what follows belongs to the
-    /// process that greeted there.
+    /// First message of a connection reopened because the program closed the previous one: what follows belongs to the
+    /// process that sent the hello there.
     Again {
         /// When.
         t_ns: u64,
@@ -42,7 +42,7 @@ pub enum TapMessage {
     },
     /// A backend's function table was requested.
     Provider(Provider),
-    /// A call that may take long, or end the process, begins.
+    /// A call that may take long, or crash the process, begins.
     Began {
         /// The call.
         call: String,
@@ -50,14 +50,14 @@ pub enum TapMessage {
         t_ns: u64,
         /// Kernel's id of the thread.
         thread: u32,
-        /// The graph it is about, where there is one.
+        /// The graph it concerns, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         graph: Option<u32>,
     },
     /// Such a call returned.
     Ended(Box<Call>),
-    /// A graph was composed: all of it but its ops, which come in [`TapMessage::GraphOps`], before and after. Sent before it is
-    /// finalized.
+    /// A graph was composed: everything except its ops, which come in [`TapMessage::GraphOps`], before and after. Sent
+    /// before the graph is finalized.
     Composed {
         /// Its id.
         graph: u32,
@@ -70,10 +70,10 @@ pub enum TapMessage {
     GraphOps {
         /// The graph.
         graph: u32,
-        /// The ops; their index says where they belong.
+        /// The ops; their index gives their place.
         ops: Vec<Op>,
     },
-    /// Inputs and outputs of a graph as its first execution passed them, for graphs that were not composed here.
+    /// Inputs and outputs as passed to a graph's first execution, for graphs not composed here.
     Bound {
         /// The graph.
         graph: u32,
@@ -82,19 +82,19 @@ pub enum TapMessage {
         /// Outputs in the order of execution.
         outputs: Vec<BoundTensor>,
     },
-    /// A backend said that it does not take an op, or an op could not be added.
+    /// A backend rejected an op, or an op could not be added.
     Refused(Box<RefusedOp>),
-    /// Executions that ended.
+    /// Completed executions.
     Executions(Vec<Execution>),
     /// Profiling events of one call.
     Detail(Box<Detail>),
     /// A power vote was cast, changed or ended.
     Voted(Vote),
-    /// The program registered or gave back memory that it shares with the backend.
+    /// The program registered or deregistered memory shared with the backend.
     MemoryShared {
         /// When.
         t_ns: u64,
-        /// Descriptors registered; negative for those given back.
+        /// Descriptors registered; negative if deregistered.
         count: i64,
         /// Returned code, low 16 bits.
         code: u64,
@@ -108,18 +108,18 @@ pub enum TapMessage {
         /// The line, control characters removed.
         text: String,
     },
-    /// A context binary was loaded: what of it was kept for whoever wants to know what is in it. Comes once for each content.
+    /// A context binary was loaded: the part kept for inspection. Sent once per content.
     Binary(Binary),
-    /// Something of the tap's own that the user should know: a repair that was made, why something is not seen.
+    /// A note from the tap to the user: a repair it made, why something is not seen.
     Note {
         /// When.
         t_ns: u64,
         /// The sentence.
         text: String,
     },
-    /// What could not be passed on since the last such message.
+    /// Data dropped since the last such message.
     Lost {
-        /// Of what: `executions`, `messages`, `details`, `graphs`, `contexts of lists`.
+        /// Kind: `executions`, `messages`, `details`, `graphs`, `contexts of lists`.
         what: String,
         /// How many.
         count: u64,
@@ -127,7 +127,7 @@ pub enum TapMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The process ends in the ordinary way.
+    /// The process ends normally.
     Bye {
         /// When.
         t_ns: u64,
@@ -145,11 +145,11 @@ pub struct Process {
     pub pid: u32,
     /// Its parent.
     pub parent_pid: u32,
-    /// True for a fork that uses the QNN of its parent: it says again which backends and graphs there are, by the parent's ids.
+    /// True for a fork that uses its parent's QNN: it announces backends and graphs again, under the parent's ids.
     pub forked: bool,
     /// Path of its executable.
     pub executable: String,
-    /// Its arguments, the first one included.
+    /// Its arguments, including the first one.
     pub command: Vec<String>,
     /// Architecture: `x86_64`, `aarch64`.
     pub arch: String,
@@ -157,20 +157,20 @@ pub struct Process {
     pub t_ns: u64,
     /// The wall clock at the same moment, microseconds since 1970-01-01 UTC.
     pub epoch_us: u64,
-    /// File with the executions that are on their way ([`unread`]): should the process be killed, the last ones are there.
-    /// Whoever reads it removes it; a process that ends in the ordinary way does so itself.
+    /// File with the queued executions ([`unread`]): if the process is killed, it holds the last ones. The reader
+    /// removes it; a process that ends normally removes it itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ring: Option<String>,
 }
 
-/// A backend library that the program found.
+/// A backend library the program found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provider {
     /// Its number within the process.
     pub provider: u32,
-    /// File that it came from.
+    /// Its file.
     pub library: String,
-    /// Name that it gives itself.
+    /// The name it reports.
     pub name: String,
     /// QNN's backend id: 3 CPU, 4 GPU, 6 HTP, 9 IR.
     pub backend_id: u32,
@@ -180,7 +180,7 @@ pub struct Provider {
     pub backend_api: String,
     /// Build id of the library.
     pub build_id: Option<String>,
-    /// Why nothing of it is seen, if so: handed through untouched.
+    /// Why it is passed through untouched and nothing of it is seen, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untouched: Option<String>,
     /// When it was requested.
@@ -190,8 +190,9 @@ pub struct Provider {
 /// A call that returned.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// The call as QNN names it: `backendCreate`, `deviceCreate`, `contextCreate`, `contextCreateFromBinary`,
-    /// `contextCreateFromBinaryListAsync` (its contexts and graphs follow by themselves, see [`Call::of_list`]), `contextFree`, `graphCreate`, `graphRetrieve`, `graphFinalize`, `contextGetBinary`, `backendFree`.
+    /// QNN's name of the call: `backendCreate`, `deviceCreate`, `contextCreate`, `contextCreateFromBinary`,
+    /// `contextCreateFromBinaryListAsync` (its contexts and graphs follow separately, see [`Call::of_list`]),
+    /// `contextFree`, `graphCreate`, `graphRetrieve`, `graphFinalize`, `contextGetBinary`, `backendFree`.
     pub call: String,
     /// The provider.
     pub provider: u32,
@@ -221,11 +222,11 @@ pub struct Call {
     /// [`Binary::key`] of the context binary that was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary: Option<u64>,
-    /// True for a context, or a graph in one, that a contextCreateFromBinaryListAsync told the program of: from the beginning of that
-    /// call to the notification.
+    /// True for a context, or a graph in one, that contextCreateFromBinaryListAsync notified the program of: from the
+    /// start of that call to the notification.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_list: bool,
-    /// Options that the program passed, by name where it is known, else by number.
+    /// Options the program passed, by name if known, else by number.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub options: Map<String, Value>,
     /// Resident memory of the process before, bytes.
@@ -236,35 +237,35 @@ pub struct Call {
     pub rss_after: Option<u64>,
 }
 
-/// A context binary that a process loaded, as far as it was kept.
+/// A context binary that a process loaded, as far as kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binary {
     /// When.
     pub t_ns: u64,
     /// Number of this content; the same for the same bytes.
     pub key: u64,
-    /// The provider that took it.
+    /// The provider that loaded it.
     pub provider: u32,
     /// Its size, bytes.
     pub bytes: u64,
-    /// File with the first `head` bytes of it and the last `tail` ones behind each other. Whoever reads it removes it.
+    /// File with its first `head` bytes followed by its last `tail` bytes. The reader removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Bytes of its beginning in the file.
+    /// Bytes from its beginning in the file.
     pub head: u64,
-    /// Bytes of its end in the file.
+    /// Bytes from its end in the file.
     pub tail: u64,
     /// Why there is no file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// A tensor as an execution passed it.
+/// A tensor as passed to an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BoundTensor {
     /// The tensor.
     pub tensor: Tensor,
-    /// True if its data lies in memory that is shared with the backend, false if it is copied.
+    /// True if its data lies in memory shared with the backend, false if it is copied.
     pub shared: bool,
 }
 
@@ -281,13 +282,13 @@ pub struct RefusedOp {
     pub op: Op,
     /// Returned code, low 16 bits.
     pub code: u64,
-    /// What the backend logged meanwhile.
+    /// What the backend logged during the call.
     pub reasons: Vec<String>,
 }
 
-/// How an execution was made; bits of [`Execution::flags`].
+/// How an execution ran; bits of [`Execution::flags`].
 pub mod execution_flags {
-    /// The tap profiled it in detail: its latency is no clean one.
+    /// The tap profiled it in detail: its latency is not clean.
     pub const DETAILED: u32 = 1;
     /// The program passed a profile handle of its own.
     pub const HOST_PROFILED: u32 = 2;
@@ -299,11 +300,11 @@ pub mod execution_flags {
     pub const RAW_INPUT: u32 = 16;
 }
 
-/// One execution; written as an array, there are many.
+/// One execution; written as an array because there are many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(u32, u32, u64, u64, u64, u32)", into = "(u32, u32, u64, u64, u64, u32)")]
 pub struct Execution {
-    /// The graph; `u32::MAX` where it is not known.
+    /// The graph; `u32::MAX` if unknown.
     pub graph: u32,
     /// Kernel's id of the thread.
     pub thread: u32,
@@ -329,16 +330,17 @@ impl From<Execution> for (u32, u32, u64, u64, u64, u32) {
     }
 }
 
-/// First number of a ring file.
+/// Magic number at the start of a ring file.
 pub const RING_MAGIC: u64 = u64::from_le_bytes(*b"QNNSTAP1");
 /// Bytes before the first slot of a ring file: the magic number, the number of slots, two positions.
 pub const RING_HEAD: usize = 64;
-/// Bytes of a slot: sequence number, graph and thread, start, duration, code, flags; 8 bytes each, of this machine's order.
+/// Bytes of a slot: sequence number, graph and thread, start, duration, code, flags; 8 bytes each, in this machine's
+/// byte order.
 pub const RING_SLOT: usize = 48;
 
-/// The executions that a process did not get to pass on, from the bytes of its ring file ([`Process::ring`]); empty for
-/// anything that is no such file. Half-written ones are left out. Those that the process sent last may be among them: a process
-/// can be killed after it sent some and before it took them out.
+/// The executions a process could not pass on, from the bytes of its ring file ([`Process::ring`]); empty for any other
+/// file. Half-written ones are left out. The last ones sent may be among them: a process can be killed after sending
+/// some and before removing them.
 #[expect(clippy::cast_possible_truncation, reason = "two halves, and flags that were 32 bits")]
 pub fn unread(bytes: &[u8]) -> Vec<Execution> {
     let word = |at: usize| bytes.get(at..at + 8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
@@ -349,7 +351,7 @@ pub fn unread(bytes: &[u8]) -> Vec<Execution> {
         .filter_map(|(number, _)| {
             let at = RING_HEAD + number * RING_SLOT;
             let field = |index: usize| word(at + index * 8);
-            // Put in and not taken out: one more than a multiple of the size after its own number.
+            // Added and not removed: its own number plus one plus a multiple of the size.
             let turn = field(0)?.checked_sub(number as u64)?;
             let who = field(1)?;
             (turn % slots == 1).then_some(Execution {
@@ -399,17 +401,17 @@ impl From<FlatEvent> for (u32, u32, u32, u64, String) {
 pub struct Detail {
     /// `graphExecute`, `graphExecuteAsync`, `graphFinalize` or `contextCreateFromBinary`.
     pub call: String,
-    /// The graph; `u32::MAX` where there is none.
+    /// The graph; `u32::MAX` if none.
     pub graph: u32,
     /// Thread.
     pub thread: u32,
-    /// When the call began: the execution with the same graph, thread and start is this one.
+    /// When the call began: matches the execution with the same graph, thread and start.
     pub start_ns: u64,
     /// How long it took.
     pub duration_ns: u64,
     /// How long reading the events took, after the call.
     pub read_ns: u64,
-    /// True if the program's own profile handle was read, whose level is the program's.
+    /// True if the program's own profile handle was read, at the program's level.
     pub host: bool,
     /// Events that did not fit.
     pub cut: u32,
@@ -430,8 +432,8 @@ pub struct Vote {
     pub id: u32,
     /// Returned value.
     pub code: u64,
-    /// What was voted for: `dcvs_enable`, `power_mode`, `sleep_latency_us`, `sleep_disable`, `bus_min`, `bus_target`, `bus_max`, `core_min`,
-    /// `core_target`, `core_max`, `rpc_latency_us`, `rpc_polling_us`; others as `option_N`.
+    /// The voted settings: `dcvs_enable`, `power_mode`, `sleep_latency_us`, `sleep_disable`, `bus_min`, `bus_target`,
+    /// `bus_max`, `core_min`, `core_target`, `core_max`, `rpc_latency_us`, `rpc_polling_us`; others as `option_N`.
     pub settings: Map<String, Value>,
 }
 

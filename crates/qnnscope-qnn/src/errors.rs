@@ -1,4 +1,4 @@
-//! Error numbers of QNN and of FastRPC below it: symbol and meaning, by number, by symbol, and by the call that returned it.
+//! Error numbers of QNN and of FastRPC below it: symbol and meaning, by number, symbol, and returning call.
 
 use qnnscope_core::event::capitalised;
 
@@ -30,7 +30,7 @@ pub fn all() -> impl Iterator<Item = ErrorCode> {
     })
 }
 
-/// What FastRPC adds to a number on the DSP's side.
+/// Offset that FastRPC adds to numbers of the DSP's side.
 pub const FASTRPC_BASE: u64 = 0x8000_0400;
 
 /// Ranges of QNN codes, `component, first, last`.
@@ -55,25 +55,25 @@ const RANGES: [(&str, u64, u64); 18] = [
     ("interface", 60000, 60999),
 ];
 
-/// The component whose range a number lies in, for numbers that have no row.
+/// The component whose range contains a number, for numbers without a row.
 pub fn component_of(code: u64) -> Option<&'static str> {
     let fastrpc = (FASTRPC_BASE..FASTRPC_BASE + 0x400).contains(&code).then_some("fastrpc");
     let qnn = RANGES.iter().find(|range| (range.1..=range.2).contains(&code)).map(|range| range.0);
     fastrpc.or(qnn)
 }
 
-/// True for codes of FastRPC.
+/// True for FastRPC codes.
 pub fn is_fastrpc(row: &ErrorCode) -> bool {
     row.component.starts_with("fastrpc")
 }
 
-/// Every row of exactly this number.
+/// Every row with exactly this number.
 pub fn rows(code: u64) -> impl Iterator<Item = ErrorCode> {
     all().filter(move |row| row.code == code)
 }
 
-/// The row for a value that a QNN call returned. One number can have several symbols (the system components all start at 30000): the
-/// component that the call belongs to wins, then the first row.
+/// The row for a value returned by a QNN call. One number can have several symbols (the system components all start at
+/// 30000): the call's own component takes precedence, then the first row.
 pub fn lookup(value: u64, call: &str) -> Option<ErrorCode> {
     let code = value & 0xffff;
     let mut rows = rows(code).filter(|row| !is_fastrpc(row));

@@ -1,7 +1,6 @@
 //! QNN libraries: raw declarations (`sys`), the safe wrapper ([`api`]), and what their error codes mean ([`errors`]).
 //!
-//! The one package of qnnscope with unsafe code. Its libraries are loaded when they are requested: nothing of QNN is needed
-//! to build it.
+//! The only qnnscope package with unsafe code. Libraries are loaded on request: building it needs nothing of QNN.
 
 #[cfg(unix)]
 pub mod api;
@@ -15,6 +14,5 @@ mod sys;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub mod tap;
 
-/// What stands before the name of an op in the log when a backend is asked about it: should it crash, the last such line
-/// names the op.
+/// Log prefix before the name of an op that a backend is asked about: if it crashes, the last such line names the op.
 pub const ASKING: &str = "asking about op ";

@@ -1,11 +1,11 @@
-//! Whether this process was given a standard output. Rust opens `/dev/null` in the place of one that is closed, before `main`:
-//! what is printed would be lost without an error. So this is looked at earlier.
+//! Whether this process got a standard output. Rust replaces a closed one by `/dev/null` before `main`, so output would
+//! be lost without an error. That is why this checks earlier.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static NO_OUTPUT: AtomicBool = AtomicBool::new(false);
 
-/// True if the standard output was closed when the process began, as `>&-` does.
+/// True if the standard output was closed when the process started, as with `>&-`.
 pub fn output_was_closed() -> bool {
     NO_OUTPUT.load(Ordering::Relaxed)
 }

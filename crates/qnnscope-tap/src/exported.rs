@@ -4,11 +4,11 @@
 
 use std::ffi::c_void;
 
-/// By this name libraries of this kind know each other: one call is to be seen once.
+/// Taps recognise each other by this name, so that a call is seen only once.
 #[unsafe(no_mangle)]
 pub extern "C" fn qnnscope_tap_mark() {}
 
-/// QNN's own: how a program gets at a backend's function table.
+/// QNN's own entry point: returns a backend's function table.
 ///
 /// # Safety
 /// Both pointers can be written to.
@@ -18,8 +18,8 @@ pub unsafe extern "C" fn QnnInterface_getProviders(list: *mut *const *const c_vo
     unsafe { qnnscope_qnn::tap::get_providers(list, count) }
 }
 
-/// The C library's dlsym, except for the name above. It jumps to where the call belongs with the stack as it was: dlsym looks
-/// at who called it, and `RTLD_NEXT` must go on to mean "after the caller".
+/// The C library's dlsym, except for the name above. It jumps to the real target with the stack unchanged: dlsym
+/// inspects its caller, and `RTLD_NEXT` must keep meaning "after the caller".
 ///
 /// # Safety
 /// As for dlsym.

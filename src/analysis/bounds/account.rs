@@ -9,15 +9,15 @@ use crate::store::{MetricStats, Run, Store};
 use crate::text::{bytes_text, duration_text};
 use serde::Serialize;
 
-/// A part that takes this much of an inference is what bounds it.
+/// Share of an inference from which a part bounds it.
 const MAIN: f64 = 0.35;
-/// Conversions from this part on cost more than they should.
+/// Share of op time from which conversions are too expensive.
 const CONVERSIONS_MATTER: f64 = 0.25;
-/// The call and the processor's part, from this part on.
+/// Share from which the call and host processing matter.
 const AROUND_MATTERS: f64 = 0.3;
-/// Spill and fill against all traffic, from this part on.
+/// Share of all traffic from which spill and fill matters.
 const SPILL_MATTERS: f64 = 0.25;
-/// Spill and fill below this are small change, bytes.
+/// Spill and fill below this, bytes, is negligible.
 const SPILL_MIN: f64 = 1024.0 * 1024.0;
 /// Ops that a finding names.
 const NAMED: usize = 5;
@@ -31,7 +31,7 @@ pub struct Share {
     pub share: f64,
 }
 
-/// The parts, and what would tell more.
+/// The parts, and what data would show more.
 pub(super) fn account(run: &Run, layers: &[Option<Bound>]) -> (Vec<Share>, Vec<String>) {
     let mut would_tell = Vec::new();
     if run.clean.is_empty() && run.detailed.is_empty() {
@@ -56,7 +56,7 @@ pub(super) fn account(run: &Run, layers: &[Option<Bound>]) -> (Vec<Share>, Vec<S
         None if share > 0.0 => parts.push(Share { bound, share }),
         None => {}
     };
-    // Around the accelerator: what the host does itself, and the way there and back.
+    // Around the accelerator: the host's own work, and the round trip.
     let around_us = wall_us - inner_us;
     let host_us = match (us(run, "QNN (execute) time"), us(run, "RPC (execute) time")) {
         (Some(qnn), Some(rpc)) => (qnn.mean() - rpc.mean()).clamp(0.0, around_us),
@@ -70,7 +70,7 @@ pub(super) fn account(run: &Run, layers: &[Option<Bound>]) -> (Vec<Share>, Vec<S
         );
     }
     if has_ops {
-        // Cycles of ops are parts of the accelerator's time; microseconds leave what lies between ops.
+        // Op cycles are shares of the accelerator's time; microseconds exclude the time between ops.
         let ops_us = match run.ops.unit() {
             Some(OpUnit::Us) => run.ops.mean_total().unwrap_or(0.0).min(inner_us),
             _ => inner_us,
@@ -94,7 +94,7 @@ pub(super) fn account(run: &Run, layers: &[Option<Bound>]) -> (Vec<Share>, Vec<S
     (parts, would_tell)
 }
 
-/// What takes most, if it takes enough of the time.
+/// The largest part, if it is large enough.
 pub(super) fn main(shares: &[Share]) -> Option<Bound> {
     let first = shares.first().filter(|first| first.share >= MAIN)?;
     (first.bound != Bound::Unknown).then_some(first.bound)
@@ -104,7 +104,7 @@ fn us<'a>(run: &'a Run, name: &str) -> Option<&'a MetricStats> {
     run.metric(name).filter(|metric| metric.unit == "us" && metric.count > 0)
 }
 
-/// Mean wall time of the inferences that the figure was told for.
+/// Mean wall time of the inferences for which the figure was reported.
 fn wall_us(run: &Run, told: &MetricStats) -> Option<f64> {
     let clean = run.plan.clean_profiling() == ProfilingLevel::Basic;
     let phases = [(Phase::Clean, clean), (Phase::Detailed, true)].into_iter().filter(|(_, told)| *told);
@@ -161,7 +161,7 @@ pub(super) fn finding(run: &Run, shares: &[Share], main: Option<Bound>) -> Optio
     Some(Finding::new(id, FindingKind::Bound, severity, title, evidence))
 }
 
-/// What lies around the accelerator's work.
+/// The time around the accelerator's work.
 fn around(run: &Run, bound: Bound, share: f64, evidence: &mut Vec<Evidence>) -> (&'static str, Severity, String) {
     let names = ["QNN (execute) time", "RPC (execute) time", "Accelerator (execute) time"];
     let times: Vec<String> = names
@@ -209,7 +209,7 @@ fn top_row(run: &Run) -> Option<Evidence> {
     ))
 }
 
-/// Conversions that take much of the op time; also of a simulated run, whose compiler puts in the same ones.
+/// Conversions that take much of the op time; also for a simulated run, whose compiler inserts the same ones.
 pub(super) fn conversions(run: &Run, layers: &[Option<Bound>], main: Option<Bound>) -> Option<Finding> {
     let mut rows: Vec<(usize, f64)> = layers
         .iter()
@@ -235,7 +235,7 @@ pub(super) fn conversions(run: &Run, layers: &[Option<Bound>], main: Option<Boun
     Some(finding)
 }
 
-/// Traffic of the HTP compiler to DDR that is spill and fill: activations that did not fit VTCM.
+/// DDR traffic planned by the HTP compiler for spill and fill: activations that did not fit into VTCM.
 pub(super) fn ddr(store: &Store, run: &Run) -> Option<Finding> {
     if run.plan.backend != Backend::Htp {
         return None;

@@ -1,4 +1,4 @@
-//! What bounds a run from outside: heat, clocks, other processes, a cold start, a model in pieces.
+//! External bounds of a run: heat, clocks, other processes, a cold start, a model in pieces.
 
 use super::super::course::Block;
 use super::super::heat::{held_back, slows_with, that_count, throttled_from_us};
@@ -11,7 +11,7 @@ use crate::event::{LogLevel, SettingOutcome, Stage};
 use crate::store::{Run, Store};
 use crate::text::duration_text;
 
-/// Part of the machine taken by others that bounds a run.
+/// Share of the machine used by others that bounds a run.
 const CONTENDED: f64 = 0.25;
 /// A clock below this part of its highest one is low.
 const LOW_CLOCK: f64 = 0.6;
@@ -21,7 +21,7 @@ const COLD: f64 = 3.0;
 const COLD_BY_US: f64 = 1000.0;
 /// Loading from this time on is its own cost, microseconds.
 const LONG_LOAD_US: f64 = 1e6;
-/// What a warning says where ops do not run on the backend: that something falls back, ...
+/// Keywords of a warning about ops that do not run on the backend: that something falls back, ...
 const FALLBACK: [&str; 5] = ["fallback", "falling back", "fall back", "falls back", "will run on"];
 /// ... and that it is ops. Libraries fall back to older ways of doing things, too, which moves no op.
 const OPS: [&str; 5] = ["op ", "ops", "operat", "node", "layer"];
@@ -32,7 +32,7 @@ fn bound(id: &'static str, severity: Severity, title: String, evidence: Vec<Evid
     Finding::new(id, FindingKind::Bound, severity, title, evidence)
 }
 
-/// Throttling: something is held back, or latency rises with heat or falling clocks. The course of an emulation's latency
+/// Throttling: something is limited, or latency rises with heat or falling clocks. The course of an emulation's latency
 /// is no sign of anything.
 pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> Option<Finding> {
     let slower = slower && !run.plan.simulated;
@@ -73,7 +73,7 @@ pub(super) fn heat(store: &Store, run: &Run, blocks: &[Block], slower: bool) -> 
     Some(bound("bound.thermal-throttling", Severity::Warning, title, evidence))
 }
 
-/// Clocks that are lower than they could be, with no heat to blame.
+/// Clocks lower than possible without heat as the cause.
 pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
     if run.plan.simulated {
         return None;
@@ -97,7 +97,7 @@ pub(super) fn clocks(store: &Store, run: &Run) -> Option<Finding> {
         Backend::Gpu => "gpu.freq",
         Backend::Htp | Backend::Unknown => "",
     };
-    // The fastest cluster is where a run on the processor wants to be.
+    // A run on the CPU should be on the fastest cluster.
     let clock = watched(store, run)
         .filter(|counter| !prefix.is_empty() && counter.info().id.starts_with(prefix))
         .filter_map(|counter| Some((counter, counter.info().maximum?)))
@@ -150,7 +150,7 @@ pub(super) fn contention(store: &Store, run: &Run) -> Option<Finding> {
 
 /// What the first result costs.
 pub(super) fn cold_start(run: &Run) -> Option<Finding> {
-    // How long the emulation takes to start is nothing of a device.
+    // The emulation's start time says nothing about a device.
     let p50 = run.service().percentile_us(50.0).filter(|_| !run.plan.simulated)?;
     let first = run.first_us();
     let stages = run.stages.iter().filter(|time| time.stage.is_reported() && time.stage != Stage::Teardown);
@@ -187,7 +187,7 @@ pub(super) fn cold_start(run: &Run) -> Option<Finding> {
     Some(bound("bound.cold-start", Severity::Info, title, evidence))
 }
 
-/// Ops that run elsewhere, or a model of which only one piece was measured.
+/// Ops that run elsewhere, or a model of which only one part was measured.
 pub(super) fn fallback(store: &Store, run: &Run) -> Option<Finding> {
     let says = |text: &str| {
         let text = text.to_ascii_lowercase();
@@ -220,7 +220,7 @@ pub(super) fn fallback(store: &Store, run: &Run) -> Option<Finding> {
     Some(bound("bound.fallback", severity, title, evidence))
 }
 
-/// Graphs that are numbered parts of one model: names that differ in their last number alone.
+/// Graphs that are numbered parts of one model: names that differ only in their last number.
 fn pieces(run: &Run) -> usize {
     let stem = |name: &str| {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -10,19 +10,19 @@ use crate::text::{bytes_text, count_text};
 const CONVERSIONS: [&str; 8] =
     ["Quantize", "Dequantize", "Convert", "Cast", "Transpose", "Reshape", "ExpandDims", "Squeeze"];
 
-/// An op is bound by computing or by memory traffic from this part of the best seen on.
+/// Share of the best rate seen from which an op is bound by compute or memory traffic.
 const BOUND_FROM: f64 = 0.25;
-/// Both at this part or more: what it is bound by follows from MACs per byte.
+/// If both reach this share, MACs per byte decide the bound.
 const AT_THE_ROOF: f64 = 0.9;
-/// Ops below this, far from the best, are mostly their own start, microseconds.
+/// Ops shorter than this and far from the best are mostly overhead, microseconds.
 const SHORT_US: f64 = 20.0;
 /// MACs per byte below which an op at the roof is bound by data.
 const FEW_MACS_PER_BYTE: f64 = 4.0;
-/// Part of all op time that makes a layer the hot one.
+/// Share of the op time that makes a layer hot.
 const HOT: f64 = 0.25;
-/// And this many times the next one's part.
+/// And this many times the next one's share.
 const HOT_FACTOR: f64 = 2.0;
-/// Rows below which one op naturally takes much of the time.
+/// With fewer rows, one op naturally takes much of the time.
 const FEW_ROWS: usize = 4;
 
 /// True for types of ops that only convert.

@@ -14,7 +14,7 @@ use crate::backends::Backend;
 use crate::store::{Run, Store};
 use serde::Serialize;
 
-/// Inferences got slower in the course of a run if they did by this part.
+/// Share by which inferences must slow down during a run to count as slower.
 const SLOWER: f64 = 0.05;
 
 /// What time goes into.
@@ -25,21 +25,21 @@ pub enum Bound {
     Compute,
     /// Moving bytes.
     MemoryBandwidth,
-    /// Starting and synchronising ops: short ones, and what lies between them.
+    /// Starting and synchronising ops: short ones, and the time between ops.
     OpOverhead,
-    /// Ops that take long and yet compute and move data far below the best seen on the backend.
+    /// Ops that take long yet compute and move data far below the backend's best.
     SlowOps,
     /// Conversions of types and layouts.
     Conversions,
     /// The call into the accelerator: transport, queue, wake-up.
     CallOverhead,
-    /// Work of the processor before and after the accelerator's.
+    /// CPU work before and after the accelerator's.
     HostProcessing,
     /// Other processes on the same cores.
     Contention,
     /// Heat: clocks or cooling hold it back.
     Heat,
-    /// What the backend does not tell apart.
+    /// Time the backend does not attribute.
     Unknown,
 }
 
@@ -64,8 +64,8 @@ impl Bound {
 /// What bounds a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bounds {
-    /// What takes most of an inference, or what from outside decides its time; `None` where nothing stands out or the
-    /// data cannot tell.
+    /// The largest part of an inference, or the external factor that determines its time; `None` if nothing stands out
+    /// or the data cannot tell.
     pub main: Option<Bound>,
     /// Parts of an inference's time, largest first. Empty where nothing is known.
     pub shares: Vec<Share>,
@@ -86,7 +86,7 @@ pub fn bounds(store: &Store, run: &Run, roofline: &Roofline) -> Bounds {
         || step(&blocks).is_some_and(|step| step.after_us >= step.before_us * (1.0 + SLOWER));
     let heat = conditions::heat(store, run, &blocks, slower);
     let contention = conditions::contention(store, run);
-    // Times taken on the processor while others held its cores tell about them, not about the model.
+    // CPU times measured while others used the cores describe them, not the model.
     let crowded = contention.is_some() && run.plan.backend == Backend::Cpu;
     if crowded {
         would_tell.push("measure on an idle machine: waiting for cores hides what bounds the model".to_owned());
@@ -111,7 +111,7 @@ pub fn bounds(store: &Store, run: &Run, roofline: &Roofline) -> Bounds {
     Bounds { main, shares, would_tell, layers, findings }
 }
 
-/// How a device was held back, in one sentence.
+/// How a device was throttled, in one sentence.
 pub(super) fn held_back_text(run: &Run, held: &HeldBack<'_>) -> String {
     let label = &held.counter.info().label;
     let unit = match held.counter.info().unit.as_str() {

@@ -3,9 +3,9 @@
 use super::Side;
 use serde::Serialize;
 
-/// Classes of an output that counts as a classifier's.
+/// Minimum number of classes for an output to count as a classifier's.
 const CLASSES: std::ops::RangeInclusive<usize> = 2..=100_000;
-/// Classes from which agreement on the five best says something.
+/// Number of classes from which agreement on the five best is meaningful.
 const CLASSES_FOR_TOP5: usize = 10;
 
 /// One output of one inference as real numbers.
@@ -15,13 +15,13 @@ pub struct OutputValues {
     pub inference: u32,
     /// Name, as its file is called.
     pub name: String,
-    /// Dimensions, where the file tells them.
+    /// Dimensions, if the file has them.
     pub shape: Option<Vec<u64>>,
     /// The values.
     pub values: Vec<f32>,
 }
 
-/// Likeness of one output over all inferences.
+/// Similarity of one output over all inferences.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OutputAccuracy {
     /// Name of the output.
@@ -32,19 +32,19 @@ pub struct OutputAccuracy {
     pub elements: usize,
     /// True if every value is the same.
     pub identical: bool,
-    /// Smallest cosine similarity of an inference; `None` where one of the two is zero throughout.
+    /// Smallest cosine similarity of an inference; `None` if one of the two is all zero.
     pub cosine: Option<f64>,
-    /// Signal to quantisation noise over all inferences, dB; `None` where there is no noise or no signal.
+    /// Signal to quantisation noise over all inferences, dB; `None` without noise or signal.
     pub sqnr_db: Option<f64>,
     /// Largest difference of a value.
     pub max_abs_error: f64,
-    /// Part of the inferences whose best class is the same; `None` where the output does not look like a classifier's.
+    /// Share of inferences with the same best class; `None` if the output does not look like a classifier's.
     pub top1: Option<f64>,
-    /// Part of the reference's five best classes that are among the five best, too.
+    /// Share of the reference's five best classes that are also among the five best.
     pub top5: Option<f64>,
 }
 
-/// Likeness of all outputs: of each figure the worst.
+/// Similarity of all outputs: the worst of each figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Accuracy {
     /// True if all outputs are the same.
@@ -61,14 +61,14 @@ pub struct Accuracy {
     pub top5: Option<f64>,
     /// Each output.
     pub outputs: Vec<OutputAccuracy>,
-    /// What limits the figures, such as inputs that are known by name only.
+    /// Limits of the figures, such as inputs known only by name.
     pub note: Option<String>,
 }
 
 /// Whether two runs got the same data.
 ///
 /// # Errors
-/// Why they did not, or why it cannot be told. `Ok` may carry a remark.
+/// Why they did not, or why that is unknown. `Ok` may carry a remark.
 pub fn same_inputs(reference: &Side, other: &Side) -> Result<Option<String>, String> {
     if reference.inputs.is_empty() || other.inputs.is_empty() {
         return Err("the runs' input data is unknown".to_owned());
@@ -105,7 +105,7 @@ pub fn same_inputs(reference: &Side, other: &Side) -> Result<Option<String>, Str
     Ok(remark)
 }
 
-/// Compares the outputs of two runs, output by output: by name, and where no name fits by position.
+/// Compares the outputs of two runs, output by output: by name, or by position if no name matches.
 ///
 /// # Errors
 /// Why they cannot be compared.
@@ -216,7 +216,7 @@ impl Agreement {
     }
 }
 
-/// One dimension with classes, all others 1. A raw file without dimensions tells nothing.
+/// One dimension with classes, all others 1. A raw file without dimensions does not show this.
 fn is_classifier(output: &OutputValues) -> bool {
     let Some(shape) = &output.shape else { return false };
     shape.iter().filter(|&&size| size > 1).count() == 1 && CLASSES.contains(&output.values.len())

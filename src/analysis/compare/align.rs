@@ -1,15 +1,15 @@
-//! Which op of one run is which op of another: by name, by name without numbers, then by place and type.
+//! Matches ops between runs: by name, by name without numbers, then by position and type.
 
 use serde::Serialize;
 use std::collections::HashMap;
 
-/// How an op was found in another run.
+/// How an op was matched in another run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Matched {
-    /// By its name, or by its name without the numbers that converters and backends add.
+    /// By its name, with or without the numbers that converters and backends add.
     Name,
-    /// By its type and place between ops that were found by name.
+    /// By its type and position between ops matched by name.
     Position,
     /// In no other run.
     Alone,
@@ -20,18 +20,18 @@ pub enum Matched {
 pub struct Key<'a> {
     /// Name.
     pub name: &'a str,
-    /// Type; rows without one are found by name only.
+    /// Type; rows without one are matched only by name.
     pub op_type: Option<&'a str>,
     /// Multiply-accumulates, where known.
     pub macs: Option<u64>,
 }
 
-/// Largest table for the best alignment of a gap; beyond it the next op of the type is taken.
+/// Largest table for optimally aligning a gap; beyond it the next op of the type is used.
 const TABLE_CELLS: usize = 1 << 20;
-/// How far ahead that next op is looked for.
+/// How far ahead to search for that next op.
 const WINDOW: usize = 64;
 
-/// For each of `ops`, in order, the row it is the same as. No row is taken twice.
+/// The matching row for each of `ops`, in order. No row is used twice.
 pub fn align(rows: &[Key<'_>], ops: &[Key<'_>]) -> Vec<Option<(usize, Matched)>> {
     let mut found: Vec<Option<(usize, Matched)>> = vec![None; ops.len()];
     let mut taken = vec![false; rows.len()];
@@ -66,7 +66,7 @@ pub fn without_numbers(name: &str) -> &str {
     if bare.is_empty() { name } else { bare }
 }
 
-/// Pairs names that stand once on each side, cut to the length that `cut` gives.
+/// Pairs names that are unique on each side, after truncation by `cut`.
 fn by_name(
     rows: &[Key<'_>],
     ops: &[Key<'_>],
@@ -97,7 +97,7 @@ fn same_kind(a: &Key<'_>, b: &Key<'_>) -> bool {
     a.op_type == b.op_type && (a.macs.is_none() || b.macs.is_none() || a.macs == b.macs)
 }
 
-/// The longest run of matches in which both sides rise, as (op, row).
+/// The longest sequence of matches increasing on both sides, as (op, row).
 fn rising(found: &[Option<(usize, Matched)>]) -> Vec<(usize, usize)> {
     let matches: Vec<(usize, usize)> =
         found.iter().enumerate().filter_map(|(op, found)| found.map(|(row, _)| (op, row))).collect();
@@ -242,7 +242,7 @@ mod tests {
         let types = ["Conv2d", "Relu", "Add"];
         let a: Vec<Key<'_>> =
             names.iter().enumerate().map(|(i, n)| Key { name: n, op_type: Some(types[i % 3]), macs: None }).collect();
-        // The first and the last ten differ, so that neither end pairs by itself.
+        // The first and the last ten differ, so that neither end pairs on its own.
         let b: Vec<Key<'_>> = others
             .iter()
             .enumerate()

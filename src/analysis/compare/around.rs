@@ -1,27 +1,27 @@
-//! What is around a graph's executions in a program of the user's, where a bench has nothing: the program's own work, gaps, copies,
-//! votes, other threads.
+//! The surroundings of a graph's executions in a user's program, absent from a benchmark: the program's own work, gaps,
+//! copies, votes, other threads.
 
 use crate::store::{Run, Store, TappedProcess};
 use crate::text::{bytes_text, counted, duration_text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is around the executions of one graph of a tapped program.
+/// The surroundings of one graph's executions in a tapped program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Around {
-    /// Inferences of its process, and what each takes from its beginning to that of the next one, microseconds.
+    /// Inferences of its process, and the time from the start of each to the next, microseconds.
     pub inferences: u64,
-    /// Time of one inference with all that is around it, microseconds.
+    /// Time of one inference including its surroundings, microseconds.
     pub inference_us: Option<f64>,
     /// Parts of that: in QNN, between graphs of an inference, in the program.
     pub time_share: Option<[f64; 3]>,
-    /// Graphs of an inference, in the mean.
+    /// Mean number of graphs per inference.
     pub graphs_per_inference: Option<f64>,
-    /// Mean time since the execution before on the same thread, microseconds.
+    /// Mean time since the previous execution on the same thread, microseconds.
     pub between_us: Option<f64>,
     /// Executions that copied at least one input.
     pub copied_executions: u64,
-    /// Bytes of the inputs that are copied at each of them, as far as they are known.
+    /// Bytes of inputs copied at each of them, if known.
     pub copied_bytes: u64,
     /// Executions of the graph.
     pub executions: u64,
@@ -33,14 +33,14 @@ pub struct Around {
     pub alone_us: Option<f64>,
     /// How often the graph was made.
     pub made: u64,
-    /// Power votes that were cast, and what the last ones say.
+    /// Power votes cast, and the latest values.
     pub vote_count: u64,
     /// Values of the last votes.
     pub votes: BTreeMap<String, String>,
 }
 
 impl Around {
-    /// Of a run that is a tapped program's.
+    /// For a run of a tapped program.
     pub fn of(store: &Store, run: &Run) -> Option<Self> {
         let (process, graph) = store.tapped()?.of_run(run.id)?;
         let timeline = &process.timeline;
@@ -65,7 +65,7 @@ impl Around {
         })
     }
 
-    /// It in sentences; `service_us` is what the graph itself takes at the median.
+    /// As sentences; `service_us` is the graph's own median time.
     pub fn lines(&self, service_us: Option<f64>) -> Vec<String> {
         let mut lines = Vec::new();
         if let (Some([qnn, between, program]), Some(inference_us)) = (self.time_share, self.inference_us) {

@@ -1,28 +1,28 @@
-//! What the launches of two runs say of a difference.
+//! Tests a difference by the launches of two runs.
 
-/// What became of the test of a difference.
+/// The outcome of testing a difference.
 pub(super) struct Tested {
     /// By the launches of both runs, or why not.
     pub between: Result<Between, String>,
-    /// Interval within the launches, where there is one of one of them only.
+    /// Interval within the launches, if one side has only one.
     pub within: Option<[f64; 2]>,
 }
 
-/// What the launches of two runs say.
+/// The result from the launches of two runs.
 pub(super) struct Between {
     /// 95 % interval of the relative difference.
     pub interval: [f64; 2],
-    /// The relative difference that launches show, and whether it comes from pairs of them.
+    /// The relative difference between launches, and whether it comes from pairs of them.
     pub relative: f64,
     pub by_pairs: bool,
-    /// True if it is outside of what launches vary.
+    /// True if it exceeds the variation between launches.
     pub told: bool,
-    /// Launches that would tell a difference as large as the one seen, where they do not.
+    /// Launches needed to detect a difference as large as the observed one, if not detected.
     pub launches_to_tell: Option<usize>,
 }
 
 impl Between {
-    /// The largest difference that they leave possible, as a part.
+    /// The largest difference they leave possible, as a fraction.
     pub fn up_to(&self) -> f64 {
         self.interval[0].abs().max(self.interval[1].abs())
     }

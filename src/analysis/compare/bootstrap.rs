@@ -1,22 +1,22 @@
 //! Intervals for differences of latency figures.
 //!
-//! Latencies that follow each other are alike (clocks, caches, other load), so single values must not be drawn one by one: that
-//! gives intervals that are too narrow. Blocks of neighbours are drawn instead, from a ring (the circular block bootstrap
-//! of Politis and Romano, 1992), so that every value is as likely as any other. The length of a block follows the correlation
-//! of neighbours by the rule for first-order autoregression (Carlstein, 1986), on ranks, so that outliers do not decide it.
+//! Consecutive latencies are correlated (clocks, caches, other load), so drawing single values would give intervals
+//! that are too narrow. Blocks of neighbours are drawn instead, from a ring (the circular block bootstrap of Politis
+//! and Romano, 1992), so that every value is equally likely. The block length follows the correlation of neighbours by
+//! the rule for first-order autoregression (Carlstein, 1986), on ranks, so that outliers do not dominate.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 /// Resamples of each run.
 pub const RESAMPLES: usize = 1_000;
-/// Values below this number give no interval.
+/// Minimum number of values for an interval.
 pub const MIN_VALUES: usize = 20;
-/// Values that must be expected beyond a percentile for an interval of it.
+/// Values that must be expected beyond a percentile for its interval.
 const MIN_BEYOND: f64 = 5.0;
 /// Tail on each side of the 95 % interval.
 const TAIL: f64 = 0.025;
-/// The same on every machine and in every release, so that a comparison can be repeated.
+/// The same on every machine and in every release, so that comparisons are reproducible.
 const SEED: u64 = 0x716e_6e73_636f_7065;
 
 /// Figures of latencies that are resampled.
@@ -62,7 +62,7 @@ pub struct Resampled {
 }
 
 impl Resampled {
-    /// Draws resamples; `stream` sets the draws of one run apart from those of another. `None` below [`MIN_VALUES`].
+    /// Draws resamples; `stream` separates the draws of one run from another's. `None` below [`MIN_VALUES`].
     pub fn new(values: &[f64], resamples: usize, stream: u64) -> Option<Self> {
         let count = values.len();
         if count < MIN_VALUES || values.iter().any(|value| !value.is_finite()) {
@@ -91,7 +91,7 @@ impl Resampled {
         Some(Self { values: count, block, own, drawn })
     }
 
-    /// True if an interval of this figure has enough values to rest on.
+    /// True if there are enough values for an interval of this figure.
     pub fn supports(&self, statistic: Statistic) -> bool {
         self.values >= statistic.values_needed()
     }

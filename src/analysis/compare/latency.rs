@@ -1,10 +1,10 @@
-//! Latencies of a run as a comparison needs them, whether they come from the store or from a file.
+//! Latencies of a run for a comparison, from the store or from a file.
 
 use super::Statistic;
 use crate::store::{LatencyStats, Launch};
 use serde::{Deserialize, Serialize};
 
-/// Latencies that are kept for a bootstrap; longer runs are thinned evenly.
+/// Latencies kept for a bootstrap; longer runs are thinned evenly.
 pub const SERIES_POINTS: usize = 4_000;
 
 /// Latencies, microseconds.
@@ -28,13 +28,13 @@ pub struct SideLatency {
     pub p99: Option<f64>,
     /// Largest.
     pub max: Option<f64>,
-    /// The latencies themselves; `None` for result files of versions that did not keep them.
+    /// The latencies themselves; `None` for result files from versions that did not keep them.
     pub series: Option<Series>,
-    /// Figures of each launch; of a run that was made before there were launches, of the whole run.
+    /// Figures of each launch; for a run from before launches existed, of the whole run.
     pub launches: Vec<SideLaunch>,
 }
 
-/// Figures of one launch, microseconds. What its inferences do not support is absent.
+/// Figures of one launch, microseconds. Figures its inferences do not support are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SideLaunch {
@@ -105,7 +105,7 @@ impl Series {
         Self { stride: stride as u64, values }
     }
 
-    /// The same with no more than [`SERIES_POINTS`] values, whoever made it.
+    /// The same with at most [`SERIES_POINTS`] values, whatever its origin.
     #[must_use]
     pub fn bounded(mut self) -> Self {
         let step = self.values.len().div_ceil(SERIES_POINTS).max(1);
@@ -147,7 +147,7 @@ impl SideLatency {
         }
     }
 
-    /// The launches; figures without any are those of one.
+    /// The launches; figures without any count as one launch.
     pub fn launches(&self) -> Vec<SideLaunch> {
         let Self { mean, stddev, p50, p95, p99, .. } = *self;
         if self.launches.is_empty() {
@@ -156,7 +156,7 @@ impl SideLatency {
         self.launches.clone()
     }
 
-    /// The fastest inference of a usual launch: the middle of theirs; `None` of fewer than two launches.
+    /// The fastest inference of a typical launch: the median of theirs; `None` for fewer than two launches.
     pub fn fastest_us(&self) -> Option<f64> {
         let mut fastest: Vec<f64> = self.launches.iter().filter_map(|launch| launch.min).collect();
         fastest.sort_by(f64::total_cmp);
@@ -164,7 +164,7 @@ impl SideLatency {
         Some(f64::midpoint(fastest[last / 2], fastest[last.div_ceil(2)]))
     }
 
-    /// Any percentile; `None` where the inferences do not support it, or where only single latencies would tell it and none
+    /// Any percentile; `None` if the inferences do not support it, or if it needs single latencies and none
     /// are kept.
     pub fn percentile_us(&self, percent: f64) -> Option<f64> {
         if !LatencyStats::supports(self.support, percent) {
@@ -179,7 +179,7 @@ impl SideLatency {
     /// latencies kept, which are all up to [`SERIES_POINTS`] of a round.
     pub fn pooled(parts: &[&Self]) -> Option<Self> {
         let kept: Vec<&Series> = parts.iter().map(|part| part.series.as_ref()).collect::<Option<_>>()?;
-        // A latency stands for as many of its own round as one of any other.
+        // Each latency represents as many of its round as one of any other round.
         let stride = kept.iter().map(|series| series.stride.max(1)).max()?;
         let every = |series: &Series| usize::try_from(stride / series.stride.max(1)).unwrap_or(usize::MAX).max(1);
         let values = kept.iter().flat_map(|series| series.values.iter().step_by(every(series)).copied()).collect();

@@ -30,12 +30,12 @@ const ACTIVATIONS: [&str; 16] = [
 pub struct LayerRow {
     /// Name of its leading op, in the first column that has it.
     pub name: String,
-    /// Type of that op; `None` for rows that a backend made itself.
+    /// Type of that op; `None` for rows a backend added itself.
     #[serde(rename = "type")]
     pub op_type: Option<String>,
-    /// Names of the ops that count with it, because a backend runs them as one.
+    /// Names of the ops counted with it, because a backend runs them as one.
     pub fused: Vec<String>,
-    /// How its ops were found in the other columns; the least sure of them.
+    /// How its ops were matched in the other columns; the least certain match.
     pub matched: Matched,
     /// One cell per column.
     pub cells: Vec<LayerCell>,
@@ -46,9 +46,9 @@ pub struct LayerRow {
 /// A layer in one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LayerCell {
-    /// Names of the run's own ops; empty where it has none of them.
+    /// Names of the run's own ops; empty if it has none.
     pub ops: Vec<String>,
-    /// Share of the clean mean latency, microseconds; `None` where the run tells no time.
+    /// Share of the clean mean latency, microseconds; `None` if the run has no time.
     pub time_us: Option<f64>,
     /// Time minus that of the baseline.
     pub difference_us: Option<f64>,
@@ -57,7 +57,7 @@ pub struct LayerCell {
 /// Orders of the layers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LayerSort {
-    /// Largest difference first, whichever way.
+    /// Largest difference first, in either direction.
     #[default]
     Difference,
     /// What became faster first.
@@ -87,12 +87,12 @@ pub struct TypeRow {
 pub struct TypeCell {
     /// Ops of the type.
     pub ops: u64,
-    /// Time of the layers that they lead, microseconds; `None` where the run tells no times.
+    /// Time of the layers they lead, microseconds; `None` if the run has no times.
     pub time_us: Option<f64>,
 }
 
 impl LayerRow {
-    /// The difference that is largest in size.
+    /// The largest absolute difference.
     pub fn largest_difference(&self) -> f64 {
         let differences = self.cells.iter().filter_map(|cell| cell.difference_us);
         differences.max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or(0.0)
@@ -103,7 +103,7 @@ impl LayerRow {
     }
 }
 
-/// Puts layers into an order; equal ones stay in that of the graph.
+/// Sorts layers; equal ones keep the graph's order.
 pub fn sort_layers(rows: &mut [LayerRow], sort: LayerSort) {
     rows.sort_by_key(|row| row.order);
     match sort {
@@ -125,7 +125,7 @@ struct Row {
     matched: Matched,
 }
 
-/// Aligns the ops of all runs, and puts those together that a backend runs as one.
+/// Aligns the ops of all runs, and merges those a backend runs as one.
 pub fn layers(sides: &[Side], baseline: usize) -> Vec<LayerRow> {
     let rows = aligned(sides);
     let mut groups = Groups::new(rows.len());
@@ -195,7 +195,7 @@ fn aligned(sides: &[Side]) -> Vec<Row> {
             rows.iter().filter_map(|row| row.members[row.first].map(|at| of(row.first, at))).collect();
         let ops: Vec<Key<'_>> = (0..side.ops.len()).map(|at| of(column, at)).collect();
         let found = align(&known, &ops);
-        // What is new stands behind the op it follows.
+        // A new op is placed after the op it follows.
         let mut behind: Vec<Vec<usize>> = vec![Vec::new(); rows.len() + 1];
         let mut place = 0;
         for (op, found) in found.into_iter().enumerate() {
@@ -225,8 +225,8 @@ fn aligned(sides: &[Side]) -> Vec<Row> {
     rows
 }
 
-/// Ops without their own time in a run that has times, and the op that they run with: an activation goes with the op
-/// before it, another op with the activation behind it (HTP gives the time of both to the activation).
+/// Ops without their own time in a run that has times, and the op they run with: an activation joins the op before it,
+/// another op the activation after it (HTP reports the time of both under the activation).
 fn fused(side: &Side) -> Vec<(usize, usize)> {
     if side.ops.iter().all(|op| op.time_us.is_none()) {
         return Vec::new();
@@ -252,7 +252,7 @@ fn fused(side: &Side) -> Vec<(usize, usize)> {
     (0..side.ops.len()).filter_map(|at| partner(at).map(|partner| (at, partner))).collect()
 }
 
-/// Disjoint sets of rows; the first row of a set stands for it.
+/// Disjoint sets of rows; the first row of a set represents it.
 struct Groups(Vec<usize>);
 
 impl Groups {
@@ -278,7 +278,7 @@ impl Groups {
     }
 }
 
-/// Totals by op type; a fused op's time is with the op that leads its layer. Longest first.
+/// Totals by op type, longest first; a fused op's time counts for the op leading its layer.
 pub fn type_totals(sides: &[Side], layers: &[LayerRow]) -> Vec<TypeRow> {
     let mut totals: BTreeMap<&str, Vec<TypeCell>> = BTreeMap::new();
     for (column, side) in sides.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What sets two runs apart beside what is compared.
+//! How two runs differ besides what is compared.
 
 use super::{Side, same_inputs};
 use crate::backends::settings::setting_name;
@@ -12,13 +12,13 @@ pub struct Mismatch {
     /// Stable id: `simulated`, `same_run`, `model`, `driver`, `profiling`, `rate`, `warmup`, `inputs`, `sdk_build`, or
     /// `setting.` and its name.
     pub id: String,
-    /// The column, from 0; the other one is the baseline, but for `same_run` the earlier column that the text names.
+    /// The column, from 0; the other one is the baseline, except for `same_run`: the earlier column named in the text.
     pub column: usize,
     /// One sentence.
     pub text: String,
 }
 
-/// Differences of every column from the baseline. Columns are numbered from 1 for people.
+/// Differences of every column from the baseline. In text, columns are numbered from 1.
 pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
     let Some(base) = sides.get(baseline) else { return Vec::new() };
     let mut found = Vec::new();
@@ -71,7 +71,7 @@ pub fn mismatches(sides: &[Side], baseline: usize) -> Vec<Mismatch> {
     found
 }
 
-/// Schedule, warm-up and input data, where both have figures.
+/// Schedule, warm-up and input data, if both have figures.
 fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl FnMut(&str, String)) {
     if !base.is_measured() || !side.is_measured() {
         return;
@@ -88,7 +88,7 @@ fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl
         );
         add("rate", text);
     }
-    // Other tools' files do not say how they warmed up, and a program warms up as it does.
+    // Other tools' files do not report their warm-up, and a program does its own.
     let is_known = |side: &Side| side.driver.traits().knows_warmup;
     if side.warmup != base.warmup && is_known(side) && is_known(base) {
         add(
@@ -96,7 +96,7 @@ fn how_measured(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl
             format!("{two} warmed up with {}, {one} with {}", inferences(side.warmup), inferences(base.warmup)),
         );
     }
-    // Random data of another model is other data by nature, and that it is another model is told.
+    // Random data of another model differs by nature, and the other model is already reported.
     let random = |side: &Side| side.inputs.iter().all(|input| input.source == "random");
     let same_model = side.model_sha256 == base.model_sha256;
     if !side.inputs.is_empty()
@@ -112,7 +112,7 @@ fn inferences(count: u64) -> String {
     if count == 1 { "1 inference".to_owned() } else { format!("{count} inferences") }
 }
 
-/// Runs that are there twice: latencies that agree to the nanosecond are no second measurement.
+/// Duplicate runs: latencies equal to the nanosecond are not a second measurement.
 fn same_runs(sides: &[Side]) -> Vec<Mismatch> {
     let series = |column: usize| {
         let values = &sides[column].latency.as_ref()?.series.as_ref()?.values;
@@ -147,7 +147,7 @@ fn settings(base: &Side, side: &Side, one: usize, two: usize, add: &mut impl FnM
     let names: std::collections::BTreeSet<&String> = own.keys().chain(other.keys()).collect();
     for name in names {
         let (own, other) = (own.get(name), other.get(name));
-        // A run without it had no threads that could be spread; one that was to be left alone says so.
+        // A run without it had no threads to spread; one with placement left to the system says so.
         let unspread = name == "pin" && [own, other].iter().all(|value| value.is_none_or(|value| value == "spread"));
         if own != other && !unspread {
             let word = |value: Option<&String>| value.map_or("not set", String::as_str).to_owned();

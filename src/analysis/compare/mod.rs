@@ -35,11 +35,11 @@ use std::borrow::Cow;
 /// What a comparison is requested.
 #[derive(Debug, Clone, Default)]
 pub struct CompareOptions {
-    /// Column that differences are taken from; `None`: the first with latencies.
+    /// The baseline column; `None`: the first with latencies.
     pub baseline: Option<usize>,
     /// Order of the layers.
     pub sort: LayerSort,
-    /// Likeness of each column's outputs to those of the reference, where it could be told.
+    /// Similarity of each column's outputs to the reference's, if known.
     pub accuracy: Vec<Option<Accuracy>>,
 }
 
@@ -50,7 +50,7 @@ pub struct RefusedOp {
     pub column: usize,
     /// Name of the op.
     pub op: String,
-    /// Its type, where another run tells it.
+    /// Its type, if another run has it.
     #[serde(rename = "type")]
     pub op_type: Option<String>,
 }
@@ -58,7 +58,7 @@ pub struct RefusedOp {
 /// Several runs side by side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// Column that differences are taken from, from 0.
+    /// The baseline column, from 0.
     pub baseline: usize,
     /// Figures.
     pub rows: Vec<Row>,
@@ -68,16 +68,16 @@ pub struct Comparison {
     pub op_types: Vec<TypeRow>,
     /// Ops that backends refused.
     pub refused: Vec<RefusedOp>,
-    /// What sets the runs apart beside what is compared.
+    /// How the runs differ besides what is compared.
     pub mismatches: Vec<Mismatch>,
     /// Latencies drawn together in the bootstrap, per column.
     pub blocks: Vec<Option<usize>>,
-    /// True where latencies are those of the inferences alone, because the runs' schedules differ.
+    /// True if latencies are those of the inferences alone, because the runs' schedules differ.
     pub alone: bool,
 }
 
-/// The runs with latencies that can be compared with each other: where their schedules differ, what the inferences themselves
-/// took. Latencies from planned starts tell as much of the schedule as of the model.
+/// The runs with comparable latencies: if their schedules differ, those of the inferences alone. Latencies from planned
+/// starts reflect the schedule as much as the model.
 pub fn on_common_ground(sides: &[Side]) -> Cow<'_, [Side]> {
     if !schedules_differ(sides) {
         return Cow::Borrowed(sides);
@@ -86,7 +86,7 @@ pub fn on_common_ground(sides: &[Side]) -> Cow<'_, [Side]> {
     Cow::Owned(sides.iter().map(alone).collect())
 }
 
-/// True if not all runs with figures were paced alike.
+/// True if not all runs with figures had the same pacing.
 pub fn schedules_differ(sides: &[Side]) -> bool {
     let mut rates = sides.iter().filter(|side| side.is_measured()).map(|side| side.mode.rate_hz);
     rates.next().is_some_and(|first| rates.any(|rate| rate != first))
@@ -106,7 +106,7 @@ fn resampled(sides: &[Side]) -> Vec<Option<Resampled>> {
     (0u64..).zip(sides).map(of).collect()
 }
 
-/// Compares runs. The result depends on nothing but the arguments.
+/// Compares runs. The result depends only on the arguments.
 pub fn compare(sides: &[Side], options: &CompareOptions) -> Comparison {
     let ground = on_common_ground(sides);
     let (alone, sides) = (matches!(ground, Cow::Owned(_)), ground.as_ref());

@@ -1,15 +1,15 @@
-//! Several runs of the same thing as one, whose launches they are.
+//! Combines equal runs into one, as its launches.
 
 use super::{Side, SideLatency, mismatches};
 use crate::event::Member;
 
-/// What runs that took turns are called.
+/// Name for alternating runs.
 const ROUNDS: &str = "rounds";
 
-/// Why two runs are not the same thing under the same conditions; `Ok` where their launches can be counted together.
+/// Why two runs are not equal; `Ok` if their launches can be counted together.
 ///
 /// # Errors
-/// The first difference, in words that follow "the runs differ:".
+/// The first difference, as a continuation of "the runs differ:".
 pub fn same_thing(base: &Side, side: &Side) -> Result<(), String> {
     let known = |reason: &str| Err(reason.to_owned());
     if base.failure.is_some() || side.failure.is_some() || !base.is_measured() || !side.is_measured() {
@@ -123,12 +123,12 @@ pub fn together(sides: &[Side], family: &[usize], what: &str) -> Option<Side> {
         runs.iter().map(|run| Some(figure(run)? * count(run))).sum::<Option<f64>>().map(|sum| sum / all.max(1.0))
     };
     let most = |figure: fn(&Side) -> Option<f64>| runs.iter().filter_map(|run| figure(run)).reduce(f64::max);
-    // Inferences over the time that they took, not a mean of rates.
+    // Inferences divided by their total time, not a mean of rates.
     let seconds = |run: &&Side| Some(count(run) / run.throughput_ips.filter(|ips| *ips > 0.0)?);
     let throughput_ips = runs.iter().map(seconds).sum::<Option<f64>>().filter(|s| *s > 0.0).map(|s| all / s);
     let mut mode = sides[*first].mode.clone();
     if what != ROUNDS {
-        // Launches of other times are among them: they are no turns of anything.
+        // They include launches from other times, so they did not alternate.
         mode.launches.seed = 0;
     }
     Some(Side {

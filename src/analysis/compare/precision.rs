@@ -1,4 +1,4 @@
-//! What a graph is made of, as far as the choice of a backend depends on it.
+//! The properties of a graph that matter for choosing a backend.
 
 use crate::models::{Graph, Tensor, TensorKind};
 use crate::store::Run;
@@ -53,7 +53,7 @@ pub struct GraphFacts {
 }
 
 impl GraphFacts {
-    /// Of the graph that a run made; `None` where none was composed or its ops are not known. Other tools' files name ops and
+    /// For a run's graph; `None` if none was composed or its ops are unknown. Other tools' files name ops and
     /// their types, but no tensors.
     pub fn of_run(run: &Run) -> Option<Self> {
         run.graph().filter(|_| run.plan.mode.origin.is_none()).filter(|graph| !graph.ops.is_empty()).map(graph_facts)

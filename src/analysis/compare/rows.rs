@@ -7,7 +7,7 @@ use super::{Side, resampled, schedules_differ};
 use crate::event::{Stage, TruthMetric};
 use serde::Serialize;
 
-/// Values without a test that differ by no more than this are not ranked.
+/// Untested values that differ by at most this are not ranked.
 const ALIKE: f64 = 0.01;
 
 /// Which direction is better.
@@ -26,13 +26,13 @@ pub enum Better {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceVerdict {
-    /// Better than the baseline, beyond what launches vary.
+    /// Better than the baseline, beyond the variation between launches.
     Better,
-    /// Worse than the baseline, beyond what launches vary.
+    /// Worse than the baseline, beyond the variation between launches.
     Worse,
-    /// Launches vary as much: not told apart.
+    /// Within the variation between launches: not told apart.
     WithinNoise,
-    /// No test, so it is not known whether launches vary as much: there is one launch, or a figure that is measured once.
+    /// Not tested, so the variation between launches is unknown: there is one launch, or the figure is measured once.
     Unknown,
     /// One of the two is simulated, so that the difference says nothing about hardware.
     NotComparable,
@@ -43,7 +43,7 @@ pub enum DifferenceVerdict {
 pub struct Difference {
     /// Value minus the baseline's, in the row's unit.
     pub absolute: f64,
-    /// The same as a part of the baseline's value; `None` where that is not above 0.
+    /// The same as a fraction of the baseline's value; `None` if that is not above 0.
     pub relative: Option<f64>,
     /// The relative difference that the launches of both show: the middle of their pairs, or of their means where they are few.
     pub of_launches: Option<f64>,
@@ -56,10 +56,10 @@ pub struct Difference {
     /// Where one of the two has one launch: the interval within these launches, from resampled latencies. What differs between
     /// launches is not in it.
     pub within_ci95: Option<[f64; 2]>,
-    /// Where they are not told apart: the largest difference that the launches leave possible, as a part.
+    /// If not told apart: the largest difference the launches leave possible, as a fraction.
     pub up_to: Option<f64>,
-    /// Where they are not told apart: launches of each that would find the difference that was seen nine times in ten; `None`
-    /// where that takes more than a hundred.
+    /// If not told apart: launches per side that would find the observed difference nine times in ten; `None` if more
+    /// than a hundred.
     pub launches_to_tell: Option<usize>,
 }
 
@@ -76,11 +76,11 @@ impl Difference {
 /// One figure of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cell {
-    /// The value in the row's unit; `None` where it was not measured.
+    /// The value in the row's unit; `None` if not measured.
     pub value: Option<f64>,
-    /// True for the best of the row, and for those that cannot be told from it.
+    /// True for the best of the row, and for those indistinguishable from it.
     pub best: bool,
-    /// Difference from the baseline; `None` for the baseline itself and where one of the two is missing.
+    /// Difference from the baseline; `None` for the baseline itself and if one of the two is missing.
     pub difference: Option<Difference>,
 }
 
@@ -104,13 +104,13 @@ pub struct Row {
 pub(super) enum Test {
     /// By resampling latencies.
     Latency(Statistic),
-    /// By resampling latencies where inferences follow each other at once.
+    /// By resampling latencies, for back-to-back inferences.
     Throughput,
     /// By the fastest inference of each launch.
     Fastest,
     /// Not at all, for this reason.
     None(&'static str),
-    /// Not at all: it is computed from saved outputs, which a simulator makes as a device does.
+    /// Not at all: it is computed from saved outputs, which a simulator produces like a device.
     Exact,
 }
 
@@ -188,7 +188,7 @@ pub struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// The rows, in the order in which they are shown.
+    /// The rows in display order.
     pub fn all(&self, accuracy: &[Option<Accuracy>]) -> Vec<Row> {
         let mut rows = Vec::new();
         for (id, label, unit, better, test, figure) in FIGURES {
@@ -200,7 +200,7 @@ impl Rows<'_> {
         for (id, label, unit, better, figure) in ACCURACY {
             let values: Vec<Option<f64>> =
                 (0..self.sides.len()).map(|at| accuracy.get(at)?.as_ref().and_then(figure)).collect();
-            // A reference run has no accuracy of its own, so there is nothing to take differences from.
+            // A reference run has no accuracy of its own, so there is no baseline.
             rows.extend(self.row((id, label, unit), better, Test::Exact, &values).map(|mut row| {
                 row.cells.iter_mut().for_each(|cell| cell.difference = None);
                 row
@@ -209,7 +209,7 @@ impl Rows<'_> {
         rows
     }
 
-    /// Outputs against what is known to be right, the worst output of each run.
+    /// Outputs against known correct ones, the worst output of each run.
     fn truth(&self) -> Vec<Row> {
         let row = |metric: TruthMetric| {
             let factor = if metric.is_share() { 100.0 } else { 1.0 };
@@ -223,7 +223,7 @@ impl Rows<'_> {
             let better = if metric.is_error() { Better::Lower } else { Better::Higher };
             let (id, label) = (format!("truth.{metric}"), format!("{} to truth", metric.label()));
             let mut row = self.row((&id, &label, unit), better, Test::Exact, &values)?;
-            // No launches vary them, so there is nothing to test: the values stand as they are.
+            // Launches do not affect them, so there is nothing to test.
             row.cells.iter_mut().for_each(|cell| cell.difference = None);
             Some(row)
         };
@@ -264,7 +264,7 @@ impl Rows<'_> {
 
     /// Simulated runs win nothing by times or memory as long as a real one is there; where all are alike, none is best.
     fn mark_best(&self, better: Better, test: Test, values: &[Option<f64>], cells: &mut [Cell]) {
-        // Of a paced run the throughput is its schedule's.
+        // A paced run's throughput is its schedule's.
         if matches!(test, Test::Throughput) && schedules_differ(self.sides) {
             return;
         }

@@ -1,4 +1,4 @@
-//! What a comparison needs of a run, whether it comes from the store or from a file.
+//! The data a comparison needs about a run, from the store or from a file.
 
 use super::around::Around;
 use super::latency::SideLatency;
@@ -11,7 +11,7 @@ use crate::store::{CounterSeries, Run, Store};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// Units of the counters that are compared: clocks, temperatures, power, shares.
+/// Units of the compared counters: clocks, temperatures, power, shares.
 const COUNTER_UNITS: [&str; 4] = ["MHz", "°C", "W", "%"];
 
 /// One run as a column.
@@ -25,11 +25,11 @@ pub struct Side {
     pub device: String,
     /// SoC or product name of the device, if known.
     pub device_model: Option<String>,
-    /// True where the hardware was only emulated.
+    /// True if the hardware was only emulated.
     pub simulated: bool,
     /// What made the inferences.
     pub driver: Driver,
-    /// Profiling level under which the latencies were taken.
+    /// Profiling level of the latencies.
     pub clean_level: ProfilingLevel,
     /// Path of the model as given.
     pub model: Option<String>,
@@ -37,7 +37,7 @@ pub struct Side {
     pub model_sha256: Option<String>,
     /// Build id of the backend library.
     pub build_id: Option<String>,
-    /// Settings and what became of them.
+    /// Settings and their outcomes.
     pub settings: Vec<SideSetting>,
     /// How it measured.
     pub mode: Mode,
@@ -53,9 +53,9 @@ pub struct Side {
     pub stages_us: Vec<(Stage, f64)>,
     /// First inference, microseconds.
     pub first_us: Option<f64>,
-    /// Latency of the clean phase, from the planned starts where it was paced.
+    /// Latency of the clean phase, from the planned starts if paced.
     pub latency: Option<SideLatency>,
-    /// What the inferences themselves took, where the run was paced.
+    /// Time of the inferences alone, if the run was paced.
     pub service: Option<SideLatency>,
     /// Inferences per second.
     pub throughput_ips: Option<f64>,
@@ -71,21 +71,21 @@ pub struct Side {
     pub power_w: Option<f64>,
     /// Counters during the clean phase.
     pub counters: Vec<SideCounter>,
-    /// Ops in graph order, then rows that the backend made itself.
+    /// Ops in graph order, then rows added by the backend.
     pub ops: Vec<SideOp>,
     /// True if op times are derived from cycles.
     pub op_time_derived: bool,
     /// Files of saved outputs.
     pub outputs: Vec<String>,
-    /// How far its outputs are from what is known to be right.
+    /// How far its outputs are from known correct ones.
     pub judged: Option<OutputsJudged>,
-    /// What the graph is made of, where it is known.
+    /// The properties of the graph, if known.
     pub facts: Option<GraphFacts>,
-    /// What is around its inferences, where a program of the user's makes them.
+    /// The surroundings of its inferences, if a user's program makes them.
     pub around: Option<Around>,
-    /// What other processes took of the processor that the run needed, where that was much.
+    /// Other processes' share of the CPU the run needed, if large.
     pub crowded: Option<String>,
-    /// How several runs became this one, where they did.
+    /// How several runs were combined into this one, if so.
     pub together: Option<String>,
     /// What is missing of it and why.
     pub notes: Vec<String>,
@@ -113,7 +113,7 @@ pub struct SideFailure {
     pub code: Option<u64>,
     /// One sentence.
     pub message: String,
-    /// Name of the op that was refused, where the failure names one.
+    /// Name of the refused op, if the failure names one.
     pub op: Option<String>,
 }
 
@@ -139,18 +139,18 @@ pub struct SideCounter {
 pub struct SideOp {
     /// Name without the backend's decoration.
     pub name: String,
-    /// Op type; `None` for rows that the backend made itself.
+    /// Op type; `None` for rows added by the backend.
     pub op_type: Option<String>,
     /// Multiply-accumulates.
     pub macs: Option<u64>,
-    /// Share of the clean mean latency, microseconds; `None` where the backend told no time, or 0 of it.
+    /// Share of the clean mean latency, microseconds; `None` if the backend reported no time or 0.
     pub time_us: Option<f64>,
-    /// Index of the op that makes its first input.
+    /// Index of the op that produces its first input.
     pub producer: Option<usize>,
 }
 
 impl Side {
-    /// A run of the store, which may still go on.
+    /// A run in the store, possibly still active.
     pub fn of(store: &Store, run: &Run) -> Self {
         let device = store.device(&run.plan.device);
         let energy = energy(store, run).ok();
@@ -202,7 +202,7 @@ impl Side {
         }
     }
 
-    /// The same of a run whose stream has ended: one without an end failed.
+    /// The same for a run whose stream has ended: one without an end has failed.
     pub fn of_ended(store: &Store, run: &Run) -> Self {
         let mut side = Self::of(store, run);
         if !run.is_ended() && side.failure.is_none() {
@@ -217,12 +217,12 @@ impl Side {
         side
     }
 
-    /// Name for people: backend, and that it was simulated.
+    /// Display name: backend, and whether simulated.
     pub fn name(&self) -> String {
         format!("{}{}", self.backend, if self.simulated { " [simulated]" } else { "" })
     }
 
-    /// The file that it comes from, without the number of its run; empty for the live session.
+    /// Its file, without the number of its run; empty for the live session.
     pub fn file(&self) -> &str {
         match self.origin.rsplit_once('#') {
             Some((file, run)) if run.parse::<usize>().is_ok() => file,
@@ -323,7 +323,7 @@ fn ops(run: &Run) -> Vec<SideOp> {
     graph_ops.iter().enumerate().map(op).chain(made_by_backend).collect()
 }
 
-/// For each op, the index of the op that makes its first input.
+/// For each op, the index of the op that produces its first input.
 pub fn producers(graph: &Graph) -> Vec<Option<usize>> {
     let mut maker: HashMap<&str, usize> = HashMap::new();
     for (index, op) in graph.ops.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Whether a difference lies outside what launches vary.
+//! Whether a difference exceeds the variation between launches.
 
 use super::between::{Between, Tested};
 use super::bootstrap::{MIN_VALUES, Statistic, relative_interval};
@@ -6,10 +6,10 @@ use super::rows::{Rows, Test};
 use super::{Side, SideLatency, SideLaunch};
 use crate::analysis::launches::{self, InTime};
 
-/// Part of the time that inferences must fill for their mean to stand for the throughput.
+/// Share of the time inferences must fill for their mean to represent the throughput.
 const BUSY_SHARE: f64 = 0.9;
 
-/// How far the middle half of launches may lie apart where other processes kept the processor busy, as a factor.
+/// Maximum spread of the middle half of launches if other processes kept the CPU busy, as a factor.
 const SCATTER: f64 = 1.2;
 
 impl Rows<'_> {
@@ -56,7 +56,7 @@ impl Rows<'_> {
         Self::apart(&one, &two, in_time)
     }
 
-    /// Whether the launches of two columns, of which so many have the figure, took turns.
+    /// Whether the launches of two columns alternated, given how many have the figure.
     fn in_time(&self, base: usize, column: usize, with_figure: [usize; 2]) -> InTime {
         let [one, two] = [base, column].map(|column| &self.sides[column]);
         let made = |side: &Side| side.latency.as_ref().map_or(0, |latency| latency.launches.len());
@@ -67,7 +67,7 @@ impl Rows<'_> {
         if same_order && [made(one), made(two)] == with_figure { InTime::InTurns } else { InTime::Apart }
     }
 
-    /// By the fastest inference of each launch: what a model takes when nothing comes in between.
+    /// By the fastest inference of each launch: the model's time without interruption.
     fn fastest(&self, base: usize, column: usize) -> Result<Between, String> {
         let [one, two] = [base, column].map(|column| {
             let launches = self.sides[column].latency.as_ref().map(SideLatency::launches).unwrap_or_default();
@@ -99,8 +99,8 @@ impl Rows<'_> {
         Ok(Between { interval, relative, by_pairs, told, launches_to_tell })
     }
 
-    /// Launches that differ because others had the processor differ from one minute to the next, so that the launches of a run are
-    /// no measure of it: with others gone, or on one core, they are.
+    /// Launches that differ because of other processes change from one minute to the next, so a run's launches do not
+    /// measure that variation; without other load, or on one core, they do.
     fn held_up(&self, column: usize, values: &[f64]) -> Result<(), String> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -117,7 +117,7 @@ impl Rows<'_> {
         }
     }
 
-    /// The figure of each launch of a column, of two at least.
+    /// The figure of each launch of a column with at least two.
     fn values(&self, statistic: Statistic, column: usize) -> Result<Vec<f64>, String> {
         let number = column + 1;
         let latency = self.sides[column].latency.as_ref().ok_or_else(|| format!("{number} has no latencies"))?;
@@ -133,7 +133,7 @@ impl Rows<'_> {
         Ok(values)
     }
 
-    /// The interval within the launches, by resampling latencies; `None` where there are too few.
+    /// The interval within the launches, by resampling latencies; `None` if there are too few.
     fn within(
         &self,
         test: Test,
@@ -162,7 +162,7 @@ impl Rows<'_> {
         (mean * side.throughput_ips? / 1e6 >= BUSY_SHARE).then_some(mean)
     }
 
-    /// Of one inference the time is told, of a second the number: the ratio is turned over, and moved to the figures'.
+    /// One is time per inference, the other inferences per second: the ratio is inverted and shifted to the figures'.
     fn turned(&self, base: usize, column: usize, (from, to): (f64, f64), [low, high]: [f64; 2]) -> Option<[f64; 2]> {
         let scale = (to / from) * (self.busy_mean(column)? / self.busy_mean(base)?);
         let interval = [scale / (1.0 + high) - 1.0, scale / (1.0 + low) - 1.0];

@@ -1,4 +1,4 @@
-//! What the launches of one run vary by.
+//! The variation between the launches of one run.
 
 use super::difference::InTime;
 use super::enough::minimal_difference;
@@ -7,16 +7,16 @@ use crate::store::{LatencyStats, Launch, Percentile};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How the launches of a run differ, and what follows for its figures.
+/// How the launches of a run differ, and the consequences for its figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BetweenLaunches {
     /// Launches with a median.
     pub launches: usize,
-    /// Largest median of a launch against the smallest, per cent.
+    /// Largest launch median relative to the smallest, per cent.
     pub spread_percent: f64,
     /// Standard deviation of the launches' medians, per cent of their middle.
     pub deviation_percent: f64,
-    /// Part of the variance of single latencies that is between launches, 0 to 1; `None` where latencies do not vary.
+    /// Share of the variance of single latencies that lies between launches, 0 to 1; `None` if latencies do not vary.
     pub variance_share: Option<f64>,
     /// Half of the 95 % interval of the median from all launches, per cent of it.
     pub known_to_percent: f64,
@@ -25,7 +25,7 @@ pub struct BetweenLaunches {
     pub ci95: BTreeMap<&'static str, [f64; 2]>,
     /// The smallest difference to another run of as many launches that would be found nine times in ten, per cent.
     pub tells_percent: Option<f64>,
-    /// The same to a run that takes turns with this one.
+    /// The same for a run that alternates with this one.
     pub tells_in_turns_percent: Option<f64>,
 }
 
@@ -39,7 +39,7 @@ const FIGURES: [Figure; 5] = [
     ("p99", |launch| launch.figures.percentile_us(99.0)),
 ];
 
-/// What the launches of a phase vary by; `None` unless two of them have a median.
+/// The variation between the launches of a phase; `None` unless two of them have a median.
 pub fn between_launches(stats: &LatencyStats) -> Option<BetweenLaunches> {
     let launches = stats.launches();
     let values = |of: fn(&Launch<'_>) -> Option<f64>| -> Vec<f64> { launches.iter().filter_map(of).collect() };
@@ -129,7 +129,7 @@ mod tests {
     fn launches_that_agree_hold_none_of_it_and_one_launch_says_nothing() {
         let seen = between_launches(&stats(&[1000.0; 6])).unwrap();
         assert!(seen.variance_share.unwrap() < 0.02 && seen.tells_in_turns_percent.unwrap() < 2.0, "{seen:?}");
-        // Equal runs differ by more than these launches do.
+        // Equal runs differ by more than these launches.
         assert!((3.5..5.0).contains(&seen.tells_percent.unwrap()), "{seen:?}");
         assert!(seen.known_to_percent < 1.0);
         assert_eq!(between_launches(&stats(&[1000.0])), None);

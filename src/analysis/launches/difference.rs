@@ -6,7 +6,7 @@ use super::spread::{RESOLUTION, Spread};
 use super::student::t_975;
 use crate::store::between_ranks;
 
-/// Launches of one side for each of the other side that are looked at.
+/// Maximum number of launches considered on one side per launch of the other.
 const UNEQUAL: usize = 2;
 
 /// What equal runs differ by though the launches of each agree, as a logarithm: clocks, memory and neighbours change from minute to
@@ -22,12 +22,13 @@ const BETWEEN_LEVELS: f64 = 0.4;
 /// eight equal runs with 60 launches each lay between 1.6 and 2.7 ms, and ranks set 14 of 28 pairs apart.
 const RESTLESS: f64 = 0.182;
 
-/// True where launches of one run say nothing of those of another one at another time, but that both stay within their range.
+/// True if launches of one run say nothing about another run's at another time, except that both stay within their
+/// range.
 pub(super) fn is_restless(sides: &[&[f64]]) -> bool {
     sides.iter().any(|side| middle_half(side) > RESTLESS)
 }
 
-/// What two runs at different times differ by though nothing was changed between them, as a logarithm.
+/// The difference between two equal runs at different times, as a logarithm.
 pub fn between_runs(sides: &[&[f64]]) -> f64 {
     sides.iter().map(|side| BETWEEN_LEVELS * middle_half(side)).fold(BETWEEN_RUNS, f64::max)
 }
@@ -48,24 +49,24 @@ fn middle_half(values: &[f64]) -> f64 {
     at(0.75) - at(0.25)
 }
 
-/// How the launches of two sides lie in time.
+/// How the launches of two sides are arranged in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InTime {
-    /// Each side had its own time: what changed meanwhile is in their difference.
+    /// Each side ran at its own time: changes in between are part of the difference.
     Apart,
-    /// They took turns: the first launches of both are neighbours, and so on.
+    /// They alternated: the first launches of both are neighbours, and so on.
     InTurns,
 }
 
-/// What sets one side apart from another.
+/// The difference between two sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     /// Other side divided by the first one, less 1: the middle of all pairs of launches, or of the geometric means where launches are
     /// too few for that.
     pub relative: f64,
-    /// Its 95 % interval; it holds 0 exactly where the sides are not told apart.
+    /// Its 95 % interval; it contains 0 exactly if the sides are not told apart.
     pub interval: [f64; 2],
-    /// True if the difference lies outside what launches vary.
+    /// True if the difference exceeds the variation between launches.
     pub told: bool,
     /// Pairs of launches were compared, so that figures of all inferences may differ by more or less: they mix the levels that
     /// launches fall on.
@@ -81,20 +82,20 @@ impl Difference {
         Self { relative: apart.exp_m1(), interval, told, by_pairs }
     }
 
-    /// The largest difference that these launches leave possible, as a part.
+    /// The largest difference these launches leave possible, as a fraction.
     pub fn up_to(&self) -> f64 {
         self.interval[0].abs().max(self.interval[1].abs())
     }
 }
 
-/// Compares a figure of two sides by its values of each launch; `None` unless both have at least two.
+/// Compares a figure of two sides by its value in each launch; `None` unless both have at least two.
 ///
-/// Ranks decide where there are enough launches for them: that holds whatever launches vary by, two levels included. With few
-/// (three against three) it is Welch's test of the logarithms, and launches must not overlap: that test takes launches for
-/// normal, and three that met one of two levels by chance have no spread at all.
+/// Ranks decide if there are enough launches: they are valid for any distribution, including two levels. With few
+/// (three against three) it is Welch's test of the logarithms, and launches must not overlap: that test assumes normal
+/// launches, and three that met one of two levels by chance have no spread at all.
 ///
-/// Where launches took turns, the ratios of neighbours are looked at as well: with what both met left out, they set sides apart that
-/// ranks of all launches do not. And there is no time between such sides, so any difference counts.
+/// If launches alternated, the ratios of neighbours are considered as well: with common influences cancelled, they
+/// separate sides that ranks of all launches do not. And no time lies between such sides, so any difference counts.
 pub fn difference(base: &[f64], other: &[f64], in_time: InTime) -> Option<Difference> {
     let in_turns = match in_time {
         InTime::InTurns => paired(base, other),
@@ -102,7 +103,8 @@ pub fn difference(base: &[f64], other: &[f64], in_time: InTime) -> Option<Differ
     };
     let unpaired = unpaired(base, other, in_time)?;
     Some(match in_turns {
-        // Each of both tests is wrong in one of a hundred cases. Where neither tells, the one that knows more says how much.
+        // Each of the two tests is wrong in one of a hundred cases. If neither decides, the more precise one provides
+        // the interval.
         Some(paired) if paired.told || (!unpaired.told && paired.up_to() < unpaired.up_to()) => paired,
         _ => unpaired,
     })
@@ -221,7 +223,7 @@ mod tests {
     fn launches_that_agree_to_the_last_digit_are_not_set_apart_by_it() {
         assert!(!apart(&[1000.0; 6], &[1000.4; 6]).unwrap().told);
         assert!(!apart(&[1000.0; 6], &[1000.0; 6]).unwrap().told);
-        // Nor by what equal runs differ from minute to minute.
+        // Nor by the minute-to-minute difference of equal runs.
         assert!(!apart(&[1000.0; 6], &[1030.0; 6]).unwrap().told);
         assert!(apart(&[1000.0; 6], &[1050.0; 6]).unwrap().told);
     }
@@ -236,7 +238,7 @@ mod tests {
         assert!(seen.told && (seen.relative - 0.1).abs() < 0.01 && seen.interval[0] > 0.08, "{seen:?}");
         let equal = difference(&base, &base, InTime::InTurns).unwrap();
         assert!(!equal.told && equal.up_to() < 0.01, "{equal:?}");
-        // Small differences count: no time passed between the sides.
+        // Small differences count, since no time passed between the sides.
         assert!(difference(&[1000.0; 8], &[1010.0; 8], InTime::InTurns).unwrap().told);
         assert!(!apart(&[1000.0; 8], &[1010.0; 8]).unwrap().told);
     }

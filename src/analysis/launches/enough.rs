@@ -7,10 +7,10 @@ use crate::text::{apart_text, known_text};
 use std::fmt;
 use std::time::Duration;
 
-/// Launches in any case: two differ, three show a spread.
+/// Minimum number of launches: two differ, three show a spread.
 pub const FIRST_LAUNCHES: usize = 3;
-/// Launches where they cost little. Launches that fall on two levels (threads on one core or on two) look as if they agreed in
-/// one case of four when there are three of them, in one of 32 when there are six.
+/// Number of launches if they cost little. Launches that fall on two levels (threads on one core or on two) look as if
+/// they agreed in one case of four when there are three of them, in one of 32 when there are six.
 pub const CHEAP_LAUNCHES: usize = 6;
 /// Time that [`CHEAP_LAUNCHES`] may take in all.
 pub const CHEAP_TIME: Duration = Duration::from_secs(20);
@@ -19,7 +19,7 @@ pub const CHEAP_TIME: Duration = Duration::from_secs(20);
 pub const QUICK_LAUNCHES: usize = 15;
 /// Time that [`QUICK_LAUNCHES`] may take in all.
 pub const QUICK_TIME: Duration = Duration::from_secs(8);
-/// Launches at most, unless they are quick.
+/// Maximum number of launches, unless they are quick.
 pub const MOST_LAUNCHES: usize = 10;
 /// Time that launches may take in all.
 pub const MORE_TIME: Duration = Duration::from_mins(1);
@@ -31,12 +31,12 @@ pub const MANY_TIME: Duration = Duration::from_secs(25);
 /// Half of the median's interval, as a part of it, from which launches disagree. Where they agree so far, two sides that differ
 /// by 5 % are as good as always told apart.
 const AGREED: f64 = 0.025;
-/// Launches whose pairs say what pairs of others differ by.
+/// Number of launches whose pairs predict the differences of other pairs.
 const STAND_FOR_OTHERS: usize = 10;
 /// Noether's number of launches per side, where the part of pairs is 1 above a half: (2.576 + 1.282)^2 / 6, for a test that
 /// is wrong in one of a hundred cases and right in nine of ten.
 const RANKS: f64 = 2.48;
-/// A difference that says nothing, as a part.
+/// A meaningless difference, as a fraction.
 const NOTHING: f64 = 9.0;
 /// Launches beyond which nobody would wait for an answer.
 const TOO_MANY: usize = 100;
@@ -44,15 +44,15 @@ const TOO_MANY: usize = 100;
 /// Why another launch is worth its time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MoreLaunches {
-    /// There are fewer than it takes to see a spread.
+    /// There are too few to see a spread.
     Few,
-    /// They are cheap here, and few may miss one of two levels.
+    /// They are cheap, and few may miss one of two levels.
     Cheap,
     /// Their medians disagree.
     Disagree {
         /// Largest median divided by the smallest, less 1.
         range: f64,
-        /// Half of the 95 % interval of their middle, as a part of it.
+        /// Half of the 95 % interval of their middle, as a fraction of it.
         known_to: f64,
     },
 }
@@ -74,7 +74,7 @@ impl fmt::Display for MoreLaunches {
     }
 }
 
-/// Whether a run needs another launch, by the medians of those that it made and the time they took in all; `None` when it has
+/// Whether a run needs another launch, from its launches' medians and total time so far; `None` if it has
 /// enough, or no time is left.
 pub fn needs_more(medians_us: &[f64], spent: Duration) -> Option<MoreLaunches> {
     let made = medians_us.len();
@@ -114,7 +114,7 @@ pub fn launches_to_tell(base: &[f64], other: &[f64], relative: f64, in_time: InT
     (2..=TOO_MANY).find(|launches| detectable.with(*launches).is_some_and(|found| found <= wanted))
 }
 
-/// What no number of launches tells, on the scale of logarithms.
+/// What no number of launches can detect, on the scale of logarithms.
 fn hidden(sides: &[&[f64]], in_time: InTime) -> f64 {
     match in_time {
         InTime::Apart if is_restless(sides) => f64::INFINITY,
@@ -148,7 +148,7 @@ impl Detectable {
         Some(Self { deviation: variance.sqrt(), pairs })
     }
 
-    /// The smallest difference that so many launches per side show nine times in ten.
+    /// The smallest difference that this many launches per side show nine times in ten.
     fn with(&self, launches: usize) -> Option<f64> {
         if launches < 2 {
             return None;
@@ -212,7 +212,7 @@ mod tests {
             None,
             "it would be a factor of a thousand"
         );
-        // Two levels, each of them sharp: pairs of the same level show what means do not.
+        // Two sharp levels: pairs on the same level show what means do not.
         let levels: Vec<f64> =
             (0..20).map(|at| (1000.0 + f64::from(at)) * if at % 2 == 0 { 2.0 } else { 1.0 }).collect();
         assert!(minimal_difference(&levels, 10, IN_TURNS).unwrap() > 0.5);

@@ -1,27 +1,28 @@
-//! Two sides whose launches took turns, by the ratio of each pair of neighbours.
+//! Two sides with alternating launches, compared by the ratio of each pair of neighbours.
 //!
-//! What a machine does for seconds (a neighbour's burst, a clock that steps down) falls on both launches of a turn, and their ratio is
-//! free of it. Two tests look at the ratios, and neither needs more of them than that equal sides give ratios evenly around 1. Wilcoxon's
-//! signed ranks see the most where ratios scatter like noise. Where launches fall on levels, half of the ratios may be off by a
-//! factor in either direction; these have the highest ranks and drown the others, while signs count each ratio once.
+//! Disturbances that last seconds (a neighbour's burst, a clock step) affect both launches of a turn, and cancel in
+//! their ratio. Two tests use the ratios, and both only assume that equal sides give ratios evenly around 1. Wilcoxon's
+//! signed ranks are most sensitive if ratios scatter like noise. If launches fall on levels, half of the ratios may be
+//! off by a factor in either direction; these have the highest ranks and drown the others, while signs count each ratio
+//! once.
 
 use super::ranks::overlap;
 
-/// How often equal sides may be told apart by chance, by each of the two tests: one in forty by either.
+/// False alarm rate for equal sides of each of the two tests: one in forty by either.
 const ALPHA: f64 = 0.0125;
 /// How often the interval of each may miss the difference. What both allow misses it in 2 to 4 of a hundred simulated cases, since
 /// they look at the same ratios.
 const INTERVAL: f64 = 0.03;
 
-/// What the turns of two sides say, on the scale of logarithms.
+/// The result for two alternating sides, on the scale of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Paired {
-    /// Equal sides would lie so far apart in at most one of forty cases.
+    /// Equal sides would differ this much in at most one of forty cases.
     pub apart: bool,
     /// The difference by the test that knows it better: the middle of the means of all pairs of ratios (Hodges and Lehmann), or the
     /// median ratio.
     pub middle: f64,
-    /// What the 97 % intervals of both allow: a 95 % interval.
+    /// The intersection of both 97 % intervals: a 95 % interval.
     pub interval: [f64; 2],
 }
 
@@ -74,7 +75,7 @@ impl Looked {
     }
 }
 
-/// The largest values of a test that chance gives rarely enough.
+/// The largest test statistics that chance produces rarely enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Critical {
     told: usize,

@@ -1,25 +1,25 @@
-//! Two sides by the ranks of their launches, whatever distribution those have.
+//! Compares two sides by the ranks of their launches, whatever their distribution.
 //!
 //! Mann and Whitney's test counts the pairs of launches in which the first side is the slower one; Hodges and Lehmann's
 //! estimate is the middle of the differences of all pairs. Where launches fall on two levels, twice as slow in some
 //! processes, half of the pairs are of the same level, and their difference is that of the sides; the other pairs lie evenly
 //! above and below. A difference of means would drown in the distance of the levels.
 
-/// How often ranks may set equal sides apart by chance. Runs end when their launches agree, which makes it somewhat more often: of the
+/// False alarm rate of ranks for equal sides. Runs end when their launches agree, which raises it somewhat: of the
 /// 28 pairs of eight equal runs about one in two such eights has one.
 pub(super) const ALPHA: f64 = 0.01;
 /// The same for intervals.
 pub(super) const INTERVAL: f64 = 0.05;
-/// Launches of both sides together up to which chances are counted; beyond, Mann and Whitney's normal approximation.
+/// Total number of launches up to which probabilities are enumerated; beyond, Mann and Whitney's normal approximation.
 const EXACT: usize = 60;
 
 /// Quantiles of the normal distribution that leave half of [`ALPHA`] and of [`INTERVAL`] above them.
 const Z: (f64, f64) = (2.576, 1.960);
 
-/// What the ranks of two sides say, on the scale of logarithms.
+/// The result for the ranks of two sides, on the scale of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Ranks {
-    /// Equal sides would lie so far apart in at most one of a hundred cases.
+    /// Equal sides would differ this much in at most one of a hundred cases.
     pub apart: bool,
     /// The middle difference of a launch of the other side from one of the first.
     pub middle: f64,
@@ -28,7 +28,8 @@ pub(super) struct Ranks {
 }
 
 impl Ranks {
-    /// Of the logarithms of both sides' values; `None` where the launches are too few for ranks to set sides apart at all.
+    /// From the logarithms of both sides' values; `None` if there are too few launches for ranks to separate sides at
+    /// all.
     pub fn of(base: &[f64], other: &[f64]) -> Option<Self> {
         let Critical { told, interval } = Critical::of(base.len(), other.len())?;
         let mut apart: Vec<f64> = base.iter().flat_map(|mine| other.iter().map(move |theirs| theirs - mine)).collect();
@@ -42,7 +43,7 @@ impl Ranks {
     }
 }
 
-/// True if no launch of a side is among those of the other one.
+/// True if the two sides' launches do not overlap.
 pub(super) fn are_separate(base: &[f64], other: &[f64]) -> bool {
     let range =
         |values: &[f64]| values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
@@ -56,7 +57,7 @@ pub(super) fn overlap(apart: &[f64]) -> usize {
     (2 * below.min(above) + (apart.len() - below - above)).div_ceil(2)
 }
 
-/// The largest overlaps that chance gives rarely enough.
+/// The largest overlaps that chance produces rarely enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Critical {
     told: usize,
@@ -64,14 +65,14 @@ struct Critical {
 }
 
 impl Critical {
-    /// For so many launches; `None` where even sides that do not overlap at all are not rare enough.
+    /// For this many launches; `None` if even non-overlapping sides are not rare enough.
     fn of(few: usize, rest: usize) -> Option<Self> {
         if few + rest > EXACT {
             let (middle, size) = ((few * rest) as f64 / 2.0, (few * rest) as f64);
             let deviation = (size * ((few + rest) as f64 + 1.0) / 12.0).sqrt();
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 0, and a count")]
             let at = |z: f64| (middle - z * deviation - 0.5).max(0.0) as usize;
-            // One launch against ever so many stays undecided.
+            // One launch against any number stays undecided.
             return (few.min(rest) > 1).then(|| Self { told: at(Z.0), interval: at(Z.1) });
         }
         let ways = ways(few, rest);

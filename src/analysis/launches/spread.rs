@@ -1,4 +1,4 @@
-//! One figure of several launches: its middle, and how far launches lie apart.
+//! One figure of several launches: its middle and spread.
 
 use super::student::t_975;
 
@@ -12,7 +12,7 @@ pub struct Spread {
     pub launches: usize,
     /// Their geometric mean, in the figure's unit.
     pub middle: f64,
-    /// Standard deviation between launches as a part of it (of the logarithms).
+    /// Relative standard deviation between launches (of the logarithms).
     pub deviation: f64,
     /// Largest value divided by the smallest, less 1.
     pub range: f64,
@@ -20,7 +20,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of the values of at least two launches; `None` of fewer, or where one is not above 0.
+    /// From the values of at least two launches; `None` for fewer, or if one is not above 0.
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.len() < 2 || values.iter().any(|value| !value.is_finite() || *value <= 0.0) {
             return None;
@@ -48,7 +48,7 @@ impl Spread {
         self.launches as f64 - 1.0
     }
 
-    /// The same of so many launches that vary as much.
+    /// The same for this many launches with the same variation.
     #[must_use]
     pub fn of_launches(self, launches: usize) -> Self {
         Self { launches, ..self }
@@ -59,7 +59,7 @@ impl Spread {
         t_975(self.freedom()) * self.variance_of_mean().sqrt()
     }
 
-    /// 95 % interval of the middle: where that of ever more launches would lie.
+    /// 95 % interval of the middle: where it would settle with ever more launches.
     pub fn interval(&self) -> [f64; 2] {
         let half = self.half_width();
         [(self.log_mean - half).exp(), (self.log_mean + half).exp()]

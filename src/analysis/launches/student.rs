@@ -22,12 +22,12 @@ pub(super) fn t_975(freedom: f64) -> f64 {
     quantile(&T_975, freedom)
 }
 
-/// What a difference takes beyond that to be found nine times in ten.
+/// The additional margin for a difference to be found nine times in ten.
 pub(super) fn t_90(freedom: f64) -> f64 {
     quantile(&T_90, freedom)
 }
 
-/// Straight between neighbours in the inverse of the degrees of freedom, where the quantile is nearly straight.
+/// Interpolates linearly in the inverse of the degrees of freedom, where the quantile is nearly linear.
 fn quantile((table, normal): &([f64; 30], f64), freedom: f64) -> f64 {
     let freedom = freedom.max(1.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and at least 1")]

@@ -9,16 +9,16 @@ use crate::text::{bytes_text, duration_text};
 /// Bytes of a MB, as limits count it.
 pub const MB: f64 = 1_048_576.0;
 
-/// What is known of a run's outputs.
+/// What is known about a run's outputs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quality {
-    /// Signal to noise, dB: infinite where outputs are the same.
+    /// Signal to noise, dB: infinite if outputs are the same.
     pub sqnr_db: Option<f64>,
     /// Top-1 accuracy below the best run's, percentage points.
     pub top1_loss: Option<f64>,
 }
 
-/// Whether a check is about outputs, which a simulator computes as a device does.
+/// Whether a check is about outputs, which a simulator computes like a device.
 pub fn is_of_outputs(check: &ConstraintCheck) -> bool {
     matches!(check.constraint, "min_sqnr_db" | "max_top1_loss")
 }

@@ -1,4 +1,4 @@
-//! What the graph and the SoC let expect, where nothing was measured.
+//! Expectations from the graph and the SoC, if nothing was measured.
 
 use super::checks::MB;
 use super::{
@@ -8,14 +8,14 @@ use crate::analysis::compare::{Arithmetic, GraphFacts};
 use crate::backends::Backend;
 use crate::text::bytes_text;
 
-/// Multiply-accumulates below which the call into the DSP is likely to cost more than the graph.
+/// Number of multiply-accumulates below which the call into the DSP probably costs more than the graph.
 const SMALL_MACS: u64 = 2_000_000;
 /// Rank above which HTP refuses tensors.
 const HTP_RANK: usize = 5;
-/// What is taken from a backend that told nothing of the ops, where another one did: as much as the types of a graph may
-/// speak for the GPU, since they count only for a backend that takes the ops.
+/// Penalty for a backend that did not answer about the ops while another one did: as much as a graph's types can gain
+/// for the GPU, since they count only for a backend that accepts the ops.
 const UNASKED: f64 = 20.0;
-/// Share of ops that only move data from which a graph suits HTP less.
+/// Share of data-moving ops from which a graph suits HTP less.
 const MOVER_SHARE: f64 = 0.3;
 
 /// A recommendation without a run. Weights follow what Qualcomm's documents say of the backends: fixed point before float on
@@ -67,7 +67,7 @@ fn to_measure() -> Vec<String> {
     vec!["latency, memory and energy on the device: qnnscope run MODEL -b htp,gpu,cpu --device SERIAL".to_owned()]
 }
 
-/// A score on its way, with its reasons and their points; minus infinity where it is ruled out.
+/// A score in progress, with its reasons and their points; minus infinity if ruled out.
 struct Scored {
     score: f64,
     eligible: bool,
@@ -101,7 +101,7 @@ impl Scored {
         }
     }
 
-    /// Told last, as it says nothing about the graph.
+    /// Listed last, as it says nothing about the graph.
     fn unasked(&mut self) {
         self.score -= UNASKED;
         self.reasons.push((0.0, "its op support is unknown: it was not checked here, or did not answer".to_owned()));
@@ -112,7 +112,7 @@ impl Scored {
         if checks.iter().any(|check| check.met == Some(false)) {
             self.refuse("its constants alone exceed the memory limit");
         }
-        // Of two that weigh the same, the one that speaks for it comes first.
+        // With equal weight, the reason in favour comes first.
         self.reasons.sort_by(|a, b| b.0.abs().total_cmp(&a.0.abs()).then(b.0.total_cmp(&a.0)));
         Candidate {
             backend,
@@ -126,7 +126,7 @@ impl Scored {
     }
 }
 
-/// Constants are in memory on every backend, so more of them than allowed is a constraint missed; less says nothing.
+/// Constants are in memory on every backend, so more than allowed misses the constraint; fewer prove nothing.
 fn checks(facts: &GraphFacts, constraints: &Constraints) -> Vec<ConstraintCheck> {
     let mut checks = Vec::new();
     if let Some(limit) = constraints.latency_budget_ms {

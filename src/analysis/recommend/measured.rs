@@ -1,4 +1,4 @@
-//! The backend that did best, of those that were measured on real hardware.
+//! The best backend among those measured on real hardware.
 
 use super::checks::{Quality, checks, is_of_outputs};
 use super::plans::{Plan, is_choice, plans};
@@ -11,7 +11,7 @@ use crate::event::TruthMetric;
 use crate::text::duration_text;
 use std::path::Path;
 
-/// Cosine similarity below which outputs are not taken for the same.
+/// Cosine similarity below which outputs do not count as the same.
 const COSINE: f64 = 0.99;
 
 /// A recommendation from runs, with the likeness of their outputs where it is known. `None` where there is nothing to choose
@@ -37,7 +37,7 @@ pub fn measured(
     Some(answer)
 }
 
-/// The figure that candidates are ordered by: the same for all of them.
+/// The figure for ordering candidates: the same for all.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Goal {
     /// Id of its row in a comparison.
@@ -76,10 +76,10 @@ impl Goal {
     }
 }
 
-/// Everything that an answer goes by.
+/// All inputs to an answer.
 struct Runs<'a> {
     sides: &'a [Side],
-    /// The same with latencies that can be compared with each other.
+    /// The same with comparable latencies.
     ground: &'a [Side],
     plans: &'a [Plan],
     accuracy: &'a [Option<Accuracy>],
@@ -87,7 +87,7 @@ struct Runs<'a> {
     goal: Goal,
 }
 
-/// The others against the best one: plans that the noise does not set apart from it, and plans that no test sets apart.
+/// The others against the best one: plans within the noise, and plans that were not tested.
 #[derive(Debug, Default)]
 struct Others {
     ties: Vec<usize>,
@@ -125,7 +125,7 @@ impl Runs<'_> {
         })
     }
 
-    /// A backend that made inferences with the model of a run took all of its ops.
+    /// A backend that made inferences with a run's model accepted all of its ops.
     fn support(&self, of: &Side, ops: usize) -> Vec<Support> {
         let took = |backend: &Backend| {
             let same = |side: &&Side| side.backend == *backend && side.model_sha256 == of.model_sha256;
@@ -135,7 +135,7 @@ impl Runs<'_> {
         Backend::ALL.into_iter().filter(took).map(support).collect()
     }
 
-    /// What it takes to know whether launches vary as much as the candidates differ.
+    /// What is needed to know whether launches vary as much as the candidates differ.
     fn to_test(&self) -> String {
         let Some(statistic) = self.goal.statistic else {
             return "energy is a mean of few readings and has no interval".to_owned();
@@ -192,7 +192,7 @@ impl Runs<'_> {
         wanted
     }
 
-    /// Nothing real to go by: what the graph lets expect stands, with what the runs showed.
+    /// No real measurements: the graph's expectation applies, together with what the runs showed.
     fn without_winner(&self, runs: Vec<Candidate>, outlook: Option<Recommendation>) -> Option<Recommendation> {
         if runs.iter().any(|run| run.score.is_some()) {
             return Some(Recommendation {
@@ -212,7 +212,7 @@ impl Runs<'_> {
                 candidate.column = own.column;
                 candidate.simulated = own.simulated;
                 candidate.reasons.extend(own.reasons.iter().cloned());
-                // A run that failed counts, wherever it was made; what a simulator needs does not.
+                // A failed run counts wherever it was made; a simulator's requirements do not.
                 let misses_outputs =
                     own.constraints.iter().any(|check| is_of_outputs(check) && check.met == Some(false));
                 let runs = own.simulated && own.column.is_some_and(|at| self.sides[at].failure.is_none());
@@ -230,7 +230,7 @@ impl Runs<'_> {
         Some(outlook)
     }
 
-    /// What is known of a plan's outputs: against what is right, else against those of the reference run.
+    /// What is known about a plan's outputs: against known correct ones, else against the reference run's.
     fn quality(&self, plan: usize) -> Quality {
         let judged = |plan: usize| self.sides[plan].judged.as_ref();
         let top1 = |plan: usize| judged(plan)?.worst(TruthMetric::Top1);
@@ -296,7 +296,7 @@ impl Runs<'_> {
         }
     }
 
-    /// The best one against each of the others that can be used, by the figure that put it first.
+    /// The best one against each other usable one, by the deciding figure.
     fn others(&self, candidates: &[Candidate], best: usize) -> Others {
         let against = differences(self.goal.id, self.ground, best);
         let mut others = Others::default();

@@ -1,4 +1,4 @@
-//! Which backend to use: from measurements where there are some, else from the graph and what is known of the SoC.
+//! Which backend to use: from measurements if available, else from the graph and the SoC's known properties.
 //!
 //! Scores order the backends of one answer; they are no predictions, and scores of measured and unmeasured backends are never
 //! mixed. A simulated run never wins by its time.
@@ -38,7 +38,7 @@ pub struct Constraints {
 }
 
 impl Constraints {
-    /// True if there is something that a run has to keep within.
+    /// True if there is any limit for a run.
     pub fn has_limits(&self) -> bool {
         let limits = [self.latency_budget_ms, self.max_memory_mb, self.min_sqnr_db, self.max_top1_loss];
         limits.iter().any(Option::is_some)
@@ -108,7 +108,7 @@ pub struct Candidate {
 pub struct Recommendation {
     /// What it rests on.
     pub basis: Basis,
-    /// The backend; `None` where none can be named.
+    /// The backend; `None` if none can be named.
     pub backend: Option<Backend>,
     /// Its column of the comparison, from 0.
     pub column: Option<usize>,
@@ -118,11 +118,11 @@ pub struct Recommendation {
     pub candidates: Vec<Candidate>,
     /// What would change the answer.
     pub would_change: Vec<String>,
-    /// What must be measured to be sure.
+    /// What must be measured to be certain.
     pub to_measure: Vec<String>,
 }
 
-/// What pre-flight validation said of a backend.
+/// The result of pre-flight validation for a backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Support {
     /// Backend.
@@ -131,7 +131,7 @@ pub struct Support {
     pub asked: usize,
     /// Names of those that it refuses.
     pub refused: Vec<String>,
-    /// SoC that it answered for, where it tells SoCs apart.
+    /// SoC it answered for, if it distinguishes SoCs.
     pub soc: Option<String>,
 }
 
@@ -161,7 +161,7 @@ fn is_fixed_point(arithmetic: Arithmetic) -> bool {
     matches!(arithmetic, Arithmetic::Int8 | Arithmetic::Int16)
 }
 
-/// The best first: those that can be used by their score, then the others.
+/// The best first: usable ones by score, then the others.
 fn rank(candidates: &mut [Candidate]) {
     candidates.sort_by(|a, b| {
         let score = |candidate: &Candidate| candidate.score.unwrap_or(-1.0);

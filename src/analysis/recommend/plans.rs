@@ -1,4 +1,4 @@
-//! What there is to choose from: rounds of one plan are one candidate, and of a sweep over rates one rate counts.
+//! The candidates: rounds of one plan are one candidate, and of a rate sweep one rate counts.
 
 use crate::analysis::compare::{Side, families, same_settings, together};
 
@@ -9,7 +9,7 @@ pub struct Plan {
     pub columns: Vec<usize>,
     /// Its figures.
     pub side: Side,
-    /// How the runs became one, where that has to be said.
+    /// How the runs were combined, if worth reporting.
     pub note: Option<String>,
 }
 
@@ -60,8 +60,8 @@ fn pooled(sides: &[Side], family: &[usize]) -> Option<Plan> {
     Some(Plan { columns: family.to_vec(), note: side.together.clone(), side })
 }
 
-/// The run of a sweep that counts: the back-to-back one if there is one, else the highest rate that every backend keeps up
-/// with, so that each is judged at the same rate; the lowest where none is.
+/// The run of a sweep that counts: the back-to-back one if present, else the highest rate every backend sustains, so
+/// that all are judged at the same rate; else the lowest.
 fn chosen(sides: &[Side], sweeps: &[Vec<usize>], family: &[usize]) -> Option<usize> {
     let first = &sides[*family.first()?];
     let of = |side: &Side| side.mode.sweep.map(|place| place.of);
@@ -83,7 +83,7 @@ fn chosen(sides: &[Side], sweeps: &[Vec<usize>], family: &[usize]) -> Option<usi
     by_rate.iter().copied().find(|at| all_keep_up(sides[*at].mode.rate_hz)).or_else(|| by_rate.last().copied())
 }
 
-/// True unless its inferences take longer than a period; a run without figures says nothing against a rate.
+/// True unless its inferences take longer than a period; a run without figures does not rule a rate out.
 fn keeps_up(side: &Side) -> bool {
     let Some(rate_hz) = side.mode.rate_hz else { return true };
     side.service.as_ref().and_then(|service| service.mean).is_none_or(|mean_us| mean_us <= 1e6 / rate_hz)

@@ -1,4 +1,5 @@
-//! Two models layer by layer: how far each layer is from the reference, how its values are spread, where images differ.
+//! Two models layer by layer: each layer's distance from the reference, the distribution of its values, where images
+//! differ.
 
 use super::{Content, Entry, Item, Sign};
 use crate::accuracy::{AccuracyDocument, ChannelFigures, DiffGrid, LayerDocument, PairDocument, SideDocument, Spread};
@@ -15,7 +16,7 @@ const FULL_DB: f64 = 60.0;
 const HEIGHT: usize = 16;
 /// Columns of a histogram's bars.
 const WIDTH: usize = 16;
-/// Cells of a map from where nothing differs to where most does.
+/// Map cells from no difference to the largest.
 const SHADES: [char; 6] = [' ', '.', ':', '+', '#', '@'];
 
 /// What the page shows.
@@ -79,7 +80,7 @@ fn quality(layer: &LayerDocument) -> String {
     }
 }
 
-/// `fraction` (0 to 1) of so many columns.
+/// `fraction` (0 to 1) of this many columns.
 fn bar(fraction: f64, columns: usize, symbols: &Symbols) -> String {
     let parts = symbols.parts.len().saturating_sub(1).max(1);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
@@ -146,7 +147,7 @@ fn items(document: &AccuracyDocument, layer: &LayerDocument, is_first: bool, sym
     items
 }
 
-/// The range that was seen against what the encoding holds.
+/// The observed range against the encoding's range.
 fn range(layer: &LayerDocument, pair: &PairDocument, symbols: &Symbols) -> Option<Item> {
     let span = |low: Option<f64>, high: Option<f64>| Some(format!("{:.4} {} {:.4}", low?, symbols.arrow, high?));
     let seen = span(pair.seen_min, pair.seen_max)?;
@@ -172,7 +173,7 @@ fn histogram(spread: &Spread, symbols: &Symbols) -> Option<Item> {
         return None;
     }
     let width = (spread.to - spread.from) / bins as f64 * together as f64;
-    // Few values of a kind are what clipping and outliers look like: roots keep them in sight.
+    // Clipping and outliers show as a few values: square roots keep them visible.
     let bar = |count: u64| bar((count as f64 / most as f64).sqrt(), WIDTH, symbols);
     let mut lines = format!("{:>10} {:<WIDTH$} {:<WIDTH$}\n", "from", "reference", "test");
     for (at, (&x, &y)) in reference.iter().zip(&test).enumerate() {
@@ -229,7 +230,7 @@ mod tests {
         let grid = DiffGrid { rows: 2, columns: 3, mean_abs: vec![0.0, 0.5, 1.0, 0.0, 0.0, 0.01] };
         let item = map(&grid).unwrap();
         assert_eq!(item.literal.unwrap(), "| +@|\n|  .|");
-        // A document that says something else than it holds is not drawn.
+        // A document that contradicts its own data is not drawn.
         assert!(map(&DiffGrid { rows: 3, columns: 3, mean_abs: vec![1.0] }).is_none());
         assert!(map(&DiffGrid { rows: usize::MAX, columns: usize::MAX, mean_abs: vec![] }).is_none());
     }

@@ -1,4 +1,4 @@
-//! What is selected and scrolled on a page with a list.
+//! Selection and scroll state of a page with a list.
 
 use super::{Entry, JumpTarget, PageLayout, Section};
 use crate::app::theme::Meaning;
@@ -22,11 +22,11 @@ pub struct Browser {
     pub item: usize,
     /// First row of the detail shown.
     pub detail_top: usize,
-    /// First log line shown; `None` follows what is selected.
+    /// First log line shown; `None` follows the selection.
     pub log_top: Option<usize>,
     run: Option<RunId>,
     selected: Option<(String, usize)>,
-    /// Rows of the paragraphs, as they were drawn last.
+    /// Rows of the paragraphs as last drawn.
     spans: Vec<Range<usize>>,
     heights: [usize; 3],
 }
@@ -45,7 +45,7 @@ pub struct DetailRow {
 }
 
 impl Browser {
-    /// Position of the selected entry. An entry that is gone leaves its place to what stands there now.
+    /// Position of the selected entry. If it is gone, the entry now at its position is selected.
     pub fn position(&self, entries: &[Entry]) -> usize {
         let Some((key, index)) = &self.selected else { return 0 };
         let known = entries.iter().position(|entry| entry.key == *key);
@@ -61,7 +61,7 @@ impl Browser {
         self.selected = entries.get(index).map(|entry| (entry.key.clone(), index));
     }
 
-    /// Selects an entry of a run before the page is drawn for the first time.
+    /// Selects an entry of a run before the page is first drawn.
     pub fn show(&mut self, run: Option<RunId>, entries: &[Entry], index: usize) {
         if self.run != run {
             *self = Self { run, ..Self::default() };
@@ -69,18 +69,18 @@ impl Browser {
         self.select(entries, index);
     }
 
-    /// From now on the selection stays with its entry, wherever that goes. Until the user does something, the first one
-    /// is selected, whichever that is.
+    /// From now on the selection stays with its entry, wherever it moves. Until the user acts, the first one is
+    /// selected, whichever it is.
     pub fn hold(&mut self, entries: &[Entry]) {
         self.select(entries, self.position(entries));
     }
 
-    /// Selects another entry, whatever has the focus.
+    /// Selects another entry, regardless of the focus.
     pub fn step_entry(&mut self, entries: &[Entry], step: isize) {
         self.select(entries, self.position(entries).saturating_add_signed(step));
     }
 
-    /// Moves in the section that has the focus. `log_lines` is the length of the log.
+    /// Moves within the focused section. `log_lines` is the length of the log.
     pub fn step(&mut self, entries: &[Entry], step: isize, log_lines: usize) {
         self.hold(entries);
         match self.section {
@@ -93,7 +93,7 @@ impl Browser {
         }
     }
 
-    /// Goes to another paragraph; one that is taller than its place is scrolled through first.
+    /// Goes to another paragraph; one taller than its area is scrolled through first.
     fn step_item(&mut self, step: isize) {
         let Some(last) = self.spans.len().checked_sub(1) else { return };
         let height = self.heights[1];
@@ -108,7 +108,7 @@ impl Browser {
         self.log_top = None;
     }
 
-    /// Selects the paragraph in this row of its place.
+    /// Selects the paragraph at this row of its area.
     pub fn select_item_at(&mut self, row: usize) {
         let row = self.detail_top + row;
         if let Some(item) = self.spans.iter().position(|span| span.contains(&row)) {
@@ -116,17 +116,17 @@ impl Browser {
         }
     }
 
-    /// Rows of a page of the section that has the focus.
+    /// Rows per page of the focused section.
     pub fn page_rows(&self) -> usize {
         match self.section {
             Section::List => self.heights[0],
-            // Paragraphs are some rows high each.
+            // Paragraphs are several rows high.
             Section::Detail => self.heights[1] / 3,
             Section::Log => self.heights[2],
         }
     }
 
-    /// Gives the focus to the next or previous section.
+    /// Moves the focus to the next or previous section.
     pub fn focus(&mut self, log: bool, forward: bool) {
         let all = [Section::List, Section::Detail, Section::Log];
         let count = if log { 3 } else { 2 };
@@ -134,7 +134,7 @@ impl Browser {
         self.section = all[(at + if forward { 1 } else { count - 1 }) % count];
     }
 
-    /// Brings everything within what there is, before a frame. `log` are the numbers of the lines of the run's log.
+    /// Clamps everything to the existing content, before a frame. `log` holds the line numbers of the run's log.
     pub fn settle(&mut self, run: Option<RunId>, entries: &[Entry], layout: &PageLayout, log: &[u64]) {
         if self.run != run {
             *self = Self { run, zoomed: self.zoomed, ..Self::default() };
@@ -167,8 +167,8 @@ impl Browser {
         self.log_top = self.log_top.map(|top| top.min(last));
     }
 
-    /// First log line shown: where the selected paragraph points to, else the first line that speaks for the entry, with
-    /// a little of what was before.
+    /// First log line shown: the target of the selected paragraph, else the first line supporting the entry, with a few
+    /// lines before it.
     pub fn log_start(&self, entry: &Entry, log: &[u64]) -> usize {
         const BEFORE: usize = 2;
         let last = log.len().saturating_sub(self.heights[2]);
@@ -189,13 +189,13 @@ impl Browser {
     }
 }
 
-/// Scrolls so that `span` is seen; of one that is too tall, some part.
+/// Scrolls so that `span` is visible, or part of it if too tall.
 fn keep_visible(top: &mut usize, span: Range<usize>, rows: usize, height: usize) {
     let (first, last) = (span.end.saturating_sub(height), span.start);
     *top = (*top).clamp(first.min(last), first.max(last)).min(rows.saturating_sub(height));
 }
 
-/// The rows of an entry's detail at a width.
+/// The rows of an entry's detail for a width.
 pub fn detail_rows(entry: &Entry, columns: u16) -> Vec<DetailRow> {
     let room = columns.saturating_sub(LABEL + 3).max(8);
     let mut rows = Vec::new();
@@ -216,7 +216,7 @@ pub fn detail_rows(entry: &Entry, columns: u16) -> Vec<DetailRow> {
     rows
 }
 
-/// Rows that paragraphs need at a width.
+/// Rows that paragraphs need for a width.
 pub fn paragraph_rows(paragraphs: &[(String, Meaning)], columns: u16) -> Vec<(String, Meaning)> {
     let room = columns.saturating_sub(2);
     paragraphs
@@ -260,7 +260,7 @@ mod tests {
         let moved = vec![entry("new", 1), entry("a", 3), entry("b", 3)];
         browser.settle(None, &moved, &layout(), &[]);
         assert_eq!(browser.position(&moved), 2);
-        // Gone: what is in its place is selected; with nothing left, nothing is.
+        // Gone: the entry in its place is selected, or nothing if none is left.
         browser.settle(None, &[entry("x", 1)], &layout(), &[]);
         assert_eq!(browser.position(&[entry("x", 1)]), 0);
         browser.settle(None, &[], &layout(), &[]);

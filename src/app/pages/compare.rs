@@ -1,4 +1,4 @@
-//! Runs of the session side by side: which ones, what is selected, and the comparison, kept because it costs more than a
+//! Runs of the session side by side: which ones, the selection, and the comparison, cached because it costs more than a
 //! frame may take.
 
 use crate::analysis::compare::{
@@ -12,33 +12,33 @@ use crate::store::{Run, Store};
 use ratatui::layout::Rect;
 use std::time::Instant;
 
-/// Runs that go on are compared again this often ...
+/// How often unfinished runs are compared again ...
 const REFRESH_US: u64 = 1_000_000;
-/// ... and at most this part of the time goes into it.
+/// ... using at most this share of the time.
 const SHARE: u64 = 20;
 
-/// A part of the page that can have the focus.
+/// A focusable part of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Part {
     /// The figures.
     #[default]
     Figures,
-    /// The layers, or the op types in their place.
+    /// The layers, or the op types in place of them.
     Layers,
 }
 
-/// What is chosen and scrolled, and the comparison of it.
+/// Selection and scroll state, and the resulting comparison.
 #[derive(Debug, Default)]
 pub struct Comparing {
-    /// Runs that are left out.
+    /// Excluded runs.
     pub left_out: Vec<RunId>,
-    /// The run that keys are about.
+    /// The run under the cursor.
     pub cursor: Option<RunId>,
-    /// The run that differences are taken from; `None`: the first that was measured.
+    /// The baseline run; `None`: the first measured one.
     pub baseline: Option<RunId>,
     /// Order of the layers.
     pub sort: LayerSort,
-    /// The part that has the focus.
+    /// The focused part.
     pub part: Part,
     /// That part is alone.
     pub zoomed: bool,
@@ -52,13 +52,13 @@ pub struct Comparing {
     pub totals: bool,
     /// First row of them shown.
     pub totals_top: usize,
-    /// The first run of each column that was compared.
+    /// The first run of each compared column.
     pub columns: Vec<RunId>,
-    /// All runs of each column: rounds of one plan are launches of one column.
+    /// All runs of each column: rounds of a plan are launches of one column.
     pub members: Vec<Vec<RunId>>,
     /// What came out.
     pub comparison: Option<Comparison>,
-    /// Which backend, once all runs that are compared have ended.
+    /// The recommended backend, once all compared runs have ended.
     pub recommendation: Option<Recommendation>,
     /// Number and backend of each column.
     names: Vec<String>,
@@ -88,7 +88,7 @@ const SORTS: [(LayerSort, &str); 6] = [
 ];
 
 impl Comparing {
-    /// Brings the comparison up to date with the store and the choice, unless it was done a moment ago.
+    /// Updates the comparison for the store and the choice, unless done a moment ago.
     pub fn refresh(&mut self, store: &Store, frozen: bool, now_us: u64) {
         let chosen: Vec<&Run> = store.runs().iter().filter(|run| !self.left_out.contains(&run.id)).collect();
         let runs: Vec<RunId> = chosen.iter().map(|run| run.id).collect();
@@ -119,12 +119,12 @@ impl Comparing {
         self.taken = Some(Taken { runs, baseline, ended, records: store.records(), at_us: now_us, cost_us });
     }
 
-    /// The column that a run is in.
+    /// The column of a run.
     pub fn column_of(&self, run: RunId) -> Option<usize> {
         self.members.iter().position(|family| family.contains(&run))
     }
 
-    /// Number and backend of a column's first run, and how many rounds it stands for.
+    /// Number and backend of a column's first run, and its number of rounds.
     fn name(&self, store: &Store, column: usize) -> String {
         let first = self.columns[column];
         let backend = store.run(first).map_or("", |run| run.plan.backend.name());
@@ -135,12 +135,12 @@ impl Comparing {
         format!("{} {backend}{rounds}", store.run_number(first).unwrap_or_default())
     }
 
-    /// What stands above a column.
+    /// The heading of a column.
     pub fn column_name(&self, column: usize) -> &str {
         self.names.get(column).map_or("", String::as_str)
     }
 
-    /// Keeps selections and scrolling within what there is.
+    /// Clamps selections and scrolling to the existing content.
     pub fn settle(&mut self, store: &Store, layout: &CompareLayout) {
         let known = |id: RunId| store.run(id).is_some();
         self.cursor = self.cursor.filter(|id| known(*id)).or_else(|| store.runs().last().map(|run| run.id));
@@ -160,15 +160,15 @@ impl Comparing {
         self.comparison.as_ref().map_or((0, 0), |comparison| (comparison.rows.len(), comparison.layers.len()))
     }
 
-    /// Op types that any run tells the time of, and ops that backends refused.
+    /// Op types with a time in any run, and ops refused by backends.
     pub fn total_rows(&self) -> Vec<Total<'_>> {
         let Some(comparison) = &self.comparison else { return Vec::new() };
         let timed = comparison.op_types.iter().filter(|row| row.cells.iter().any(|cell| cell.time_us.is_some()));
         timed.map(Total::Type).chain(self.refused().into_iter().map(Total::Refused)).collect()
     }
 
-    /// A sentence with the runs that stand above the columns in place of `columns 2 and 3`: some runs may be left out, so
-    /// columns have other numbers than runs.
+    /// A sentence with the runs above the columns in place of `columns 2 and 3`: some runs may be excluded, so column
+    /// and run numbers differ.
     pub fn with_names(&self, text: &str) -> String {
         let mut pieces = text.split("column");
         let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -196,7 +196,7 @@ impl Comparing {
         out
     }
 
-    /// Ops that backends refused, a sentence each.
+    /// Ops refused by backends, one sentence each.
     pub fn refused(&self) -> Vec<String> {
         let Some(comparison) = &self.comparison else { return Vec::new() };
         let sentence = |refused: &RefusedOp| {
@@ -213,7 +213,7 @@ impl Comparing {
         self.part = Part::Layers;
     }
 
-    /// Moves in the part that has the focus.
+    /// Moves within the focused part.
     pub fn step(&mut self, step: isize) {
         let (rows, layers) = self.lengths();
         match self.part {
@@ -231,7 +231,7 @@ impl Comparing {
         }
     }
 
-    /// Selects the layer in this row of their place.
+    /// Selects the layer at this row of the list area.
     pub fn select(&mut self, row: usize) {
         let index = self.layers_top + row;
         if !self.totals && index < self.lengths().1 {
@@ -239,7 +239,7 @@ impl Comparing {
         }
     }
 
-    /// Rows of a page of the part that has the focus.
+    /// Rows per page of the focused part.
     pub fn page_rows(&self) -> usize {
         self.heights[usize::from(self.part == Part::Layers)]
     }
@@ -252,7 +252,7 @@ impl Comparing {
         self.cursor = runs.get(at).map(|run| run.id);
     }
 
-    /// Takes the run under the cursor in, or leaves it out.
+    /// Includes or excludes the run under the cursor.
     pub fn toggle(&mut self) {
         let Some(id) = self.cursor else { return };
         match self.left_out.iter().position(|out| *out == id) {
@@ -261,13 +261,13 @@ impl Comparing {
         }
     }
 
-    /// Takes differences from the run under the cursor.
+    /// Makes the run under the cursor the baseline.
     pub fn set_baseline(&mut self) {
         self.left_out.retain(|out| Some(*out) != self.cursor);
         self.baseline = self.cursor;
     }
 
-    /// Sorts the layers in another way.
+    /// Changes the sort order of the layers.
     pub fn step_sort(&mut self, step: isize) {
         let at = SORTS.iter().position(|(sort, _)| *sort == self.sort).unwrap_or(0);
         let at = (at + step.rem_euclid(6).unsigned_abs()) % SORTS.len();
@@ -278,12 +278,12 @@ impl Comparing {
         (self.layer, self.layers_top) = (0, 0);
     }
 
-    /// The order of the layers in words.
+    /// The sort order of the layers in words.
     pub fn sort_name(&self) -> &'static str {
         SORTS.iter().find(|(sort, _)| *sort == self.sort).map_or("", |(_, name)| name)
     }
 
-    /// The run under the cursor and the row of its op table that the selected layer is, if it has one.
+    /// The run under the cursor and the selected layer's row in its op table, if any.
     pub fn selected_op(&self, store: &Store) -> Option<(RunId, usize)> {
         let id = self.cursor?;
         let run = store.run(id)?;
@@ -298,19 +298,19 @@ impl Comparing {
     }
 }
 
-/// A row of what is shown in place of the layers.
+/// A row of the list shown in place of the layers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Total<'a> {
     /// Ops of one type.
     Type(&'a TypeRow),
-    /// An op that a backend refused, in a sentence.
+    /// An op refused by a backend, as a sentence.
     Refused(String),
 }
 
-/// Areas of the page; one that is not shown is empty.
+/// Areas of the page; hidden ones are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CompareLayout {
-    /// Which runs, and what sets them apart.
+    /// Which runs, and how they differ.
     pub head: Rect,
     /// Figures.
     pub figures: Rect,
@@ -326,7 +326,7 @@ impl CompareLayout {
         inside(area, self.rules)
     }
 
-    /// The areas on a screen of this size for a head of so many rows.
+    /// The areas on a screen of this size for a head of this many rows.
     pub fn new(area: Rect, head_rows: usize, comparing: &Comparing) -> Self {
         let mut layout = Self { rules: area.width < WIDE.0 || area.height < WIDE.1, ..Self::default() };
         let (body, _) = split_bottom(area, u16::from(area.height > 1));

@@ -1,4 +1,4 @@
-//! Why a run failed: causes, best first, with evidence, checks and fix; last what qnnscope itself says.
+//! Why a run failed: causes, best first, with evidence, checks and fix; finally qnnscope's own messages.
 
 use super::{Content, Entry, FIX, Item, JumpTarget, Sign};
 use crate::app::theme::Meaning;
@@ -6,7 +6,7 @@ use crate::diagnosis::{Answer, Check, CheckPlace, Diagnosis, Finding, Platform, 
 use crate::event::{CheckOutcome, Failure, clean_text};
 use crate::store::Run;
 
-/// What the page shows of a run.
+/// The page's content for a run.
 pub fn content(run: Option<&Run>, diagnosis: Option<&Diagnosis>) -> Content {
     let Some(failure) = run.and_then(|run| run.failure.as_ref()) else {
         let empty = if run.is_some() { "this run has not failed" } else { "no run yet" };
@@ -85,7 +85,7 @@ fn entry(finding: &Finding, platform: Option<Platform>) -> Entry {
     }
 }
 
-/// A step; a command that ends it stands below by itself, so that it can be copied.
+/// A step; a command at its end goes on its own line below, so that it can be copied.
 fn step_item(number: usize, step: &str) -> Item {
     let command = step.strip_suffix('`').and_then(|step| step.split_once('`')).filter(|(_, rest)| !rest.contains('`'));
     match command {
@@ -97,7 +97,7 @@ fn step_item(number: usize, step: &str) -> Item {
     }
 }
 
-/// What a check has come to. Those that are safe are made by qnnscope after the failure, the others are the user's.
+/// The result of a check. qnnscope makes safe ones after the failure; the others are left to the user.
 fn check_result(finding: &Finding, check: &Check) -> (String, Meaning) {
     let Some(result) = finding.results.iter().rev().find(|result| result.check == check.id) else {
         return ("to be done by hand".to_owned(), Meaning::Text);
@@ -111,7 +111,7 @@ fn check_result(finding: &Finding, check: &Check) -> (String, Meaning) {
     (format!("{says}: {}", clean_text(&result.detail)), meaning)
 }
 
-/// What the failure says without a diagnosis.
+/// The failure's own message, without a diagnosis.
 fn own_words(failure: &Failure, alone: bool) -> Entry {
     let mut items = vec![
         Item::new("what", what_failed(failure)).meaning(Meaning::Title),

@@ -1,4 +1,4 @@
-//! What the figures mean: findings, what matters most first, with evidence and what to change.
+//! What the figures mean: findings, most important first, with evidence and what to change.
 
 use super::{Content, Entry, FIX, Item, JumpTarget, Known, SNIPPET, Sign};
 use crate::analysis::{Advice, Effort, Finding, FindingKind, Severity};
@@ -8,7 +8,7 @@ use crate::app::theme::Meaning;
 use crate::event::clean_text;
 use crate::store::Run;
 
-/// What the page shows of a run's findings.
+/// The page's content for a run's findings.
 pub fn content(run: Option<&Run>, known: &Known, symbols: &Symbols) -> Content {
     let findings = &known.findings;
     let Some(run) = run else {
@@ -16,7 +16,7 @@ pub fn content(run: Option<&Run>, known: &Known, symbols: &Symbols) -> Content {
     };
     let mut entries: Vec<Entry> = findings.iter().map(|finding| entry(finding, symbols)).collect();
     for index in 1..entries.len() {
-        // Two findings of one kind about different layers must be told apart.
+        // Two findings of the same kind about different layers must be distinguishable.
         let same = entries[..index].iter().filter(|entry| entry.key == entries[index].key).count();
         if same > 0 {
             entries[index].key = format!("{} {same}", entries[index].key);
@@ -65,7 +65,7 @@ impl Counts {
         Self { problems: count(Severity::Problem), warnings: count(Severity::Warning), notes: count(Severity::Info) }
     }
 
-    /// The meaning of the worst.
+    /// The meaning of the most severe one.
     pub fn meaning(self) -> Meaning {
         match self {
             Self { problems: 1.., .. } => Meaning::Alert,
@@ -82,7 +82,7 @@ pub(super) fn entry(finding: &Finding, symbols: &Symbols) -> Entry {
         Severity::Warning => Sign::Warning,
         Severity::Info => Sign::Note,
     };
-    // Times of an emulation are nobody's gain; the part of its cycles may be.
+    // Emulated times are no gain; their share of the cycles may be.
     let part = finding.expected_gain_share.map(|[_, high]| format!("up to {:.0} %", 100.0 * high));
     let gain = finding.expected_gain_us.map(|gain| gain_text(gain, symbols)).or(part);
     let mut items = vec![Item::new("finding", clean_text(&finding.title)).meaning(Meaning::Title)];

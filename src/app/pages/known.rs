@@ -1,4 +1,4 @@
-//! What was found out about the shown run, kept: it costs more than a frame may take.
+//! Cached results about the shown run, since they cost more than a frame allows.
 
 use super::Modes;
 use crate::analysis::{Finding, Outliers, findings, outliers, summary, verdicts};
@@ -7,36 +7,36 @@ use crate::event::RunId;
 use crate::store::{Run, Store};
 use std::time::Instant;
 
-/// Findings of a run that goes on are looked for this often.
+/// How often findings of an unfinished run are updated.
 const REFRESH_US: u64 = 1_000_000;
-/// ... and at most this part of the time goes into it.
+/// ... using at most this share of the time.
 const SHARE: u64 = 20;
 
-/// What was found out about the shown run.
+/// Results about the shown run.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// Findings, what matters most first.
+    /// Findings, most important first.
     pub findings: Vec<Finding>,
     /// The run in one paragraph of plain words.
     pub summary: Option<String>,
-    /// Inferences far from the others; `None` while there are too few to tell.
+    /// Inferences far from the others; `None` while there are too few to judge.
     pub outliers: Option<Outliers>,
-    /// What its way of measuring tells.
+    /// Results of its measurement mode.
     pub modes: Modes,
-    /// Causes of its failure, once they were looked for. Lines are counted from the begin of the session's log.
+    /// Causes of its failure, once determined. Lines are counted from the start of the session's log.
     pub diagnosis: Option<Diagnosis>,
     /// How findings are found.
     pub find: fn(&Store, &Run) -> Vec<Finding>,
     found: Option<Taken>,
-    /// Of which run, up to which line and check.
+    /// For which run, up to which line and check.
     diagnosed: Option<(RunId, u64, usize)>,
 }
 
-/// When something was looked for, and in what.
+/// When the last search ran, and on what.
 #[derive(Debug, Clone, Copy)]
 struct Taken {
     run: RunId,
-    /// Runs that had ended: figures of others count in comparisons.
+    /// Runs ended by then: other runs' figures count in comparisons.
     ended: usize,
     records: u64,
     at_us: u64,
@@ -59,7 +59,7 @@ impl Default for Known {
 }
 
 impl Known {
-    /// Brings everything up to date with the store, unless it was done a moment ago.
+    /// Updates everything from the store, unless done a moment ago.
     pub fn refresh(&mut self, store: &Store, run: Option<&Run>, frozen: bool, now_us: u64) {
         let Some(run) = run else {
             *self = Self { find: self.find, ..Self::default() };
@@ -85,14 +85,14 @@ impl Known {
         !frozen && (taken.ended != ended(store) || (!run.is_ended() && moved()))
     }
 
-    /// Looks for causes once the run has failed, and again when a late line or the result of a check comes.
+    /// Searches for causes once the run has failed, and again when a late line or a check result arrives.
     fn diagnose(&mut self, store: &Store, run: &Run) {
         let Some(failure) = run.failure.as_ref().filter(|_| run.is_ended()) else {
             (self.diagnosis, self.diagnosed) = (None, None);
             return;
         };
         let last = store.logs().iter().rposition(|line| line.run == Some(run.id)).map_or(0, |at| number(store, at));
-        // Lines that no longer fit in memory are no reason to forget what they said.
+        // Results from lines dropped from memory are kept.
         let checks = run.checks.len();
         if self.diagnosed.is_none_or(|(known, seen, made)| known != run.id || last > seen || checks > made) {
             let lines = log_of(store, run.id).map(|(number, line)| (number, line.line.text.as_str()));
@@ -109,12 +109,12 @@ fn ended(store: &Store) -> usize {
     store.runs().iter().filter(|run| run.is_ended()).count()
 }
 
-/// Number of a line that is kept at `at`, from 1 at the begin of the session.
+/// Number of the line kept at `at`, from 1 at the start of the session.
 pub(super) fn number(store: &Store, at: usize) -> u64 {
     store.logs_dropped() + at as u64 + 1
 }
 
-/// The lines of a run's log that are kept, with their numbers.
+/// The kept lines of a run's log, with their numbers.
 pub fn log_of(store: &Store, run: RunId) -> impl Iterator<Item = (u64, &crate::store::StoredLine)> {
     let lines = store.logs().iter().enumerate().filter(move |(_, line)| line.run == Some(run));
     lines.map(|(at, line)| (number(store, at), line))

@@ -3,7 +3,7 @@
 use crate::app::layout::{WIDE, inside, split_bottom, split_left, split_top};
 use ratatui::layout::Rect;
 
-/// From this width on the list is beside the detail; titles are sentences and want to be read whole.
+/// From this width on the list is beside the detail; titles are sentences that should be fully readable.
 const SIDE_BY_SIDE: u16 = 150;
 
 /// A part of the page that can have the focus.
@@ -21,7 +21,7 @@ pub enum Section {
 /// Areas of the sections; one that is not shown is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PageLayout {
-    /// What the page is about.
+    /// The head of the page.
     pub head: Rect,
     /// The list.
     pub list: Rect,
@@ -36,7 +36,7 @@ pub struct PageLayout {
 }
 
 impl PageLayout {
-    /// What is inside the frame of a section at `area`.
+    /// The area inside the frame of a section at `area`.
     pub fn inside(&self, area: Rect) -> Rect {
         inside(area, self.rules)
     }

@@ -1,5 +1,5 @@
-//! The pages beside the live view: a list of what was found out, and the detail of the selected entry. What they say is
-//! made by pure functions of the store; what is selected and scrolled is here.
+//! The pages beside the live view: a list of results, and the detail of the selected entry. Their content comes from
+//! pure functions of the store; selection and scrolling are handled here.
 
 mod accuracy;
 mod browser;
@@ -35,18 +35,18 @@ use crate::analysis::EvidencePlace;
 pub struct Content {
     /// The paragraphs above the list.
     pub head: Vec<(String, Meaning)>,
-    /// What there is to choose from.
+    /// The entries to choose from.
     pub entries: Vec<Entry>,
-    /// Said instead of a list without entries.
+    /// Shown instead of an empty list.
     pub empty: String,
     /// The page has the log of the run below.
     pub log: bool,
 }
 
-/// An entry of the list with everything that its detail says.
+/// A list entry with everything in its detail.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What stays the same when the list is rebuilt.
+    /// Identity that survives rebuilding the list.
     pub key: String,
     /// How much it matters.
     pub sign: Sign,
@@ -60,10 +60,10 @@ pub struct Entry {
     pub items: Vec<Item>,
 }
 
-/// How much an entry matters; said by a sign and a colour.
+/// How much an entry matters; shown by a symbol and a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// Cannot stay so, or is certain.
+    /// Must be fixed, or is certain.
     Problem,
     /// Could be better.
     Warning,
@@ -78,13 +78,13 @@ pub enum Sign {
 /// A paragraph of the detail.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item {
-    /// What it is, in a word; empty for more of the same.
+    /// Its label, one word; empty for continuations.
     pub label: &'static str,
     /// The words.
     pub text: String,
     /// Their meaning.
     pub meaning: Meaning,
-    /// A command or a part of a file below the words, shown as it is.
+    /// A command or part of a file below the text, shown verbatim.
     pub literal: Option<String>,
     /// Where it can be seen.
     pub target: Option<JumpTarget>,
@@ -95,12 +95,12 @@ pub struct Item {
 pub enum JumpTarget {
     /// A place in the live view.
     Place(EvidencePlace),
-    /// A line of the log, counted from the begin of the session, from 1.
+    /// A log line, numbered from 1 at the start of the session.
     LogLine(u64),
 }
 
 impl Item {
-    /// A paragraph of plain words.
+    /// A plain-text paragraph.
     pub fn new(label: &'static str, text: impl Into<String>) -> Self {
         Self { label, text: text.into(), meaning: Meaning::Text, literal: None, target: None }
     }
@@ -110,14 +110,14 @@ impl Item {
         Self { meaning, ..self }
     }
 
-    /// What is copied: the command where there is one.
+    /// The text to copy: the command, if any.
     pub fn copied(&self) -> &str {
         self.literal.as_deref().unwrap_or(&self.text)
     }
 }
 
 impl Entry {
-    /// What is copied while the list has the focus: the first command of what to do, else what to do, else the title.
+    /// The text to copy while the list has the focus: the first command of the fix, else the fix, else the title.
     pub fn copied(&self) -> &str {
         let main = |label: &str| self.items.iter().find(|item| item.label == label);
         let ready = self.items.iter().find(|item| item.label == SNIPPET && item.literal.is_some());
@@ -131,7 +131,7 @@ const FIX: &str = "fix";
 const SNIPPET: &str = "copy";
 
 impl Content {
-    /// The same with its sentences in these characters. What is copied and shown as it is stays.
+    /// The same with its sentences in this symbol set. Text that is copied or shown verbatim stays unchanged.
     fn in_symbols(mut self, symbols: &Symbols) -> Self {
         let change = |text: &mut String| *text = symbols.sentence(std::mem::take(text));
         self.head.iter_mut().for_each(|(text, _)| change(text));
@@ -145,7 +145,7 @@ impl Content {
     }
 }
 
-/// Entries of the page of a comparison of two models, each made in full.
+/// Entries of the page of a model comparison, each built in full.
 pub fn accuracy_entries(document: &AccuracyDocument) -> usize {
     accuracy::content(Some(document), &super::symbols::UNICODE).entries.len()
 }

@@ -1,4 +1,5 @@
-//! What the measurement mode tells: a course over time, a schedule, a published way, rounds and rates of the session.
+//! Results of the measurement mode: a course over time, a schedule, a published procedure, rounds and rates of the
+//! session.
 
 use super::{Content, Entry, Item, Sign};
 use crate::analysis::{Cadence, ConditionState, LikeReport, Rounds, Sustained};
@@ -13,7 +14,7 @@ use crate::report::modes::{
 };
 use crate::store::{Run, Store};
 
-/// What was worked out about the shown run and its session.
+/// Results about the shown run and its session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Modes {
     sustained: Option<Sustained>,
@@ -33,13 +34,13 @@ impl Modes {
         }
     }
 
-    /// True if there is more to show than what every run has.
+    /// True if there is more to show than for every run.
     pub fn tell(&self, run: &Run) -> bool {
         *self != Self::default() || run.pace.is_some() || run.cool_down.is_some()
     }
 }
 
-/// What the page shows of a run.
+/// The page's content for a run.
 pub fn content(run: Option<&Run>, modes: &Modes, symbols: &Symbols) -> Content {
     let Some(run) = run else {
         return Content { empty: "no run yet".to_owned(), ..Content::default() };
@@ -60,7 +61,7 @@ pub fn content(run: Option<&Run>, modes: &Modes, symbols: &Symbols) -> Content {
     Content { head: head(&entries, own), entries, empty: empty.to_owned(), log: false }
 }
 
-/// In which ways this run was measured, and runs of its session together.
+/// The measurement modes of this run, and of runs of its session combined.
 fn head(entries: &[Entry], own: usize) -> Vec<(String, Meaning)> {
     let words = |entries: &[Entry]| {
         let mut tags: Vec<&str> = entries.iter().map(|entry| entry.tag.as_str()).collect();
@@ -85,7 +86,7 @@ fn entry(key: &str, tag: &str, sign: Sign, title: &str, items: Vec<Item>) -> Ent
     }
 }
 
-/// Rows that stay as they are, but for the characters.
+/// Rows shown verbatim, except for the symbol set.
 fn table(label: &'static str, text: String, rows: &[String], symbols: &Symbols) -> Item {
     let literal = Some(symbols.sentence(clean_lines(rows)));
     Item { literal, ..Item::new(label, text) }

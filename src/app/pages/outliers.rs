@@ -1,4 +1,4 @@
-//! Inferences that took far longer than the others, each with what the counters and the log said around it.
+//! Inferences that took far longer than the others, each with the surrounding counters and log lines.
 
 use super::{Content, Entry, Item, JumpTarget, Sign};
 use crate::analysis::{Around, EvidencePlace, Outlier, Outliers, limit_not_supported};
@@ -9,7 +9,7 @@ use crate::event::clean_text;
 use crate::store::Run;
 use std::fmt::Write;
 
-/// What the page shows of a run.
+/// The page's content for a run.
 pub fn content(run: Option<&Run>, outliers: Option<&Outliers>, symbols: &Symbols) -> Content {
     let Some(run) = run else {
         return Content { empty: "no run yet".to_owned(), ..Content::default() };

@@ -11,7 +11,7 @@ use crate::store::Run;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// What the page shows of a run.
+/// The page's content for a run.
 pub fn content(run: Option<&Run>, symbols: &Symbols) -> Content {
     let Some(run) = run else {
         return Content { empty: "no run yet".to_owned(), ..Content::default() };
@@ -27,7 +27,7 @@ pub fn content(run: Option<&Run>, symbols: &Symbols) -> Content {
     let rows: HashMap<&str, usize> =
         run.ops.rows().iter().enumerate().map(|(at, row)| (row.name.as_str(), at)).collect();
     let mut order: Vec<usize> = (0..placed.nodes.len()).collect();
-    // What fell back is what the page is for.
+    // The page is about nodes that fell back.
     order.sort_by_key(|at| placed.nodes[*at].provider != NodeProvider::Cpu);
     let entries = order.into_iter().map(|at| entry(at, placed, &rows, symbols)).collect();
     Content { head: head(run, placed, symbols), entries, empty: String::new(), log: false }
@@ -57,7 +57,7 @@ fn head(run: &Run, placed: &NodesPlaced, symbols: &Symbols) -> Vec<(String, Mean
     head
 }
 
-/// Where a node ran, in few words.
+/// Where a node ran, in short.
 fn ran_on(node: &NodePlacement) -> String {
     match (node.provider, node.partition) {
         (NodeProvider::Qnn, Some(at)) => format!("QNN {at}"),

@@ -1,4 +1,4 @@
-//! The tapped program: what it is, each of its processes, what was found in them, and what it prints.
+//! The tapped program: its identity, each of its processes, their findings, and its output.
 
 use super::known::number;
 use super::{Content, Entry, Item, Sign, findings};
@@ -12,7 +12,7 @@ use crate::report::binary_lines;
 use crate::store::{Store, StoredLine, Tapped, TappedProcess};
 use crate::text::{bytes_text, counted};
 
-/// Context binaries whose content is shown.
+/// Maximum number of context binaries shown.
 const MOST_BINARIES: usize = 16;
 
 /// What the page shows.
@@ -108,7 +108,7 @@ fn entry(process: &TappedProcess, symbols: &Symbols) -> Entry {
     }
 }
 
-/// Context binaries that were loaded, each once: one that is loaded again and again is among the calls.
+/// Loaded context binaries, each once: repeated loading shows among the calls.
 fn binaries(process: &TappedProcess, symbols: &Symbols) -> Vec<Item> {
     let (mut items, mut told) = (Vec::new(), Vec::new());
     for context in &process.contexts {

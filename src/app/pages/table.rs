@@ -13,11 +13,11 @@ pub struct PageRow {
     pub page: Page,
     /// Name of its screen in titles and key files.
     pub name: &'static str,
-    /// What the help calls it.
+    /// Its name in the help.
     pub heading: &'static str,
-    /// What opens it from anywhere, and leaves it again.
+    /// The action that opens it from anywhere, and leaves it again.
     pub key: Option<KeyAction>,
-    /// Whether the footer offers that key: there is something to see.
+    /// Whether the footer offers that key, because there is something to see.
     pub offered: fn(&View, &Store) -> bool,
     /// What it lists; `None` for those that are drawn freely.
     pub list: Option<ListPage>,
@@ -29,9 +29,9 @@ pub struct ListPage {
     pub content: fn(&View, &Store, &Symbols) -> Content,
     /// Title of the list.
     pub title: &'static str,
-    /// Title of the lines below.
+    /// Title of the log section below.
     pub log_title: &'static str,
-    /// What opening an entry does, in a word or two; empty where nothing is said of it.
+    /// What opening an entry does, in a word or two; empty if not shown.
     pub open: &'static str,
 }
 

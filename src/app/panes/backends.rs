@@ -1,4 +1,4 @@
-//! Choosing another backend for the same model.
+//! Selection of another backend for the same model.
 
 use super::Context;
 use crate::app::theme::Meaning;

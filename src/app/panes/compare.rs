@@ -17,9 +17,9 @@ use ratatui::style::Style;
 
 /// Columns of one run: its value and the difference.
 const COLUMN: u16 = 20;
-/// Columns of the difference with the gap before it.
+/// Columns of the difference, including the gap before it.
 const DIFFERENCE: u16 = 9;
-/// Columns that labels need at least.
+/// Minimum columns for labels.
 const LABEL: u16 = 18;
 
 /// The layout of the page.
@@ -39,12 +39,12 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     page.layers(buf);
 }
 
-/// The runs of the session, in rows of what fits: a box each.
+/// The runs of the session, each with a checkbox, as many per row as fit.
 fn chooser(store: &Store, columns: u16) -> Vec<Vec<RunId>> {
     let mut rows: Vec<Vec<RunId>> = vec![Vec::new()];
     let mut used = 0;
     for run in store.runs() {
-        // A box, a number, a name, and what it is.
+        // A checkbox, a number, a name, and what it is.
         let wide = 24;
         if used + wide > columns && used > 0 {
             rows.push(Vec::new());
@@ -61,7 +61,7 @@ fn chooser(store: &Store, columns: u16) -> Vec<Vec<RunId>> {
 /// Rows of the recommendation.
 const RECOMMENDATION: usize = 2;
 
-/// The recommendation in its first rows; the report has its reasons.
+/// The recommendation at the top; the report has its reasons.
 fn which_backend(comparing: &Comparing, columns: u16) -> Vec<String> {
     let Some(recommendation) = &comparing.recommendation else { return Vec::new() };
     let text = format!("which backend? {}", comparing.with_names(&clean_text(&recommendation.summary)));
@@ -74,7 +74,7 @@ fn which_backend(comparing: &Comparing, columns: u16) -> Vec<String> {
     rows
 }
 
-/// What sets the compared runs apart beside what is compared, and what a backend refused.
+/// How the compared runs differ beyond the figures, and what a backend refused.
 fn warnings(comparing: &Comparing, columns: u16) -> Vec<String> {
     let refused = comparing.refused().into_iter();
     let found = comparing.comparison.iter().flat_map(|comparison| &comparison.mismatches);
@@ -132,7 +132,7 @@ impl Drawn<'_> {
         }
     }
 
-    /// One run of the session with its box.
+    /// One run of the session with its checkbox.
     fn choice(&self, buf: &mut Buffer, area: Rect, y: u16, id: RunId) {
         let (context, symbols) = (self.context, self.context.symbols());
         let Some(run) = context.store.run(id) else { return };
@@ -158,7 +158,7 @@ impl Drawn<'_> {
         format!("{number} {backend}")
     }
 
-    /// The columns that are shown of a table: those that fit, with the one under the cursor among them.
+    /// The visible columns of a table: those that fit, including the one under the cursor.
     fn shown_columns(&self, inner: Rect, label: u16) -> std::ops::Range<usize> {
         let count = self.comparing.columns.len();
         let fit = usize::from(inner.width.saturating_sub(label) / COLUMN).max(1);
@@ -310,7 +310,7 @@ impl Drawn<'_> {
             put(buf, inner, 0, y, symbols.marker, Style::default());
         }
         let kind = layer.op_type.as_deref().map_or_else(|| "(backend)".to_owned(), clean_text);
-        // How the layer was found, and what runs with it.
+        // How the layer was matched, and what is fused into it.
         let mut after = if layer.fused.is_empty() { String::new() } else { format!(" +{}", layer.fused.len()) };
         if layer.matched == Matched::Position {
             after = format!(" {}{after}", symbols.approx);
@@ -353,7 +353,7 @@ fn time(cell: &LayerCell, context: &Context<'_>) -> (String, Meaning) {
     }
 }
 
-/// Columns for the labels beside so many columns of runs.
+/// Columns for the labels beside this many columns of runs.
 fn label_room(inner: Rect, columns: usize, most: u16) -> u16 {
     let columns = u16::try_from(columns).unwrap_or(u16::MAX).saturating_mul(COLUMN);
     inner.width.saturating_sub(columns).clamp(LABEL.min(inner.width.max(2)), most.max(LABEL)).max(2)

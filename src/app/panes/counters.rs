@@ -1,4 +1,4 @@
-//! Counters of the run's device and of the host: newest value and recent course; what cannot be read says why.
+//! Counters of the run's device and of the host: newest value and recent course; unreadable ones show why.
 
 use super::Context;
 use crate::app::format;
@@ -24,7 +24,7 @@ enum Row<'a> {
 struct State {
     /// Why it has none.
     gap: Option<Gap>,
-    /// Age of its newest value where that is too old to be current, microseconds.
+    /// Age of its newest value if too old to be current, microseconds.
     old_us: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ pub fn position(view: &View, store: &Store) -> Option<usize> {
 pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let inner = context.frame(buf, area, Pane::Host, &[]);
     let mut rows = rows(context.store, context.run, context.view.shown.at_us, context.symbols());
-    // Where there is room for a few only, they are the counters themselves.
+    // If there is room for only a few rows, they show the counters themselves.
     if inner.height < 6 && context.view.scroll[2] == 0 && context.view.counter.is_none() {
         rows.retain(|row| matches!(row, Row::Counter(..)));
     }
@@ -85,7 +85,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     }
 }
 
-/// The device of the shown run first, what can be read before what cannot, then the host.
+/// The device of the shown run first, readable counters before unreadable ones, then the host.
 fn rows<'a>(store: &'a Store, run: Option<&'a Run>, at_us: u64, symbols: &Symbols) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     let device = run.map_or("", |run| run.plan.device.as_str());
@@ -105,7 +105,7 @@ fn rows<'a>(store: &'a Store, run: Option<&'a Run>, at_us: u64, symbols: &Symbol
     rows
 }
 
-/// The device, and what sampling it costs.
+/// The device, and the cost of sampling it.
 fn heading(store: &Store, device: &str, at_us: u64, symbols: &Symbols) -> String {
     let sampler = store.device_counters().sampler(device);
     let state = match sampler {
@@ -152,7 +152,7 @@ fn counter(
     let points = shown(series, context.view.shown.at_us);
     let latest = points.last().copied().flatten();
     let value = latest.map_or_else(|| symbols.missing.to_owned(), |value| format::with_unit(value, &series.info.unit));
-    // What is old is shown as what it is: grey, with its age.
+    // An old value is shown in grey, with its age.
     let is_current = latest.is_some() && old_us.is_none();
     let style = context.style(if is_current { Meaning::Text } else { Meaning::Muted });
     put_right(buf, inner, x + VALUE_ROOM, VALUE_ROOM, y, &value, style, "");
@@ -172,7 +172,7 @@ fn counter(
     sparkline(buf, chart, newest.iter().copied(), range, context.style(Meaning::Series4), symbols);
 }
 
-/// The values up to the moment that is shown; as many as any chart has columns.
+/// The values up to the shown time; as many as any chart has columns.
 fn shown(series: &CounterSeries, at_us: u64) -> Vec<Option<f64>> {
     const ENOUGH: usize = 512;
     let points = series.points();
@@ -180,7 +180,7 @@ fn shown(series: &CounterSeries, at_us: u64) -> Vec<Option<f64>> {
     points.range(end.saturating_sub(ENOUGH)..end).map(|point| point.1).collect()
 }
 
-/// The natural range from 0 where there is one, else what was seen with some air.
+/// The natural range from 0 if there is one, else the observed range with a margin.
 fn range(values: &[Option<f64>], maximum: Option<f64>) -> (f64, f64) {
     if let Some(maximum) = maximum {
         return (0.0, maximum);

@@ -67,9 +67,9 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>, scroll: usize) 
     }
 }
 
-/// The furthest that the details can be scrolled in a pane of this inside.
+/// The maximum scroll position of the details in a pane of this inner area.
 pub fn last_scroll(view: &View, run: &Run, inner: Rect) -> usize {
-    // The characters differ between the sets, the lines do not.
+    // The symbol sets differ in characters, not in lines.
     let count = |row| lines(view, run, row, &UNICODE, inner.width).len();
     view.selected_row().map_or(0, count).saturating_sub(usize::from(inner.height))
 }

@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 
 /// Columns of the labels.
 const LABEL: u16 = 6;
-/// Log lines that are repeated here; the log pane has them all.
+/// Log lines repeated here; the log pane has them all.
 const LOG_LINES: usize = 4;
 
 struct Line {
@@ -21,15 +21,15 @@ struct Line {
     meaning: Meaning,
 }
 
-/// Rows that the report of a run needs at a width.
+/// Rows needed for the report of a run at a given width.
 pub fn rows(run: &Run, columns: u16) -> u16 {
     let Some(failure) = &run.failure else { return 0 };
-    // The status pane may have only half of the width; a row too many is better than a hint that is cut.
+    // The status pane may have only half of the width; an extra row is better than a truncated hint.
     let columns = if columns >= 110 && !run.clean.is_empty() { columns / 2 } else { columns };
     u16::try_from(lines(failure, &run.checks, columns.saturating_sub(4)).len()).unwrap_or(u16::MAX)
 }
 
-/// Draws the report of a failed run; `after` says how far it had come.
+/// Draws the report of a failed run; `after` is how far it got.
 pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>, run: &Run, after: &str) {
     let Some(failure) = &run.failure else { return };
     let lines = lines(failure, &run.checks, area.width.saturating_sub(2));
@@ -60,7 +60,7 @@ fn lines(failure: &Failure, checks: &[CheckResult], columns: u16) -> Vec<Line> {
         Some(fault) => add("why", &fault.sentence(), Meaning::Alert),
         None => add("why", &failure.message, Meaning::Text),
     }
-    // What was confirmed outweighs advice that only knows the failure.
+    // A confirmed cause outweighs advice based only on the failure.
     let mut confirmed: Vec<&CheckResult> = checks.iter().filter(|r| r.outcome == CheckOutcome::Confirms).collect();
     confirmed.dedup_by_key(|result| result.cause.as_str());
     for result in &confirmed {
@@ -75,7 +75,7 @@ fn lines(failure: &Failure, checks: &[CheckResult], columns: u16) -> Vec<Line> {
         Some(hint) => add("next", hint, Meaning::Accent),
         None => add("next", "no advice for this; the log has the backend's own messages", Meaning::Muted),
     }
-    // Of an op that was not taken the first errors say why; of all else the last lines how it ended.
+    // For a refused op the first errors show why; for anything else the last lines show how it ended.
     let skip = if fault.is_some() { 0 } else { failure.log_tail.len().saturating_sub(LOG_LINES) };
     for (i, line) in failure.log_tail[skip..].iter().take(LOG_LINES).enumerate() {
         let text = clean_text(line);

@@ -1,4 +1,4 @@
-//! The last line: what can be pressed here, what was asked, and whether the view is frozen.
+//! The last line: the available keys, pending requests, and whether the view is frozen.
 
 use super::Context;
 use super::status::plural;
@@ -15,7 +15,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Moving around is known to everyone and is listed by the help.
+/// Navigation keys are well known and listed in the help.
 const UNSAID: [KeyAction; 17] = [
     KeyAction::Toggle,
     KeyAction::PreviousEntry,
@@ -93,7 +93,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     }
 }
 
-/// Where the recording is, and how fast it goes.
+/// Position and speed of the recording.
 fn replay_text(context: &Context<'_>, replay: &Replay) -> String {
     let time = |us: u64| format::duration(us as f64, context.symbols());
     let doing = match (replay.wanted_us, replay.playing) {
@@ -105,7 +105,7 @@ fn replay_text(context: &Context<'_>, replay: &Replay) -> String {
     format!(" {doing} {} of {} at {}x ", time(at), time(of), replay.speed)
 }
 
-/// How many findings need attention; shown on the live view, where they are not.
+/// How many findings need attention; shown on the live view, which does not list them.
 fn findings(context: &Context<'_>, key_context: &KeyContext) -> Option<(String, Style)> {
     let counts = Counts::of(&context.view.known.findings);
     let mut words = Vec::new();

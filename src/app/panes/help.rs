@@ -1,4 +1,4 @@
-//! All keys, from the table they are read from.
+//! All keys, from the table that defines them.
 
 use super::Context;
 use crate::app::action::KeyAction;
@@ -39,13 +39,13 @@ fn height(area: Rect, lines: usize) -> u16 {
     wanted.min(area.height.saturating_sub(2).max(3))
 }
 
-/// The furthest that the help can be scrolled on a screen of this size.
+/// The maximum scroll position of the help on a screen of this size.
 pub fn last_scroll(view: &View, store: &Store, area: Rect) -> usize {
     let lines = lines(view, store).len();
     lines.saturating_sub(usize::from(height(area, lines).min(area.height).saturating_sub(2)))
 }
 
-/// Keys and their help, by screen; the screen the help was opened from comes first.
+/// Keys and their help, by screen, starting with the one the help was opened from.
 fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
     let base = view.key_context(store);
     let below = view.overlays.iter().rev().find(|overlay| !matches!(overlay, Overlay::Help { .. }));
@@ -55,7 +55,7 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
         (_, page) => page.name(),
     };
     let mut screens = vec![here];
-    // The pages with a list have most keys in common; one of them stands for all.
+    // The pages with a list share most keys; one represents all.
     let page = view.page.list().map_or("findings", |_| here);
     screens.extend(["live", page, "compare", "start", "picker", "filter"].into_iter().filter(|screen| *screen != here));
     let mut said: Vec<(KeyAction, String)> = Vec::new();
@@ -72,7 +72,7 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
         }
         lines.push((String::new(), heading.to_owned()));
         for (action, keys) in all(view, KeyContext { screen, text_input, ..base }) {
-            // What is the same in the live view and on its pages is said once.
+            // Keys shared by the live view and its pages are listed once.
             if matches!(
                 screen,
                 "live" | "diagnosis" | "findings" | "outliers" | "modes" | "placement" | "program" | "compare"
@@ -88,7 +88,7 @@ fn lines(view: &View, store: &Store) -> Vec<(String, String)> {
     lines
 }
 
-/// What can be reached on a screen, whether something runs or not.
+/// Everything available on a screen, whether something runs or not.
 fn all(view: &View, base: KeyContext) -> Vec<(KeyAction, String)> {
     let mut rows: Vec<(KeyAction, String)> = Vec::new();
     for running in [true, false] {

@@ -53,7 +53,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     table(buf, parts.table, context, figures, &scale);
 }
 
-/// `moment` is the sample that the user was sent to.
+/// `moment` is the sample the user jumped to.
 fn chart(
     buf: &mut Buffer,
     area: Rect,
@@ -99,10 +99,10 @@ fn chart(
     }
 }
 
-/// The range of the chart and what counts as a peak: from the smallest sample to a little above what all but the slowest
-/// two per cent take, so that one peak does not flatten everything else.
+/// The range of the chart and the threshold for peaks: from the smallest sample to slightly above all but the slowest
+/// two per cent, so that one peak does not flatten everything else.
 fn chart_range(samples: &[f32]) -> Option<(f64, f64, f64)> {
-    // Every n-th of many is enough to find a percentile for an axis.
+    // With many samples, every n-th is enough for an axis percentile.
     let step = samples.len().div_ceil(2048).max(1);
     let mut some: Vec<f32> = samples.iter().copied().step_by(step).collect();
     let last = some.len().checked_sub(1)?;
@@ -128,7 +128,7 @@ fn histogram(buf: &mut Buffer, area: Rect, context: &Context<'_>, figures: &Late
     let low = figures.bins.first().map_or(0.0, |bin| bin.0);
     let high = figures.bins.last().map_or(0.0, |bin| bin.0);
     let end = put(buf, area, 0, y, &scale.number(low), muted);
-    // The last column holds everything above its edge.
+    // The last column includes everything above its edge.
     let high = format!("{}{}", scale.number(high), if figures.bins.len() > 1 { "+" } else { "" });
     if end + width(&high) < area.width {
         put_right(buf, area, area.width, width(&high), y, &high, muted, "");

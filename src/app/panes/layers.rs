@@ -13,7 +13,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use std::fmt::Write;
 
-/// Rows of the table in a pane of this inside.
+/// Rows of the table in a pane of this inner area.
 pub fn visible_rows(inside: Rect) -> usize {
     usize::from(inside.height.saturating_sub(1))
 }
@@ -47,7 +47,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
             title.push((format!("{} from cycles", symbols.approx), muted));
         }
         if context.simulated() {
-            // First, so that a narrow title keeps it.
+            // First, so that it stays in a narrow title.
             title.insert(1.min(title.len()), ("simulated".to_owned(), context.style(Meaning::Simulated)));
         }
     }
@@ -67,7 +67,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     table(buf, inner, context);
 }
 
-/// Columns of the table with their widths; a width of 0 is not shown.
+/// Columns of the table with their widths; columns of width 0 are hidden.
 struct Columns {
     order: u16,
     name: u16,
@@ -152,7 +152,7 @@ fn header(buf: &mut Buffer, inner: Rect, context: &Context<'_>, columns: &Column
         (if on { format!("{text}{arrow}") } else { text.to_owned() }, style)
     };
     let mut x = 1;
-    // Names end where their figures end; the arrow stands in the gap behind.
+    // Headings end where their figures end; the arrow is in the gap after them.
     let mut right = |x: &mut u16, width: u16, column: Column, text: &str| {
         if width > 0 {
             let (text, style) = label(column, text);
@@ -198,7 +198,7 @@ fn line(
     let layers = &context.view.shown.layers;
     let symbols = context.symbols();
     let op = run.op(row);
-    // The selected row is one band; elsewhere text and labels differ.
+    // The selected row has a single style; elsewhere text and labels differ.
     let style = |meaning: Meaning| if selected { Style::default() } else { context.style(meaning) };
     if selected {
         let band = Rect { y: inner.y + y, height: 1, ..inner };
@@ -221,7 +221,7 @@ fn line(
     put(buf, inner, x, y, &fit(&name, columns.name.saturating_sub(1), symbols.ellipsis), text);
     x += columns.name;
     if columns.op_type > 0 {
-        // A row without an op of the graph is added by the backend.
+        // A row without a graph op was added by the backend.
         let op_type = op.map_or_else(|| "(backend)".to_owned(), |op| clean_text(&op.op_type));
         put(buf, inner, x, y, &fit_end(&op_type, columns.op_type.saturating_sub(1), symbols.ellipsis), muted);
         x += columns.op_type;

@@ -31,7 +31,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let back = context.view.log_back.min(end.saturating_sub(height));
     let bottom = end - back;
     let top = bottom.saturating_sub(height);
-    // The line that the user was sent to: the first one at that moment or after it.
+    // The line the user jumped to: the first one at or after that time.
     let moment = context.view.moment.map(|t_us| logs.partition_point(|line| line.t_us < t_us));
     for (y, (at, entry)) in (0..inner.height).zip(logs.range(top..bottom).enumerate()) {
         marked_row(buf, inner, context, y, entry, moment == Some(top + at));
@@ -41,7 +41,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     }
 }
 
-/// The newest line, for screens without room for the pane. A warning or error stays until a newer one comes.
+/// The newest line, for screens without room for the pane. A warning or error stays until a newer one arrives.
 pub fn line(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     if area.is_empty() {
         return;
@@ -58,7 +58,7 @@ pub fn line(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     }
 }
 
-/// A line that may be marked as the one that tells something.
+/// A line, possibly marked as relevant.
 pub fn marked_row(buf: &mut Buffer, area: Rect, context: &Context<'_>, y: u16, entry: &StoredLine, marked: bool) {
     entry_row(buf, area, context, y, entry);
     if marked {

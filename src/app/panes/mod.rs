@@ -1,4 +1,4 @@
-//! The panes. Each draws from the store, the view, the theme and an area into a buffer, and changes nothing else.
+//! The panes. Each draws from the store, view, theme and area into a buffer, and changes nothing else.
 
 mod backends;
 mod compare;
@@ -36,7 +36,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// What a pane draws from.
+/// The input of a pane.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     /// The store.
@@ -47,11 +47,11 @@ pub(super) struct Context<'a> {
     pub theme: &'a Theme,
     /// The run that is shown.
     pub run: Option<&'a Run>,
-    /// The moment that is shown, host monotonic microseconds.
+    /// The shown time, host monotonic microseconds.
     pub now_us: u64,
     /// Panes have a line above instead of a frame.
     pub rules: bool,
-    /// The pane whose title names all that take turns in its place.
+    /// The pane whose title names all panes sharing its place.
     pub names_all: Option<Pane>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Context<'a> {
         self.run.is_some_and(|run| run.plan.simulated)
     }
 
-    /// The frame of a pane: its name, more pieces of title, and what is left inside.
+    /// Draws a pane's frame with its name and further title pieces; returns the inner area.
     pub fn frame(&self, buf: &mut Buffer, area: Rect, pane: Pane, more: &[(&str, Style)]) -> Rect {
         let title = self.style(Meaning::Title);
         let muted = self.style(Meaning::Muted);
@@ -97,7 +97,7 @@ impl<'a> Context<'a> {
         widgets::pane(buf, area, &pieces, focused, self.rules, self.theme)
     }
 
-    /// On a small screen the title of the main place names all panes that take turns there.
+    /// On a small screen the title of the main area names all panes sharing it.
     fn names(&self, pane: Pane) -> Vec<&'static str> {
         if self.names_all == Some(pane) {
             Pane::ALL.iter().filter(|pane| pane.is_main()).map(|pane| pane.name()).collect()
@@ -106,7 +106,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A sentence where there is nothing to show.
+    /// A sentence shown if there is no content.
     pub fn empty(&self, buf: &mut Buffer, inner: Rect, text: &str) {
         for (y, line) in (0..inner.height).zip(widgets::wrap(text, inner.width.saturating_sub(2))) {
             widgets::put(buf, inner, 1, y, &line, self.style(Meaning::Muted));
@@ -141,7 +141,7 @@ pub(super) fn draw(buf: &mut Buffer, area: Rect, store: &Store, view: &View, the
             Overlay::Picker(picker) => file_picker::draw(buf, area, &context, picker),
             Overlay::Details { scroll } => details::draw(buf, layout.details, &context, *scroll),
             Overlay::Backends { selected } => backends::draw(buf, area, &context, *selected),
-            // The filter is typed in the title of the layers.
+            // The filter is entered in the title of the layers.
             Overlay::Filter => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The pages with a list: head, list, detail, and the log of the run where it belongs to the page.
+//! The pages with a list: head, list, detail, and the run's log on pages that have it.
 
 use super::{Context, log};
 use crate::app::pages::{self, Browser, Content, Entry, JumpTarget, LABEL, ListPage, PageLayout, Section, Sign};
@@ -12,7 +12,7 @@ use ratatui::style::Style;
 /// Columns of the notes at the end of the list's rows.
 const NOTE: u16 = 20;
 
-/// Draws the page that is open.
+/// Draws the open page.
 pub fn draw(buf: &mut Buffer, layout: &PageLayout, said: &Content, context: &Context<'_>) {
     let Some((browser, list)) = context.view.browser().zip(context.view.page.list()) else { return };
     let page = Drawn { layout, said, context, browser, list };
@@ -32,7 +32,7 @@ struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
-    /// A section's frame; the first section that is shown also says which page and which run this is.
+    /// A section's frame; the first visible section also names the page and the run.
     fn frame(&self, buf: &mut Buffer, area: Rect, section: Option<Section>, more: &[(String, Style)]) -> Rect {
         let context = self.context;
         let (title, muted) = (context.style(Meaning::Title), context.style(Meaning::Muted));
@@ -122,7 +122,7 @@ impl Drawn<'_> {
         put(buf, inner, start, y, &fit_end(&entry.title, room, symbols.ellipsis), style(Meaning::Text));
     }
 
-    /// The band of what is selected; where the focus is elsewhere the marker alone says it.
+    /// Highlights the selection; if the focus is elsewhere only the marker shows it.
     fn band(&self, buf: &mut Buffer, inner: Rect, y: u16, focused: bool) {
         let band = Rect { y: inner.y + y, height: 1, ..inner };
         buf.set_style(band, self.context.style(if focused { Meaning::Selection } else { Meaning::Title }));
@@ -145,7 +145,7 @@ impl Drawn<'_> {
             if selected {
                 self.band(buf, inner, y, true);
             }
-            // The first row of each paragraph, so that the marks can be told apart from the words.
+            // The first row of each paragraph, so that markers are distinguishable from text.
             if index == 0 || rows[index - 1].item != row.item {
                 let item = &entry.items[row.item];
                 let sign = if selected { context.symbols().marker } else { " " };
@@ -197,7 +197,7 @@ impl Drawn<'_> {
         }
         let height = usize::from(inner.height);
         let last = lines.len().saturating_sub(height);
-        // What a program prints is followed, as in a terminal.
+        // Program output is followed, as in a terminal.
         let top =
             if is_program { last } else { entry.map_or(0, |entry| self.browser.log_start(entry, &numbers)).min(last) };
         for (y, (number, line)) in (0..inner.height).zip(lines.iter().skip(top)) {

@@ -9,7 +9,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// One row of the form: a heading, an item, or air.
+/// One row of the form: a heading, an item, or a blank.
 enum Row {
     Heading(&'static str),
     Item(Item, String, String, Meaning),
@@ -35,7 +35,7 @@ pub fn draw(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     let selected = context.view.start.item(context.store);
     let at = rows.iter().position(|row| matches!(row, Row::Item(item, ..) if *item == selected)).unwrap_or(0);
     let visible = usize::from(inner.height);
-    // The selected row and its heading stay in sight.
+    // The selected row and its heading stay visible.
     let top = (at + 2).saturating_sub(visible).min(rows.len().saturating_sub(visible));
     for (y, row) in (0..inner.height).zip(rows.iter().skip(top)) {
         match row {

@@ -69,7 +69,7 @@ pub fn file_name(path: &str) -> String {
     clean_text(crate::text::file_name(path))
 }
 
-/// The sign and the word of a state, which say the same as the colour.
+/// The symbol and word of a state, matching its colour.
 fn sign(symbols: &Symbols, status: Option<RunStatus>) -> (&'static str, &'static str, Meaning) {
     match status {
         None => (symbols.active, "running", Meaning::Accent),
@@ -79,7 +79,7 @@ fn sign(symbols: &Symbols, status: Option<RunStatus>) -> (&'static str, &'static
     }
 }
 
-/// Runs of the list that fit into so many columns, those around the shown one, with their columns.
+/// Runs that fit into this many columns, around the shown one, with their columns.
 fn tab_columns(shown: &Shown, symbols: &Symbols, columns: u16) -> Vec<(RunId, Range<u16>)> {
     let at = shown.runs.iter().position(|tab| Some(tab.id) == shown.run).unwrap_or(0);
     let widths: Vec<u16> = shown.runs.iter().map(|tab| tab_width(symbols, tab)).collect();
@@ -99,7 +99,7 @@ fn tab_columns(shown: &Shown, symbols: &Symbols, columns: u16) -> Vec<(RunId, Ra
     .collect()
 }
 
-/// The run whose tab is at a column of the list, which has so many.
+/// The run whose tab is at a column of the list of this width.
 pub fn tab_at(shown: &Shown, columns: u16, at: u16) -> Option<RunId> {
     let tabs = tab_columns(shown, &UNICODE, columns);
     tabs.into_iter().find(|(_, columns)| columns.contains(&at)).map(|(run, _)| run)
@@ -138,7 +138,7 @@ fn tabs(buf: &mut Buffer, area: Rect, context: &Context<'_>) {
     }
 }
 
-/// State of the run's device, if the run goes on and the device is not there.
+/// State of the run's device, if the run is active and the device is unavailable.
 fn away<'a>(context: &Context<'a>, run: &Run) -> Option<&'a DeviceState> {
     let state = &context.store.device_state(&run.plan.device)?.state;
     (*state != DeviceState::Device && run.status().is_none()).then_some(state)
@@ -150,14 +150,14 @@ fn tab_width(symbols: &Symbols, tab: &RunTab) -> u16 {
     width(&text) + 3 + if tab.simulated { 10 } else { 0 }
 }
 
-/// `2 htp`, or `2 htp face.dlc` where the session has several models.
+/// `2 htp`, or `2 htp face.dlc` if the session has several models.
 fn tab_name(symbols: &Symbols, tab: &RunTab) -> String {
     let model =
         tab.model.as_ref().map_or_else(String::new, |model| format!(" {}", fit(model, TAB_MODEL, symbols.ellipsis)));
     format!("{} {}{model}", tab.number, tab.backend)
 }
 
-/// Two rows for small screens: what runs, and where it is.
+/// Two rows for small screens: what runs, and its progress.
 fn small(buf: &mut Buffer, area: Rect, context: &Context<'_>, run: &Run, standing: &Standing) {
     let text = [Some(device_text(context, run)), runtime_text(run), Some(graph_text(run))];
     let dot = format!(" {} ", context.symbols().dot);
@@ -183,7 +183,7 @@ fn facts(buf: &mut Buffer, area: Rect, context: &Context<'_>, run: &Run, standin
         None => run.plan.backend.to_string(),
     };
     let rows = [("device", device_text(context, run)), ("model", model.unwrap_or_else(missing)), ("backend", backend)];
-    // Where the run is, and why it failed, matter more.
+    // The run's progress, and why it failed, matter more.
     let keep = if area.height < 7 || (standing.failed && area.height < 10) { area.height.saturating_sub(3) } else { 3 };
     let mut y = 0;
     for (label, value) in rows.into_iter().take(usize::from(keep)) {
@@ -300,7 +300,7 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
         );
         let tail = format!("ETA {eta}");
         let bar = (context.style(Meaning::Accent), context.style(Meaning::Border));
-        // Two rows where there is room: the words, then the bar over the whole width.
+        // Two rows if there is room: the text, then the bar over the whole width.
         let two_rows = area.height >= 2 && !context.rules;
         x = put(buf, area, x, 0, &counted, text) + 2;
         let time = format!("{tail}  elapsed {elapsed}");
@@ -331,7 +331,7 @@ fn where_it_is(buf: &mut Buffer, area: Rect, context: &Context<'_>, standing: &S
     1
 }
 
-/// The pause that the shown run waits through, without its first words.
+/// The pause of the shown run, without its leading words.
 fn cooling_down(context: &Context<'_>) -> Option<String> {
     let run = context.store.run(context.view.shown.run?)?;
     let pause = run.cool_down.as_ref().filter(|pause| pause.end.is_none())?;
@@ -345,7 +345,7 @@ fn cooling_down(context: &Context<'_>) -> Option<String> {
     })
 }
 
-/// What is on its way to the device of the run that is shown.
+/// Files being sent to the shown run's device.
 fn sending(context: &Context<'_>) -> Option<String> {
     let run = context.store.run(context.view.shown.run?)?;
     let sent = run.transfer.as_ref().filter(|sent| sent.done_bytes < sent.total_bytes)?;
@@ -386,7 +386,7 @@ fn short(stage: Stage) -> &'static str {
     }
 }
 
-/// Times of the stages, in as many columns as there is room for.
+/// Times of the stages, in as many columns as fit.
 fn stages(buf: &mut Buffer, area: Rect, context: &Context<'_>, run: &Run, standing: &Standing) {
     const COLUMN: u16 = 22;
     let columns = (area.width / COLUMN).clamp(1, 2);

@@ -6,7 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Index into a table of `len` steps for a value between 0 and 1; 0 only for 0.
+/// Index into a table of `len` steps for a value from 0 to 1; 0 only for 0.
 fn step(fraction: f64, len: usize) -> usize {
     if fraction <= 0.0 || fraction.is_nan() {
         return 0;
@@ -60,7 +60,7 @@ pub fn columns(buf: &mut Buffer, area: Rect, values: &[u64], style: Style, symbo
     }
 }
 
-/// A progress bar over `room` columns; `None` is a bar without an end in sight.
+/// A progress bar over `room` columns; `None` if the end is unknown.
 pub fn progress(
     buf: &mut Buffer,
     area: Rect,
@@ -91,7 +91,7 @@ pub fn sparkline(
     for (i, value) in (0..area.width).zip(values.rev()) {
         let Some(value) = value else { continue };
         let fraction = ((value - low) / span).clamp(0.0, 1.0);
-        // The lowest value still shows, so that it cannot be taken for a gap.
+        // The lowest value stays visible, so that it does not look like a gap.
         let level = step(fraction, top + 1).max(1);
         put(buf, area, area.width - 1 - i, 0, symbols.levels[level], style);
     }

@@ -6,7 +6,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-/// Which samples a chart shows: whole buckets, so that points do not change while new samples come.
+/// Which samples a chart shows: whole buckets, so that points do not change as new samples arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// First sample shown.
@@ -17,12 +17,12 @@ pub struct Window {
     pub bucket: usize,
 }
 
-/// Samples per point. In steps, because each step redraws the whole chart; beyond the last the chart scrolls, which
-/// bounds the work of a frame.
+/// Samples per point. In steps, because each step redraws the whole chart; beyond the last one the chart scrolls, which
+/// bounds the work per frame.
 const BUCKETS: [usize; 11] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48];
 
 impl Window {
-    /// The window over `len` samples for `points` points.
+    /// The window on `len` samples for `points` points.
     pub fn new(len: usize, points: usize) -> Self {
         if points == 0 {
             return Self { start: len, end: len, bucket: 1 };
@@ -34,7 +34,7 @@ impl Window {
     }
 }
 
-/// For every bucket of the window its mean, and its largest sample if that lies above `spike` (else the mean again).
+/// For every bucket of the window its mean, and its largest sample if above `spike` (else the mean again).
 pub fn points(samples: &[f32], window: Window, spike: f64) -> Vec<(f32, f32)> {
     let shown = samples.get(window.start..window.end.min(samples.len())).unwrap_or(&[]);
     shown
@@ -47,12 +47,12 @@ pub fn points(samples: &[f32], window: Window, spike: f64) -> Vec<(f32, f32)> {
         .collect()
 }
 
-/// Points a chart has room for in `width` columns.
+/// Number of points that fit into `width` columns.
 pub fn points_in(width: u16, symbols: &Symbols) -> usize {
     usize::from(width) * if symbols.braille { 2 } else { 1 }
 }
 
-/// Draws ranges between `low` and `high` from the left; what lies outside is drawn at the edge.
+/// Draws ranges between `low` and `high` from the left; values outside are drawn at the edge.
 pub fn line_chart(
     buf: &mut Buffer,
     area: Rect,
@@ -87,7 +87,7 @@ pub fn line_chart(
         }
         let (mut top, mut bottom) = (row_of(hi), row_of(lo));
         let own = (top, bottom);
-        // Joined to the neighbour, so that a jump is a line and not two dots.
+        // Joined to its neighbour, so that a jump is a line rather than two dots.
         if let Some((before_top, before_bottom)) = previous {
             if before_bottom < top {
                 top = before_bottom + 1;

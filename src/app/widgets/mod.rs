@@ -1,4 +1,4 @@
-//! Pieces that panes are drawn with. Each takes a buffer and an area, clips to both, and changes nothing else.
+//! Drawing primitives for panes. Each takes a buffer and an area, clips to both, and changes nothing else.
 
 mod bars;
 mod chart;

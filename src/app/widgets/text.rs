@@ -8,12 +8,12 @@ use ratatui::style::Style;
 use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr;
 
-/// Columns that a text takes.
+/// Width of a text in columns.
 pub fn width(text: &str) -> u16 {
     u16::try_from(text.width()).unwrap_or(u16::MAX)
 }
 
-/// Writes `text` at column `x` and row `y` of `area`; what does not fit is left out. Returns the next free column.
+/// Writes `text` at column `x` and row `y` of `area`, clipped. Returns the next free column.
 pub fn put(buf: &mut Buffer, area: Rect, x: u16, y: u16, text: &str, style: Style) -> u16 {
     let clip = area.intersection(buf.area);
     let (left, top) = (area.x.saturating_add(x), area.y.saturating_add(y));
@@ -25,7 +25,7 @@ pub fn put(buf: &mut Buffer, area: Rect, x: u16, y: u16, text: &str, style: Styl
     end - area.x
 }
 
-/// Writes `text` so that it ends before column `end`; what does not fit in `room` columns is cut and marked.
+/// Writes `text` so that it ends before column `end`; text beyond `room` columns is cut and marked.
 #[expect(clippy::too_many_arguments, reason = "a place, a size and a look, each of them plain")]
 pub fn put_right(buf: &mut Buffer, area: Rect, end: u16, room: u16, y: u16, text: &str, style: Style, ellipsis: &str) {
     let text = fit(text, room, ellipsis);
@@ -38,8 +38,8 @@ fn spans(buf: &mut Buffer, area: Rect, x: u16, y: u16, pieces: &[(&str, Style)])
     pieces.iter().fold(x, |x, (text, style)| put(buf, area, x, y, text, *style))
 }
 
-/// `text` in at most `room` columns. A longer one loses its middle: both the start and the end of a name tell things
-/// apart, the end more so.
+/// `text` in at most `room` columns. A longer one loses its middle: both the start and the end of a name distinguish
+/// it, the end more so.
 pub fn fit<'a>(text: &'a str, room: u16, ellipsis: &str) -> Cow<'a, str> {
     let room = usize::from(room);
     if text.width() <= room {
@@ -54,7 +54,7 @@ pub fn fit<'a>(text: &'a str, room: u16, ellipsis: &str) -> Cow<'a, str> {
     Cow::Owned(format!("{}{ellipsis}{tail}", take(text.chars(), head)))
 }
 
-/// `text` in at most `room` columns. A longer one loses its end; for words that are read, not compared.
+/// `text` in at most `room` columns. A longer one loses its end; for text that is read, not compared.
 pub fn fit_end<'a>(text: &'a str, room: u16, ellipsis: &str) -> Cow<'a, str> {
     let room = usize::from(room);
     if text.width() <= room {
@@ -77,18 +77,18 @@ fn take(chars: impl Iterator<Item = char>, room: usize) -> String {
     out
 }
 
-/// `text` in lines of at most `room` columns, broken at spaces where there are some.
+/// `text` in lines of at most `room` columns, broken at spaces if possible.
 pub fn wrap(text: &str, room: u16) -> Vec<String> {
     text::wrap(text, usize::from(room))
 }
 
-/// `text` in lines of at most `room` columns, with its spaces as they are: for what is copied or compared.
+/// `text` in lines of at most `room` columns, with its spaces preserved: for text that is copied or compared.
 pub fn wrap_literal(text: &str, room: u16) -> Vec<String> {
     let mut rest = text;
     let mut lines = Vec::new();
     loop {
         let head = take(rest.chars(), usize::from(room.max(1)));
-        // A single character wider than the room would never get shorter.
+        // A single character wider than the room cannot be shortened.
         let cut = if head.is_empty() { rest.chars().next().map_or(0, char::len_utf8) } else { head.len() };
         lines.push(rest[..cut].to_owned());
         rest = &rest[cut..];
@@ -98,7 +98,7 @@ pub fn wrap_literal(text: &str, room: u16) -> Vec<String> {
     }
 }
 
-/// Draws the frame of a pane and returns what is left inside. With `rule` there is only a line above, which saves a row
+/// Draws the frame of a pane and returns the inner area. With `rule` there is only a line above, which saves a row
 /// and two columns on small terminals. The title is a list of pieces.
 pub fn pane(buf: &mut Buffer, area: Rect, title: &[(&str, Style)], focused: bool, rule: bool, theme: &Theme) -> Rect {
     let area = area.intersection(buf.area);
@@ -125,7 +125,7 @@ pub fn pane(buf: &mut Buffer, area: Rect, title: &[(&str, Style)], focused: bool
     } else {
         Rect { y: area.y + 1, height: area.height - 1, ..area }
     };
-    // The corner and a piece of line stay to the right, so that the frame can be seen whatever the title says.
+    // The corner and a piece of line stay on the right, so that the frame is visible whatever the title.
     let room = Rect { width: area.width.saturating_sub(3), height: 1, ..area };
     let mut x = 2;
     if focused {
@@ -139,14 +139,14 @@ pub fn pane(buf: &mut Buffer, area: Rect, title: &[(&str, Style)], focused: bool
     inner
 }
 
-/// Clears a box of at most `width` by `height` in the middle of `area`, frames it and returns what is left inside.
+/// Clears a box of at most `width` by `height` in the middle of `area`, frames it and returns the inner area.
 pub fn popup(buf: &mut Buffer, area: Rect, width: u16, height: u16, title: &[(&str, Style)], theme: &Theme) -> Rect {
     let area = area.intersection(buf.area);
     let (width, height) = (width.min(area.width), height.min(area.height));
     let place = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     clear(buf, place, theme);
     let framed = pane(buf, place, title, true, false, theme);
-    // One column of air on both sides.
+    // One column of padding on both sides.
     Rect {
         x: framed.x + u16::from(framed.width > 2),
         width: framed.width.saturating_sub(2).max(framed.width.min(1)),
@@ -165,7 +165,7 @@ fn clear(buf: &mut Buffer, area: Rect, theme: &Theme) {
     }
 }
 
-/// Says at the right end of the frame line above and below `inner` that rows are hidden there.
+/// Marks at the right end of the frame lines above and below `inner` that rows are hidden there.
 pub fn scroll_marks(buf: &mut Buffer, inner: Rect, above: usize, below: usize, theme: &Theme) {
     let style = theme.style(Meaning::Muted);
     let (up, down) = theme.symbols.more;

@@ -34,7 +34,7 @@ pub enum DeviceRunnerError {
 }
 
 impl DeviceRunnerError {
-    /// What to do next, where that is known.
+    /// What to do next, if known.
     pub fn advice(&self) -> Option<String> {
         let text = match self {
             Self::NoRunner { .. } => {
@@ -53,7 +53,7 @@ impl DeviceRunnerError {
         Some(text.to_owned())
     }
 
-    /// True if something needed is missing, so that the exit status is 3.
+    /// True if something needed is missing: exit status 3.
     pub fn is_missing(&self) -> bool {
         match self {
             Self::NoRunner { .. } | Self::NoLibraries { .. } => true,
@@ -63,7 +63,7 @@ impl DeviceRunnerError {
         }
     }
 
-    /// True if the request itself was wrong, so that the exit status is 2.
+    /// True if the request itself was wrong: exit status 2.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::WrongMachine { .. } | Self::NoLoader { .. } | Self::Input(_) | Self::Format(_) | Self::Request(_) => {
@@ -74,7 +74,7 @@ impl DeviceRunnerError {
         }
     }
 
-    /// The step that failed, as failures name it.
+    /// The failed step, as named in failures.
     pub fn call(&self) -> &'static str {
         match self {
             Self::Device(_) | Self::NetRun(OnDeviceError::Device(_)) => "adb",

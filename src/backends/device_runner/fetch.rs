@@ -1,4 +1,4 @@
-//! What a run left on the device, brought to where the user wants it.
+//! Fetches a run's results from the device to where the user wants them.
 
 use super::DeviceRunnerError;
 use super::shipment::{CONTEXT, OUTPUTS, PROFILE_LOG};
@@ -10,7 +10,7 @@ use crate::files::{Kind, Replacement, is_special};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Fetches what is there; returns the files of the outputs. A run that failed may have written nothing.
+/// Fetches what exists; returns the output files. A failed run may have written nothing.
 pub async fn fetch(device: &Device, folder: &str, task: &RunTask) -> Result<Vec<String>, DeviceRunnerError> {
     let mut guard = task.guard();
     for (name, to, option, kind) in [
@@ -18,7 +18,7 @@ pub async fn fetch(device: &Device, folder: &str, task: &RunTask) -> Result<Vec<
         (PROFILE_LOG, &task.profile_log, "--save-profile-log", Kind::ProfileLog),
     ] {
         let Some(to) = to else { continue };
-        // The run took a while: what may be written is looked at again.
+        // The run took a while: check again what may be written.
         guard.claim(option, to, kind).map_err(|error| DeviceRunnerError::Input(error.to_string()))?;
         let remote = format!("{folder}/{name}");
         if device.run(&format!("[ -f {} ]", quote(&remote)), "looking for results").await?.status == 0 {

@@ -1,15 +1,15 @@
-//! Telling a runner's frames from what the shell around it prints on the same stream.
+//! Separates a runner's frames from what the surrounding shell prints on the same stream.
 
 use crate::backends::on_device::names::PID_MARK;
 use crate::devices::EndMarker;
 
-/// Lets frames through at once, byte by byte, and keeps the shell's lines: the process id and the end marker.
+/// Passes frames through at once, byte by byte, and takes out the shell's lines: the process id and the end marker.
 #[derive(Debug)]
 pub struct FrameFilter {
     marker: EndMarker,
-    /// The beginning of a line of which is not known yet whose it is.
+    /// The start of a line whose origin is still unclear.
     held: Vec<u8>,
-    /// True within a line that is the runner's.
+    /// True within a line of the runner.
     inside: bool,
     pid: Option<u32>,
     any: bool,
@@ -21,17 +21,17 @@ impl FrameFilter {
         Self { marker, held: Vec::new(), inside: false, pid: None, any: false }
     }
 
-    /// The runner's process id on the device, once the shell has told it.
+    /// The runner's process id on the device, once the shell has printed it.
     pub fn pid(&self) -> Option<u32> {
         self.pid
     }
 
-    /// True once the runner has said anything.
+    /// True once the runner has sent anything.
     pub fn any(&self) -> bool {
         self.any
     }
 
-    /// Takes in what came, and adds what is the runner's to `out`. Returns the exit status if this was the end.
+    /// Consumes input and appends the runner's part to `out`. Returns the exit status if this was the end.
     pub fn take(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> Option<i32> {
         while !bytes.is_empty() {
             let end = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
@@ -47,7 +47,7 @@ impl FrameFilter {
                 if let Some(status) = self.marker.status(&self.held) {
                     return Some(status);
                 }
-                // The empty line is the one in front of the marker.
+                // The empty line is the one before the marker.
                 if !self.take_pid() && self.held != b"\n" {
                     self.any = true;
                     out.extend_from_slice(&self.held);
@@ -83,7 +83,7 @@ impl FrameFilter {
 mod tests {
     use super::*;
 
-    /// What passes, byte by byte or in larger pieces, and the status.
+    /// What passes through, byte by byte or in larger pieces, and the status.
     fn filtered(text: &[u8], marker: &EndMarker, piece: usize) -> (Vec<u8>, Option<u32>, Option<i32>) {
         let mut filter = FrameFilter::new(marker.clone());
         let mut out = Vec::new();

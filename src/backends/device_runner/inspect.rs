@@ -1,4 +1,4 @@
-//! Reading a model's graphs on a device, without running it.
+//! Reads a model's graphs on a device without running it.
 
 use super::script::{RUNNER, Start};
 use super::translate::Names;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Inspects `task.model` on the device; `task.runtime_dir` does not count.
+/// Inspects `task.model` on the device; `task.runtime_dir` is ignored.
 pub async fn inspect(
     device: &Device,
     facts: &DeviceFacts,
@@ -48,7 +48,7 @@ pub async fn inspect(
         Ended::Failed(failure) => names.translate_failure(failure),
         Ended::Done(_) => {}
     }
-    // What is left there is removed by the next run, or by `clean`; a lost device cannot be told now.
+    // The next run, or `clean`, removes what is left there; a lost device is out of reach now.
     let _ = claim.remove().await;
     Ok(ended)
 }

@@ -1,4 +1,4 @@
-//! Finding QNN libraries for a device.
+//! Finds QNN libraries for a device.
 
 use super::DeviceRunnerError;
 use crate::backends::on_device::LibraryTarget;
@@ -7,9 +7,9 @@ use crate::backends::runtime::Env;
 use crate::event::{DeviceFacts, clean_text};
 use std::path::Path;
 
-/// The libraries that `--runtime` names, else those of `$QNN_SDK_ROOT`, else of `$QAIRT_SDK_ROOT`: of an SDK, whose tools
-/// are not needed, or of a plain folder. A place with libraries for other machines only is passed over: `--runtime` may
-/// name those of this machine.
+/// The libraries that `--runtime` names, else those of `$QNN_SDK_ROOT`, else of `$QAIRT_SDK_ROOT`: of an SDK, whose
+/// tools are not needed, or of a plain folder. A place with only libraries for other machines is skipped: `--runtime`
+/// may name those of this machine.
 pub fn find_libraries(
     option: Option<&Path>,
     env: &Env,

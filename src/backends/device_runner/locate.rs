@@ -1,4 +1,4 @@
-//! Finding a runner for a device, and checking that it can be one.
+//! Finds a runner for a device and checks that it fits.
 
 use super::DeviceRunnerError;
 use crate::backends::on_device::names::machine;
@@ -9,22 +9,22 @@ use crate::facts::loader;
 use crate::facts::machine_name;
 use std::path::{Path, PathBuf};
 
-/// Name of the runner in a folder of runners.
+/// File name of the runner.
 const NAME: &str = "qnnscope";
 
-/// Where runners are looked for.
+/// Where to look for runners.
 #[derive(Debug, Clone, Copy)]
 pub struct RunnerSearch<'a> {
-    /// The one that the user named.
+    /// The one the user named.
     pub named: Option<&'a Path>,
-    /// The data folder: `runners/TARGET/qnnscope` is looked for in it.
+    /// The data folder, searched for `runners/TARGET/qnnscope`.
     pub data_dir: Option<&'a Path>,
 }
 
 /// Finds the runner for a device.
 ///
 /// # Errors
-/// The file that is named, or found, cannot be executed by the device; or there is none ([`DeviceRunnerError::NoRunner`]).
+/// The device cannot execute the named or found file, or there is none ([`DeviceRunnerError::NoRunner`]).
 pub async fn locate(
     search: RunnerSearch<'_>,
     device: &Device,
@@ -68,7 +68,7 @@ fn find(search: RunnerSearch<'_>, facts: &DeviceFacts) -> Result<PathBuf, Device
     Err(DeviceRunnerError::NoRunner { device: facts.id.clone(), looked })
 }
 
-/// Rust's names of what a program for this device is built for, best first.
+/// Rust's target names for programs of this device, best first.
 fn targets(facts: &DeviceFacts) -> impl Iterator<Item = String> {
     let machine = machine(&facts.abi).to_owned();
     let systems: &[&str] =

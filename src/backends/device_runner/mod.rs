@@ -1,8 +1,8 @@
-//! Running models on a device with qnnscope's own runner, built for the device.
+//! Runs models on a device with qnnscope's own runner, built for the device.
 //!
-//! What qnn-net-run cannot do: every inference is reported as it finishes, whole graphs are seen through the interposer, and a
-//! model can be inspected there. The runner is the same program as on this machine, and so is what watches over it; only its
-//! process, its clock and its files are the device's.
+//! Unlike qnn-net-run, it reports every inference as it finishes, sees whole graphs through the interposer, and can
+//! inspect a model there. The runner is the same program as on this machine, under the same supervisor; only its
+//! process, clock and files are on the device.
 
 mod error;
 mod fetch;

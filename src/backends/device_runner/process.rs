@@ -1,4 +1,4 @@
-//! A runner's process on a device, as the supervisor drives it.
+//! A runner's process on a device, driven by the supervisor.
 
 use super::error::BUILD_ADVICE;
 use super::filter::FrameFilter;
@@ -12,18 +12,18 @@ use tokio::io::{AsyncWriteExt, BufReader, DuplexStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// Frames and console lines that may wait before the device is slowed down, bytes each.
+/// Buffer for frames and for console lines before the device is slowed down, bytes each.
 const PIPE_BYTES: usize = 256 << 10;
-/// Time a killed runner gets until its stream is given up.
+/// Time a killed runner gets before its stream is abandoned.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
-/// Time for the supervisor to learn how an ended runner ended.
+/// Time for the supervisor to learn how a runner ended.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
-/// Time to fetch what was printed last.
+/// Time to fetch the last output.
 const REST_LIMIT: Duration = Duration::from_secs(10);
-/// Most of it that is fetched, bytes: more than a failure can need.
+/// Maximum bytes of it to fetch: more than any failure needs.
 const REST_BYTES: u64 = 1 << 20;
 
-/// What to do when the link broke and the run was not taken up again.
+/// Advice if the link broke and the run was not resumed.
 const LOST_ADVICE: &str = "check the cable or the network and run again; a run goes on when the device is back within two \
                            minutes";
 
@@ -68,7 +68,7 @@ impl Process for DeviceProcess {
         tokio::time::timeout(WAIT_LIMIT, &mut self.driver.0).await.ok()?.ok()
     }
 
-    /// What it takes on the device has no bearing on this machine; the runner tells its memory itself.
+    /// Its memory on the device does not matter here; the runner reports its memory itself.
     fn memory(&self) -> Option<ProcessMemory> {
         None
     }
@@ -77,7 +77,7 @@ impl Process for DeviceProcess {
 /// A runner on a device with its pipes.
 pub type DeviceRunning = Running<DeviceProcess, BufReader<DuplexStream>, BufReader<DuplexStream>>;
 
-/// Starts the runner, and tells its process id once there is one. Failures, also those of starting, are its end.
+/// Starts the runner and reports its process id once known. Failures, including those to start, count as its end.
 pub fn start(device: &Device, start: Start) -> (DeviceRunning, oneshot::Receiver<u32>) {
     let (frames, frames_out) = tokio::io::duplex(PIPE_BYTES);
     let (console, console_out) = tokio::io::duplex(PIPE_BYTES);
@@ -108,12 +108,12 @@ struct Driver {
     device: Device,
     start: Start,
     stream: ShellStream,
-    /// What the runner prints; `None` once that stream is over.
+    /// What the runner prints; `None` once that stream has ended.
     console: Option<ShellStream>,
     console_bytes: u64,
     filter: FrameFilter,
     tell_pid: Option<oneshot::Sender<u32>>,
-    /// Since when the runner is being killed, and what does it.
+    /// Since when the runner is being killed, and the task doing so.
     killer: Option<(Instant, Task<()>)>,
 }
 
@@ -144,7 +144,7 @@ impl Driver {
                         {
                             let _ = tell_pid.send(pid);
                         }
-                        // Fails when the supervisor has given it up.
+                        // Fails when the supervisor has abandoned it.
                         let _ = frames.write_all(&passed).await;
                         if let Some(status) = status {
                             break self.exit(status);
@@ -161,11 +161,11 @@ impl Driver {
                         self.console_bytes += bytes.len() as u64;
                         let _ = console.write_all(&bytes).await;
                     }
-                    // Whether the link is lost the runner's own stream tells.
+                    // The runner's own stream shows whether the link is lost.
                     _ => self.console = None,
                 },
                 _ = tick.tick() => if self.killer.as_ref().is_some_and(|(since, _)| since.elapsed() > KILL_LIMIT) {
-                    // It does not even die; hanging up is all that is left.
+                    // It does not even die; all that remains is to hang up.
                     break Exit::Signal(9);
                 },
             }
@@ -177,14 +177,14 @@ impl Driver {
         exit
     }
 
-    /// Kills the runner, once. False if it cannot be named: then only hanging up ends it.
+    /// Kills the runner, once. False if its process id is unknown: then only hanging up ends it.
     fn kill(&mut self) -> bool {
         let Some(pid) = self.filter.pid() else { return false };
         let device = &self.device;
         self.killer.get_or_insert_with(|| {
             let device = device.clone();
             let killing = async move {
-                // The stream tells whether it worked.
+                // The stream shows whether it worked.
                 let _ = device.run(&format!("kill -KILL {pid}"), "ending the runner").await;
             };
             (Instant::now(), Task(tokio::spawn(killing)))
@@ -192,7 +192,7 @@ impl Driver {
         true
     }
 
-    /// What was printed since the last look.
+    /// Output since the last fetch.
     async fn rest(&mut self, console: &mut DuplexStream) {
         self.console = None;
         let script = self.start.rest(self.console_bytes, REST_BYTES);
@@ -203,7 +203,7 @@ impl Driver {
 
     fn exit(&self, status: i32) -> Exit {
         match status {
-            // A runner's first act is to say hello. Shells and loaders that cannot execute a file end with 1, 126 or 127.
+            // A runner sends its hello first. Shells and loaders that cannot execute a file end with 1, 126 or 127.
             1..=127 if !self.filter.any() => Exit::NotExecuted { status, advice: BUILD_ADVICE.to_owned() },
             129.. => Exit::Signal(status - 128),
             status => Exit::Status(Some(status)),

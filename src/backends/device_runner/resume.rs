@@ -1,4 +1,4 @@
-//! A run that outlives its runner: how far it is, what is left of it after a lost link, and its events as those of one run.
+//! A run that outlives its runner: its progress, what is left after a lost link, and its events merged into one run.
 
 use crate::backends::qnn::runner::RunTask;
 use crate::event::{Budget, Event, MemoryMark, PaceReport, Phase, Stage};
@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Runners after the first one, at most: a link that breaks more often measures nothing worth having.
+/// Maximum number of runners after the first: measuring over a link that breaks more often is pointless.
 pub const MOST_RESUMES: u64 = 20;
 
-/// Inferences of a phase, and the time they took, from the first one's start to the last one's end.
+/// Inferences of a phase, and their time from the first start to the last end.
 #[derive(Debug, Clone, Copy, Default)]
 struct Done {
     /// All of them, and those of earlier runners.
@@ -17,7 +17,7 @@ struct Done {
     before: u64,
     /// Time of earlier runners, microseconds.
     before_us: u64,
-    /// Of this runner, its own clock, microseconds.
+    /// Time of this runner, on its own clock, microseconds.
     span_us: Option<(u64, u64)>,
     /// Time of this runner's inferences themselves, microseconds.
     busy_us: f64,
@@ -29,7 +29,7 @@ impl Done {
     }
 }
 
-/// How far the run is. Clones are of the same run.
+/// The run's progress. Clones share the same run.
 #[derive(Debug, Clone, Default)]
 pub struct Course(Arc<Mutex<State>>);
 
@@ -39,13 +39,13 @@ struct State {
     launch: u64,
     phases: BTreeMap<Phase, Done>,
     budgets: BTreeMap<Phase, Budget>,
-    /// Stages that have ended.
+    /// Finished stages.
     stages: BTreeSet<Stage>,
-    /// Kinds of events that are told once, and were.
+    /// Kinds of one-time events already sent.
     told: HashSet<Discriminant<Event>>,
-    /// Those that earlier runners told.
+    /// Those sent by earlier runners.
     told_before: HashSet<Discriminant<Event>>,
-    /// This runner has told how it kept to its schedule.
+    /// This runner has reported how it kept its schedule.
     pace_told: bool,
     is_over: bool,
 }
@@ -55,7 +55,8 @@ impl Course {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an event of the runner, its moments still the device's. `None` for what an earlier runner has told.
+    /// Processes an event of the runner, still with device timestamps. `None` for anything an earlier runner already
+    /// sent.
     pub fn take(&self, event: Event) -> Option<Event> {
         self.state().take(event)
     }
@@ -76,8 +77,8 @@ impl Course {
         state.launch
     }
 
-    /// How a runner that was lost kept to its schedule, as far as its inferences say: those that it made were planned. `None` where it
-    /// said so itself, or where there is none.
+    /// How a lost runner kept its schedule, judged by its inferences: those it made were planned. `None` if it reported
+    /// that itself, or if there is no schedule.
     pub fn cut_off(&self, task: &RunTask) -> Option<PaceReport> {
         let state = self.state();
         let done = state.phases.get(&Phase::Clean).filter(|_| !state.pace_told)?;
@@ -89,19 +90,19 @@ impl Course {
             done: count,
             wall_us,
             waited_us: (wall_us - done.busy_us).max(0.0),
-            // What only the runner knew.
+            // Known only to the lost runner.
             wait_cpu_us: 0.0,
             worst_start_us: 0.0,
         })
     }
 
-    /// True where a new runner could measure the rest.
+    /// True if a new runner could measure the rest.
     pub fn can_resume(&self, task: &RunTask) -> bool {
         let state = self.state();
         task.straight.is_none() && !state.is_over && state.launch < MOST_RESUMES
     }
 
-    /// The task of a runner that measures what is left.
+    /// The task of a runner that measures the rest.
     pub fn rest(&self, task: &RunTask) -> RunTask {
         let state = self.state();
         let left = |phase: Phase, budget: Budget| {
@@ -134,13 +135,13 @@ impl State {
                 let is_again =
                     batch.phase == Phase::First && self.phases.get(&Phase::First).is_some_and(|done| done.before > 0);
                 if is_again {
-                    // The first inference of a later process is none of the run; it warms up.
+                    // The first inference of a later process does not belong to the run; it is a warm-up.
                     batch.phase = Phase::Warmup;
                     batch.first_index = 0;
                 }
                 let done = self.phases.entry(batch.phase).or_default();
                 let count = batch.latency_ns.len() as u64;
-                // The one that stands for the first comes before the warm-up's own.
+                // The replacement for the first one precedes the actual warm-up.
                 let first_index =
                     if batch.phase == Phase::Warmup { done.count } else { done.before + batch.first_index };
                 batch.first_index = first_index;
@@ -162,7 +163,7 @@ impl State {
                 sample.inferences += self.phases.values().map(|done| done.before).sum::<u64>();
             }
             Event::PhaseStarted { phase, budget } => match (self.budgets.get(phase), &budget) {
-                // Its inferences go on from where they were.
+                // Its inferences continue from where they stopped.
                 (Some(Budget::Iterations(all)), Budget::Iterations(_)) if is_later => {
                     *budget = Budget::Iterations(*all);
                 }

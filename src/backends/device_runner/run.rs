@@ -1,4 +1,4 @@
-//! A run by a runner on a device, from the user's files to what is fetched in the end.
+//! A run by a runner on a device, from the user's files to the fetched results.
 
 use super::DeviceRunnerError;
 use super::fetch::fetch;
@@ -27,19 +27,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Time that is spent on a lost device to leave nothing on it.
+/// Time spent trying to clean up on a lost device.
 const TIDY_LIMIT: Duration = Duration::from_secs(15);
 
-/// With what a runner on a device works.
+/// What a runner on a device needs.
 #[derive(Debug, Clone)]
 pub struct DeviceRunnerOptions {
-    /// The runner, a file of this machine that is built for the device.
+    /// The runner, a local file built for the device.
     pub runner: PathBuf,
     /// Libraries for the device.
     pub libraries: LibraryTarget,
-    /// Whether the system's library folders are searched too.
+    /// Whether to search the system's library folders too.
     pub vendor_libraries: bool,
-    /// Counters of the device that are sampled meanwhile.
+    /// Device counters to sample meanwhile.
     pub counters: CounterOptions,
 }
 
@@ -51,13 +51,13 @@ pub struct DeviceRun<'a> {
     pub options: &'a DeviceRunnerOptions,
     /// What.
     pub task: &'a RunTask,
-    /// Bounds; memory is the device's own business.
+    /// Limits; memory is up to the device.
     pub limits: Limits,
     /// Where events go.
     pub source: &'a Source,
-    /// Which run they belong to.
+    /// The run they belong to.
     pub run: RunId,
-    /// What is done after a failure.
+    /// The handling of a failure.
     pub after_failure: AfterFailure,
 }
 
@@ -71,11 +71,11 @@ struct Prepared {
 }
 
 impl DeviceRun<'_> {
-    /// Makes the run, with the counters that `probe` samples; there is one afterwards if there was none. Failures of any kind
-    /// are on the stream; so is its end.
+    /// Makes the run while `probe` samples counters; creates a probe if there was none. Failures of any kind go to the
+    /// stream, and so does its end.
     pub async fn run(&self, probe: &mut Option<DeviceProbe>, mut stop: watch::Receiver<bool>) {
         self.send(Event::StageStarted { stage: Stage::Prepare }).await;
-        // Files that are being sent need not all arrive when the run is not wanted any more.
+        // If the run is cancelled, files being sent need not arrive.
         let prepared = tokio::select! {
             prepared = self.prepare(probe) => prepared,
             () = asked_to_stop(&mut stop) => return self.send(Event::RunFinished { status: RunStatus::Stopped }).await,
@@ -133,7 +133,7 @@ impl DeviceRun<'_> {
             if !link.wait_for_return(error, Some(&stopping)).await {
                 break exit;
             }
-            // Whatever else is in the way of it, the run ends as it would have with the link.
+            // Whatever else fails, the run ends as it would have with the lost link.
             let Ok(clock) = persist!(link, self.resume(&folder, pid).await) else { break exit };
             claim.renew();
             if let Some(probe) = probe.as_mut() {
@@ -161,10 +161,10 @@ impl DeviceRun<'_> {
         }
         supervisor.settle(exit.as_ref()).await;
         if !lost {
-            // Tells nothing of a run that did not fail; the run's folder is still there.
+            // Does nothing if the run did not fail; the run's folder still exists.
             (self.after_failure)(self.source, self.run, self.device, &stopping).await;
         }
-        // What is left there is removed by the next run, or by `clean`.
+        // The next run, or `clean`, removes what is left there.
         let _ = tokio::time::timeout(TIDY_LIMIT, async {
             if lost {
                 let _ = self.device.revive().await;
@@ -176,7 +176,7 @@ impl DeviceRun<'_> {
         supervisor.finish(exit).await;
     }
 
-    /// Starts a runner with a task, and sees it through to its end; its process on the device.
+    /// Starts a runner with a task and supervises it to its end; returns its process on the device.
     async fn launch(
         &self,
         supervisor: &mut Supervisor,
@@ -194,7 +194,7 @@ impl DeviceRun<'_> {
         };
         let (runner, pid) = process::start(self.device, start.clone());
         let counted = async {
-            // None where it did not even start.
+            // None if it did not even start.
             let pid = pid.await.ok();
             if let (Some(_), Some(probe)) = (pid, probe) {
                 probe.watch(pid);
@@ -204,8 +204,8 @@ impl DeviceRun<'_> {
         tokio::join!(supervisor.watch(&request, runner, stop), counted)
     }
 
-    /// Makes a device that is back ready for another runner: the one before is ended if it has not ended by itself, what it may have
-    /// begun to write is removed, and the clock is measured again. The files of the run have to be there.
+    /// Prepares a reconnected device for another runner: ends the previous one if still running, removes what it may
+    /// have begun to write, and measures the clock again. The run's files must still exist.
     async fn resume(&self, folder: &str, pid: Option<u32>) -> Result<WallClock, DeviceError> {
         let pid = pid.unwrap_or(0);
         let script = format!(

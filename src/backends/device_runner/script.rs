@@ -1,4 +1,4 @@
-//! The shell text that starts a runner on a device, and that which follows what it prints.
+//! The shell scripts that start a runner on a device and follow its printed output.
 
 use crate::backends::on_device::environment::{library_paths, priority};
 use crate::backends::on_device::names::PID_MARK;
@@ -6,10 +6,10 @@ use crate::devices::{Root, quote};
 
 /// Name of the runner in the folder of a run.
 pub const RUNNER: &str = "qnnscope-runner";
-/// What libraries print is here; frames have the stream for themselves, which has no second channel.
+/// File for library output; frames need the stream for themselves, since it has no second channel.
 pub const CONSOLE: &str = "console.txt";
 
-/// How a runner is started.
+/// How to start a runner.
 #[derive(Debug, Clone)]
 pub struct Start {
     /// Folder of the run on the device; holds the runner, the libraries and the model.
@@ -21,8 +21,8 @@ pub struct Start {
 }
 
 impl Start {
-    /// Prints the runner's process id, then becomes the runner, whose input and frames are those of the stream. When the
-    /// stream breaks, its input ends, and with that the runner.
+    /// Prints the runner's process id, then becomes the runner, with the stream as its input and output. When the
+    /// stream breaks, its input ends, and with it the runner.
     pub fn script(&self) -> String {
         let inner = format!(
             "{priority}cd {folder} && exec 2>>{CONSOLE} && export {paths} || exit 125\necho {PID_MARK}$$\nexec ./{RUNNER} {subcommand}",
@@ -31,7 +31,7 @@ impl Start {
             paths = library_paths(&self.folder, self.vendor_libraries),
             subcommand = crate::RUNNER_SUBCOMMAND,
         );
-        // Some shells tell of a killed child; nobody but the runner is to write on the stream.
+        // Some shells report a killed child; only the runner may write to the stream.
         format!("exec 2>/dev/null\nsh -c {}", quote(&inner))
     }
 
@@ -39,9 +39,9 @@ impl Start {
         quote(&format!("{}/{CONSOLE}", self.folder))
     }
 
-    /// Gives what is printed as it comes. It ends when the stream does: a shell that waits for input ends `tail`, which
-    /// itself would notice only with the next line that it cannot write. A shell's child that has not become `tail` yet may lose
-    /// any other signal.
+    /// Outputs printed text as it arrives. It ends with the stream: a shell waiting for input ends `tail`, which itself
+    /// would notice only at the next line it cannot write. A shell's child that has not become `tail` yet may lose any
+    /// other signal.
     pub fn follow(&self) -> String {
         let console = self.console();
         let inner = format!(
@@ -50,7 +50,7 @@ impl Start {
         format!("sh -c {}", quote(&inner))
     }
 
-    /// Gives what is printed behind the first `bytes`, `limit` bytes at most.
+    /// Outputs what is printed after the first `bytes`, at most `limit` bytes.
     pub fn rest(&self, bytes: u64, limit: u64) -> String {
         format!("tail -c +{} {} 2>/dev/null | head -c {limit}", bytes + 1, self.console())
     }

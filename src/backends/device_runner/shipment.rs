@@ -1,4 +1,4 @@
-//! What a run needs on the device and what it leaves there: the user's files under names of ours.
+//! What a run needs on the device and leaves there: the user's files under our names.
 
 use super::DeviceRunnerError;
 use super::script::RUNNER;
@@ -27,19 +27,19 @@ const MAX_LIST_BYTES: u64 = 64 << 20;
 /// The user's files and their names on the device.
 #[derive(Debug)]
 pub struct Shipment {
-    /// Files to be sent, by their names there.
+    /// Files to send, by their names there.
     pub files: Kit,
     model: &'static str,
     inputs: BTreeMap<PathBuf, String>,
-    /// The input list with the names there; kept until it is sent.
+    /// The input list with the names there; kept until sent.
     list: Option<NamedTempFile>,
 }
 
 impl Shipment {
-    /// Gathers what is to be sent.
+    /// Collects what to send.
     ///
     /// # Errors
-    /// A file that cannot be sent, or a place where nothing can be written: better told before the run than after it.
+    /// A file that cannot be sent, or a place that cannot be written to: better reported before the run than after it.
     pub fn new(task: &RunTask, runner: &Path, format: ModelFormat) -> Result<Self, DeviceRunnerError> {
         let model = model_name(format);
         let mut shipment = Self {
@@ -78,7 +78,7 @@ impl Shipment {
         Ok(name)
     }
 
-    /// The list with the names on the device. Lines stay where they are, since messages count them.
+    /// The list with the names on the device. Line numbers stay the same, since messages refer to them.
     fn add_list(&mut self, path: &Path) -> Result<(), DeviceRunnerError> {
         let text = read_text_at_most(path, MAX_LIST_BYTES).map_err(|error| {
             DeviceRunnerError::Input(format!("cannot read {}: {error}", clean_text(&path.to_string_lossy())))
@@ -93,7 +93,7 @@ impl Shipment {
                     };
                     let name = self.add_input(Path::new(file))?;
                     let space = if index == 0 { "" } else { " " };
-                    // Relative to the run's folder, in which the runner is started: so the list is the same every time.
+                    // Relative to the run's folder, where the runner starts, so that the list is always the same.
                     let _ = write!(list, "{space}{tensor}./{name}");
                 }
             }
@@ -127,7 +127,7 @@ impl Shipment {
         sent
     }
 
-    /// The names there and the user's own.
+    /// The names there and the user's names.
     pub fn names(&self, task: &RunTask, folder: &str) -> Names {
         let mut names = Names::default();
         names.add(format!("{folder}/{}", self.model), &task.model);
@@ -145,7 +145,7 @@ impl Shipment {
     }
 }
 
-/// Whether a file can be put there in the end.
+/// Whether a file can finally be put there.
 fn check_place(path: &Path) -> Result<(), DeviceRunnerError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let refused = |reason: String| {

@@ -1,4 +1,5 @@
-//! Graphs on a device whose tensors are read: the same dialogue as with a runner here, with the exchange folder over there.
+//! Graphs on a device with readable tensors: the same dialogue as with a local runner, with the exchange folder on the
+//! device.
 
 use super::script::{RUNNER, Start};
 use super::translate::Names;
@@ -21,7 +22,7 @@ use tokio::task::JoinHandle;
 /// Folder of the exchange within the folder of a run.
 const EXCHANGE: &str = "exchange";
 
-/// A device with what is needed to open graphs there.
+/// A device prepared for opening graphs.
 #[derive(Debug)]
 pub struct TensorSite {
     device: Device,
@@ -30,7 +31,7 @@ pub struct TensorSite {
 }
 
 impl TensorSite {
-    /// On this device; removes what runs that have ended left there.
+    /// Prepares this device; removes leftovers of finished runs.
     ///
     /// # Errors
     /// The device does not answer.
@@ -48,17 +49,17 @@ impl TensorSite {
         self.device.id()
     }
 
-    /// The processor that its models are made for.
+    /// The processor its models are built for.
     pub fn machine(&self) -> &str {
         machine(&self.facts.abi)
     }
 
-    /// True if it has no DSP of its own.
+    /// True if it has no DSP.
     pub fn is_emulated(&self) -> bool {
         self.options.libraries.is_emulated()
     }
 
-    /// Reads a model's graphs there; `task.runtime_dir` does not count.
+    /// Reads a model's graphs there; `task.runtime_dir` is ignored.
     ///
     /// # Errors
     /// As [`inspect`].
@@ -66,10 +67,10 @@ impl TensorSite {
         inspect(&self.device, &self.facts, &self.options, task, on_device(limits)).await
     }
 
-    /// Opens a graph there; folders of `task` do not count. The runner ends when the dialogue does.
+    /// Opens a graph there; folders of `task` are ignored. The runner ends with the dialogue.
     ///
     /// # Errors
-    /// What is needed cannot be sent.
+    /// Required files cannot be sent.
     pub async fn open(
         &self,
         task: &TensorsTask,
@@ -115,12 +116,12 @@ impl TensorSite {
     }
 }
 
-/// Memory is the device's own business.
+/// Memory is up to the device.
 fn on_device(limits: Limits) -> Limits {
     Limits { memory_bytes: None, ..limits }
 }
 
-/// The folder on the device that a runner's tensors go through.
+/// The exchange folder for a runner's tensors on the device.
 #[derive(Debug)]
 pub struct Exchange {
     claim: Claim,
@@ -141,7 +142,7 @@ impl Exchange {
         Ok(self.device.push(&folder.join(name), &to, Arc::new(|_| ())).await?)
     }
 
-    /// Brings a file from there into `folder`.
+    /// Fetches a file from there into `folder`.
     ///
     /// # Errors
     /// The link, or a full disk.
@@ -150,7 +151,7 @@ impl Exchange {
         Ok(self.device.pull(&from, folder.join(name), Arc::new(|_| ())).await?)
     }
 
-    /// Removes what was sent; what is left there is removed by the next run, or by `clean`.
+    /// Removes what was sent; the next run, or `clean`, removes the rest.
     pub async fn close(self) {
         let _ = self.claim.remove().await;
     }

@@ -1,4 +1,4 @@
-//! The runner's clock and file names in the terms of this machine.
+//! Translates the runner's clock and file names to this machine's.
 
 use super::resume::Course;
 use crate::backends::local::Translate;
@@ -7,7 +7,7 @@ use crate::backends::qnn::runner::Hello;
 use crate::event::{Event, Failure, LogLine, clean_text, now_us};
 use std::path::Path;
 
-/// Names on the device and what the user calls these files.
+/// Names on the device and the user's names for these files.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     rows: Vec<(String, String)>,
@@ -15,17 +15,17 @@ pub struct Names {
 }
 
 impl Names {
-    /// A file that was sent. No name may be the beginning of another one.
+    /// A file that was sent. No name may be a prefix of another.
     pub fn add(&mut self, there: String, here: &Path) {
         self.rows.push((there, clean_text(&here.to_string_lossy())));
     }
 
-    /// A file that is fetched at the end. In errors it keeps its name: they are about the device's storage.
+    /// A file to fetch at the end. In errors it keeps its name: they are about the device's storage.
     pub fn add_result(&mut self, there: String, here: &Path) {
         self.results.push((there, clean_text(&here.to_string_lossy())));
     }
 
-    /// Puts the user's names into a text.
+    /// Substitutes the user's names in a text.
     pub fn translate(&self, text: &mut String) {
         for (there, here) in &self.rows {
             if text.contains(there.as_str()) {
@@ -49,7 +49,7 @@ impl Names {
     }
 }
 
-/// Translates what a runner on a device says.
+/// Translates the messages of a runner on a device.
 #[derive(Debug)]
 pub struct Translation {
     clock: WallClock,
@@ -60,13 +60,13 @@ pub struct Translation {
 }
 
 impl Translation {
-    /// With the device's wall clock as it was measured from here, for a runner that goes on with `course`.
+    /// With the device's wall clock as measured from here, for a runner that continues `course`.
     pub fn new(clock: WallClock, names: Names, course: Course) -> Self {
         Self { clock, names, offset_us: None, course }
     }
 
     fn host_us(&mut self, t_us: u64) -> u64 {
-        // An older runner does not tell its clocks; its first words are then taken as fresh.
+        // An older runner does not report its clocks; its first message is then assumed to be fresh.
         let offset_us = *self.offset_us.get_or_insert_with(|| difference(now_us(), t_us));
         t_us.saturating_add_signed(offset_us)
     }
@@ -96,7 +96,7 @@ impl Translate for Translation {
             Event::SettingApplied(setting) => self.names.translate_result(&mut setting.value),
             Event::Log(LogLine { text, .. }) => self.names.translate(text),
             Event::Failed(failure) => self.names.translate_failure(failure),
-            // Told when they are on this machine.
+            // Reported once they are on this machine.
             Event::OutputsSaved { .. } => return None,
             _ => {}
         }

@@ -1,12 +1,12 @@
-//! What vendor libraries print on the console: log lines, and the figures of HTP's finalize.
+//! Console output of vendor libraries: log lines, and the figures of HTP's finalize.
 
 use crate::event::{Event, LogLevel, LogLine, LogSource, Stage, SubStage};
 use std::time::{Duration, Instant};
 
-/// Lines let through per second; a library that prints without end must not fill the session.
+/// Lines passed per second; a library that prints endlessly must not fill the session.
 pub const LINES_PER_S: u64 = 2_000;
 
-/// Counts lines within the present second.
+/// Counts lines within the current second.
 #[derive(Debug)]
 pub struct Flood {
     since: Instant,
@@ -19,7 +19,7 @@ impl Flood {
         Self { since: Instant::now(), lines: 0 }
     }
 
-    /// Takes a line in. Returns whether it may pass, and how many were held back in the second that just ended.
+    /// Counts a line. Returns whether it may pass, and how many were held back in the second that just ended.
     pub fn take(&mut self) -> (bool, u64) {
         let mut held_back = 0;
         if self.since.elapsed() >= Duration::from_secs(1) {
@@ -30,13 +30,13 @@ impl Flood {
         (self.lines <= LINES_PER_S, held_back)
     }
 
-    /// How many were held back in the present second.
+    /// How many were held back in the current second.
     pub fn held_back(&self) -> u64 {
         self.lines.saturating_sub(LINES_PER_S)
     }
 }
 
-/// Names of the DDR summary that HTP prints at the end of finalize, and what they mean.
+/// Names in the DDR summary that HTP prints at the end of finalize, and their meaning.
 const DDR: [(&str, &str); 4] = [
     ("spill_bytes", "DDR spill"),
     ("fill_bytes", "DDR fill"),

@@ -1,8 +1,8 @@
-//! The variables that a confined runner gets: what backends and loaders look at, and nothing of the user's.
+//! The environment of a confined runner: variables for backends and loaders, and nothing of the user's.
 
 use std::ffi::OsString;
 
-/// Variables that are handed on.
+/// Variables passed on.
 const KEPT: [&str; 11] = [
     "PATH",
     "LD_LIBRARY_PATH",
@@ -17,8 +17,8 @@ const KEPT: [&str; 11] = [
     "ANDROID_DATA",
 ];
 
-/// Beginnings of names of variables that are handed on: of QNN and the DSP, of number-crunching libraries, of OpenCL, of
-/// allocators, of sanitizers, of the language.
+/// Name prefixes of variables passed on: QNN and the DSP, numeric libraries, OpenCL, allocators, sanitizers, the
+/// language.
 const KEPT_FAMILIES: [&str; 22] = [
     "QNNSCOPE_",
     "QNN_",
@@ -44,7 +44,7 @@ const KEPT_FAMILIES: [&str; 22] = [
     "LC_",
 ];
 
-/// The variables of this process that a confined runner may see.
+/// This process's variables that a confined runner may see.
 pub fn kept() -> impl Iterator<Item = (OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_kept))
 }

@@ -1,10 +1,10 @@
-//! Reading a child's lines with a bound on their length.
+//! Reads a child's lines with a length limit.
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// Longest frame: 5,000 ops with long names need about 5 MB.
 pub const MAX_FRAME: usize = 64 << 20;
-/// Longest console line that is kept whole.
+/// Longest console line kept whole.
 pub const MAX_CONSOLE_LINE: usize = 16 << 10;
 
 /// What was read.
@@ -12,15 +12,15 @@ pub const MAX_CONSOLE_LINE: usize = 16 << 10;
 pub enum Line {
     /// A line, without its end.
     Whole(Vec<u8>),
-    /// The stream ended inside a line.
+    /// The stream ended within a line.
     Cut(Vec<u8>),
-    /// A line longer than the bound; its start.
+    /// A line longer than the limit; its start.
     TooLong(Vec<u8>),
     /// The stream ended.
     End,
 }
 
-/// Reads lines of bounded length. Cancel safe: what was read stays in the reader.
+/// Reads lines of bounded length. Cancel safe: data already read stays in the reader.
 pub struct LineReader<R> {
     input: R,
     partial: Vec<u8>,
@@ -56,7 +56,7 @@ impl<R: AsyncBufRead + Unpin> LineReader<R> {
                     return Line::Whole(line);
                 }
             } else if self.partial.len() > self.limit {
-                // The rest of the line is read and thrown away.
+                // The rest of the line is discarded.
                 self.skipping = true;
                 let mut start = std::mem::take(&mut self.partial);
                 start.truncate(200);

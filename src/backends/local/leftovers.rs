@@ -1,13 +1,13 @@
-//! Processes that a runner leaves behind: code of a model can fork, take its child into its own session, where the end of the
-//! group does not reach it, and have it ignore signals.
+//! Processes a runner leaves behind: model code can fork and move the child into its own session, out of reach of
+//! killing the group, and have it ignore signals.
 
 use std::path::Path;
 
-/// Rounds in which what forks while it is looked for is looked for again.
+/// Rounds of searching, since processes may fork during the search.
 const ROUNDS: usize = 10;
 
-/// Ends every process that has this value of a variable in the environment that it was given: what descends from a runner has that
-/// of the runner's own folder, whatever group, session or parent it has by now.
+/// Kills every process whose initial environment has this value of a variable: a runner's descendants have that of the
+/// runner's own folder, whatever their group, session or parent is by now.
 #[cfg(target_os = "linux")]
 pub fn end(variable: &str, value: &Path) {
     use rustix::process::{Pid, Signal, kill_process};
@@ -19,7 +19,7 @@ pub fn end(variable: &str, value: &Path) {
         let mut found = false;
         for pid in std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| pid_of(&entry)) {
             let Some(pid) = Pid::from_raw(pid) else { continue };
-            // Of other users' processes, and of those that have ended, there is nothing to read.
+            // Nothing can be read of other users' processes or of ended ones.
             let given = std::fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default();
             if given.split(|byte| *byte == 0).any(|entry| entry == wanted) {
                 found |= kill_process(pid, Signal::KILL).is_ok();
@@ -36,6 +36,6 @@ fn pid_of(entry: &std::fs::DirEntry) -> Option<i32> {
     entry.file_name().to_str()?.parse().ok()
 }
 
-/// Elsewhere the end of the runner's group has to do.
+/// Elsewhere, killing the runner's group has to suffice.
 #[cfg(not(target_os = "linux"))]
 pub fn end(_variable: &str, _value: &Path) {}

@@ -1,4 +1,4 @@
-//! What the supervisor needs of a runner, wherever its process is.
+//! What the supervisor needs from a runner, wherever its process is.
 
 use crate::backends::qnn::runner::Hello;
 use crate::devices::DeviceError;
@@ -15,20 +15,20 @@ pub trait Process: Send {
     /// Writes to its standard input.
     fn write(&mut self, bytes: &[u8]) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Asks for its end at once. May be asked again.
+    /// Requests its immediate end. May be repeated.
     fn kill(&mut self);
 
-    /// Whether it has ended. What it started, and left behind, is ended then.
+    /// Whether it has ended. Processes it started and left behind are then killed.
     fn has_ended(&mut self) -> bool;
 
-    /// Waits for its end, not for ever; `None` where nothing of it could be learnt.
+    /// Waits for its end, for a limited time; `None` if that could not be determined.
     fn wait(&mut self) -> impl Future<Output = Option<Exit>> + Send;
 
-    /// Its memory, where that is looked at from outside.
+    /// Its memory, if observed from outside.
     fn memory(&self) -> Option<ProcessMemory>;
 }
 
-/// A runner with what it says: frames on one side, what libraries print on the other.
+/// A runner with its two outputs: frames, and what libraries print.
 #[derive(Debug)]
 pub struct Running<P, F, C> {
     /// The process.
@@ -42,18 +42,18 @@ pub struct Running<P, F, C> {
 /// How a process ended.
 #[derive(Debug)]
 pub enum Exit {
-    /// With this status; `None` where the system does not report it.
+    /// With this status; `None` if the system does not report it.
     Status(Option<i32>),
     /// By this signal.
     Signal(i32),
-    /// It never came up: it cannot be executed there.
+    /// It never started: it cannot be executed there.
     NotExecuted {
         /// Status of the shell that tried.
         status: i32,
         /// What to do about it.
         advice: String,
     },
-    /// Nobody knows: the link to its device broke.
+    /// Unknown: the link to its device broke.
     Lost {
         /// What broke.
         error: DeviceError,
@@ -62,11 +62,11 @@ pub enum Exit {
     },
 }
 
-/// Brings what a runner says into the terms of this machine: its clock and its file names are others.
+/// Translates a runner's messages to this machine's clock and file names.
 pub trait Translate: Send + Sync {
     /// The runner is up.
     fn hello(&mut self, hello: &Hello);
 
-    /// An event and its moment, microseconds. `None` if it is not for the stream.
+    /// An event and its timestamp, microseconds. `None` if it is not for the stream.
     fn event(&mut self, t_us: u64, event: Event) -> Option<(u64, Event)>;
 }

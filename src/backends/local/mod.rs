@@ -1,4 +1,4 @@
-//! Running tasks in a runner child on this machine, and watching over a runner wherever it is.
+//! Runs tasks in a runner child on this machine, and supervises runners wherever they are.
 
 mod confinement;
 mod console;

@@ -1,4 +1,4 @@
-//! Trying a library in its own child.
+//! Tries a library in its own child.
 
 use super::process::RunnerError;
 use super::supervise::{Ended, Limits, ask};
@@ -6,10 +6,11 @@ use crate::backends::qnn::runner::{Frame, ProbeAnswer, ProbeTask, Task};
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest try of one library.
+/// Time limit for one library.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Opens a QNN library in a child whose working folder is `scratch`, and tells what it says of itself, or why it does not load.
+/// Opens a QNN library in a child with working folder `scratch`, and returns its self-description, or why it does not
+/// load.
 ///
 /// # Errors
 /// The child could not be started.

@@ -1,4 +1,4 @@
-//! Starting the runner process, ending it with all it started, and reading how it ended.
+//! Starts the runner process, ends it with all its descendants, and reads how it ended.
 
 use super::confinement::is_confined;
 use super::environment;
@@ -27,7 +27,7 @@ pub enum RunnerError {
     Request { reason: String },
 }
 
-/// Name of a signal that ends programs, by its number, which is the same on all Linux systems that run QNN.
+/// Name of a fatal signal by number; the numbers are the same on all Linux systems that run QNN.
 pub fn signal_name(number: i32) -> Option<&'static str> {
     Some(match number {
         1 => "SIGHUP",
@@ -58,13 +58,13 @@ impl From<ExitStatus> for Exit {
     }
 }
 
-/// A runner on this machine. Dropping it ends it with all it started.
+/// A runner on this machine. Dropping it kills it with all its descendants.
 pub struct LocalProcess {
     child: Child,
     stdin: ChildStdin,
     pid: Option<u32>,
     group: Group,
-    /// The folder it may write to; goes when it is gone.
+    /// The folder it may write to; removed with it.
     scratch: Option<Scratch>,
     is_swept: bool,
 }
@@ -104,8 +104,8 @@ impl Process for LocalProcess {
 }
 
 impl LocalProcess {
-    /// Ends what the runner started, wherever that went; once, since nothing can be started after the runner has ended and all
-    /// that it started, too.
+    /// Kills what the runner started, wherever it is; once, since nothing can be started after the runner has ended and
+    /// all that it started, too.
     fn end_what_it_started(&mut self) {
         if std::mem::replace(&mut self.is_swept, true) {
             return;
@@ -143,7 +143,7 @@ pub fn spawn(task: &Task) -> Result<Spawned, RunnerError> {
     command.arg(crate::RUNNER_SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     if let Some(scratch) = &scratch {
         command.env_clear().envs(environment::kept());
-        // Libraries that want a home or a folder for temporary files get one that is nobody's.
+        // Libraries that want a home or temporary folder get the scratch folder.
         for variable in ["HOME", "TMPDIR", SCRATCH_VARIABLE] {
             command.env(variable, scratch.path());
         }
@@ -165,7 +165,7 @@ pub fn spawn(task: &Task) -> Result<Spawned, RunnerError> {
         }
     }
     command.kill_on_drop(true);
-    // A group of its own: Ctrl-C in the terminal reaches us, and we end the run in order.
+    // Its own group: Ctrl-C in the terminal reaches only us, and we end the run cleanly.
     #[cfg(unix)]
     command.process_group(0);
     let mut child = command.spawn().map_err(failed)?;
@@ -182,12 +182,12 @@ pub fn spawn(task: &Task) -> Result<Spawned, RunnerError> {
     }
 }
 
-/// The variable with the processor's search path, and what separates its folders.
+/// The variable with the CPU's library search path, and its separator.
 pub const LIBRARY_PATH: (&str, &str) = ("LD_LIBRARY_PATH", ":");
 /// The same of the DSP.
 pub const DSP_PATH: (&str, &str) = ("ADSP_LIBRARY_PATH", ";");
 
-/// `folder` in front of what the variable already holds: what a runner on this machine gets.
+/// `folder` prepended to the variable's current value, for a runner on this machine.
 pub fn search_path(folder: &std::path::Path, (variable, separator): (&str, &str)) -> std::ffi::OsString {
     let mut value = folder.as_os_str().to_owned();
     if let Some(old) = std::env::var_os(variable).filter(|old| !old.is_empty()) {

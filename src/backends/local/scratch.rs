@@ -5,11 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Beginning of the folders' names.
+/// Prefix of the folders' names.
 const PREFIX: &str = "qnnscope-scratch-";
 
-/// A private folder of one runner, removed with this. As long as this lives, the folder is locked, so that what a killed
-/// process left can be told from what is in use.
+/// A private folder of one runner, removed on drop. While this lives, the folder is locked, so that leftovers of a
+/// killed process can be told from folders in use.
 #[derive(Debug)]
 pub struct Scratch {
     dir: TempDir,
@@ -17,7 +17,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one, and removes those whose owners are gone.
+    /// Creates one, and removes those whose owners are gone.
     pub fn new() -> io::Result<Self> {
         let parent = std::env::temp_dir();
         remove_left(&parent);
@@ -32,8 +32,8 @@ impl Scratch {
     }
 }
 
-/// Removes folders that nobody holds. Those of other users cannot be removed, and those that were just made are not
-/// locked yet, so young ones stay.
+/// Removes folders that nobody holds. Other users' folders cannot be removed, and just-created ones are not locked yet,
+/// so young ones stay.
 fn remove_left(parent: &Path) {
     for path in left_in(parent) {
         if let Ok(file) = File::open(&path)

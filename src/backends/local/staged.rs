@@ -6,7 +6,7 @@ use crate::files::{Kind, Replacement, is_special};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a run leaves behind outside folders that are its own.
+/// What a run leaves outside its own folders.
 #[derive(Debug, Default)]
 pub struct Staged {
     context: Option<(Replacement, PathBuf)>,
@@ -17,9 +17,9 @@ pub struct Staged {
 #[derive(Debug)]
 struct ProfileLog {
     path: PathBuf,
-    /// Whether it is this run that made the file.
+    /// Whether this run created the file.
     is_new: bool,
-    /// Whether nobody expects an empty one; qnn-net-run leaves one where a run fails.
+    /// Whether to remove an empty one; qnn-net-run leaves one if a run fails.
     goes_if_empty: bool,
 }
 
@@ -32,8 +32,8 @@ impl ProfileLog {
 }
 
 impl Staged {
-    /// Makes the files that the task needs, and names them in it. Where one must not or cannot be made, the runner finds out
-    /// why, and says so.
+    /// Creates the files the task needs, and enters them in it. If one must not or cannot be created, the runner finds
+    /// out why, and says so.
     pub fn prepare(task: &mut Task) -> Self {
         let Task::Run(task) = task else { return Self::default() };
         if !is_confined() {
@@ -54,7 +54,7 @@ impl Staged {
         Self { context, profile_log }
     }
 
-    /// Puts the compiled context in place, and has it on the disk.
+    /// Puts the compiled context in place and syncs it to disk.
     pub fn place_context(&mut self) -> Result<(), (PathBuf, io::Error)> {
         match self.context.take() {
             Some((part, path)) => part.commit().map_err(|error| (path, error)),
@@ -62,7 +62,7 @@ impl Staged {
         }
     }
 
-    /// There will be no profile log: an empty file would look like a log of nothing.
+    /// There will be no profile log: an empty file would look like an empty log.
     pub fn drop_profile_log(&mut self) {
         if let Some(log) = self.profile_log.take() {
             log.remove_empty();

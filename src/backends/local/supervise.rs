@@ -1,4 +1,4 @@
-//! Watching over one runner child: its frames, its console, its deadlines, its memory, its end.
+//! Supervises one runner child: its frames, console, deadlines, memory and end.
 
 mod bounds;
 mod ending;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncBufRead;
 use tokio::sync::{mpsc, watch};
 
-/// How often deadlines and memory are looked at.
+/// How often deadlines and memory are checked.
 const TICK: Duration = Duration::from_millis(100);
 /// Time to read what an ended runner left in its pipes.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -27,9 +27,9 @@ const DRAIN: Duration = Duration::from_secs(2);
 /// How a runner ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// It carried its task out; the answer of an inspection or a probe.
+    /// It completed its task; the answer of an inspection or a probe.
     Done(Option<Frame>),
-    /// It did not; what was last known. For runs the failure is on the stream too.
+    /// It did not; the last known state. For runs the failure is on the stream too.
     Failed(Box<Failure>),
 }
 
@@ -54,13 +54,13 @@ pub struct Supervisor {
     staged: Staged,
     orders: Option<mpsc::Receiver<Command>>,
     answers: Option<mpsc::Sender<Frame>>,
-    /// The runner has answered, and waits for the next order.
+    /// The runner has answered and waits for the next order.
     idle: bool,
 }
 
-/// What a runner is ordered while its task goes on, and what it answers.
+/// Orders to a runner during its task, and its answers.
 pub struct Dialogue {
-    /// Lines for the runner; closed, it is asked to end.
+    /// Lines for the runner; closing it asks the runner to end.
     pub orders: mpsc::Receiver<Command>,
     /// Its answers.
     pub answers: mpsc::Sender<Frame>,
@@ -73,7 +73,7 @@ pub async fn ask(task: &Task, limits: Limits) -> Result<Ended, RunnerError> {
 }
 
 impl Supervisor {
-    /// A supervisor whose events go to `source`; without one, only the answer and the failure come back.
+    /// A supervisor whose events go to `source`; without one, only the answer and the failure are returned.
     pub fn new(source: Option<(Source, RunId)>, limits: Limits) -> Self {
         Self {
             source,
@@ -98,25 +98,25 @@ impl Supervisor {
         }
     }
 
-    /// Hands every answer to `dialogue`, and its orders to the runner.
+    /// Passes every answer to `dialogue`, and its orders to the runner.
     #[must_use]
     pub fn talking(self, dialogue: Dialogue) -> Self {
         Self { orders: Some(dialogue.orders), answers: Some(dialogue.answers), ..self }
     }
 
-    /// Lets everything that the runner says pass through `translate`.
+    /// Passes all of the runner's messages through `translate`.
     pub(in crate::backends) fn translating(mut self, translate: impl Translate + 'static) -> Self {
         self.translate = Some(Box::new(translate));
         self
     }
 
-    /// Another runner goes on with the run of one that was lost; [`Supervisor::watch`] has to follow.
+    /// Another runner continues the run of a lost one; must be followed by [`Supervisor::watch`].
     pub(in crate::backends) fn go_on(&mut self, translate: impl Translate + 'static) {
         self.translate = Some(Box::new(translate));
         (self.hello, self.done, self.answer) = (false, false, None);
     }
 
-    /// Starts the runner, sees it through, and returns how it ended. Setting `stop` asks it to end its phase.
+    /// Starts the runner, supervises it to its end, and returns how it ended. Setting `stop` asks it to end its phase.
     pub async fn run(mut self, task: &Task, stop: watch::Receiver<bool>) -> Result<Ended, RunnerError> {
         let mut task = task.clone();
         self.staged = Staged::prepare(&mut task);
@@ -125,7 +125,8 @@ impl Supervisor {
         Ok(self.finish(exit).await)
     }
 
-    /// Gives the runner its task and sees it through to the end of its process. [`Supervisor::finish`] has to follow.
+    /// Gives the runner its task and supervises it to the end of its process. Must be followed by
+    /// [`Supervisor::finish`].
     pub(in crate::backends) async fn watch<P: Process>(
         &mut self,
         request: &[u8],
@@ -147,7 +148,7 @@ impl Supervisor {
         let mut exited: Option<Instant> = None;
         self.last_sign = Instant::now();
         while frames_open || console_open {
-            // A runner that shouts has always a line ready, and the buffers hold many: others wait for their turn, too.
+            // A noisy runner always has a line ready, and the buffers hold many: other events must get their turn, too.
             tokio::task::coop::consume_budget().await;
             tokio::select! {
                 biased;
@@ -157,12 +158,12 @@ impl Supervisor {
                         let mut line = serde_json::to_vec(&Command::Stop).unwrap_or_default();
                         line.push(b'\n');
                         let _ = process.write(&line).await;
-                        // Between inferences it listens; a compiler does not, and there is nothing yet to keep.
+                        // Between inferences it listens; while compiling it does not, and there is nothing yet to keep.
                         let patience = if self.stage < Stage::FirstInference { Duration::ZERO } else { GRACE };
                         stop_deadline = Some(Instant::now() + patience);
                     }
                 }
-                // Before the pipes: a child that never stops talking must not keep its deadlines from being looked at.
+                // Before the pipes: a child that never stops writing must not keep its deadlines from being checked.
                 _ = tick.tick() => {
                     ticks = ticks.wrapping_add(1);
                     self.watch_memory(&process, ticks).await;
@@ -180,7 +181,7 @@ impl Supervisor {
                     }
                 }
                 order = next_order(&mut self.orders) => {
-                    // Whoever gave orders has no more of them.
+                    // The sender has no more orders.
                     let command = order.unwrap_or(Command::Stop);
                     let mut line = serde_json::to_vec(&command).unwrap_or_default();
                     line.push(b'\n');
@@ -195,7 +196,7 @@ impl Supervisor {
                 line = frames.next(), if frames_open => frames_open = self.take_frame_line(line).await,
                 line = console.next(), if console_open => console_open = self.take_console_line(line).await,
             }
-            // A process that the vendor's code started may hold the pipes open after the runner is gone.
+            // A process started by vendor code may hold the pipes open after the runner is gone.
             if exited.is_some_and(|at| at.elapsed() > DRAIN) {
                 break;
             }
@@ -208,7 +209,7 @@ impl Supervisor {
             Line::End => return false,
             Line::Whole(bytes) => match serde_json::from_slice::<Frame>(&bytes) {
                 Ok(frame) => {
-                    // Only a frame: whatever a model's code shouts into the channel is no progress.
+                    // Only frames count: anything else that model code writes to the channel is not progress.
                     self.last_sign = Instant::now();
                     self.take_frame(frame).await;
                 }
@@ -223,7 +224,7 @@ impl Supervisor {
         true
     }
 
-    /// Something on the frame channel that is no frame: quoted a few times, then only counted.
+    /// Data on the frame channel that is not a frame: quoted a few times, then only counted.
     async fn take_garbage(&mut self, bytes: &[u8]) {
         self.garbage += 1;
         if self.garbage <= 5 {
@@ -272,7 +273,7 @@ impl Supervisor {
                     _ => {}
                 }
                 match event {
-                    // Hints are the front end's business, so they are put in here and not by the runner.
+                    // Hints are up to the front end, so they are added here and not by the runner.
                     Event::Failed(mut failure) => {
                         failure.hint = crate::hints::for_failure(&failure);
                         self.failure = Some(failure.clone());
@@ -317,7 +318,7 @@ impl Supervisor {
         for event in console::events(&text) {
             match &event {
                 Event::Log(line) => self.tail.take(line),
-                // A session that is made again for the times of its layers compiles the same graphs again.
+                // A session recreated for layer times compiles the same graphs again.
                 Event::SubStageFinished(_) if self.stage >= Stage::Execute => continue,
                 _ => {}
             }
@@ -356,7 +357,7 @@ impl Supervisor {
     }
 }
 
-/// The next order of a dialogue, `None` when there are no more; waits for ever without one.
+/// The next order of a dialogue, `None` when there are no more; waits forever without a dialogue.
 async fn next_order(orders: &mut Option<mpsc::Receiver<Command>>) -> Option<Command> {
     match orders {
         Some(orders) => orders.recv().await,
@@ -364,7 +365,7 @@ async fn next_order(orders: &mut Option<mpsc::Receiver<Command>>) -> Option<Comm
     }
 }
 
-/// The line that tells a runner its task.
+/// The line that gives a runner its task.
 pub(in crate::backends) fn request(task: &Task) -> Result<Vec<u8>, RunnerError> {
     let mut line = serde_json::to_vec(task).map_err(|error| RunnerError::Request { reason: error.to_string() })?;
     line.push(b'\n');

@@ -1,4 +1,4 @@
-//! The shell text of one round.
+//! The shell script of one round.
 
 use crate::backends::Backend;
 use crate::backends::on_device::TOOL;
@@ -11,7 +11,7 @@ use crate::models::ModelFormat;
 
 /// Names in the folder of a run.
 pub const OUTPUT: &str = "out";
-/// How much qnn-net-run is to tell.
+/// qnn-net-run's profiling detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// Times of whole inferences.
@@ -27,9 +27,9 @@ pub struct Round<'a> {
     pub folder: &'a str,
     /// Backend.
     pub backend: Backend,
-    /// Format of the model, which is in the folder as [`model_name`].
+    /// Format of the model, stored in the folder as [`model_name`].
     pub format: ModelFormat,
-    /// Number of the round: its output folder is of its own, so that logs of rounds never mix.
+    /// Number of the round: each has its own output folder, so that logs of rounds never mix.
     pub number: u64,
     /// Inferences.
     pub inferences: u64,
@@ -45,7 +45,7 @@ pub struct Round<'a> {
     pub log_level: LogLevel,
     /// The way to root, for the priority.
     pub root: Root,
-    /// Whether the system's own library folders are searched too; some firmware breaks with them.
+    /// Whether to search the system's own library folders too; some firmware breaks with them.
     pub vendor_libraries: bool,
 }
 
@@ -60,8 +60,8 @@ impl Round<'_> {
         format!("{}/{}/qnn-profiling-data_0.log", self.folder, self.output())
     }
 
-    /// The script. It prints the tool's process id first, and ends the tool when it reads a line or when nobody is there any
-    /// more to write one: neither Ctrl-C, a killed qnnscope nor a pulled cable leaves the tool behind.
+    /// The script. It prints the tool's process id first, and ends the tool when it reads a line or its input closes:
+    /// neither Ctrl-C, a killed qnnscope nor a pulled cable leaves the tool running.
     pub fn script(&self) -> String {
         let inner = format!(
             "{priority}cd {folder} && export {environment} || exit 126\nexec 3<&0\n{command} 3<&- &\np=$!\necho {PID_MARK}$p\n\
@@ -82,7 +82,7 @@ impl Round<'_> {
             ModelFormat::Dlc => words.extend([format!("--model {DLC_LIBRARY}"), format!("--dlc_path {model}")]),
             ModelFormat::ModelLibrary => words.push(format!("--model {model}")),
             ModelFormat::ContextBinary => words.push(format!("--retrieve_context {model}")),
-            // Converted before it gets here: qnn-net-run reads none.
+            // Converted before this point: qnn-net-run does not read it.
             ModelFormat::Onnx => {}
         }
         words.push(format!("--backend {}", self.backend.library()));

@@ -1,11 +1,11 @@
-//! The configuration that qnn-net-run's HTP extension reads.
+//! The configuration for qnn-net-run's HTP extension.
 
 use crate::backends::on_device::kit::HTP_EXTENSIONS;
 use crate::backends::settings::Resolved;
 use crate::event::{DeviceFacts, Setting, SettingOutcome};
 use serde_json::{Map, Value, json};
 
-/// Name of the outer file, which is given with `--config_file`.
+/// Name of the outer file, passed with `--config_file`.
 pub const OUTER: &str = "config.json";
 /// Name of the inner file.
 pub const INNER: &str = "htp.json";
@@ -18,8 +18,8 @@ pub fn outer(folder: &str) -> Value {
     }})
 }
 
-/// The inner file for a graph. The device's own SoC is named only where something has to be told of the device anyway: a
-/// configuration that says nothing else lets the backend find it out, which is always right.
+/// The inner file for a graph. The device's own SoC is named only if the configuration has a device section anyway:
+/// otherwise the backend detects it, which is always right.
 pub fn inner(resolved: &Resolved, graph: Option<&str>, facts: &DeviceFacts) -> Option<Value> {
     let mut options = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
@@ -36,7 +36,7 @@ pub fn inner(resolved: &Resolved, graph: Option<&str>, facts: &DeviceFacts) -> O
     if let Some((_, profile)) = &resolved.perf_profile {
         device.insert("cores".to_owned(), json!([{"core_id": 0, "perf_profile": profile, "rpc_control_latency": 100}]));
     }
-    // All of VTCM is requested by 0, and then the extension wants to know the SoC.
+    // 0 requests all of VTCM, and then the extension needs to know the SoC.
     let soc_model = resolved.soc_model.or(facts.soc.soc_model.filter(|_| resolved.vtcm_mb == Some(0)));
     if let Some(soc_model) = soc_model {
         device.insert("soc_model".to_owned(), soc_model.into());
@@ -59,14 +59,14 @@ pub fn inner(resolved: &Resolved, graph: Option<&str>, facts: &DeviceFacts) -> O
     Some(Value::Object(whole))
 }
 
-/// What becomes of the settings: those that went into the configuration are told to the backend with it.
+/// The outcome of the settings: those in the configuration reach the backend through it.
 pub fn outcomes(resolved: &Resolved, graph: Option<&str>) -> Vec<Setting> {
     let mut settings: Vec<Setting> = resolved.settled.clone();
     settings.extend(resolved.with_device.iter().cloned());
     for setting in &resolved.with_graph {
         let outcome = match graph {
             Some(_) => setting.outcome.clone(),
-            // The extension finds graphs by name only.
+            // The extension finds graphs only by name.
             None => SettingOutcome::NoEffect(
                 "the graph's name is unknown, and qnn-net-run takes graph options by name: give --graph".to_owned(),
             ),

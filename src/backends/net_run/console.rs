@@ -1,4 +1,4 @@
-//! What qnn-net-run prints, and what its end means.
+//! Interprets qnn-net-run's output and exit.
 
 use crate::backends::errors;
 use crate::backends::local::signal_name;
@@ -7,7 +7,7 @@ use crate::backends::{Backend, stopped};
 use crate::event::{Failure, LogLevel, LogLine, LogSource, LogTail, Stage};
 use crate::models::Graph;
 
-/// Lines with errors that are kept: what an op was requested and all sets that it takes are about 140.
+/// Error lines kept: an op's request and all the sets it accepts are about 140.
 const MOST_ERRORS: usize = 400;
 
 /// A line of the tool: `   12.3ms [ ERROR ] text`, or bare text.
@@ -37,7 +37,7 @@ fn split(text: &str) -> Option<(LogLevel, &str)> {
     Some((level, rest.trim()))
 }
 
-/// The tool's last words for each step that failed, and the step.
+/// The tool's last message for each failing step, and the step.
 const ENDINGS: [(&str, Stage, &str); 8] = [
     ("Backend Initialization failure", Stage::BackendCreate, "backendCreate"),
     ("Device Creation failure", Stage::DeviceCreate, "deviceCreate"),
@@ -49,18 +49,18 @@ const ENDINGS: [(&str, Stage, &str); 8] = [
     ("Initialization failure", Stage::LibraryLoad, "initialize"),
 ];
 
-/// What the tool was asked to run.
+/// What the tool was to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     /// Backend.
     pub backend: Backend,
-    /// Hexagon architecture of the device, such as `v75`, where it is known.
+    /// Hexagon architecture of the device, such as `v75`, if known.
     pub arch: Option<&'a str>,
-    /// Graphs of the model, where they could be read.
+    /// Graphs of the model, if readable.
     pub graphs: &'a [Graph],
 }
 
-/// What was printed so far, as far as a failure needs it.
+/// Output so far, as far as a failure needs it.
 #[derive(Debug, Default)]
 pub struct Heard {
     tail: LogTail,
@@ -85,7 +85,7 @@ impl Heard {
             self.chain.push(without_level(&line.text).to_owned());
         }
         if line.level == LogLevel::Error {
-            // The first error of the chain tells the cause; the later ones only that it reached them.
+            // The first error of the chain shows the cause; the later ones only that it reached them.
             self.first_error.get_or_insert_with(|| line.text.clone());
             self.code = self.code.or_else(|| code_in(&line.text));
             self.finalizing |= line.text.contains("inalize");
@@ -126,13 +126,13 @@ impl Heard {
         failure
     }
 
-    /// The lines that count, oldest first.
+    /// The relevant lines, oldest first.
     pub fn tail(&self) -> Vec<String> {
         self.tail.lines()
     }
 }
 
-/// A QNN code in an error line: the number behind `error`, `failed`, `status` or `code`, decimal or hexadecimal, if the
+/// A QNN code in an error line: the number after `error`, `failed`, `status` or `code`, decimal or hexadecimal, if the
 /// catalogue knows it.
 fn code_in(text: &str) -> Option<u64> {
     let words: Vec<&str> = text.split([' ', ':', ',', '=', '(', ')']).filter(|word| !word.is_empty()).collect();

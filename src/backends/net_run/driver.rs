@@ -20,15 +20,15 @@ use crate::probes::DeviceProbe;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Time that a device gets to log a crash.
+/// Time a device gets to log a crash.
 const TOMBSTONE: Duration = Duration::from_millis(800);
-/// The system's folders on the path of a run.
+/// The system's folders on a run's library path.
 const VENDOR_FOLDERS: [&str; 2] = ["/vendor/dsp/cdsp", "/vendor/lib64"];
 
 impl NetRun<'_> {
-    /// Makes the run, with the counters that `probe` samples; there is one afterwards if there was none. Failures of any kind
-    /// are on the stream; so is its end.
-    /// `pace` is what earlier launches of the run have taught, and afterwards what this one has.
+    /// Makes the run while `probe` samples counters; creates a probe if there was none. Failures of any kind go to the
+    /// stream, and so does its end. `pace` holds what earlier launches of the run learned, and afterwards what this one
+    /// learned.
     pub async fn run(&self, probe: &mut Option<DeviceProbe>, pace: &mut Pace, mut stop: watch::Receiver<bool>) {
         let mut setup = None;
         let status = match self.carry_out(probe, pace, &mut stop, &mut setup).await {
@@ -36,14 +36,14 @@ impl NetRun<'_> {
             Err(broken) => {
                 let failure = Self::failure(&broken);
                 self.send(Event::Failed(Box::new(failure))).await;
-                // While the run's folder is still there.
+                // While the run's folder still exists.
                 (self.after_failure)(self.source, self.run, self.device, &stop).await;
                 RunStatus::Failed
             }
         };
         if let Some(claim) = setup.and_then(|setup| setup.claim) {
             around::tell_visitor(&claim, self.source, self.run).await;
-            // A lost device cannot be told now: what is left there is removed by the next run, or by `clean`.
+            // A lost device is out of reach now: the next run, or `clean`, removes what is left there.
             let _ = claim.remove().await;
         }
         self.send(Event::RunFinished { status }).await;
@@ -60,7 +60,7 @@ impl NetRun<'_> {
         let began = Instant::now();
         let setup = tokio::select! {
             setup = self.set_up() => setup?,
-            // Sending the files of a large model takes a while; dropping it ends it at the next block.
+            // Sending a large model's files takes a while; dropping the future ends it at the next block.
             () = asked_to_stop(stop) => return Ok(RunStatus::Stopped),
         };
         let setup = kept.insert(setup);
@@ -78,7 +78,7 @@ impl NetRun<'_> {
         *pace = rounds.pace();
         setup.claim = Some(claim);
         if matches!(&ended, Err(Broken::Failed(failure)) if failure.call.starts_with("SIG")) {
-            // The device writes what it knows of a crash into its own log, a moment later.
+            // The device logs a crash a moment later.
             tokio::time::sleep(TOMBSTONE).await;
         }
         ended
@@ -122,7 +122,7 @@ impl NetRun<'_> {
         }
         files.insert(model_name(prepared.model.format).to_owned(), self.task.model.clone());
         files.extend(prepared.inputs.files.iter().cloned());
-        // The configuration names the run's folder, which is not known before; it is written on the device.
+        // The configuration names the run's folder, which is unknown before; so it is written on the device.
         let claim = around::send_files(link, &files, self.options.vendor_libraries).await?;
         let folder = claim.folder().to_owned();
         if let Some(inner) = inner {
@@ -139,7 +139,7 @@ impl NetRun<'_> {
         Ok(Setup { facts, prepared, folder, claim: Some(claim), kept_log, resolved, configured })
     }
 
-    /// Settings that qnn-net-run has no option for, and the priority.
+    /// Settings without an option in qnn-net-run, and the priority.
     fn other_outcomes(&self, facts: &DeviceFacts) -> Vec<Setting> {
         let no_effect = |key: &str, value: String, why: &str| Setting {
             key: key.to_owned(),

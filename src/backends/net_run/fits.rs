@@ -1,4 +1,5 @@
-//! Whether a device can start what is to be sent: machine, loader and needed libraries, looked at before anything is sent.
+//! Checks whether a device can start the files to be sent: machine, loader and needed libraries, before anything is
+//! sent.
 
 use crate::backends::on_device::OnDeviceError;
 use crate::backends::on_device::kit::Kit;
@@ -8,14 +9,14 @@ use crate::facts::{ElfFacts, Wanted, absent, is_glibc, loader, own_folders, pars
 use object::elf;
 use std::path::Path;
 
-/// The device's own programs are what its processor and its kernel execute, whatever its properties say.
+/// The device's own programs show what its processor and kernel execute, whatever its properties say.
 const OWN_PROGRAM: &str = "head -c 64 /proc/self/exe 2>/dev/null | od -An -v -tx1";
 
-/// Checks a program that is to be started on the device, and the libraries of the kit in `libraries`, which it opens. Files
-/// that are no ELF files (scripts) pass.
+/// Checks a program for the device, and the kit's libraries in `libraries`, which it opens. Files that are not ELF
+/// (scripts) pass.
 ///
 /// # Errors
-/// What the device cannot start, with why; or the device does not answer.
+/// What the device cannot start, and why; or the device does not answer.
 pub async fn check(
     device: &Device,
     kit: &Kit,
@@ -67,7 +68,7 @@ pub async fn check(
     Err(OnDeviceError::NoNeeded { file: path.clone(), device: device.id().to_owned(), names })
 }
 
-/// Header of a program of the device itself; `None` where it does not show it.
+/// Header of one of the device's own programs; `None` if not readable.
 async fn own_program(device: &Device) -> Result<Option<ElfFacts>, OnDeviceError> {
     let output = device.run(OWN_PROGRAM, "looking at its programs").await?;
     let bytes: Vec<u8> =
@@ -80,8 +81,8 @@ async fn facts_of(path: &Path) -> Option<ElfFacts> {
     tokio::task::spawn_blocking(move || read_elf(&path).ok().flatten()).await.ok().flatten()
 }
 
-/// Whether a device whose own programs are `own` executes `found`. One whose system is of 32 bits may still execute 64-bit
-/// programs of its architecture; their loader is looked for apart.
+/// Whether a device whose own programs are `own` executes `found`. A 32-bit system may still execute 64-bit programs of
+/// its architecture; their loader is checked separately.
 fn runs(own: &ElfFacts, found: &ElfFacts) -> bool {
     own.machine == found.machine || matches!((own.machine, found.machine), (elf::EM_ARM, elf::EM_AARCH64))
 }

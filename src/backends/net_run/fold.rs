@@ -1,4 +1,4 @@
-//! What the rounds tell, put together as one run: phases, indices, op rows, batches.
+//! Combines the rounds' data into one run: phases, indices, op rows, batches.
 
 use super::messages::ToolMessage;
 use crate::backends::qnn::api::ProfileEvent;
@@ -15,7 +15,7 @@ const BATCH: usize = 4096;
 pub struct RoundPlan {
     /// What the round is for.
     pub phase: Phase,
-    /// Inferences at its start that only warm up.
+    /// Inferences at its start that are only warm-up.
     pub warmup: u64,
 }
 
@@ -33,7 +33,7 @@ pub struct RunFold {
 }
 
 impl RunFold {
-    /// A run of which nothing is known but its graph, if that.
+    /// A run of which at most the graph is known.
     pub fn new(graph: Option<Graph>) -> Self {
         let empty =
             Graph { name: String::new(), inputs: Vec::new(), outputs: Vec::new(), ops: Vec::new(), parameter_bytes: 0 };
@@ -128,7 +128,7 @@ impl RunFold {
         out.push(Event::OpTimes(OpSample { inference, values }));
     }
 
-    /// Gives out the inferences that wait for their batch to fill.
+    /// Flushes the inferences waiting for their batch to fill.
     pub fn flush(&mut self, out: &mut Vec<Event>) {
         out.extend(self.batch.take().map(Event::Inferences));
     }

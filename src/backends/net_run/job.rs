@@ -1,4 +1,4 @@
-//! A run on a device: what it is made of, and what stays the same over its rounds.
+//! A run on a device: its parts, and what stays the same over its rounds.
 
 use super::kept_log::KeptLog;
 use super::prepare::Prepared;
@@ -22,9 +22,9 @@ pub struct NetRunOptions {
     pub sdk: Sdk,
     /// Libraries for this machine, to read graphs and inputs of DLCs and context binaries with.
     pub host_runtime: Option<PathBuf>,
-    /// Whether the system's library folders are searched too.
+    /// Whether to search the system's library folders too.
     pub vendor_libraries: bool,
-    /// Counters of the device that are sampled meanwhile.
+    /// Device counters to sample meanwhile.
     pub counters: CounterOptions,
 }
 
@@ -36,13 +36,13 @@ pub struct NetRun<'a> {
     pub options: &'a NetRunOptions,
     /// What.
     pub task: &'a RunTask,
-    /// Bounds; only the time without progress counts here.
+    /// Limits; only the time without progress counts here.
     pub limits: Limits,
     /// Where events go.
     pub source: &'a Source,
-    /// Which run they belong to.
+    /// The run they belong to.
     pub run: RunId,
-    /// What is done after a failure.
+    /// The handling of a failure.
     pub after_failure: AfterFailure,
 }
 

@@ -1,4 +1,4 @@
-//! The profile logs of all rounds in one file of this machine, as the tool wrote them: each begins with its own header.
+//! The profile logs of all rounds in one local file, as written by the tool: each begins with its own header.
 
 use crate::backends::on_device::OnDeviceError;
 use crate::backends::qnn::runner::RunTask;
@@ -7,7 +7,7 @@ use crate::files::{Kind, OutputFile};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// A file that takes the logs; locked while it is open.
+/// The file for the logs; locked while open.
 #[derive(Debug)]
 pub struct KeptLog {
     path: PathBuf,
@@ -15,10 +15,10 @@ pub struct KeptLog {
 }
 
 impl KeptLog {
-    /// Makes the file that the task asks for, or empties it.
+    /// Creates the requested file, or empties it.
     ///
     /// # Errors
-    /// One that must not or cannot be written: better told before the run than after it.
+    /// A file that must not or cannot be written: better reported before the run than after it.
     pub fn open(task: &RunTask) -> Result<Option<Self>, OnDeviceError> {
         let Some(path) = &task.profile_log else { return Ok(None) };
         let refused = |text: String| OnDeviceError::Input(clean_text(&text));
@@ -30,7 +30,7 @@ impl KeptLog {
         Ok(Some(Self { path: path.clone(), file }))
     }
 
-    /// Adds what a round wrote, and has it on the disk.
+    /// Appends a round's log and syncs it to disk.
     ///
     /// # Errors
     /// The system's, with the file's name.

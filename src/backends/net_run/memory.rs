@@ -2,19 +2,19 @@
 
 use crate::devices::{Device, ShellStream};
 
-/// One look at the memory of a process, bytes.
+/// One memory reading of a process, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLook {
     /// Resident set.
     pub rss: u64,
     /// Highest resident set so far.
     pub peak: Option<u64>,
-    /// Proportional set, where it was read this time.
+    /// Proportional set, if read this time.
     pub pss: Option<u64>,
 }
 
-/// Starts looking at a process until it is gone: five times a second at its resident set, once a second at its proportional
-/// set, which costs the kernel more. Only files are read, by the shell itself; the one process a look starts is `sleep`.
+/// Watches a process until it is gone: its resident set five times a second, its proportional set, which costs the
+/// kernel more, once a second. The shell itself reads the files; the only process started per reading is `sleep`.
 pub fn watch_memory(device: &Device, pid: u32) -> ShellStream {
     let script = format!(
         "n=0; while [ -d /proc/{pid} ]; do r=; h=; s=; while read -r k v _; do case $k in VmRSS:) r=$v;; VmHWM:) h=$v;; \

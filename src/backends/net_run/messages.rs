@@ -1,10 +1,10 @@
-//! Messages of a profile log as the driver needs them.
+//! Messages of a profile log in the driver's form.
 
 use crate::backends::profile_log::{self, Chunk, EventType, Method, Unit, Value};
 use crate::backends::qnn::api::ProfileEvent;
 use crate::event::{Stage, SubStage, clean_text};
 
-/// Something that a log tells of a round. Times are those of the device's steady clock.
+/// Data from a round's log. Times are on the device's steady clock.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolMessage {
     /// How the steady clock relates to the device's wall clock, and who wrote the log.
@@ -13,7 +13,7 @@ pub enum ToolMessage {
         steady_us: u64,
         /// Wall clock at the same moment, microseconds since 1970.
         epoch_us: u64,
-        /// Version of the backend, if told.
+        /// Version of the backend, if logged.
         backend_version: Option<String>,
     },
     /// A stage was carried out.
@@ -22,7 +22,7 @@ pub enum ToolMessage {
         stage: Stage,
         /// Wall time, microseconds.
         duration_us: u64,
-        /// Its parts as the backend timed them.
+        /// Its parts, timed by the backend.
         parts: Vec<SubStage>,
     },
     /// An inference was run.
@@ -36,7 +36,7 @@ pub enum ToolMessage {
     },
 }
 
-/// Everything in a chunk that concerns `graph` (any graph, if it is not known which one runs).
+/// Everything in a chunk about `graph` (any graph, if the running one is unknown).
 pub fn told(chunk: &Chunk<'_>, graph: Option<&str>) -> Vec<ToolMessage> {
     let mut found = Vec::new();
     if let Some(header) = chunk.header() {
@@ -72,7 +72,7 @@ pub fn told(chunk: &Chunk<'_>, graph: Option<&str>) -> Vec<ToolMessage> {
     found
 }
 
-/// Parts of a stage: what has a time at the root, or below it (HTP's stages of finalize), and is no op.
+/// Parts of a stage: anything with a time at the root, or below it (HTP's finalize stages), except ops.
 fn part(stage: Stage, event: &profile_log::Event<'_>) -> Option<SubStage> {
     if event.event_type() == EventType::Node || event.unit() != Unit::Microseconds {
         return None;
@@ -81,7 +81,7 @@ fn part(stage: Stage, event: &profile_log::Event<'_>) -> Option<SubStage> {
     Some(SubStage { stage, name, value: number(event.value()) as f64, unit: "us".to_owned() })
 }
 
-/// The event with all below it, as the runner on this machine has it from the API.
+/// The event with its sub-events, in the form a local runner gets from the API.
 fn own(event: &profile_log::Event<'_>) -> ProfileEvent {
     ProfileEvent {
         kind: type_number(event.event_type()),
@@ -103,7 +103,7 @@ fn number(value: Value<'_>) -> u64 {
     }
 }
 
-/// QNN's number of a type; the runner's events carry numbers, as the API gives them.
+/// QNN's number for a type; the runner's events carry the API's numbers.
 fn type_number(kind: EventType) -> u32 {
     match kind {
         EventType::Init => 100,
@@ -120,7 +120,7 @@ fn type_number(kind: EventType) -> u32 {
     }
 }
 
-/// QNN's number of a unit.
+/// QNN's number for a unit.
 fn unit_number(unit: Unit) -> u32 {
     match unit {
         Unit::Microseconds => 1,

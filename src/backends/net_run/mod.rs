@@ -1,8 +1,8 @@
-//! Running models on a device with the SDK's own qnn-net-run.
+//! Runs models on a device with the SDK's own qnn-net-run.
 //!
-//! qnn-net-run prints no times while it runs, writes nothing to its profile log for about the first thousand messages, and
-//! leaves it empty when it is killed. So a run is a row of short rounds; each round's log is read as it grows and becomes
-//! the same events that the runner on this machine sends.
+//! qnn-net-run prints no times while running, writes nothing to its profile log for about the first thousand messages,
+//! and leaves it empty when killed. So a run is a series of short rounds; each round's log is read as it grows and
+//! turned into the same events a local runner sends.
 
 pub(super) mod command;
 mod config;

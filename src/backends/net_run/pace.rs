@@ -1,38 +1,39 @@
-//! How long rounds are: long enough that little time goes to reloading, short enough that the view moves.
+//! The length of rounds: long enough that reloading costs little time, short enough that the view keeps moving.
 
 use std::time::Duration;
 
-/// At most this share of the time goes to starting the tool and loading the model.
+/// Maximum share of the time for starting the tool and loading the model.
 const RELOAD_SHARE: f64 = 0.1;
-/// The view should get something at least this often.
+/// The view should be updated at least this often.
 const UPDATE: Duration = Duration::from_secs(1);
-/// Bound of one round, so that a stop is never far away.
+/// Maximum length of a round, so that a stop takes effect soon.
 const MAX_ROUND: Duration = Duration::from_mins(1);
-/// Bound of inferences in one round: what the log holds is read into memory piece by piece, but its file must fit on the device.
+/// Maximum number of inferences in a round: the log is read into memory piece by piece, but its file must fit on the
+/// device.
 const MAX_INFERENCES: u64 = 100_000;
 
-/// What rounds so far have taught.
+/// What earlier rounds have shown.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Pace {
-    /// Time of one inference, with what the tool does between two, microseconds.
+    /// Time of one inference, including the tool's work between two, microseconds.
     pub inference_us: Option<f64>,
-    /// Time of a round that is not inferences, microseconds.
+    /// Time of a round outside inferences, microseconds.
     pub reload_us: Option<f64>,
-    /// Time of all rounds, and the part of it that was not inferences, microseconds.
+    /// Time of all rounds, and the part outside inferences, microseconds.
     total_us: f64,
     lost_us: f64,
     rounds: u64,
 }
 
 impl Pace {
-    /// What it taught, for rounds whose cost is counted again.
+    /// What it has learned, with the cost count reset.
     #[must_use]
     pub fn taught(self) -> Self {
         Self { total_us: 0.0, lost_us: 0.0, rounds: 0, ..self }
     }
 
-    /// Takes in a round of `inferences` that took `wall_us` in all and `execute_us` from the start of the first inference to
-    /// the end of the last.
+    /// Adds a round of `inferences` that took `wall_us` in all and `execute_us` from the start of the first inference
+    /// to the end of the last.
     pub fn learn(&mut self, inferences: u64, execute_us: f64, wall_us: f64) {
         self.rounds += 1;
         self.total_us += wall_us;
@@ -44,11 +45,11 @@ impl Pace {
         }
     }
 
-    /// Inferences of the next round, of `left` that are wanted, the `warmup` ones that are run again in each round not
+    /// Inferences of the next round, out of `left` remaining ones, the `warmup` ones repeated in each round not
     /// counted.
     pub fn next(&self, left: u64, warmup: u64) -> u64 {
         let (Some(inference_us), Some(reload_us)) = (self.inference_us.filter(|us| *us > 0.0), self.reload_us) else {
-            // Nothing is known: a first taste.
+            // Nothing is known yet: a short first round.
             return left.min(5);
         };
         let lost_us = reload_us + warmup as f64 * inference_us;
@@ -57,12 +58,12 @@ impl Pace {
             (lost_us * (1.0 / RELOAD_SHARE - 1.0)).max(update_us - lost_us).min(MAX_ROUND.as_secs_f64() * 1e6);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of inferences")]
         let count = (useful_us / inference_us).ceil() as u64;
-        // A rest that is much smaller than a round would cost a whole reload: it goes into this one.
+        // A remainder much smaller than a round would cost a whole reload, so it is added to this one.
         let count = count.clamp(1, MAX_INFERENCES);
         if left <= count + count / 2 { left.min(MAX_INFERENCES) } else { count }
     }
 
-    /// Rounds so far, and the share of their time that was not inferences.
+    /// Rounds so far, and the share of their time outside inferences.
     pub fn cost(&self) -> (u64, f64) {
         (self.rounds, if self.total_us > 0.0 { self.lost_us / self.total_us } else { 0.0 })
     }

@@ -1,4 +1,4 @@
-//! What is done on this machine before anything is sent: the model is identified, read where that is possible, and its
+//! Preparation on this machine before anything is sent: the model is identified, read if possible, and its
 //! inputs are made.
 
 use crate::backends::local::{Ended, Limits, ask};
@@ -11,36 +11,36 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// The model and its inputs, ready to be sent.
+/// The model and its inputs, ready to send.
 #[derive(Debug)]
 pub struct Prepared {
     /// Facts of the file.
     pub model: ModelInfo,
-    /// Its graphs, where this machine could read them.
+    /// Its graphs, if this machine could read them.
     pub graphs: Vec<Graph>,
     /// The one that runs, if known.
     pub graph: Option<Graph>,
     /// Its inputs.
     pub inputs: Inputs,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// A file for an input, with the input's name where the user gave one.
+/// A file for an input, with the input's name if the user gave one.
 type GivenInput = (Option<String>, PathBuf);
 
-/// Files of the inputs and the list that names them.
+/// The input files and the list that names them.
 #[derive(Debug)]
 pub struct Inputs {
-    /// Where each input of the first inference came from.
+    /// The origin of each input of the first inference.
     pub origin: Vec<TensorData>,
-    /// Files by their names on the device; the list that names the others is one of them.
+    /// Files by their names on the device, including the list that names the others.
     pub files: Vec<(String, PathBuf)>,
-    /// Holds files that were made here until they are sent.
+    /// Holds generated files until they are sent.
     _folder: TempDir,
 }
 
-/// Identifies the model, reads its graphs if a runtime of this machine can, and makes the inputs.
+/// Identifies the model, reads its graphs if a local runtime can, and prepares the inputs.
 pub async fn prepare(
     task: &RunTask,
     host_runtime: Option<&Path>,
@@ -80,7 +80,7 @@ pub async fn prepare(
     Ok(Prepared { model, graphs, graph, inputs, notes })
 }
 
-/// The graphs, read by a runner on this machine; a model library for the device cannot be opened here.
+/// The graphs, read by a local runner; a model library for the device cannot be opened here.
 async fn read(
     task: &RunTask,
     format: ModelFormat,
@@ -104,7 +104,7 @@ async fn read(
     }
 }
 
-/// Inputs in the tensors' own types, as a run on this machine gets them: the same seed means the same data.
+/// Inputs in the tensors' own types, as in a local run: the same seed gives the same data.
 fn made(task: &RunTask, graph: &Graph) -> Result<Inputs, OnDeviceError> {
     let (sets, origin) = input_sets(task, &graph.inputs).map_err(|error| OnDeviceError::Input(error.to_string()))?;
     let folder = temporary()?;
@@ -184,7 +184,7 @@ fn list_lines(path: &Path) -> Result<Vec<Vec<GivenInput>>, OnDeviceError> {
     Ok(lines.map(|line| line.split_whitespace().map(cell).collect()).collect())
 }
 
-/// The list as a file, however long it is.
+/// The list as a file, whatever its length.
 fn add_list(files: &mut Vec<(String, PathBuf)>, list: &str, folder: &TempDir) -> Result<(), OnDeviceError> {
     let path = folder.path().join(INPUT_LIST);
     std::fs::write(&path, list)

@@ -1,4 +1,4 @@
-//! One round: the tool runs, its output becomes log lines, its growing log is read, its memory is looked at.
+//! One round: runs the tool, turns its output into log lines, reads its growing log, watches its memory.
 
 use super::command::Round;
 use super::console::{Heard, log_line};
@@ -12,29 +12,29 @@ use crate::event::{LogLine, now_us};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How often the log of a round is looked at while it grows.
+/// How often a round's growing log is checked.
 const POLL: Duration = Duration::from_millis(500);
-/// Largest piece of a log that is fetched at once.
+/// Largest piece of a log fetched at once.
 const PIECE_BYTES: u64 = 4 << 20;
-/// Time that a round may go on after a stop; longer rounds are ended.
+/// Time a round may continue after a stop; longer ones are killed.
 const STOP_GRACE: Duration = Duration::from_secs(3);
-/// Time the tool gets to end after it was told to.
+/// Time the tool gets to end after being told to.
 const END_GRACE: Duration = Duration::from_secs(5);
 
-/// What a round gives as it goes on.
+/// What a round reports while it runs.
 #[derive(Debug)]
 pub enum Progress {
     /// The tool runs; its process id.
     Started(u32),
     /// A line of the tool.
     Line(LogLine),
-    /// Something that the profile log tells.
+    /// Data from the profile log.
     Told(ToolMessage),
-    /// A look at the memory of the tool, with the host's clock.
+    /// A memory reading of the tool, on the host's clock.
     Memory(u64, MemoryLook),
 }
 
-/// Takes in what a round gives.
+/// Receives a round's reports.
 pub trait Listener: Send {
     /// One piece of it.
     fn take(&mut self, progress: Progress) -> impl Future<Output = ()> + Send;
@@ -45,21 +45,21 @@ pub trait Listener: Send {
 pub struct RoundEnd {
     /// Exit status of the tool, 128 + n for signal n.
     pub status: i32,
-    /// True if we ended it because the user wanted that.
+    /// True if we ended it at the user's request.
     pub stopped: bool,
-    /// Why we ended it, if we gave it up.
+    /// Why we gave up on it and ended it, if so.
     pub given_up: Option<String>,
     /// From its start to its end, microseconds on the host's clock.
     pub wall_us: u64,
     /// What was printed, for failures.
     pub heard: Heard,
-    /// Bytes of the log that are no whole chunk.
+    /// Bytes of the log beyond the last whole chunk.
     pub incomplete_bytes: u64,
     /// Bytes of the log.
     pub log_bytes: u64,
 }
 
-/// Why a round has no end that could be told.
+/// Why the end of a round is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum RoundError {
     /// The device, or the link to it.
@@ -73,7 +73,7 @@ pub enum RoundError {
     Keep(#[from] std::io::Error),
 }
 
-/// Reads a log of the device as it grows.
+/// Reads a growing log on the device.
 struct LogFollower<'a> {
     device: &'a Device,
     path: String,
@@ -83,7 +83,7 @@ struct LogFollower<'a> {
 }
 
 impl LogFollower<'_> {
-    /// Fetches what is new; returns what it tells.
+    /// Fetches and returns new data.
     async fn poll(&mut self, graph: Option<&str>) -> Result<Vec<ToolMessage>, RoundError> {
         let mut found = Vec::new();
         loop {
@@ -109,7 +109,7 @@ impl LogFollower<'_> {
     }
 }
 
-/// Runs one round. What it tells goes to `listener` as it comes.
+/// Runs one round. Its reports go to `listener` as they arrive.
 pub async fn run(
     device: &Device,
     round: &Round<'_>,
@@ -158,7 +158,7 @@ pub async fn run(
                 Some(Ok(line)) => if let Some(look) = memory_look(&line) {
                     listener.take(Progress::Memory(now_us(), look)).await;
                 },
-                // The process is gone, or the link is: the tool's own stream tells which.
+                // The process or the link is gone: the tool's own stream shows which.
                 _ => memory = None,
             },
             changed = stop.changed(), if stop_open && end_at.is_none() => {
@@ -184,7 +184,7 @@ pub async fn run(
                     ending = Some(Instant::now());
                 }
                 if ending.is_some_and(|since| since.elapsed() > END_GRACE) {
-                    // It does not even die; dropping the stream is all that is left.
+                    // It does not even die; all that remains is to drop the stream.
                     break 137;
                 }
             }
@@ -209,7 +209,7 @@ fn lost(device: &Device) -> DeviceError {
     DeviceError::LinkLost { id: device.id().to_owned(), action: "running qnn-net-run".to_owned() }
 }
 
-/// The marker's number counts only with its line end, which reading lines takes off.
+/// The marker's number counts only with its line end, which reading by lines strips.
 fn with_end(line: &[u8]) -> Vec<u8> {
     let mut line = line.to_vec();
     line.push(b'\n');

@@ -1,4 +1,4 @@
-//! The rounds of a run: how many, how long, what each tells, and what becomes of one that breaks.
+//! The rounds of a run: how many, how long, what each reports, and how one that breaks is handled.
 
 use super::command::{Level, Round};
 use super::console::{Asked, Heard};
@@ -22,9 +22,9 @@ use crate::event::{
 use crate::probes::DeviceProbe;
 use tokio::sync::watch;
 
-/// Inferences with layer times that come before the clean rounds, so that a viewer sees the layers at once.
+/// Inferences with layer times before the clean rounds, so that a viewer sees the layers at once.
 const LEAD: u64 = 5;
-/// Thermal status from which on figures are worthless and the device wants to be left alone (4 is critical).
+/// Thermal status from which figures are worthless and the device needs a rest (4 is critical).
 const TOO_HOT: u32 = 4;
 
 /// The rounds of a run.
@@ -36,9 +36,9 @@ pub struct Rounds<'a> {
     pace: Pace,
     number: u64,
     stages_told: bool,
-    /// The log's steady clock and the device's wall clock at one moment, microseconds.
+    /// The log's steady clock and the device's wall clock at the same time, microseconds.
     header: Option<(u64, u64)>,
-    /// Looks at the memory of the round's process.
+    /// Memory readings of the round's process.
     looks: Vec<(u64, MemoryLook)>,
     reached: Stage,
     probe: &'a mut Option<DeviceProbe>,
@@ -47,7 +47,7 @@ pub struct Rounds<'a> {
     kept: Option<KeptLog>,
 }
 
-/// The rounds while one goes on.
+/// The rounds while one is running.
 struct Listening<'a, 'b> {
     rounds: &'a mut Rounds<'b>,
     plan: RoundPlan,
@@ -66,7 +66,7 @@ enum After {
 }
 
 impl<'a> Rounds<'a> {
-    /// A run of which no round was made yet.
+    /// A run without any rounds yet.
     pub fn new(
         net: &'a NetRun<'a>,
         setup: &'a Setup,
@@ -94,13 +94,13 @@ impl<'a> Rounds<'a> {
 }
 
 impl Rounds<'_> {
-    /// Keeps the logs of the rounds, too.
+    /// Also keeps the logs of the rounds.
     pub fn keeping(mut self, kept: Option<KeptLog>) -> Self {
         self.kept = kept;
         self
     }
 
-    /// What they taught about their length.
+    /// What they have shown about their length.
     pub fn pace(&self) -> Pace {
         self.pace
     }
@@ -109,7 +109,7 @@ impl Rounds<'_> {
     pub async fn all(&mut self, stop: &mut watch::Receiver<bool>) -> Result<RunStatus, Broken> {
         let task = self.net.task;
         let detailed = (task.profiling == ProfilingLevel::Detailed).then_some(task.profiling_budget);
-        // A few inferences with layer times first, then the clean ones, then the rest.
+        // A few inferences with layer times, then the clean ones, then the rest.
         let lead = detailed.map(|budget| match budget {
             Budget::Iterations(all) => Budget::Iterations(all.min(LEAD)),
             Budget::Seconds(_) | Budget::AtLeast { .. } => Budget::Iterations(LEAD),
@@ -154,7 +154,7 @@ impl Rounds<'_> {
             if *stop.borrow() {
                 return Ok(After::Stopped);
             }
-            // The first inference of a new process is never like the others.
+            // The first inference of a new process always differs from the others.
             let warmup = if self.number == 0 { self.net.task.warmup + 1 } else { self.net.task.warmup.clamp(1, 3) };
             let inferences = self.pace.next(left, warmup);
             match self.round(RoundPlan { phase, warmup }, inferences + warmup, stop).await {
@@ -179,7 +179,7 @@ impl Rounds<'_> {
         }
     }
 
-    /// All clean inferences of the run instead of a share, once a round has shown that loading takes long.
+    /// All clean inferences of the run instead of a share, if a round showed that loading takes long.
     async fn whole_if_slow(&self, phase: Phase, budget: Budget) -> Budget {
         let load_s = self.pace.reload_us.unwrap_or(0.0) / 1e6;
         let whole = self.net.task.budgets(load_s).0;
@@ -194,7 +194,7 @@ impl Rounds<'_> {
         budget
     }
 
-    /// After a lost link: what was measured stands, and the next round goes on when the device is back.
+    /// After a lost link, measurements stay, and the next round continues once the device is back.
     async fn resume(&mut self, error: &DeviceError, stop: &watch::Receiver<bool>) -> Result<(), Broken> {
         self.flush().await;
         if !self.net.link(&self.setup.facts).wait_for_return(error, Some(stop)).await {
@@ -203,7 +203,7 @@ impl Rounds<'_> {
         if let Some(probe) = self.probe.as_mut() {
             probe.revive();
         }
-        // A device that was restarted has another clock; its files are still there.
+        // A restarted device has a different clock; its files still exist.
         self.clock = WallClock::align(self.net.device).await?;
         let there = format!("[ -e {}/{INPUT_LIST} ]", self.setup.folder);
         if self.net.device.run(&there, "looking for the files of the run").await?.status != 0 {
@@ -240,11 +240,12 @@ impl Rounds<'_> {
         self.number += 1;
         self.fold.begin_round();
         self.looks.clear();
-        // A round that dies tells nothing of where it was: its log is empty. Once inferences were seen, they are likely.
+        // A round that dies leaves an empty log and thus no position. If inferences were seen before, it was likely
+        // executing.
         self.reached = if self.fold.all() > 0 { Stage::Execute } else { Stage::LibraryLoad };
         let graph = setup.prepared.graph.as_ref().map(|graph| graph.name.clone());
         let (device, limit) = (self.net.device, self.net.limits.stage_timeout);
-        // The listener has the rounds meanwhile.
+        // The listener owns the rounds meanwhile.
         let mut kept = self.kept.take();
         let mut listening = Listening { rounds: self, plan };
         let end = round::run(device, &round, graph.as_deref(), limit, stop, kept.as_mut(), &mut listening).await;
@@ -266,7 +267,7 @@ impl Rounds<'_> {
                 }
             }
             Progress::Line(line) => {
-                // Every round loads again and prints the compiler's figures again; the first ones are told.
+                // Every round loads again and prints the compiler's figures again; the first ones are reported.
                 let told = if self.number == 1 { console_events(&line.text) } else { Vec::new() };
                 for event in told.into_iter().filter(|event| matches!(event, Event::SubStageFinished(_))) {
                     self.net.send(event).await;
@@ -288,12 +289,12 @@ impl Rounds<'_> {
         self.net.source.send_at(t_us, Some(self.net.run), Event::Memory(sample)).await;
     }
 
-    /// Memory with the model ready: the last look before the first inference, which the log tells of later.
+    /// Memory with the model ready: the last reading before the first inference, which the log reports later.
     async fn tell_memory_loaded(&self, first_us: u64) {
         let before = self.looks.iter().rev().find(|(t_us, _)| *t_us <= first_us);
-        // The proportional set is not read in every look.
+        // Not every reading includes the proportional set.
         let pss = self.looks.iter().rev().filter(|(t_us, _)| *t_us <= first_us).find_map(|(_, look)| look.pss);
-        // The first look alone is that before the load.
+        // Only the first reading is from before the load.
         if let Some((t_us, look)) = before.filter(|(t_us, _)| self.looks.first().is_some_and(|first| first.0 != *t_us))
         {
             self.tell_memory(MemoryMark::Loaded, *t_us, MemoryLook { pss, ..*look }).await;
@@ -316,7 +317,7 @@ impl Rounds<'_> {
             }
             ToolMessage::Stage { stage, duration_us, parts } => {
                 self.reached = self.reached.max(stage);
-                // Later rounds load again; the first load is the one that is told.
+                // Later rounds load again; the first load is reported.
                 if self.stages_told && self.number > 1 {
                     return;
                 }
@@ -347,7 +348,7 @@ impl Rounds<'_> {
         }
     }
 
-    /// A moment of the log on the host's clock: the log's header ties its steady clock to the device's wall clock, and the
+    /// A log timestamp on the host's clock: the log's header ties its steady clock to the device's wall clock, and the
     /// alignment ties that to ours.
     fn host_us(&self, steady_us: u64) -> u64 {
         let Some((header_steady, header_epoch)) = self.header else { return now_us() };
@@ -409,7 +410,7 @@ impl Rounds<'_> {
         Ok(())
     }
 
-    /// Between rounds: a device that is critically hot is left alone.
+    /// Between rounds: stops if the device is critically hot.
     async fn watch_heat(&self) -> Result<(), Broken> {
         if self.setup.facts.thermal_status.is_none() {
             return Ok(());
@@ -431,7 +432,7 @@ impl Rounds<'_> {
         }
     }
 
-    /// What the rounds cost, and the memory at their end.
+    /// The cost of the rounds, and the memory at their end.
     async fn tell_cost(&self) {
         if let Some((t_us, look)) = self.looks.last() {
             self.tell_memory(MemoryMark::End, *t_us, *look).await;

@@ -1,4 +1,4 @@
-//! What happens around every run on a device: the device is described, and files are sent.
+//! The work around every run on a device: describing the device and sending files.
 
 use super::clock::WallClock;
 use super::deploy::{Tell, deploy, remote_root};
@@ -13,8 +13,8 @@ use crate::probes::{CounterOptions, DeviceProbe};
 use crate::session::Source;
 use std::sync::Arc;
 
-/// Describes the device, on the stream too, with what may disturb the run; removes what runs that have ended left there. A link
-/// that is lost meanwhile is waited for.
+/// Describes the device, also on the stream, with what may disturb the run; removes leftovers of finished runs. If the
+/// link is lost meanwhile, waits for it.
 pub async fn describe(device: &Device, source: &Source, run: RunId) -> Result<DeviceFacts, OnDeviceError> {
     let link = Link { device, model: None, source, run: Some(run) };
     let facts = persist!(link, device.describe().await)?;
@@ -31,7 +31,7 @@ pub async fn describe(device: &Device, source: &Source, run: RunId) -> Result<De
     Ok(facts)
 }
 
-/// Without root the run has the priority of the adb shell, which is not that of an app that the user looks at.
+/// Without root the run has the priority of the adb shell, not that of a foreground app.
 fn scheduler_class(facts: &DeviceFacts) -> Option<Confound> {
     (!facts.root.is_available()).then(|| Confound {
         id: "scheduler_class".to_owned(),
@@ -41,7 +41,8 @@ fn scheduler_class(facts: &DeviceFacts) -> Option<Confound> {
     })
 }
 
-/// Samples the device's counters, if that does not go on already, and finds its clock. A link that is lost meanwhile is waited for.
+/// Starts sampling the device's counters unless already running, and aligns its clock. If the link is lost meanwhile,
+/// waits for it.
 pub async fn sample(
     link: Link<'_>,
     root: Root,
@@ -64,22 +65,23 @@ async fn started(
     WallClock::align(link.device).await
 }
 
-/// Runs that have ended leave nothing; those that go on are told.
+/// Removes leftovers of finished runs; reports active ones.
 async fn tidied(device: &Device) -> Result<Vec<Confound>, DeviceError> {
     tenants::tidy(device, &remote_root(device).await?).await
 }
 
-/// Another run that began after this one is told at its end, so that neither of the two takes its figures for undisturbed.
+/// Another run that started after this one is reported at the end, so that neither mistakes its figures for
+/// undisturbed.
 pub async fn tell_visitor(claim: &Claim, source: &Source, run: RunId) {
-    // A device that is gone by now has nothing to say.
+    // A device that is gone by now cannot answer.
     if let Ok(Some(confound)) = claim.visitor().await {
         note(source, Some(run), LogLevel::Warning, &format!("{}; {}", confound.observation, confound.advice)).await;
         source.send(Some(run), Event::ConfoundsFound(vec![confound])).await;
     }
 }
 
-/// Sends what is missing of the files of a run, and tells of it on the stream, with the paths that its process will search.
-/// A link that is lost meanwhile is waited for.
+/// Sends the missing files of a run, reporting it on the stream together with the paths its process will search. If the
+/// link is lost meanwhile, waits for it.
 pub async fn send_files(link: Link<'_>, files: &Kit, vendor_libraries: bool) -> Result<Claim, OnDeviceError> {
     let Link { device, source, run, .. } = link;
     let tell: Tell = {

@@ -1,26 +1,26 @@
-//! The device's wall clock on the host's axis: a log's header ties its stamps to it.
+//! The device's wall clock on the host's time axis: a log's header ties its timestamps to it.
 
 use crate::devices::{Device, DeviceError};
 use crate::event::now_us;
 use std::time::Duration;
 
-/// Questions; the quickest answer counts.
+/// Number of queries; the fastest answer counts.
 const ROUND_TRIPS: usize = 12;
 /// Time for all of them.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Where the device's wall clock is on the host's monotonic axis.
+/// The device's wall clock relative to the host's monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WallClock {
     /// Host monotonic time minus the device's wall clock, microseconds.
     offset_us: i64,
-    /// The offset is off by no more than this.
+    /// Maximum error of the offset.
     pub uncertainty_us: u64,
 }
 
 impl WallClock {
-    /// Asks the device for its time some times and keeps the answer that came quickest: half of its round trip is the
-    /// uncertainty. A shell without `$EPOCHREALTIME` is asked through `date`, which takes longer.
+    /// Queries the device's time several times and keeps the fastest answer: half of its round trip is the uncertainty.
+    /// A shell without `$EPOCHREALTIME` uses `date`, which takes longer.
     pub async fn align(device: &Device) -> Result<Self, DeviceError> {
         let action = "asking for its time";
         let mut stream =
@@ -54,19 +54,19 @@ impl WallClock {
         tokio::time::timeout(LIMIT, asked).await.unwrap_or_else(|_| Err(timed_out()))
     }
 
-    /// A clock that is known exactly.
+    /// An exactly known clock.
     #[cfg(test)]
     pub fn with_offset_us(offset_us: i64) -> Self {
         Self { offset_us, uncertainty_us: 0 }
     }
 
-    /// A moment of the device's wall clock on the host's axis, microseconds.
+    /// Converts a time on the device's wall clock to the host's axis, microseconds.
     pub fn host_us(&self, epoch_us: u64) -> u64 {
         epoch_us.saturating_add_signed(self.offset_us)
     }
 }
 
-/// `SECONDS.FRACTION` with three to nine digits behind the point.
+/// `SECONDS.FRACTION` with three to nine decimals.
 fn epoch_us(line: &[u8]) -> Option<u64> {
     let (seconds, fraction) = std::str::from_utf8(line).ok()?.trim().split_once(['.', ','])?;
     let digits: String = fraction.chars().chain("000000".chars()).take(6).collect();
@@ -90,7 +90,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let clock = runtime.block_on(WallClock::align(&Device::local())).unwrap();
         let error = clock.host_us(crate::event::epoch_us()).abs_diff(now_us());
-        // Both clocks are read a few microseconds apart; `date` has its own process between.
+        // The two clocks are read a few microseconds apart; with `date`, a process start in between.
         assert!(error <= clock.uncertainty_us + 1000, "off by {error} us, told {} us", clock.uncertainty_us);
     }
 }

@@ -1,4 +1,4 @@
-//! Files on the device: each once, by its content, in a folder of our own.
+//! Files on the device: each stored once, by content, in our own folder.
 //!
 //! `…/qnnscope/objects/SHA256` holds the contents, `…/qnnscope/run-N/` a run's names for them. A second run with the same
 //! files sends nothing. Nothing outside `…/qnnscope` is ever touched.
@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Room that is left free on the device beside what is sent, for logs and outputs of the run.
+/// Space left free on the device beyond what is sent, for logs and outputs of the run.
 const SPARE_BYTES: u64 = 64 << 20;
 
 /// Removing a few hundred megabytes takes a moment on slow storage.
 const REMOVE_LIMIT: Duration = Duration::from_mins(2);
 
-/// Told as files are sent.
+/// Called as files are sent.
 pub type Tell = Arc<dyn Fn(Transfer) + Send + Sync>;
 
-/// A file of this machine with its content's hash.
+/// A local file with its content's hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hashed {
     /// Where it is.
@@ -52,18 +52,18 @@ pub async fn remote_root(device: &Device) -> Result<String, DeviceError> {
     Ok(format!("{}/qnnscope", base.trim()))
 }
 
-/// What was sent for a run.
+/// The files sent for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployed {
     /// The run's folder on the device.
     pub folder: String,
-    /// Files and bytes that had to be sent.
+    /// Files and bytes actually sent.
     pub sent: (usize, u64),
-    /// Files and bytes that were there already.
+    /// Files and bytes already there.
     pub kept: (usize, u64),
 }
 
-/// Sends what is missing and makes a folder with `files` under their names.
+/// Sends what is missing and creates a folder with `files` under their names.
 pub async fn deploy(
     device: &Device,
     files: &BTreeMap<String, PathBuf>,
@@ -101,19 +101,19 @@ pub async fn deploy(
         done_bytes += file.bytes;
     }
     let folder = format!("{root}/run-{:x}", epoch_us());
-    // Links to the user's models and inputs, and then their results: nobody else's business.
+    // Links to the user's models and inputs, and later their results: private.
     let mut script = format!("umask 077 && mkdir -p {folder} && chmod 700 {folder} && cd {folder} && umask 022");
     for (name, file) in &hashed {
         let object = quote(&format!("{root}/objects/{}", file.sha256));
         let name = quote(name);
-        // Some file systems have no links.
+        // Some file systems lack links.
         let _ = write!(script, " && {{ ln -s {object} {name} 2>/dev/null || cp {object} {name}; }}");
     }
     device.run_ok(&script, "making the folder of the run").await?;
     Ok(Deployed { folder, sent: (missing.len(), total_bytes), kept })
 }
 
-/// Objects that are on the device: sizes by hash.
+/// Objects on the device: sizes by hash.
 async fn objects(device: &Device, root: &str) -> Result<BTreeMap<String, u64>, DeviceError> {
     let script = format!(
         "umask 022; mkdir -p {root}/objects && chmod 700 {root} && cd {root}/objects && rm -f .part-* && for f in *; do [ -f \"$f\" ] && \
@@ -147,7 +147,7 @@ async fn check_space(device: &Device, root: &str, needed_bytes: u64) -> Result<(
     }
 }
 
-/// Sends one file under a name that does not count, and gives it its name when it is whole.
+/// Sends one file under a temporary name, and renames it when complete.
 async fn send(device: &Device, root: &str, file: &Hashed, name: &str, progress: Progress) -> Result<(), DeviceError> {
     let part = format!("{root}/objects/.part-{}", file.sha256);
     device.push(&file.path, &part, progress).await?;
@@ -165,7 +165,7 @@ async fn send(device: &Device, root: &str, file: &Hashed, name: &str, progress: 
     })
 }
 
-/// Removes everything that qnnscope put on a device; returns its size, bytes. `None` if there was nothing.
+/// Removes everything qnnscope put on a device; returns its size, bytes. `None` if there was nothing.
 pub async fn clean(device: &Device) -> Result<Option<u64>, DeviceError> {
     let root = remote_root(device).await?;
     let script = format!("[ -e {root} ] || exit 44; du -sk {root}; rm -rf {root} && [ ! -e {root} ]");

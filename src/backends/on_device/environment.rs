@@ -1,4 +1,4 @@
-//! What a process on a device gets: library paths and priority.
+//! The environment of a process on a device: library paths and priority.
 
 use crate::devices::{Root, quote};
 use crate::event::{Setting, SettingOutcome};
@@ -6,14 +6,14 @@ use crate::event::{Setting, SettingOutcome};
 /// Priority of apps in the foreground.
 const APP_NICE: i32 = -10;
 
-/// The folders that the processor's libraries and those of the DSP are searched in.
+/// The search paths of the CPU's and the DSP's libraries.
 pub fn search_paths(folder: &str, vendor_libraries: bool) -> (String, String) {
     let (libraries, dsp) = if vendor_libraries {
         (":/vendor/dsp/cdsp:/vendor/lib64", ";/vendor/dsp/cdsp;/vendor/lib/rfsa/adsp;/system/lib/rfsa/adsp;/dsp")
     } else {
         ("", "")
     };
-    // Semicolons between the DSP's folders; colons make it find nothing (failure of the skel, 1008 and its kin).
+    // Semicolons separate the DSP's folders; with colons it finds nothing (skel failures such as 1008).
     (format!("{folder}{libraries}"), format!("{folder}{dsp}"))
 }
 
@@ -23,18 +23,18 @@ pub fn library_paths(folder: &str, vendor_libraries: bool) -> String {
     format!("LD_LIBRARY_PATH={} ADSP_LIBRARY_PATH={}", quote(&libraries), quote(&dsp))
 }
 
-/// Sets the priority of the shell, which what it starts inherits with all its threads.
+/// Sets the shell's priority, inherited by what it starts with all its threads.
 pub fn priority(root: Root) -> String {
     match root {
         Root::None => String::new(),
         Root::Shell => format!("renice -n {APP_NICE} -p $$ >/dev/null 2>&1; "),
-        // Double quotes: our shell's number, not that of the shell behind su.
+        // Double quotes: our shell's pid, not that of the shell behind su.
         Root::SuC => format!("su -c \"renice -n {APP_NICE} -p $$\" >/dev/null 2>&1; "),
         Root::Su0 => format!("su 0 renice -n {APP_NICE} -p $$ >/dev/null 2>&1; "),
     }
 }
 
-/// What became of the priority.
+/// The outcome of the priority setting.
 pub fn priority_outcome(root: Root) -> Setting {
     let outcome = match root {
         Root::None => SettingOutcome::NoEffect(

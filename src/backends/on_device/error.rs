@@ -1,4 +1,4 @@
-//! Why a run on a device cannot even begin.
+//! Why a run on a device cannot start.
 
 use crate::devices::DeviceError;
 use crate::models::FormatError;
@@ -40,7 +40,7 @@ pub enum OnDeviceError {
 }
 
 impl OnDeviceError {
-    /// What to do next, where that is known.
+    /// What to do next, if known.
     pub fn advice(&self) -> Option<String> {
         let text = match self {
             Self::NoSdk { .. } => {
@@ -73,7 +73,7 @@ impl OnDeviceError {
         Some(text.to_owned())
     }
 
-    /// True if something needed is missing, so that the exit status is 3.
+    /// True if something needed is missing: exit status 3.
     pub fn is_missing(&self) -> bool {
         match self {
             Self::NoSdk { .. }
@@ -86,7 +86,7 @@ impl OnDeviceError {
         }
     }
 
-    /// True if the request itself was wrong, so that the exit status is 2.
+    /// True if the request itself was wrong: exit status 2.
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,

@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 
 /// Library that reads DLCs and context binaries.
 const SYSTEM_LIBRARY: &str = "libQnnSystem.so";
-/// Library that qnn-net-run takes for a model when the real one is a DLC.
+/// Library passed to qnn-net-run as the model if the real one is a DLC.
 pub const DLC_LIBRARY: &str = "libQnnModelDlc.so";
 /// Library that reads the HTP configuration.
 pub const HTP_EXTENSIONS: &str = "libQnnHtpNetRunExtensions.so";
 
-/// Files by the name they have on the device.
+/// Files by their name on the device.
 pub type Kit = BTreeMap<String, PathBuf>;
 
-/// What decides which files are needed.
+/// The criteria that decide which files are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     /// Backend.
@@ -32,7 +32,7 @@ pub struct Needs {
     pub arch: Option<u32>,
     /// True if there is an HTP configuration for qnn-net-run.
     pub configured: bool,
-    /// False where the HTP is only emulated.
+    /// False if the HTP is only emulated.
     pub has_dsp: bool,
 }
 
@@ -51,14 +51,14 @@ pub fn kit(target: &LibraryTarget, needs: Needs) -> Result<Kit, OnDeviceError> {
     Ok(kit)
 }
 
-/// The libraries that qnnscope's own runner needs: as [`kit`], without the tool and what only the tool opens.
+/// The libraries qnnscope's own runner needs: like [`kit`], without the tool and what only the tool opens.
 pub fn runner_libraries(target: &LibraryTarget, needs: Needs) -> Result<Kit, OnDeviceError> {
     let mut kit = backend_libraries(target, needs)?;
     add_linked(&mut kit, target);
     Ok(kit)
 }
 
-/// The libraries that lend their function table to an inspection: any backend of `names` that is there, and the system
+/// The libraries that provide their function table to an inspection: any available backend of `names`, and the system
 /// library.
 pub fn inspection_libraries(target: &LibraryTarget, names: &[&str]) -> Result<Kit, OnDeviceError> {
     let why = "reads DLCs and context binaries";
@@ -85,7 +85,7 @@ fn backend_libraries(target: &LibraryTarget, needs: Needs) -> Result<Kit, OnDevi
     if needs.format != ModelFormat::ModelLibrary {
         add(SYSTEM_LIBRARY, "reads DLCs and context binaries")?;
     }
-    // An emulated HTP has neither a DSP nor its own compiler.
+    // An emulated HTP has neither a DSP nor a separate compiler.
     if needs.backend == Backend::Htp && needs.has_dsp {
         if needs.format != ModelFormat::ContextBinary {
             add("libQnnHtpPrepare.so", "compiles graphs on the device")?;
@@ -98,7 +98,7 @@ fn backend_libraries(target: &LibraryTarget, needs: Needs) -> Result<Kit, OnDevi
     Ok(kit)
 }
 
-/// The Hexagon architecture whose files are sent; `None` for other backends.
+/// The Hexagon architecture whose files to send; `None` for other backends.
 pub fn hexagon_arch(backend: Backend, resolved: &Resolved, facts: &DeviceFacts) -> Result<Option<u32>, OnDeviceError> {
     if backend != Backend::Htp {
         return Ok(None);
@@ -118,7 +118,7 @@ pub fn hexagon_arch(backend: Backend, resolved: &Resolved, facts: &DeviceFacts) 
     }
 }
 
-/// Adds what the files are linked with, where the SDK brings it; the rest is the system's.
+/// Adds the files' linked libraries if the SDK has them; the rest belongs to the system.
 fn add_linked(kit: &mut Kit, target: &LibraryTarget) {
     let mut waiting: Vec<PathBuf> = kit.values().cloned().collect();
     while let Some(path) = waiting.pop() {
@@ -131,7 +131,7 @@ fn add_linked(kit: &mut Kit, target: &LibraryTarget) {
     }
 }
 
-/// Names of the libraries that a file is linked with; none for one that cannot be read as ELF.
+/// Names of a file's linked libraries; none if it is not readable as ELF.
 fn linked(path: &Path) -> Vec<String> {
     read_elf(path).ok().flatten().and_then(|facts| facts.needed).unwrap_or_default()
 }

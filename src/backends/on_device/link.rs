@@ -1,4 +1,4 @@
-//! What a run does when the link to its device is lost: it says so, and waits.
+//! What a run does when it loses the link to its device: reports it and waits.
 
 use super::OnDeviceError;
 use crate::devices::{Device, DeviceError, DeviceState};
@@ -7,15 +7,15 @@ use crate::session::Source;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How long a device that went away is waited for.
+/// How long to wait for a lost device.
 pub const RETURN_LIMIT: Duration = Duration::from_mins(2);
-/// How often it is looked for.
+/// How often to look for it.
 const RETURN_POLL: Duration = Duration::from_millis(500);
-/// Time to answer for a device that is back.
+/// Time a returned device gets to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
-/// Does something of a run until it works, or fails for another reason than the link, which is waited for when it is lost. (A
-/// function of a closure would make futures that cannot be sent to another thread.)
+/// Retries a step of a run until it works or fails for a reason other than the link; waits while the link is lost. (A
+/// function taking a closure would create futures that cannot be sent to another thread.)
 macro_rules! persist {
     ($link:expr, $attempt:expr) => {
         loop {
@@ -32,22 +32,22 @@ macro_rules! persist {
 }
 pub(crate) use persist;
 
-/// A device whose link may break in the middle of a run.
+/// A device whose link may break during a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Link<'a> {
     /// The device.
     pub device: &'a Device,
-    /// Its model, as it is shown.
+    /// Its model, for display.
     pub model: Option<&'a str>,
     /// Where events go.
     pub source: &'a Source,
-    /// Which run they belong to, if it is one.
+    /// The run they belong to, if any.
     pub run: Option<RunId>,
 }
 
 impl Link<'_> {
-    /// Tells of the lost link, and waits for the device. False if it did not come back in time, or if the user does not want
-    /// to wait.
+    /// Reports the lost link and waits for the device. False if it did not come back in time, or if the user does not
+    /// want to wait.
     pub async fn wait_for_return(&self, error: &DeviceError, stop: Option<&watch::Receiver<bool>>) -> bool {
         let id = self.device.id();
         self.note(LogLevel::Error, &error.to_string()).await;
@@ -95,7 +95,7 @@ impl Link<'_> {
     }
 }
 
-/// What to do about a device that did not come back.
+/// Advice for a device that did not come back.
 pub fn gone_advice() -> String {
     format!(
         "check the cable or the network and run again; the device did not come back within {} s; earlier measurements are kept",

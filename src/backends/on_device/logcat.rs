@@ -1,4 +1,4 @@
-//! Lines of Android's log that concern the DSP, the GPU, memory and crashes, while a run goes on.
+//! Lines of Android's log about the DSP, the GPU, memory and crashes during a run.
 
 use crate::devices::{Device, Piece, quote};
 use crate::event::{Event, LogLevel, LogLine, LogSource, RunId};
@@ -6,13 +6,13 @@ use crate::session::Source;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Tags and the levels from which on they are shown. `DEBUG` and `libc` are those of crashes (tombstones).
+/// Tags and their minimum levels. `DEBUG` and `libc` report crashes (tombstones).
 const FILTER: &str = "adsprpc:V fastrpc:V cdsprpcd:I QNN:V QnnDsp:V QnnHtp:V Adreno:W kgsl:V thermal-engine:W ThermalService:W \
                       lowmemorykiller:I lmkd:I libc:F DEBUG:F remoteproc:V subsys-restart:V '*:S'";
 
-/// What a device without logcat says.
+/// The message of a device without logcat.
 const NONE: &str = "__qnnscope_no_logcat";
-/// Pause before it is followed again.
+/// Pause before following it again.
 const RETRY: Duration = Duration::from_secs(1);
 
 /// Ends when dropped.
@@ -24,16 +24,16 @@ impl Drop for Logcat {
     }
 }
 
-/// Puts new lines on the stream. A device without logcat gives none.
+/// Puts new lines on the stream. A device without logcat has none.
 pub fn follow(device: &Device, source: Source, run: RunId) -> Logcat {
     let device = device.clone();
     Logcat(tokio::spawn(async move {
-        // `logcat` itself would notice a closed stream only with the next line that it cannot write.
+        // `logcat` itself would notice a closed stream only at the next line it cannot write.
         let inner = format!(
             "trap '' HUP\ncommand -v logcat >/dev/null || {{ echo {NONE}; exit 0; }}\necho {SINCE}$(date '+%m-%d_%H:%M:%S')\nlogcat -v \
              threadtime -T 1 -s {FILTER} &\np=$!\nread -r x\nkill -KILL $p 2>/dev/null"
         );
-        // After a lost link it is followed again; `-T 1` gives the newest line, which may be of any age, and what follows.
+        // After a lost link it is followed again; `-T 1` outputs the newest line, of whatever age, and what follows.
         let mut fresh = Fresh::default();
         loop {
             let mut stream = device.stream(&format!("sh -c {}", quote(&inner)));
@@ -60,16 +60,15 @@ pub fn follow(device: &Device, source: Source, run: RunId) -> Logcat {
     }))
 }
 
-/// Word before the device's own moment, which comes before its log.
+/// Marker before the device's own time, which precedes its log.
 const SINCE: &str = "__qnnscope_since:";
 
-/// Holds back lines that are older than the moment at which the log was opened: what was logged before a run explains
-/// nothing of it.
+/// Holds back lines from before the log was opened: what was logged before a run explains nothing of it.
 #[derive(Debug, Default)]
 struct Fresh {
-    /// Month, day and time of day, as the log has them.
+    /// Month, day and time of day, in the log's format.
     since: Option<String>,
-    /// A line of the run came: what follows is newer, even if the device's clock is set back.
+    /// A line of the run arrived: later ones are newer, even if the device's clock is set back.
     passed: bool,
 }
 
@@ -82,10 +81,10 @@ impl Fresh {
         self.passed
     }
 
-    /// Takes the device's moment in, if the line has it; then it is no line of the log.
+    /// Stores the device's time if the line has it; it is then not a log line.
     fn takes(&mut self, line: &str) -> bool {
         let Some((_, moment)) = line.split_once(SINCE) else { return false };
-        // A device without `date` shows none, and then all lines count.
+        // A device without `date` prints none, and then all lines count.
         let moment = moment.trim().replace('_', " ");
         *self = Self { since: Some(moment).filter(|moment| moment.len() == 14), passed: false };
         true

@@ -1,5 +1,5 @@
-//! What runs on a device have in common, whatever makes them: files that are sent once and kept by their hash, the libraries that belong
-//! together, search paths and priority, the device's clock, its log, the link, and who else uses the device.
+//! Shared by all runs on a device, whatever the driver: files sent once and kept by hash, the libraries that belong
+//! together, search paths and priority, the device's clock, its log, the link, and other users of the device.
 
 pub(crate) mod around;
 pub(crate) mod clock;

@@ -1,11 +1,11 @@
-//! What things are called on a device.
+//! Names on a device.
 
 use crate::models::ModelFormat;
 
 /// The input list.
 pub const INPUT_LIST: &str = "inputs.txt";
 
-/// Word before the process id, on the first line of a round's output.
+/// Marker before the process id, on the first line of a round's output.
 pub const PID_MARK: &str = "__qnnscope_pid:";
 
 /// Name of the model in the folder of a run.
@@ -18,7 +18,7 @@ pub fn model_name(format: ModelFormat) -> &'static str {
     }
 }
 
-/// The device's instruction set as Rust names it.
+/// Rust's name for the device's instruction set.
 pub fn machine(abi: &str) -> &str {
     match abi {
         "arm64-v8a" | "arm64" => "aarch64",

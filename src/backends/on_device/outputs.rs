@@ -1,4 +1,4 @@
-//! Outputs of a run, fetched from the device.
+//! Fetches a run's outputs from the device.
 
 use super::OnDeviceError;
 use crate::devices::{Device, quote};
@@ -39,7 +39,7 @@ pub async fn fetch(device: &Device, remote: &str, folder: &Path, guard: &Guard) 
     Ok(files)
 }
 
-/// Where a file of the device goes: below `folder`, whatever its name says.
+/// Local path of a device's file: below `folder`, whatever its name contains.
 fn local_path(folder: &Path, name: &str) -> Option<PathBuf> {
     let (result, file) = name.split_once('/')?;
     let index: u32 = result.strip_prefix("Result_")?.parse().ok()?;

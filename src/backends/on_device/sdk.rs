@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Name of the tool.
 pub const TOOL: &str = "qnn-net-run";
 
-/// Root of an SDK that has the tool for some target.
+/// Root of an SDK with the tool for some target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sdk {
     /// Root folder.
@@ -23,12 +23,12 @@ pub struct LibraryTarget {
     /// Name of the folder, such as `aarch64-android`.
     pub name: String,
     root: PathBuf,
-    /// Libraries of the device and of its DSP, where they are not laid out as in an SDK: all in the root.
+    /// Libraries of the device and its DSP, if not laid out like an SDK: all in the root.
     flat: bool,
 }
 
 impl Sdk {
-    /// The SDK that `--runtime` names, else `$QNN_SDK_ROOT`, else `$QAIRT_SDK_ROOT`.
+    /// The SDK named by `--runtime`, else `$QNN_SDK_ROOT`, else `$QAIRT_SDK_ROOT`.
     pub fn locate(option: Option<&Path>, env: &Env) -> Result<Self, OnDeviceError> {
         let places = [
             ("--runtime", option),
@@ -66,8 +66,8 @@ impl Sdk {
 }
 
 impl LibraryTarget {
-    /// The libraries for a device in a place that the user named: those of an SDK, with or without its tools, or those of
-    /// a plain folder. `None` if it has none for this device's system and processor (`aarch64`, `x86_64`).
+    /// The libraries for a device in a place named by the user: those of an SDK, with or without its tools, or of a
+    /// plain folder. `None` if it has none for this device's system and processor (`aarch64`, `x86_64`).
     pub fn of_libraries(place: &Path, facts: &DeviceFacts, machine: &str) -> Option<Self> {
         let entries = std::fs::read_dir(place.join("lib")).into_iter().flatten().flatten();
         let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -89,13 +89,13 @@ impl LibraryTarget {
         self.root.join("bin").join(&self.name).join(TOOL)
     }
 
-    /// True where the HTP library only emulates the hardware: it is for a processor that no Snapdragon has.
+    /// True if the HTP library only emulates the hardware: it is built for a processor no Snapdragon has.
     pub fn is_emulated(&self) -> bool {
         let machine = self.library(Backend::Htp.library()).and_then(|path| elf_machine(&path).ok().flatten());
         matches!(machine, Some(object::elf::EM_X86_64 | object::elf::EM_386))
     }
 
-    /// Where all of them are, those of the DSP included.
+    /// Folder of all libraries, including the DSP's.
     pub fn folder(&self) -> PathBuf {
         if self.flat { self.root.clone() } else { self.root.join("lib") }
     }
@@ -105,12 +105,12 @@ impl LibraryTarget {
         if self.flat { self.root.clone() } else { self.root.join("lib").join(&self.name) }
     }
 
-    /// A library of the target, if it is there.
+    /// A library of the target, if present.
     pub fn library(&self, name: &str) -> Option<PathBuf> {
         Some(self.libraries().join(name)).filter(|path| path.is_file())
     }
 
-    /// A library that has to be there.
+    /// A library that must be present.
     pub fn needed(&self, name: &str, why: &str) -> Result<PathBuf, OnDeviceError> {
         let missing = || OnDeviceError::NoFile {
             root: self.root.clone(),
@@ -130,14 +130,15 @@ impl LibraryTarget {
     }
 }
 
-/// Targets of an SDK that have the tool.
+/// Targets of an SDK with the tool.
 fn targets(root: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(root.join("bin")).into_iter().flatten().flatten();
     let names = entries.filter(|entry| entry.path().join(TOOL).is_file());
     names.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-/// Those names that begin as wanted. Several generations of one tool chain may be there; the newest one fits newest systems.
+/// Names with the given prefix. There may be several generations of one toolchain; the newest one fits the newest
+/// systems.
 fn best_first(mut names: Vec<String>, wanted: &[&str]) -> Vec<String> {
     let place = |name: &str| wanted.iter().position(|wanted| name.starts_with(wanted));
     names.retain(|name| place(name).is_some());

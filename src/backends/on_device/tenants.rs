@@ -1,8 +1,8 @@
-//! Whose the folders of runs on a device are: which run is at work there, and which has ended and left its folder behind.
+//! Owners of run folders on a device: which runs are active, and which have ended and left their folder behind.
 //!
-//! A run claims its folder with a shell on the device that lives as long as the connection, and a file that names the shell,
-//! the machine and the process that the run belongs to. A folder whose shell is gone is nobody's, unless its run may only have
-//! lost the link and be waiting for the device.
+//! A run claims its folder with a shell on the device that lives as long as the connection, and a file that names the
+//! shell, the machine and the process the run belongs to. A folder whose shell is gone is unowned, unless its run may
+//! only have lost the link and be waiting for the device.
 
 use crate::devices::{Device, DeviceError, ShellStream, quote};
 use crate::event::{Confound, clean_text, epoch_us};
@@ -11,17 +11,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// The file in the folder of a run that says whose it is.
+/// The file in a run's folder that names its owner.
 const OWNER: &str = "owner";
-/// The file in the folder of a run in which those that begin meanwhile write who they are.
+/// The file in a run's folder in which runs that start later leave their names.
 const VISITORS: &str = "visitors";
-/// A folder without a claim was made by a version that made none, or its run is about to claim it.
+/// A folder without a claim comes from a version without claims, or its run is about to claim it.
 const UNCLAIMED_LIMIT_S: u64 = 3600;
-/// Room beyond the time that a run waits for a lost device, for clocks and a slow return.
+/// Margin beyond a run's wait for a lost device, for clocks and a slow return.
 const RETURN_MARGIN_S: u64 = 60;
 /// Removing a few hundred megabytes takes a moment on slow storage.
 const REMOVE_LIMIT: Duration = Duration::from_mins(2);
-/// How long the end of the process waits for it, where nobody else did.
+/// How long the process waits for it at exit if nobody else did.
 const LAST_LIMIT: Duration = Duration::from_secs(5);
 /// Id of the confound.
 const CONFOUND: &str = "another_run";
@@ -37,7 +37,7 @@ impl Process {
     /// This one.
     fn own() -> Self {
         let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        // Many machines are called localhost; where the system tells them apart, so does this.
+        // Many machines are called localhost; this distinguishes them where the system does.
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let word =
             |text: &str| text.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c)).collect::<String>();
@@ -48,26 +48,26 @@ impl Process {
         }
     }
 
-    /// True if it is known to be gone: only of this machine's own processes that can be said.
+    /// True if it is known to be gone: only possible for this machine's own processes.
     fn is_gone(&self, own: &Self) -> bool {
         let exists = || {
             let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
-            // A process of another user may not be signalled, and exists.
+            // Another user's process cannot be signalled, but exists.
             pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
         };
         self.host == own.host && (self.pid == own.pid || !exists())
     }
 }
 
-/// The folder of a run as it was found.
+/// A run's folder as found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Tenant {
     folder: String,
     /// Its shell is there.
     is_held: bool,
-    /// Whose it is, and since when, seconds of the owner's clock.
+    /// Its owner, and since when, seconds on the owner's clock.
     owner: Option<(Process, u64)>,
-    /// Seconds of the device's clock since the claim was made or given up, or since the folder changed.
+    /// Seconds on the device's clock since the claim was made or released, or since the folder changed.
     age_s: u64,
 }
 
@@ -95,7 +95,7 @@ impl Tenant {
         }
     }
 
-    /// What another run that is at work means for this one.
+    /// The effect of another active run on this one.
     fn disturbs(&self, own: &Process) -> Option<Confound> {
         let (owner, since_s) = self.owner.as_ref().filter(|(owner, _)| self.is_held && owner != own)?;
         let ago_s = (epoch_us() / 1_000_000).saturating_sub(*since_s);
@@ -112,7 +112,7 @@ impl Tenant {
     }
 }
 
-/// What the folders of other runs mean for one that begins: stale ones are removed, and others at work told.
+/// Handles other runs' folders when a run starts: removes stale ones and reports active ones.
 pub async fn tidy(device: &Device, root: &str) -> Result<Vec<Confound>, DeviceError> {
     let own = Process::own();
     let tenants = look(device, root).await?;
@@ -123,7 +123,7 @@ pub async fn tidy(device: &Device, root: &str) -> Result<Vec<Confound>, DeviceEr
     if !script.is_empty() {
         device.run_within(&script, "removing folders of runs that have ended", REMOVE_LIMIT).await?;
     }
-    // One that is told is enough.
+    // Reporting one is enough.
     Ok(tenants.iter().find_map(|tenant| tenant.disturbs(&own)).into_iter().collect())
 }
 
@@ -137,7 +137,7 @@ async fn look(device: &Device, root: &str) -> Result<Vec<Tenant>, DeviceError> {
     Ok(output.text().lines().filter_map(|line| Tenant::parse(line, root)).collect())
 }
 
-/// Holds the folder of a run. Dropping it has the folder removed, as far as the device can still be told.
+/// Holds a run's folder. Dropping it removes the folder, if the device is still reachable.
 #[derive(Debug)]
 pub struct Claim {
     device: Device,
@@ -147,7 +147,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Claims a folder that is there.
+    /// Claims an existing folder.
     pub fn new(device: &Device, folder: &str) -> Self {
         Self { device: device.clone(), folder: folder.to_owned(), stream: hold(device, folder), is_removed: false }
     }
@@ -162,7 +162,7 @@ impl Claim {
         self.stream = hold(&self.device, &self.folder);
     }
 
-    /// A run that began on the device after this one did.
+    /// A run that started on the device after this one.
     pub async fn visitor(&self) -> Result<Option<Confound>, DeviceError> {
         let script = format!("cat {} 2>/dev/null; true", quote(&format!("{}/{VISITORS}", self.folder)));
         let visitors = self.device.run(&script, "looking for other runs on it").await?.text();
@@ -170,7 +170,7 @@ impl Claim {
         Ok(visitors.lines().find_map(|line| Tenant::parse(&format!("run-0 y 0 0 {line}"), "")?.disturbs(&own)))
     }
 
-    /// Removes the folder; what it links to stays for the next run.
+    /// Removes the folder; the linked files stay for the next run.
     pub async fn remove(mut self) -> Result<(), DeviceError> {
         remove_folder(&self.device, &self.folder).await?;
         self.is_removed = true;
@@ -183,7 +183,7 @@ impl Drop for Claim {
         if self.is_removed {
             return;
         }
-        // Its shell does it, where it is there already and the connection lets it.
+        // Its shell does it, if it is already running and the connection works.
         self.stream.write(b"remove\n");
         if let Ok(events) = tokio::runtime::Handle::try_current() {
             let (device, folder) = (self.device.clone(), self.folder.clone());
@@ -200,18 +200,18 @@ async fn remove_folder(device: &Device, folder: &str) -> Result<(), DeviceError>
     device.run_within(&script, "removing the folder of the run", REMOVE_LIMIT).await.map(drop)
 }
 
-/// Folders of dropped claims that are being removed.
+/// Folders of dropped claims being removed.
 static REMOVALS: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
 
 fn removals() -> MutexGuard<'static, Vec<JoinHandle<()>>> {
     REMOVALS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until the folders of dropped claims are removed, a lost device not for long. Called on the event loop they were
-/// dropped on, before it ends.
+/// Waits until the folders of dropped claims are removed, only briefly for a lost device. Called on the event loop they
+/// were dropped on, before it ends.
 pub async fn removed() {
     let _ = tokio::time::timeout(LAST_LIMIT, async {
-        // Taken out at once: nothing is held while it waits.
+        // Taken out at once: no lock is held while waiting.
         while let Some(removal) = { removals().pop() } {
             let _ = removal.await;
         }
@@ -219,7 +219,7 @@ pub async fn removed() {
     .await;
 }
 
-/// The shell that holds a folder. When the connection ends silently, the moment is kept in the file's time.
+/// The shell that holds a folder. When the connection ends silently, the file's timestamp records when.
 fn hold(device: &Device, folder: &str) -> ShellStream {
     let Process { host, pid } = Process::own();
     let since_s = epoch_us() / 1_000_000;

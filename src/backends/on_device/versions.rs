@@ -1,4 +1,4 @@
-//! Whether what is to be sent belongs together: tool, libraries, DSP side, and who made the model.
+//! Checks that the files to be sent match: tool, libraries, DSP side, and the model's writer.
 
 use super::kit::{DLC_LIBRARY, HTP_EXTENSIONS, Kit};
 use super::sdk::TOOL;
@@ -8,8 +8,8 @@ use crate::facts::{BuildId, build_id_in, build_id_of, context_text, release};
 use crate::models::{ContextBinaryInfo, ModelFormat, dlc_sdk_version};
 use std::path::{Path, PathBuf};
 
-/// What the user should know of versions before files are sent; nothing where all belong together or no file tells. `info` is
-/// what a context binary records about itself, where it was read.
+/// Version warnings before files are sent; empty if all match or no file names a version. `info` is a context binary's
+/// own description, if read.
 pub async fn doubts(
     kit: &Kit,
     backend: Backend,
@@ -27,7 +27,7 @@ pub async fn doubts(
     looked.await.unwrap_or_default()
 }
 
-/// Files of the kit that name their build, the backend's library first.
+/// Files of the kit with a build id, the backend's library first.
 fn builds(kit: &Kit, backend: Backend) -> Vec<(String, BuildId)> {
     let is_of_dsp =
         |name: &&String| name.starts_with("libQnnHtp") && (name.ends_with("Stub.so") || name.ends_with("Skel.so"));
@@ -38,7 +38,7 @@ fn builds(kit: &Kit, backend: Backend) -> Vec<(String, BuildId)> {
     names.filter_map(file).filter_map(build).collect()
 }
 
-/// Version of the SDK that made the model, where the file tells.
+/// Version of the SDK that made the model, if recorded.
 fn maker(format: ModelFormat, path: &Path, told: Option<BuildId>) -> Option<String> {
     match format {
         ModelFormat::Dlc => dlc_sdk_version(path),
@@ -66,7 +66,7 @@ fn compare(
             doubts.push(format!("{name} is {other}, {library} is {build}: {what}; use both from one SDK"));
         }
     }
-    // Whoever reads the model must not be older than who wrote it.
+    // The model's reader must not be older than its writer.
     let readers = builds.iter().filter(|(name, _)| match format {
         ModelFormat::Dlc => [TOOL, DLC_LIBRARY, "libQnnSystem.so", backend.library()].contains(&name.as_str()),
         _ => name == backend.library(),

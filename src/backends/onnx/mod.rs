@@ -1,7 +1,8 @@
-//! ONNX models through ONNX Runtime with QNN as a plug-in: what the plug-in is told, which nodes it took, why it left the
-//! others, and what each of them took.
+//! ONNX models through ONNX Runtime with QNN as a plug-in: the plug-in's options, which nodes it took, why it left the
+//! others, and their times.
 //!
-//! The runner child opens the libraries ([`crate::backends::qnn::runner`]); what is here are pure functions of what they say.
+//! The runner child opens the libraries ([`crate::backends::qnn::runner`]); this folder holds pure functions of their
+//! output.
 
 pub mod options;
 pub mod placement;

@@ -1,22 +1,22 @@
-//! Options of a run in the words of ONNX Runtime and of its QNN plug-in.
+//! Translates a run's options to those of ONNX Runtime and its QNN plug-in.
 
 use crate::backends::Backend;
 use crate::backends::settings::Resolved;
 use crate::event::{Setting, SettingOutcome, clean_text};
 use std::path::Path;
 
-/// Options of a session, with what becomes of the user's settings.
+/// Options of a session, with the outcome of the user's settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionOptions {
     /// Options of the QNN provider.
     pub provider: Vec<(String, String)>,
     /// Configuration entries of the session.
     pub entries: Vec<(String, String)>,
-    /// What becomes of settings.
+    /// Outcomes of settings.
     pub settled: Vec<Setting>,
 }
 
-/// Beginnings of the names of configuration entries; everything else is the provider's.
+/// Name prefixes of session entries; everything else belongs to the provider.
 const ENTRIES: [&str; 5] = ["session.", "ep.", "optimization.", "memory.", "mlas."];
 
 impl SessionOptions {
@@ -32,7 +32,7 @@ impl SessionOptions {
         let library = runtime_dir.join(backend.library());
         let mut options = Self::default();
         options.provider("backend_path", library.to_string_lossy());
-        // Names of the nodes, and of what ran them, are kept for the placement.
+        // Records the nodes and their providers for the placement.
         options.entry("session.record_ep_graph_assignment_info", "1");
         options.settings(backend, resolved);
         for (key, value) in asked {
@@ -52,7 +52,7 @@ impl SessionOptions {
         options
     }
 
-    /// Sets an option of the provider; a later one of the same name takes the place of an earlier one.
+    /// Sets a provider option; a later one of the same name replaces an earlier one.
     pub fn provider(&mut self, key: &str, value: impl AsRef<str>) {
         put(&mut self.provider, key, value.as_ref());
     }
@@ -132,7 +132,7 @@ fn put(options: &mut Vec<(String, String)>, key: &str, value: &str) {
     options.push((key.to_owned(), value.to_owned()));
 }
 
-/// Whether the plug-in knows an option: its name is among the plug-in's own text, whole.
+/// Whether the plug-in knows an option: its text contains the name as a whole word.
 pub fn knows(plugin: &[u8], option: &str) -> bool {
     let name = option.as_bytes();
     let is_part = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');

@@ -1,4 +1,4 @@
-//! Which node ran where: ONNX Runtime's record of its assignment, brought back to the names of the model.
+//! Which node ran where: ONNX Runtime's record of its assignment, mapped back to the model's names.
 
 use super::reasons::{NodeNote, PlacementLog};
 use super::remedies::{Circumstances, explain};
@@ -8,21 +8,21 @@ use crate::event::{NodePartition, NodePlacement, NodeProvider, NodesPlaced, clea
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 
-/// A node of the model, as its file has it.
+/// A node of the model, as in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelNode {
     /// Name; may be empty.
     pub name: String,
-    /// What it is called: its name, or its operator and place.
+    /// Its label: its name, or its operator and position.
     pub label: String,
     /// Operator.
     pub op_type: String,
 }
 
-/// Everything that is known of a session.
+/// Everything known about a session.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Known<'a> {
-    /// The nodes of the model; nothing where its file was not read.
+    /// The nodes of the model; empty if its file was not read.
     pub model: &'a [ModelNode],
     /// What ONNX Runtime recorded.
     pub assignment: &'a [Assignment],
@@ -30,7 +30,7 @@ pub struct Known<'a> {
     pub log: Option<&'a PlacementLog>,
     /// Times of a profiled session.
     pub times: Option<&'a Times>,
-    /// Free dimensions that were given no size.
+    /// Free dimensions without a given size.
     pub free_dimensions: &'a [String],
     /// Name of the QNN provider.
     pub provider: &'a str,
@@ -104,7 +104,7 @@ fn row(node: String, op_type: &str, provider: NodeProvider) -> NodePlacement {
     }
 }
 
-/// What the log says of a node that it knows by any of these names; a failure says more than a success.
+/// The log's verdict on a node under any of these names; a failure outranks a success.
 fn note<'a>(log: Option<&'a PlacementLog>, aliases: &[String]) -> Option<&'a NodeNote> {
     let log = log?;
     let mut notes: Vec<&NodeNote> = aliases.iter().rev().filter_map(|name| log.note(name)).collect();
@@ -112,7 +112,7 @@ fn note<'a>(log: Option<&'a PlacementLog>, aliases: &[String]) -> Option<&'a Nod
     notes.first().copied()
 }
 
-/// Puts the times in, and the QNN ops of each node.
+/// Adds the times and the QNN ops of each node.
 fn time(placed: &mut NodesPlaced, aliases: &[Vec<String>], times: &Times, log: Option<&PlacementLog>) {
     let graphs = times.graphs();
     let by_alias: HashMap<&str, usize> = aliases
@@ -138,7 +138,7 @@ fn time(placed: &mut NodesPlaced, aliases: &[Vec<String>], times: &Times, log: O
         of_partition.entry(graph).or_default().extend(node.partition);
     }
     for (order, graph) in graphs.iter().enumerate() {
-        // The partition that most of its ops are in; where none is known, the order decides.
+        // The partition with most of its ops; if none is known, the order decides.
         let votes = of_partition.get(graph).map(Vec::as_slice).unwrap_or_default();
         let most = (0..placed.partitions.len())
             .max_by_key(|at| (votes.iter().filter(|vote| vote == &at).count(), *at == order));
@@ -153,7 +153,7 @@ fn time(placed: &mut NodesPlaced, aliases: &[Vec<String>], times: &Times, log: O
     }
 }
 
-/// The node behind a QNN op: by its name, which may have a number added, or as the log says.
+/// The node behind a QNN op: by its name, which may have a number appended, or from the log.
 pub fn node_of<'a>(
     op: &'a str,
     log: Option<&'a PlacementLog>,
@@ -171,7 +171,7 @@ pub fn node_of<'a>(
 /// Nodes of the model by name.
 struct Names<'a> {
     by_name: HashMap<&'a str, usize>,
-    /// Nodes without a name, by operator, in the model's order, those that were found left out.
+    /// Unnamed nodes by operator, in the model's order, except those already found.
     nameless: HashMap<&'a str, std::collections::VecDeque<usize>>,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Names<'a> {
         names
     }
 
-    /// The model's node behind a name of ONNX Runtime's.
+    /// The model's node behind a name in ONNX Runtime.
     fn find(&mut self, name: &str, op_type: &str) -> Option<usize> {
         if name.is_empty() {
             return self.nameless.get_mut(op_type)?.pop_front();
@@ -198,12 +198,12 @@ impl<'a> Names<'a> {
     }
 }
 
-/// A fusion is called after its first node: `mm/MatMulAddFusion`.
+/// A fusion is named after its first node: `mm/MatMulAddFusion`.
 fn fused(name: &str) -> Option<&str> {
     name.rsplit_once('/').map(|(first, _)| first).filter(|_| name.ends_with("Fusion"))
 }
 
-/// The name without what a change of the layout adds: `conv1_token_1` was `conv1`.
+/// The name without the suffix of a layout change: `conv1_token_1` was `conv1`.
 pub fn base_name(name: &str) -> &str {
     match name.rsplit_once("_token_") {
         Some((base, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => {

@@ -1,18 +1,18 @@
-//! The plug-in's verbose log: which node it tried, which QNN ops it made of it, and why it gave a node back.
+//! The plug-in's verbose log: which nodes it tried, which QNN ops it made of them, and why it rejected a node.
 //!
-//! Nodes are asked about twice, before and after ONNX Runtime changed the layout, and built once more; what is said last holds.
+//! Nodes are queried twice, before and after ONNX Runtime changes the layout, and then built; the last message counts.
 
 use crate::event::{LogLevel, clean_text};
 use std::collections::HashMap;
 
-/// Most nodes that are remembered.
+/// Maximum number of nodes remembered.
 const MOST_NODES: usize = 100_000;
-/// Most words of the backend that are kept of one node.
+/// Maximum number of backend messages kept per node.
 const MOST_WORDS: usize = 5;
 /// Longest reason.
 const MAX_CHARS: usize = 600;
 
-/// A QNN op that the plug-in made, or tried to make, of a node.
+/// A QNN op that the plug-in made, or tried to make, from a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TriedOp {
     /// Its name.
@@ -21,7 +21,7 @@ pub struct TriedOp {
     pub op_type: String,
     /// Largest number of dimensions among its tensors.
     pub rank: usize,
-    /// Types of its tensors by QNN's names, each once.
+    /// QNN names of its tensors' types, each once.
     pub types: Vec<String>,
 }
 
@@ -32,18 +32,18 @@ pub struct BackendRefusal {
     pub code: u64,
     /// The op.
     pub op: TriedOp,
-    /// What the backend itself said, oldest first.
+    /// The backend's own messages, oldest first.
     pub words: Vec<String>,
 }
 
-/// What the log says of a node.
+/// The log's information about a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeNote {
-    /// Whether the plug-in could run it, as it said last.
+    /// Whether the plug-in could run it, by its last message.
     pub passed: bool,
-    /// Its reason, if it could not.
+    /// Its reason, if not.
     pub reason: Option<String>,
-    /// The backend's refusal behind it, if there was one.
+    /// The backend's refusal behind it, if any.
     pub refusal: Option<BackendRefusal>,
 }
 
@@ -51,12 +51,12 @@ pub struct NodeNote {
 #[derive(Debug, Default)]
 pub struct PlacementLog {
     notes: HashMap<String, NodeNote>,
-    /// The node that a QNN op was made for, by the op's name.
+    /// The node a QNN op was made for, by the op's name.
     made_for: HashMap<String, (String, String)>,
     trying: Option<String>,
-    /// True while the graph itself is built: then all nodes are named first, and all ops come after them.
+    /// True while the graph itself is built: all nodes are then named first, followed by all ops.
     building: bool,
-    /// Ops of the graphs that were built, with their types.
+    /// Ops of the built graphs, with their types.
     built: Vec<(String, String)>,
     op: TriedOp,
     words: Vec<String>,
@@ -65,7 +65,7 @@ pub struct PlacementLog {
 }
 
 impl PlacementLog {
-    /// Takes a message in; it may have several lines.
+    /// Processes a message, possibly of several lines.
     pub fn take(&mut self, level: LogLevel, text: &str) {
         if let Some(rest) = after(text, "QNN node builder is trying to add node. Onnx node name: [") {
             // The name may hold brackets; what follows it does not.
@@ -123,30 +123,30 @@ impl PlacementLog {
         self.words.clear();
     }
 
-    /// What was said of a node; its name is as ONNX Runtime had it then.
+    /// A message about a node, under ONNX Runtime's name at that time.
     pub fn note(&self, node: &str) -> Option<&NodeNote> {
         self.notes.get(node)
     }
 
-    /// The node that an op was made for, and the op's QNN type.
+    /// The node an op was made for, and the op's QNN type.
     pub fn made_for(&self, op: &str) -> Option<(&str, &str)> {
         self.made_for.get(op).map(|(node, op_type)| (node.as_str(), op_type.as_str()))
     }
 
-    /// Names and types of the ops that the built graphs have, in their order.
+    /// Names and types of the built graphs' ops, in order.
     pub fn built(&self) -> impl Iterator<Item = (&str, &str)> {
-        // A graph of one node is built as it is asked about: its ops are those of the last question.
+        // A graph of one node is built during the query: its ops are those of the last query.
         let lone = self.built.is_empty().then(|| self.made_for.iter().map(|(op, (_, op_type))| (op, op_type)));
         let built = self.built.iter().map(|(op, op_type)| (op, op_type));
         built.chain(lone.into_iter().flatten()).map(|(op, op_type)| (op.as_str(), op_type.as_str()))
     }
 
-    /// Why the backend did not come up, if it did not.
+    /// Why the backend did not start, if so.
     pub fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
 
-    /// The nodes that the plug-in could not run, with what it said, by name.
+    /// The nodes the plug-in could not run, by name, with its messages.
     pub fn failed(&self) -> Vec<(&str, &NodeNote)> {
         let mut failed: Vec<(&str, &NodeNote)> =
             self.notes.iter().filter(|(_, note)| !note.passed).map(|(name, note)| (name.as_str(), note)).collect();
@@ -159,7 +159,7 @@ fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     text.split_once(mark).map(|(_, rest)| rest)
 }
 
-/// Text of the log as it is shown: bounded, and without the colours that ONNX Runtime puts around it.
+/// Log text for display: bounded, and without the colours ONNX Runtime puts around it.
 fn kept(text: &str) -> String {
     let plain = text.replace("\u{1b}[m", "");
     let text: String = clean_text(plain.trim()).chars().take(MAX_CHARS).collect();
@@ -171,7 +171,7 @@ fn leading_number(text: &str) -> Option<u64> {
     digits.parse().ok()
 }
 
-/// `Operator type: Add Node name: add_rank6 Node index: 5`: names may hold blanks.
+/// `Operator type: Add Node name: add_rank6 Node index: 5`: names may contain spaces.
 fn node_name(line: &str) -> Option<String> {
     let rest = after(line, "Node name: ").filter(|_| line.contains("Operator type: "))?;
     let name = rest.rsplit_once(" Node index: ").map_or(rest, |(name, _)| name);

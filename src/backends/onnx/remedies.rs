@@ -1,11 +1,11 @@
-//! Why a node is not QNN's, in words for its owner, and what to do about it.
+//! Explains to the user why QNN did not take a node, and what to do about it.
 
 use super::reasons::{BackendRefusal, NodeNote};
 
-/// Most dimensions of a tensor that QNN's backends take.
+/// Maximum tensor rank of QNN's backends.
 const MAX_RANK: usize = 5;
 
-/// Why, by which code, and what to do.
+/// Reason, code, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explained {
     /// QNN's code, if the backend refused the op.
@@ -16,18 +16,18 @@ pub struct Explained {
     pub remedy: String,
 }
 
-/// What is known of the model as a whole.
+/// What is known about the model as a whole.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Circumstances<'a> {
-    /// Free dimensions, as `--dim` would be given them.
+    /// Free dimensions, in the form of `--dim`.
     pub free_dimensions: &'a [String],
-    /// Why the backend did not come up.
+    /// Why the backend did not start.
     pub problem: Option<&'a str>,
-    /// Whether QNN's part of the model was compiled before (EPContext).
+    /// Whether QNN's part of the model is precompiled (EPContext).
     pub is_compiled: bool,
 }
 
-/// Explains a node that ran on the processor.
+/// Explains a node that ran on the CPU.
 pub fn explain(op_type: &str, note: Option<&NodeNote>, about: Circumstances<'_>) -> Explained {
     let plain = |reason: String, remedy: &str| Explained { code: None, reason, remedy: remedy.to_owned() };
     if let Some(problem) = about.problem {

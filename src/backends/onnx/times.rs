@@ -8,11 +8,11 @@ use serde::Deserialize;
 use std::collections::HashMap;
 use std::io::Read;
 
-/// Deepest events that are looked at.
+/// Maximum depth of events considered.
 const MAX_DEPTH: usize = 8;
-/// Most executions that are read.
+/// Maximum number of executions read.
 const MOST_EXECUTIONS: usize = 1 << 20;
-/// Bytes that are read at once.
+/// Bytes read at once.
 const PIECE: usize = 1 << 20;
 
 /// One op of one execution.
@@ -46,7 +46,7 @@ pub struct Execution {
     pub graph: String,
     /// Its ops in the backend's order.
     pub ops: Vec<OpTime>,
-    /// Everything else that was told of it.
+    /// Everything else reported about it.
     pub figures: Vec<Figure>,
 }
 
@@ -58,7 +58,7 @@ impl Execution {
         named("QNN (execute) time").or_else(|| named("GRAPH_EXECUTE")).map(|figure| figure.value)
     }
 
-    /// Microseconds of a unit of its ops; `None` where nothing tells the accelerator's time.
+    /// Microseconds per unit of its ops; `None` if the accelerator's time is unknown.
     pub fn us_per_unit(&self) -> Option<f64> {
         if !self.ops.iter().any(|op| op.is_cycles) {
             return Some(1.0);
@@ -72,23 +72,23 @@ impl Execution {
     }
 }
 
-/// One node of one run, as ONNX Runtime timed it.
+/// One node of one run, timed by ONNX Runtime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeTime {
-    /// Its name; that of the graph where it is a partition.
+    /// Its name; for a partition, that of the graph.
     pub name: String,
     /// Microseconds.
     pub us: f64,
-    /// Whether it is a partition of QNN's.
+    /// Whether it is a QNN partition.
     pub is_qnn: bool,
 }
 
 /// The times of a profiled session, inference by inference.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Times {
-    /// What QNN told of each execution, in order.
+    /// QNN's data about each execution, in order.
     pub executions: Vec<Execution>,
-    /// What ONNX Runtime told of each run.
+    /// ONNX Runtime's data about each run.
     pub runs: Vec<Vec<NodeTime>>,
 }
 
@@ -99,7 +99,7 @@ impl Times {
         Ok(Self { executions, runs: runs(ort_profile) })
     }
 
-    /// Graphs of QNN's in the order of their first executions.
+    /// QNN's graphs in order of first execution.
     pub fn graphs(&self) -> Vec<&str> {
         let mut graphs: Vec<&str> = Vec::new();
         for execution in &self.executions {
@@ -110,7 +110,7 @@ impl Times {
         graphs
     }
 
-    /// The executions of each inference: each graph once in each.
+    /// The executions of each inference: every graph once.
     pub fn by_inference(&self) -> Vec<Vec<&Execution>> {
         let mut inferences: Vec<Vec<&Execution>> = Vec::new();
         let mut done: HashMap<&str, usize> = HashMap::new();
@@ -125,20 +125,20 @@ impl Times {
         inferences
     }
 
-    /// Mean time of a node or partition over all runs that had it, microseconds.
+    /// Mean time of a node or partition over all runs that contain it, microseconds.
     pub fn mean_node_us(&self, name: &str) -> Option<f64> {
         let times: Vec<f64> = self.runs.iter().flatten().filter(|node| node.name == name).map(|node| node.us).collect();
         (!times.is_empty()).then(|| times.iter().sum::<f64>() / self.runs.len() as f64)
     }
 
-    /// Mean time that QNN reports for a graph, microseconds.
+    /// Mean time QNN reports for a graph, microseconds.
     pub fn mean_graph_us(&self, graph: &str) -> Option<f64> {
         let of = self.executions.iter().filter(|execution| execution.graph == graph);
         let times: Vec<f64> = of.filter_map(Execution::qnn_us).collect();
         (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
     }
 
-    /// Mean times of all ops of QNN's, by graph and name, microseconds; true where they were derived from cycles.
+    /// Mean times of all QNN ops, by graph and name, microseconds; true if derived from cycles.
     pub fn mean_ops_us(&self) -> HashMap<(&str, &str), (f64, bool)> {
         let mut sums: HashMap<(&str, &str), (f64, bool, u64)> = HashMap::new();
         for execution in &self.executions {
@@ -162,7 +162,7 @@ impl Times {
     }
 }
 
-/// Reads the executions of a QNN profiling log. `cpu`: of QNN's CPU backend, which puts `_` before names.
+/// Reads the executions of a QNN profiling log. `cpu`: from QNN's CPU backend, which prefixes names with `_`.
 fn executions(mut log: impl Read, cpu: bool) -> Result<Vec<Execution>, ProfileLogError> {
     let mut decoder = Decoder::new();
     let mut found = Vec::new();
@@ -176,7 +176,7 @@ fn executions(mut log: impl Read, cpu: bool) -> Result<Vec<Execution>, ProfileLo
                 }
             }
         }
-        // A log that ends inside a chunk was cut by a crash: what came before it stands.
+        // A log that ends within a chunk was cut by a crash: what precedes it counts.
         if decoder.read_from(&mut log, PIECE).map_err(ProfileLogError::Read)? == 0 {
             return Ok(found);
         }
@@ -279,7 +279,8 @@ mod tests {
             first.figures.iter().find(|figure| figure.name == "Accelerator (execute) time").unwrap().value;
         let sum: f64 = first.ops.iter().map(|op| op.value as f64).sum::<f64>() * first.us_per_unit().unwrap();
         assert!((sum - accelerator).abs() < 1e-6 * accelerator, "{sum} {accelerator}");
-        // Each run of ONNX Runtime: partition, hardmax_mid, partition; and a partition takes no less than QNN says.
+        // Each run of ONNX Runtime: partition, hardmax_mid, partition; and a partition takes at least the time QNN
+        // reports.
         for run in &times.runs {
             assert_eq!(run.iter().map(|node| node.is_qnn).collect::<Vec<_>>(), [true, false, true]);
             assert_eq!(run[1].name, "hardmax_mid");

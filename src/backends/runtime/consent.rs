@@ -1,4 +1,4 @@
-//! Wheels whose checksum qnnscope does not know, and who decides about them.
+//! Wheels with unknown checksums, and who decides about them.
 
 use std::fmt;
 
@@ -6,11 +6,11 @@ use super::pins::{is_pinned_version, pinned_versions};
 use super::wheel::WheelName;
 use super::{Package, RuntimeError};
 
-/// Who decides about a wheel whose checksum qnnscope does not know.
+/// Who decides about a wheel with an unknown checksum.
 pub enum Consent<'a> {
-    /// Nobody may: only known wheels are installed.
+    /// Nobody: only known wheels are installed.
     PinnedOnly,
-    /// The user can give it with `--yes`, and has not.
+    /// The user can consent with `--yes`, and has not.
     Missing,
     /// It is given.
     Given,
@@ -55,16 +55,16 @@ impl Consent<'_> {
 /// A wheel whose checksum qnnscope does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unpinned {
-    /// Its file name, or package and version where it is not fetched yet.
+    /// Its file name, or package and version if not fetched yet.
     pub wheel: String,
-    /// Its SHA-256, lower-case hex, once it is here.
+    /// Its SHA-256, lower-case hex, once available.
     pub sha256: Option<String>,
     /// What is odd about it, as the end of a sentence.
     pub reason: String,
 }
 
 impl Unpinned {
-    /// A version that has not been fetched.
+    /// A version not fetched yet.
     pub(super) fn version(package: Package, version: &str) -> Self {
         let wheel = format!("{} {version}", package.name());
         Self { wheel, sha256: None, reason: format!("qnnscope knows only the checksums of {}", known(package)) }

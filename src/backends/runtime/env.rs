@@ -1,4 +1,4 @@
-//! What the environment says about runtimes, read once so that the rest is a function of its arguments.
+//! The environment's settings for runtimes, read once so that the rest is a function of its arguments.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use etcetera::BaseStrategy;
 
 use super::{Package, Platform, RuntimeError};
 
-/// The variables and folders that decide which runtime is used and where one is installed.
+/// The variables and folders that determine which runtime is used and where one is installed.
 #[derive(Debug, Clone)]
 pub struct Env {
     /// `$QNNSCOPE_RUNTIME`: a runtime folder, as with `--runtime`.
@@ -18,9 +18,9 @@ pub struct Env {
     pub qairt_sdk_root: Option<PathBuf>,
     /// `$QNNSCOPE_ONNXRUNTIME`: ONNX Runtime's library, its folder, or a Python's `site-packages`.
     pub onnxruntime: Option<PathBuf>,
-    /// The data folder of qnnscope; `None` when there is neither `$QNNSCOPE_DATA_DIR` nor a home folder.
+    /// qnnscope's data folder; `None` without `$QNNSCOPE_DATA_DIR` and a home folder.
     pub data_dir: Option<PathBuf>,
-    /// The Python that is asked for pip: `$QNNSCOPE_PYTHON`, else `python3`.
+    /// The Python that runs pip: `$QNNSCOPE_PYTHON`, else `python3`.
     pub python: PathBuf,
     /// The machine the libraries are for.
     pub platform: Platform,
@@ -34,10 +34,10 @@ impl Env {
         Self::from_lookup(var, home_data)
     }
 
-    /// The same from any source of variables; `home_data` is the folder under which programs keep their data.
+    /// The same from any source of variables; `home_data` is the folder for programs' data.
     fn from_lookup(var: impl Fn(&str) -> Option<OsString>, home_data: Option<PathBuf>) -> Self {
         let path = |name: &str| var(name).map(PathBuf::from);
-        // A relative folder would mean something else after a change of directory.
+        // A relative folder would change its meaning with the working directory.
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         Self {
             runtime: path("QNNSCOPE_RUNTIME"),
@@ -50,7 +50,7 @@ impl Env {
         }
     }
 
-    /// The folder that holds the installed versions of a package.
+    /// The folder with the installed versions of a package.
     pub fn folder_of(&self, package: Package) -> Result<PathBuf, RuntimeError> {
         match package {
             Package::Qnn => self.runtimes_dir(),
@@ -58,7 +58,7 @@ impl Env {
         }
     }
 
-    /// The folder that holds the installed runtimes, one folder each. It need not exist.
+    /// The folder with the installed runtimes, one folder each. It need not exist.
     pub fn runtimes_dir(&self) -> Result<PathBuf, RuntimeError> {
         match &self.data_dir {
             Some(dir) => Ok(dir.join("runtimes")),
@@ -66,7 +66,7 @@ impl Env {
         }
     }
 
-    /// The folder that holds installed versions of ONNX Runtime, one folder each. It need not exist.
+    /// The folder with the installed versions of ONNX Runtime, one folder each. It need not exist.
     pub fn onnxruntime_dir(&self) -> Result<PathBuf, RuntimeError> {
         Ok(self.data_dir.as_ref().ok_or(RuntimeError::NoDataDir)?.join("onnxruntime"))
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with runtimes, and what to do next.
+//! Errors about runtimes, and what to do next.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ pub enum RuntimeError {
         /// What was requested.
         version: String,
     },
-    /// There is no folder to install into or to look in.
+    /// There is no folder to install into or to search.
     #[error("cannot find the data folder of qnnscope: this user has no home folder")]
     NoDataDir,
     /// Python could not be started.
     #[error("cannot start Python ({}) to download {WHEEL_NAME}", python.display())]
     PythonMissing {
-        /// The program that was tried.
+        /// The program tried.
         python: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -33,10 +33,10 @@ pub enum RuntimeError {
     /// Python runs, but has no pip.
     #[error("cannot download {WHEEL_NAME}: {} has no pip", python.display())]
     PipMissing {
-        /// The Python that was asked.
+        /// The Python used.
         python: PathBuf,
     },
-    /// pip failed for a reason we do not know.
+    /// pip failed for an unknown reason.
     #[error("pip could not download {requirement} ({status}){}", quote(lines))]
     PipFailed {
         /// What was requested.
@@ -54,7 +54,7 @@ pub enum RuntimeError {
         /// The last lines of its output that matter.
         lines: Vec<String>,
     },
-    /// The package has no such version for this machine, but has others.
+    /// The package lacks this version for this machine, but has others.
     #[error("pip finds no {requirement} for this machine, only {}", available.join(", "))]
     NoSuchVersion {
         /// What was requested.
@@ -69,16 +69,16 @@ pub enum RuntimeError {
         requirement: String,
         /// This machine.
         platform: Platform,
-        /// The pip that was asked, when it is too old to know the tags of these wheels.
+        /// The pip used, if too old to know the tags of these wheels.
         old_pip: Option<String>,
     },
-    /// The file given as a wheel is not named like one.
+    /// The file given as a wheel does not have a wheel's name.
     #[error("cannot install {}: not the name of a wheel (NAME-VERSION-PYTHON-ABI-PLATFORM.whl)", path.display())]
     NotAWheel {
         /// The file.
         path: PathBuf,
     },
-    /// The wheel holds libraries for another kind of machine.
+    /// The wheel contains libraries for another kind of machine.
     #[error("cannot install {}: {found}, this machine is {platform}", wheel.display())]
     OtherPlatform {
         /// The wheel.
@@ -96,7 +96,7 @@ pub enum RuntimeError {
         /// What was found.
         detail: String,
     },
-    /// The wheel is sound, but carries none of the libraries.
+    /// The wheel is valid, but contains none of the libraries.
     #[error("cannot install {}: there is no {} in it", wheel.display(), match package {
         Package::Qnn => "libQnnSystem.so",
         Package::OnnxRuntime => "libonnxruntime.so",
@@ -107,7 +107,7 @@ pub enum RuntimeError {
         /// What it should be.
         package: Package,
     },
-    /// The wheel is of another package or version than its name says.
+    /// The wheel's package or version differs from its name.
     #[error("refused to install {}: {found}", wheel.display())]
     OtherPackage {
         /// The wheel.
@@ -115,27 +115,27 @@ pub enum RuntimeError {
         /// What it is instead.
         found: String,
     },
-    /// The wheel's checksum is none of those that qnnscope knows, and nobody consented.
+    /// qnnscope does not know the wheel's checksum, and nobody consented.
     #[error("{wheel} was not installed: {reason}")]
     NotPinned {
-        /// Its file name, or package and version where it was not fetched.
+        /// Its file name, or package and version if not fetched.
         wheel: String,
         /// What is wrong with it.
         reason: String,
-        /// What the user may do about it.
+        /// What the user can do about it.
         consent: &'static str,
     },
-    /// Installed files are not as they were installed.
+    /// Installed files have changed.
     #[error("the runtime in {} was changed since it was installed: {}", dir.display(), changed.join(", "))]
     Changed {
         /// The runtime's folder.
         dir: PathBuf,
         /// Its version.
         version: String,
-        /// The files, and what happened to each.
+        /// The files, each with its change.
         changed: Vec<String>,
     },
-    /// The wheel has an entry that no sound wheel has.
+    /// The wheel has an entry that no valid wheel has.
     #[error("refused to unpack {}: entry {entry:?} {reason}", wheel.display())]
     UnsafeEntry {
         /// The wheel.
@@ -152,10 +152,10 @@ pub enum RuntimeError {
         operation: &'static str,
         /// The folder on the full disk.
         dir: PathBuf,
-        /// How much room the whole step takes, where that is known.
+        /// Space the whole step needs, if known.
         needed: Option<u64>,
     },
-    /// The system refused access.
+    /// The system denied access.
     #[error("cannot {operation} {}: {source}", path.display())]
     Denied {
         /// What was being done.
@@ -178,7 +178,7 @@ pub enum RuntimeError {
     /// The caller asked to stop.
     #[error("the install of {WHEEL_NAME} was stopped; nothing was changed")]
     Cancelled,
-    /// A named place holds no QNN libraries for this machine.
+    /// A named place has no QNN libraries for this machine.
     #[error("no QNN libraries in {} ({origin}): {detail}", path.display())]
     NoLibraries {
         /// The place.
@@ -188,19 +188,19 @@ pub enum RuntimeError {
         /// What was looked for and what was found.
         detail: String,
     },
-    /// A named place holds libraries for another kind of machine.
+    /// A named place has libraries for another kind of machine.
     #[error("{} ({origin}) is {found}, this machine is {platform}", library.display())]
     WrongMachine {
-        /// The library that was looked at.
+        /// The library examined.
         library: PathBuf,
         /// Who named it.
         origin: RuntimeSource,
-        /// What it is: `built for x86_64`, or no library at all.
+        /// Its nature: `built for x86_64`, or not a library at all.
         found: String,
         /// This machine.
         platform: Platform,
     },
-    /// The only installed runtimes have lost files since they were installed.
+    /// The only installed runtimes have lost files since installation.
     #[error("the runtime in {} is damaged: {} missing or of another size", dir.display(), missing.join(", "))]
     Incomplete {
         /// The runtime's folder.
@@ -210,10 +210,10 @@ pub enum RuntimeError {
         /// The files that are missing or have the wrong size.
         missing: Vec<String>,
     },
-    /// There is no ONNX Runtime, which ONNX models run through.
+    /// ONNX Runtime, needed for ONNX models, is missing.
     #[error("no ONNX Runtime found; ONNX models need it")]
     NoOnnxRuntime,
-    /// The place that the variable names has none.
+    /// The place named by the variable has none.
     #[error("no libonnxruntime.so in {} (QNNSCOPE_ONNXRUNTIME)", path.display())]
     NoOnnxLibrary {
         /// The place.
@@ -228,13 +228,13 @@ pub enum RuntimeError {
     /// There is no runtime anywhere.
     #[error("no QNN runtime found; looked at {}", looked.join("; "))]
     NotFound {
-        /// The places, with what was wrong with each.
+        /// The places, each with its problem.
         looked: Vec<String>,
     },
 }
 
 impl RuntimeError {
-    /// Sorts a failure of a file operation: full disk, no permission, anything else.
+    /// Classifies a failed file operation: full disk, no permission, anything else.
     pub(super) fn file(operation: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
@@ -250,7 +250,7 @@ impl RuntimeError {
         }
     }
 
-    /// The next thing to do or to type, where there is one.
+    /// The next step or command, if any.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::BadVersion { .. } => format!("try --version {DEFAULT_WHEEL_VERSION}"),
@@ -357,7 +357,7 @@ impl RuntimeError {
     }
 }
 
-/// pip's own words, indented below ours.
+/// pip's own message, indented below ours.
 fn quote(lines: &[String]) -> String {
     lines.iter().fold(String::new(), |mut text, line| {
         text.push_str("\n    pip: ");

@@ -1,4 +1,5 @@
-//! Getting a runtime: a wheel from pip or from a file, its libraries unpacked, checked, and put in place by one rename.
+//! Installs a runtime: takes a wheel from pip or a file, unpacks and checks its libraries, and puts them in place with
+//! one rename.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, SeekFrom};
@@ -21,10 +22,10 @@ use super::wheel::{Wheel, WheelName, sha256};
 use super::{Env, MANIFEST_SCHEMA, ManifestFile, Package, RuntimeError, RuntimeManifest};
 use crate::facts::machine_name;
 
-/// Beginning of the names of folders that are not whole yet.
+/// Name prefix of incomplete folders.
 const TEMP_PREFIX: &str = ".tmp-";
 const LOCK_FILE: &str = ".lock";
-/// How often a waiting install looks whether the other one is done.
+/// How often a waiting install checks whether the other one is done.
 const LOCK_POLL: Duration = Duration::from_millis(100);
 
 /// What to install.
@@ -32,11 +33,11 @@ const LOCK_POLL: Duration = Duration::from_millis(100);
 pub struct InstallRequest {
     /// What is installed.
     pub package: Package,
-    /// Version of the wheel. Not looked at when `wheel_file` is given.
+    /// Version of the wheel. Ignored if `wheel_file` is given.
     pub version: String,
-    /// A wheel that is here already, instead of one from pip.
+    /// A local wheel, instead of one from pip.
     pub wheel_file: Option<PathBuf>,
-    /// Install again even if this version is installed and whole.
+    /// Reinstall even if this version is installed and intact.
     pub force: bool,
     /// Where to install, and with which Python.
     pub env: Env,
@@ -69,11 +70,11 @@ impl InstallRequest {
 pub struct Installed {
     /// Its folder.
     pub dir: PathBuf,
-    /// Version of the wheel it came from.
+    /// Version of its wheel.
     pub version: String,
     /// File name of that wheel.
     pub wheel: String,
-    /// Number of files, the manifest not counted.
+    /// Number of files, without the manifest.
     pub files: usize,
     /// Size of those files.
     pub bytes: u64,
@@ -81,7 +82,7 @@ pub struct Installed {
     pub licence: Option<PathBuf>,
     /// Whether qnnscope knew the wheel's checksum; otherwise the user consented.
     pub pinned: bool,
-    /// It was there before and nothing was done.
+    /// It was already installed and nothing was done.
     pub already_installed: bool,
 }
 
@@ -100,7 +101,7 @@ impl Installed {
     }
 }
 
-/// Installs a runtime unless it is there already.
+/// Installs a runtime unless already installed.
 ///
 /// Two installs into one data folder take turns; the second finds what the first installed. However this ends, no
 /// half-installed runtime is left that `locate` would list. A wheel whose checksum qnnscope does not know is
@@ -139,10 +140,10 @@ pub fn install(
     job.install_wheel(&path, consent, progress)
 }
 
-/// The runtimes in a folder that have a manifest, whole or damaged.
+/// The runtimes in a folder with a manifest, intact or damaged.
 ///
 /// # Errors
-/// The folder is there but cannot be read.
+/// The folder exists but cannot be read.
 pub fn installed_in(runtimes: &Path) -> Result<Vec<(PathBuf, RuntimeManifest)>, RuntimeError> {
     let installed = |entry: fs::DirEntry| {
         let hidden = entry.file_name().to_string_lossy().starts_with('.');
@@ -153,7 +154,7 @@ pub fn installed_in(runtimes: &Path) -> Result<Vec<(PathBuf, RuntimeManifest)>, 
     Ok(entries(runtimes)?.into_iter().filter_map(installed).collect())
 }
 
-/// What is in a folder; nothing where there is none.
+/// The contents of a folder; nothing if it does not exist.
 pub fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, RuntimeError> {
     let listed = fs::read_dir(folder).and_then(Iterator::collect);
     match listed {
@@ -162,14 +163,14 @@ pub fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, RuntimeError> {
     }
 }
 
-/// The whole runtime of the wanted version, if there is one. A wheel file is compared later, by its content.
+/// The intact runtime of the requested version, if any. A wheel file is compared later, by content.
 fn already_installed(request: &InstallRequest, runtimes: &Path) -> Option<Installed> {
     if request.force || request.wheel_file.is_some() {
         return None;
     }
     let wanted = release(&request.version);
     installed_in(runtimes)
-        // What cannot be read is installed again, which reports why that does not work either.
+        // An unreadable one is reinstalled, which reports why if that does not work either.
         .unwrap_or_default()
         .into_iter()
         .find(|(dir, manifest)| {
@@ -180,7 +181,7 @@ fn already_installed(request: &InstallRequest, runtimes: &Path) -> Option<Instal
         .map(|(dir, manifest)| Installed::new(dir, manifest, true))
 }
 
-/// What makes two version texts the same version: `2.3` is `2.3.0`, but `2.3.0rc1` is neither.
+/// Normalises version texts for comparison: `2.3` is `2.3.0`, but `2.3.0rc1` is neither.
 fn release(version: &str) -> (Vec<u64>, String) {
     let letters = version.chars().filter(char::is_ascii_alphabetic).collect();
     (version_key(version), letters)
@@ -213,20 +214,21 @@ fn take_lock(
     }
 }
 
-/// Removes what killed installs left. We hold the lock, so nobody is using it. What cannot be removed only takes room.
+/// Removes leftovers of killed installs. We hold the lock, so nobody is using them. Anything that cannot be removed
+/// only takes space.
 fn remove_stale(runtimes: &Path) {
     let Ok(entries) = fs::read_dir(runtimes) else {
         return;
     };
     for entry in entries.filter_map(Result::ok) {
         if entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX) {
-            // On a link this fails, and does not follow it.
+            // Fails on a link without following it.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// One install under way, with the lock held.
+/// One install in progress, with the lock held.
 struct Job<'a> {
     request: &'a InstallRequest,
     runtimes: &'a Path,
@@ -336,7 +338,7 @@ impl Job<'_> {
             .map_err(|error| self.on_our_disk(error, total))
     }
 
-    /// Adds to a full disk how much room is needed, and names a folder that is still there when the message is read.
+    /// Adds the space needed to a full-disk error, and names a folder that still exists when the message is read.
     fn on_our_disk(&self, error: RuntimeError, needed: u64) -> RuntimeError {
         match error {
             RuntimeError::DiskFull { .. } => RuntimeError::DiskFull {
@@ -352,8 +354,8 @@ impl Job<'_> {
         if self.request.cancel.load(Ordering::Relaxed) { Err(RuntimeError::Cancelled) } else { Ok(()) }
     }
 
-    /// The rename that makes the runtime appear. A folder that is in the way, of a damaged runtime or of one that is
-    /// installed again, moves into the stage and is removed with it.
+    /// The rename that makes the runtime appear. A folder in the way, of a damaged or reinstalled runtime, moves into
+    /// the stage and is removed with it.
     fn put_in_place(&self, dir: &Path, target: &Path) -> Result<(), RuntimeError> {
         let failed = |source| RuntimeError::file("put in place", target, source);
         let old = self.stage.path().join("old");
@@ -373,7 +375,7 @@ impl Job<'_> {
     }
 }
 
-/// Waits until the names in a folder are on disk.
+/// Waits until a folder's entries are on disk.
 fn sync_dir(dir: &Path) -> Result<(), RuntimeError> {
     if cfg!(unix) {
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(|source| RuntimeError::file("write", dir, source))?;

@@ -1,4 +1,4 @@
-//! Finding the runtimes of this machine, in the order in which they are preferred.
+//! Finds the runtimes of this machine, in order of preference.
 
 use std::cmp::Reverse;
 use std::fs;
@@ -19,9 +19,9 @@ pub struct RuntimeDir {
     pub path: PathBuf,
     /// Who named it.
     pub source: RuntimeSource,
-    /// Version of the wheel it came from; `None` for an SDK.
+    /// Version of its wheel; `None` for an SDK.
     pub version: Option<String>,
-    /// Installed runtimes: every file is there in full. Others: there is `libQnnSystem.so` and a backend.
+    /// Installed runtimes: every file is complete. Others: `libQnnSystem.so` and a backend exist.
     pub complete: bool,
     /// The libraries, by name.
     pub libraries: Vec<LibraryFile>,
@@ -39,7 +39,7 @@ impl RuntimeDir {
 pub struct LibraryFile {
     /// File name.
     pub name: String,
-    /// `cpu`, `htp`, `gpu`, `system`, `ir` or `saver`; `None` for helpers that are not opened by us.
+    /// `cpu`, `htp`, `gpu`, `system`, `ir` or `saver`; `None` for helpers we do not open.
     pub backend: Option<&'static str>,
     /// Where it is.
     pub path: PathBuf,
@@ -64,29 +64,29 @@ impl LibraryFile {
     }
 }
 
-/// Everything a search found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Survey {
     /// The runtimes, best first.
     pub runtimes: Vec<RuntimeDir>,
-    /// Named places that are no runtime for this machine, in the same order, and damaged installs.
+    /// Named places without a runtime for this machine, in the same order, and damaged installs.
     pub problems: Vec<RuntimeError>,
 }
 
 /// Every runtime, best first: `explicit`, `$QNNSCOPE_RUNTIME`, `$QNN_SDK_ROOT`, `$QAIRT_SDK_ROOT`, then the installed
-/// ones, of which the default version comes first and then the newest.
+/// ones, default version first, then the newest.
 ///
-/// A place may be the folder of the libraries, an SDK, or the folder a wheel was unpacked in.
+/// A place may be the folder of the libraries, an SDK, or the folder of an unpacked wheel.
 pub fn locate(explicit: Option<&Path>, env: &Env) -> Vec<RuntimeDir> {
     survey(explicit, env).runtimes
 }
 
-/// As [`locate`], with what was wrong with the places that are left out.
+/// Like [`locate`], with the problems of the places left out.
 pub fn survey(explicit: Option<&Path>, env: &Env) -> Survey {
     let mut survey = Survey { runtimes: Vec::new(), problems: Vec::new() };
     for (path, source) in named_places(explicit, env) {
         match inspect(path, source, env.platform) {
-            // The two SDK variables often name one SDK.
+            // Both SDK variables often name the same SDK.
             Ok(found) if survey.runtimes.iter().any(|one| one.path == found.path) => {}
             Ok(found) => survey.runtimes.push(found),
             Err(problem) => survey.problems.push(problem),
@@ -127,9 +127,9 @@ pub fn survey(explicit: Option<&Path>, env: &Env) -> Survey {
     survey
 }
 
-/// The runtime to use: the first that is complete.
+/// The runtime to use: the first complete one.
 ///
-/// What the user names with `explicit` or `$QNNSCOPE_RUNTIME` is used or is an error; another runtime never silently
+/// A runtime named with `explicit` or `$QNNSCOPE_RUNTIME` is used or is an error; another runtime never silently
 /// takes its place.
 pub fn choose(explicit: Option<&Path>, env: &Env) -> Result<RuntimeDir, RuntimeError> {
     let strict = named_places(explicit, env)
@@ -155,7 +155,7 @@ pub fn choose(explicit: Option<&Path>, env: &Env) -> Result<RuntimeDir, RuntimeE
     if let Ok(dir) = env.runtimes_dir() {
         looked.push(format!("{} (nothing installed)", dir.display()));
     }
-    // What cannot be read may be there.
+    // An unreadable place may still have one.
     let is_reason = |problem: &RuntimeError| {
         matches!(problem, RuntimeError::Incomplete { .. } | RuntimeError::Io { .. } | RuntimeError::Denied { .. })
     };
@@ -185,7 +185,7 @@ fn installed(env: &Env) -> Result<Vec<(PathBuf, RuntimeManifest)>, RuntimeError>
     Ok(found)
 }
 
-/// What a named place holds for this machine.
+/// What a named place has for this machine.
 fn inspect(path: &Path, source: RuntimeSource, platform: Platform) -> Result<RuntimeDir, RuntimeError> {
     let nothing = |detail: String| RuntimeError::NoLibraries { path: path.to_path_buf(), origin: source, detail };
     match fs::metadata(path) {
@@ -259,7 +259,7 @@ fn libraries_in(dir: &Path) -> Result<Vec<LibraryFile>, RuntimeError> {
     Ok(libraries)
 }
 
-/// The folders below `lib/` of an SDK that hold QNN libraries, for whichever machine.
+/// The folders below `lib/` of an SDK with QNN libraries, for any machine.
 fn sdk_targets(root: &Path) -> Result<Vec<String>, RuntimeError> {
     let mut names = Vec::new();
     for entry in entries(&root.join("lib"))? {
@@ -272,7 +272,7 @@ fn sdk_targets(root: &Path) -> Result<Vec<String>, RuntimeError> {
     Ok(names)
 }
 
-/// Those of this machine: the better family first, then the newest compiler.
+/// Those for this machine: the better family first, then the newest compiler.
 fn fitting_targets(targets: &[String], platform: Platform) -> Vec<&str> {
     let family = |name: &str| {
         let mut families = platform.sdk_targets().iter();
@@ -283,7 +283,7 @@ fn fitting_targets(targets: &[String], platform: Platform) -> Vec<&str> {
     fitting
 }
 
-/// The version of a wheel that was unpacked by hand: it is in the name of a folder beside the libraries' folder.
+/// The version of a manually unpacked wheel: in the name of a folder beside the libraries' folder.
 fn unpacked_version(dir: &Path) -> Option<String> {
     fs::read_dir(dir.parent()?).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).find_map(|name| {
         let version = name.strip_prefix("onnxruntime_qnn-")?.strip_suffix(".dist-info")?;

@@ -1,4 +1,4 @@
-//! `runtime.json`: the last file an install writes, and what it says about the others.
+//! `runtime.json`: the last file an install writes, with facts about the others.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ pub const MANIFEST_FILE: &str = "runtime.json";
 /// The schema this version writes and reads.
 pub const MANIFEST_SCHEMA: &str = "qnnscope.runtime/1";
 
-/// A manifest is a few kilobytes; something much larger is not one.
+/// A manifest has a few kilobytes; anything much larger is not one.
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
 /// What was installed, and from which wheel.
@@ -35,7 +35,7 @@ pub struct RuntimeManifest {
     pub pinned: bool,
     /// Every file beside the manifest.
     pub files: Vec<ManifestFile>,
-    /// Which of the files is the licence of the libraries.
+    /// The file with the libraries' licence.
     pub licence: Option<String>,
 }
 
@@ -46,23 +46,24 @@ pub struct ManifestFile {
     pub name: String,
     /// Its size.
     pub bytes: u64,
-    /// SHA-256 of its content, in hex; empty where a manifest has none.
+    /// SHA-256 of its content, in hex; empty if the manifest has none.
     #[serde(default)]
     pub sha256: String,
-    /// When it was written, nanoseconds since 1970-01-01 UTC; manifests of older versions have none.
+    /// When it was written, nanoseconds since 1970-01-01 UTC; manifests of older versions lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified_ns: Option<u64>,
 }
 
 impl RuntimeManifest {
-    /// The manifest in `dir`; `None` when there is none that this version understands.
+    /// The manifest in `dir`; `None` if there is none this version understands.
     pub fn read(dir: &Path) -> Option<Self> {
         let mut text = String::new();
         File::open(dir.join(MANIFEST_FILE)).ok()?.take(MAX_MANIFEST_BYTES).read_to_string(&mut text).ok()?;
         serde_json::from_str(&text).ok().filter(|manifest: &Self| manifest.schema == MANIFEST_SCHEMA)
     }
 
-    /// True if `dir` has a manifest that nobody can read: cut, emptied, overwritten. One of a newer version is not damaged.
+    /// True if `dir` has an unreadable manifest: truncated, emptied, overwritten. One of a newer version is not
+    /// damaged.
     pub fn is_damaged(dir: &Path) -> bool {
         let Ok(file) = File::open(dir.join(MANIFEST_FILE)) else { return false };
         let document: Result<serde_json::Value, _> = serde_json::from_reader(file.take(MAX_MANIFEST_BYTES));
@@ -83,7 +84,7 @@ impl RuntimeManifest {
         write().map_err(|source| RuntimeError::file("write the manifest", &path, source))
     }
 
-    /// The files that are missing from `dir` or have another size than when they were installed.
+    /// The files missing from `dir`, or with a different size than when installed.
     ///
     /// Sizes only: whether a runtime is whole. Whether it is still the same is for `changed_files`.
     pub fn damaged_files(&self, dir: &Path) -> Vec<String> {
@@ -99,7 +100,7 @@ impl RuntimeManifest {
             .collect()
     }
 
-    /// Size of all files together.
+    /// Total size of all files.
     pub fn total_bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
     }

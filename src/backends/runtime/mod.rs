@@ -1,4 +1,4 @@
-//! The QNN runtime libraries: where they are, and how to get them.
+//! The QNN runtime libraries: finding and installing them.
 //!
 //! qnnscope links nothing of QNN. It opens `libQnn*.so` at run time from one folder, a *runtime*, which is one of
 //! (first match wins, see [`choose`]):
@@ -22,12 +22,13 @@
 //! ```
 //!
 //! The data folder is `$QNNSCOPE_DATA_DIR`, else `qnnscope` in the user's data folder (`$XDG_DATA_HOME` is honoured). A
-//! runtime appears by one rename after all its files are on disk, so a killed install leaves none or a whole one.
+//! runtime appears by one rename after all its files are on disk, so a killed install leaves none or a complete one.
 //!
 //! # What is trusted
 //!
-//! qnnscope carries the checksums of the wheels it was tested with. Any other file is unpacked only if the user consents
-//! ([`Consent`]), and the manifest keeps which it was. Installed files are compared with the manifest at every run.
+//! qnnscope carries the checksums of the wheels it was tested with. Any other file is unpacked only if the user
+//! consents ([`Consent`]), and the manifest records which case applied. Installed files are compared with the manifest
+//! at every run.
 //!
 //! `libHtpPrepare.so` of the `x86_64` wheels is left out: libQnnHtp neither links nor opens it, and graphs are compiled
 //! for HTP without it. The `libQnnHtpPrepare.so` of the aarch64 wheels is kept.
@@ -71,8 +72,8 @@ pub const WHEEL_NAME: &str = "onnxruntime-qnn";
 /// The Python package with ONNX Runtime itself.
 pub const ONNX_WHEEL_NAME: &str = "onnxruntime";
 
-/// The version of it that is installed: the one that the plug-ins of every known QNN wheel work with.
+/// Its installed version: the one that the plug-ins of all known QNN wheels work with.
 pub const ONNX_WHEEL_VERSION: &str = "1.24.4";
 
-/// The wheel that is installed, and preferred, when no version is named: the newest one with a CPU backend on `x86_64`.
+/// The wheel installed, and preferred, if no version is named: the newest one with a CPU backend on `x86_64`.
 pub const DEFAULT_WHEEL_VERSION: &str = "2.3.0";

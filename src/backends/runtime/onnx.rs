@@ -1,11 +1,11 @@
-//! ONNX Runtime and its QNN plug-in: where they are.
+//! Finds ONNX Runtime and its QNN plug-in.
 //!
 //! ONNX Runtime's library is one of (first match wins):
 //!
-//! 1. `$QNNSCOPE_ONNXRUNTIME`: the library, the folder that it is in, or a Python's `site-packages`,
+//! 1. `$QNNSCOPE_ONNXRUNTIME`: the library, its folder, or a Python's `site-packages`,
 //! 2. beside the chosen runtime: in its folder, or, where that is an unpacked wheel, in `onnxruntime/capi` of the same
 //!    `site-packages`,
-//! 3. the one that `qnnscope runtime install --onnx` fetched.
+//! 3. the one fetched by `qnnscope runtime install --onnx`.
 //!
 //! The plug-in is in the chosen runtime's folder, else in the `site-packages` that the variable names, else in the folder of an
 //! installed runtime.
@@ -26,7 +26,7 @@ pub struct OnnxKit {
     pub plugin: PathBuf,
 }
 
-/// ONNX Runtime's library, and where it was installed if it was.
+/// ONNX Runtime's library, and its installation if installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnnxLibrary {
     /// The library.
@@ -35,7 +35,7 @@ pub struct OnnxLibrary {
     pub installed: Option<(PathBuf, RuntimeManifest)>,
 }
 
-/// What runs ONNX models on a runtime.
+/// The libraries that run ONNX models on a runtime.
 ///
 /// # Errors
 /// ONNX Runtime or the plug-in is missing.
@@ -45,7 +45,7 @@ pub fn onnx_kit(runtime: &RuntimeDir, env: &Env) -> Result<OnnxKit, RuntimeError
     Ok(OnnxKit { library, plugin })
 }
 
-/// The plug-in for a runtime: its own, or that of an installed one, of the same version where there is one.
+/// The plug-in for a runtime: its own, or that of an installed one, preferably of the same version.
 fn plugin(runtime: &RuntimeDir, env: &Env) -> Option<PathBuf> {
     let own = runtime.path.join(PLUGIN);
     let named = env.onnxruntime.as_ref().map(|site| site.join("onnxruntime_qnn").join(PLUGIN));
@@ -57,7 +57,7 @@ fn plugin(runtime: &RuntimeDir, env: &Env) -> Option<PathBuf> {
     others.into_iter().map(|other| other.path.join(PLUGIN)).find(|path| path.is_file())
 }
 
-/// ONNX Runtime's library, if there is one.
+/// ONNX Runtime's library, if any.
 ///
 /// # Errors
 /// `$QNNSCOPE_ONNXRUNTIME` names a place without it.
@@ -96,7 +96,7 @@ fn library_at(place: &Path) -> Option<PathBuf> {
     if place.is_file() { Some(place.to_owned()) } else { library_in(place) }
 }
 
-/// The library in a folder: `libonnxruntime.so`, or with a version behind it.
+/// The library in a folder: `libonnxruntime.so`, or with a version suffix.
 fn library_in(folder: &Path) -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = entries(folder)
         .ok()?

@@ -1,19 +1,19 @@
-//! The packages whose wheels are installed: what each is called, and which of its files are kept.
+//! The packages whose wheels are installed: their names, and which of their files are kept.
 
 use super::{DEFAULT_WHEEL_VERSION, ONNX_WHEEL_NAME, ONNX_WHEEL_VERSION, WHEEL_NAME};
 use std::path::Path;
 
-/// The library every runtime must have; the other entries are looked for around it.
+/// The library every runtime must have; the other entries are searched around it.
 pub const SYSTEM_LIBRARY: &str = "libQnnSystem.so";
 /// File name of the plug-in.
 pub const PLUGIN: &str = "libonnxruntime_providers_qnn.so";
-/// Beginning of the library's file name; its version follows.
+/// Prefix of the library's file name; its version follows.
 pub(super) const LIBRARY: &str = "libonnxruntime.so";
-/// The licence of QNN's libraries, as the wheels name it.
+/// The licence file of QNN's libraries in the wheels.
 const QUALCOMM_LICENCE: &str = "Qualcomm_LICENSE.pdf";
 /// The licence of ONNX Runtime.
 const LICENCE: &str = "LICENSE";
-/// What others in a wheel are under.
+/// The licences of other parts of a wheel.
 const NOTICES: &str = "ThirdPartyNotices.txt";
 
 /// A package.
@@ -22,7 +22,7 @@ pub enum Package {
     /// QNN's libraries, with ONNX Runtime's plug-in for them.
     #[default]
     Qnn,
-    /// ONNX Runtime, which ONNX models run through.
+    /// ONNX Runtime, for ONNX models.
     OnnxRuntime,
 }
 
@@ -35,7 +35,7 @@ impl Package {
         }
     }
 
-    /// The version that is installed when none is named.
+    /// The version installed if none is named.
     pub fn default_version(self) -> &'static str {
         match self {
             Self::Qnn => DEFAULT_WHEEL_VERSION,
@@ -43,13 +43,13 @@ impl Package {
         }
     }
 
-    /// The folder in the wheel that this entry shows to be that of the libraries.
+    /// The folder of the libraries in the wheel, if this entry reveals it.
     pub(super) fn home(self, entry: &str) -> Option<&str> {
         let (folder, name) = entry.rsplit_once('/')?;
         self.is_library(name).then_some(folder)
     }
 
-    /// Whether a file of this name is the library that every wheel of the package has.
+    /// Whether a file of this name is the library found in every wheel of the package.
     pub(super) fn is_library(self, name: &str) -> bool {
         match self {
             Self::Qnn => name == SYSTEM_LIBRARY,
@@ -59,8 +59,9 @@ impl Package {
         }
     }
 
-    /// The name that a kept entry gets in the flat folder. `home` is the folder of the libraries in the wheel; what QNN's link
-    /// to is in the folder beside it with `.libs` added, and ONNX Runtime's licence in the one above.
+    /// The name of a kept entry in the flat folder. `home` is the folder of the libraries in the wheel; the
+    /// dependencies of QNN's libraries are in the folder beside it with the suffix `.libs`, ONNX Runtime's licence in
+    /// the parent folder.
     pub(super) fn flat_name<'a>(self, home: &str, entry: &'a str) -> Option<&'a str> {
         let (folder, name) = entry.rsplit_once('/')?;
         let shared = Path::new(name).extension().is_some_and(|extension| extension == "so") || name.contains(".so.");

@@ -1,4 +1,4 @@
-//! The wheels whose checksums qnnscope carries: what is in them was looked at and is what the tests run on.
+//! The wheels whose checksums qnnscope carries: their contents were inspected, and the tests run on them.
 //!
 //! The sums are those of the package index. `python3 -m pip install --dry-run --no-deps --report - --only-binary :all:
 //! --target DIR --platform PLATFORM --python-version PYTHON onnxruntime-qnn==VERSION` shows each one.
@@ -32,7 +32,7 @@ const fn onnx(platform: &'static str, sha256: &'static str) -> Pin {
     Pin { package: Package::OnnxRuntime, version: "1.24.4", platform, sha256 }
 }
 
-/// In each group: for CPython 3.11, 3.12, 3.13, 3.14. The libraries inside are the same.
+/// Each group: for CPython 3.11, 3.12, 3.13, 3.14. The libraries inside are the same.
 const PINS: [Pin; 24] = [
     pin("2.3.0", X86_64, "087bb672ca0cabd3c7fed07084478fe78658cfa09fae1cb013099d7b2289dc72"),
     pin("2.3.0", X86_64, "5d3dec6c8065eebe80efb3775b8e5270c56a937c3e611642a8b4ef7f46bb5660"),
@@ -60,18 +60,18 @@ const PINS: [Pin; 24] = [
     onnx(ONNX_AARCH64, "e2b7969e72d8cb53ffc88ab6d49dd5e75c1c663bda7be7eb0ece192f127343d1"),
 ];
 
-/// The pin that a wheel with this name and content satisfies. A known file under another name is not taken for it: the
-/// name decides which version qnnscope says it is.
+/// The pin matched by a wheel with this name and content. A known file under another name does not count: the name
+/// determines the version qnnscope reports.
 pub fn pinned(package: Package, version: &str, platform: &str, sha256: &str) -> Option<Pin> {
     of(package).find(|pin| pin.sha256 == sha256 && pin.version == version && pin.platform == platform)
 }
 
-/// Whether there are checksums of this version.
+/// Whether there are checksums for this version.
 pub fn is_pinned_version(package: Package, version: &str) -> bool {
     of(package).any(|pin| pin.version == version)
 }
 
-/// The versions that there are checksums of, oldest first.
+/// The versions with checksums, oldest first.
 pub fn pinned_versions(package: Package) -> Vec<&'static str> {
     let mut versions: Vec<&str> = of(package).map(|pin| pin.version).collect();
     versions.dedup();

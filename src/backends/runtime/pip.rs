@@ -1,4 +1,4 @@
-//! Downloading a wheel with the user's own pip, so that mirrors, proxies, credentials and hashes apply as configured.
+//! Downloads a wheel with the user's own pip, so that mirrors, proxies, credentials and hashes apply as configured.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -13,21 +13,21 @@ use super::platform::version_key;
 use super::progress::InstallProgress;
 use super::{Env, RuntimeError};
 
-/// How often the stop flag, and the growing file, are looked at.
+/// How often the stop flag and the growing file are checked.
 const POLL: Duration = Duration::from_millis(100);
-/// pip's errors are a few lines; what is kept for a message.
+/// Lines kept for a message; pip's errors are a few lines.
 const KEPT_LINES: usize = 200;
-/// A longer line is cut: nobody reads it in an error message.
+/// Longer lines are cut: nobody reads them in an error message.
 const MAX_LINE_BYTES: u64 = 4096;
 /// pip 24.1 is the first with `--progress-bar raw`.
 const RAW_PROGRESS_SINCE: [u64; 2] = [24, 1];
 /// pip 20.3 is the first that knows platform tags such as `manylinux_2_35_x86_64`.
 const NEW_TAGS_SINCE: [u64; 2] = [20, 3];
-/// The wheels are built per Python version, but their libraries are the same. When there is none for the user's
-/// Python, pip is asked for the one of this version.
+/// The wheels are built per Python version, but their libraries are the same. If there is none for the user's Python,
+/// pip is asked for this version's.
 const OTHER_PYTHON: &str = "3.12";
 
-/// What one download needs to know.
+/// Parameters of one download.
 #[derive(Debug)]
 pub struct Download<'a> {
     /// Which Python, which machine.
@@ -49,7 +49,7 @@ impl Download<'_> {
         let wanted = self.fetch(&pip, None, progress);
         let nothing_fits = matches!(wanted, Err(RuntimeError::NoWheel { .. } | RuntimeError::NoSuchVersion { .. }));
         if nothing_fits && pip.python != OTHER_PYTHON {
-            // When that finds nothing either, the answer for the user's own Python is the one to show, unless only the
+            // If that finds nothing either, the answer for the user's own Python is shown, unless only the
             // second names versions.
             return match self.fetch(&pip, Some(OTHER_PYTHON), progress) {
                 Err(RuntimeError::NoWheel { .. }) => wanted,
@@ -59,12 +59,12 @@ impl Download<'_> {
         wanted
     }
 
-    /// Asks for pip's version: it tells a missing Python from a missing pip, and which options there are.
+    /// Asks for pip's version, which distinguishes a missing Python from a missing pip and shows which options exist.
     fn ask_version(&self) -> Result<Pip, RuntimeError> {
         let mut answer = self.talk(self.python(ISOLATED).args(["-m", "pip", "--version"]), &mut |_| {})?;
         let mut flags = ISOLATED;
         if !answer.status.success() && answer.says(NO_PIP) {
-            // A pip that the user installed for themselves alone is in a folder that full isolation leaves out.
+            // A pip installed only for the user is in a folder that full isolation excludes.
             answer = self.talk(self.python(WITH_USER_SITE).args(["-m", "pip", "--version"]), &mut |_| {})?;
             flags = WITH_USER_SITE;
         }
@@ -76,7 +76,7 @@ impl Download<'_> {
         Err(self.explain(&answer, None, None))
     }
 
-    /// The folder in which Python starts: a private and empty one, since Python looks for modules where it starts.
+    /// The folder in which Python starts: private and empty, since Python searches its start folder for modules.
     fn place(&self) -> PathBuf {
         self.scratch.join("empty")
     }
@@ -98,7 +98,7 @@ impl Download<'_> {
             .args(["-m", "pip", "download", "--no-deps", "--no-input"])
             .args(["--only-binary", ":all:", "--disable-pip-version-check"])
             .args(["--progress-bar", if raw { "raw" } else { "off" }])
-            // Where pip keeps what it has so far: on the disk that must hold it, inside a folder that is removed.
+            // Where pip keeps its partial download: on the target disk, inside a folder that gets removed.
             .env("TMPDIR", &temp)
             .arg("--dest")
             .arg(&dest);
@@ -128,10 +128,10 @@ impl Download<'_> {
             .ok_or_else(|| self.failed(&output))
     }
 
-    /// Python, which imports neither from the user's working folder nor from `$PYTHONPATH`: a `pip.py` there is not the
-    /// user's pip. pip itself is configured as always, by `PIP_*` and `pip.conf`.
+    /// Python that imports neither from the user's working folder nor from `$PYTHONPATH`: a `pip.py` there is not the
+    /// user's pip. pip itself is configured as usual, by `PIP_*` and `pip.conf`.
     fn python(&self, flags: &[&str]) -> Command {
-        // A relative path would be looked for where Python starts; a bare name is looked for on `$PATH`.
+        // A relative path would be resolved from Python's start folder; a bare name is searched on `$PATH`.
         let program = match self.env.python.components().count() {
             0 | 1 => self.env.python.clone(),
             _ => std::path::absolute(&self.env.python).unwrap_or_else(|_| self.env.python.clone()),
@@ -148,7 +148,7 @@ impl Download<'_> {
         command
     }
 
-    /// Runs a command to its end, hands over its lines as they come, and `None` whenever there was nothing for a while.
+    /// Runs a command to its end, passing on its lines as they come, and `None` whenever there was nothing for a while.
     fn talk(&self, command: &mut Command, each: &mut dyn FnMut(Option<&str>)) -> Result<Output, RuntimeError> {
         let mut child = KilledOnDrop(
             command
@@ -194,7 +194,7 @@ impl Download<'_> {
         }
     }
 
-    /// Why pip failed, from what it said.
+    /// Why pip failed, from its output.
     fn explain(&self, output: &Output, pip: Option<&Pip>, size: Option<u64>) -> RuntimeError {
         let said = |words: &[&str]| output.says(words);
         let requirement = self.requirement.to_owned();
@@ -206,7 +206,7 @@ impl Download<'_> {
             RuntimeError::DiskFull {
                 operation: "download the wheel",
                 dir: self.scratch.parent().unwrap_or(self.scratch).to_path_buf(),
-                // pip holds the wheel twice for a moment.
+                // pip briefly stores the wheel twice.
                 needed: size.map(|size| size.saturating_mul(2)),
             }
         } else if let Some(available) = offered_versions(&output.lines) {
@@ -240,12 +240,12 @@ impl Download<'_> {
 
 /// No variables, no folder of the user's own modules, no working folder.
 const ISOLATED: &[&str] = &["-I"];
-/// No variables; the working folder is one of ours.
+/// No variables; the working folder is ours.
 const WITH_USER_SITE: &[&str] = &["-E"];
-/// How Python says that it has no pip.
+/// Python's message for a missing pip.
 const NO_PIP: &[&str] = &["No module named pip", "No module named 'pip'"];
 
-/// How pip and the libraries below it name trouble between here and the package index.
+/// Network errors as worded by pip and its libraries.
 const NETWORK_WORDS: &[&str] = &[
     "Retrying (Retry(",
     "Max retries exceeded",
@@ -265,7 +265,7 @@ struct Pip {
     version: String,
     /// The Python it runs in, such as `3.11`.
     python: String,
-    /// With which that Python finds it.
+    /// The options with which that Python finds it.
     flags: &'static [&'static str],
 }
 
@@ -282,7 +282,7 @@ impl Pip {
     }
 }
 
-/// How a command ended and what it said.
+/// A command's exit status and output.
 #[derive(Debug)]
 struct Output {
     status: ExitStatus,
@@ -294,7 +294,7 @@ impl Output {
         self.lines.iter().any(|line| words.iter().any(|word| line.contains(word)))
     }
 
-    /// The lines that say what went wrong: pip's `ERROR:` lines, else the last ones.
+    /// The error lines: pip's `ERROR:` lines, else the last ones.
     fn telling_lines(&self) -> Vec<String> {
         let mut errors: Vec<String> = self.lines.iter().filter(|line| line.starts_with("ERROR")).cloned().collect();
         if errors.is_empty() {
@@ -304,19 +304,19 @@ impl Output {
     }
 }
 
-/// A child that does not outlive the install, however that ends.
+/// A child that never outlives the install.
 #[derive(Debug)]
 struct KilledOnDrop(Child);
 
 impl Drop for KilledOnDrop {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only if it has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What pip's lines have told about the download so far.
+/// What pip's lines have revealed about the download so far.
 #[derive(Debug, Default)]
 struct Seen {
     wheel: Option<String>,
@@ -325,7 +325,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Takes one line in; whether it told something about the download.
+    /// Processes one line; returns whether it was about the download.
     fn line(&mut self, line: &str) -> bool {
         let line = line.trim_start();
         if let Some((done, total)) = line.strip_prefix("Progress ").and_then(|rest| rest.split_once(" of ")) {
@@ -377,7 +377,7 @@ fn size(number: &str, unit: &str) -> Option<u64> {
     tenths.checked_mul(unit).map(|size| size / 10)
 }
 
-/// The versions in `Could not find a version that satisfies ... (from versions: 2.3.0, 2.4.0)`, when pip said that.
+/// The versions in `Could not find a version that satisfies ... (from versions: 2.3.0, 2.4.0)`, if pip printed that.
 fn offered_versions(lines: &[String]) -> Option<Vec<String>> {
     let line = lines.iter().find(|line| line.contains("Could not find a version that satisfies"))?;
     let list = line.rsplit_once("(from versions: ").map_or("none", |(_, list)| list.trim_end_matches(')'));
@@ -390,7 +390,7 @@ fn offered_versions(lines: &[String]) -> Option<Vec<String>> {
     )
 }
 
-/// Size of the largest file below `dir`: the wheel as far as pip has it, in whichever of its folders it is.
+/// Size of the largest file below `dir`: the wheel as far as downloaded, in whichever of pip's folders it is.
 fn largest_file(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else {
         return 0;
@@ -405,7 +405,7 @@ fn largest_file(dir: &Path) -> u64 {
         .unwrap_or(0)
 }
 
-/// Sends the lines of a pipe, without control characters, until it closes or nobody listens.
+/// Sends the lines of a pipe, without control characters, until it closes or the receiver is gone.
 fn read_lines(pipe: impl Read + Send + 'static, lines: SyncSender<String>) {
     thread::spawn(move || {
         let mut pipe = BufReader::new(pipe);

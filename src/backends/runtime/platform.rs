@@ -9,7 +9,7 @@ use object::Endianness;
 use object::elf::{self, FileHeader64};
 use object::read::elf::FileHeader;
 
-/// The operating system and processor that libraries must be built for.
+/// The operating system and processor libraries must be built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Platform {
     /// As in [`std::env::consts::OS`].
@@ -30,9 +30,9 @@ impl Platform {
         Self { os: std::env::consts::OS, arch: std::env::consts::ARCH }
     }
 
-    /// Whether a wheel with this platform tag (several are joined by dots) can hold libraries for this platform.
+    /// Whether a wheel with this platform tag (several are joined by dots) can contain libraries for this platform.
     ///
-    /// The C library version in the tag is left to pip, which knows the one of this machine.
+    /// pip checks the C library version in the tag, since it knows this machine's.
     pub fn fits_wheel_tag(self, tag: &str) -> bool {
         tag.split('.').any(|tag| {
             let linux = ["linux_", "manylinux", "musllinux_"].iter().any(|family| tag.starts_with(family));
@@ -41,7 +41,7 @@ impl Platform {
         })
     }
 
-    /// Beginnings of the names of the SDK's `lib/` folders for this platform, best first.
+    /// Name prefixes of the SDK's `lib/` folders for this platform, best first.
     pub fn sdk_targets(self) -> &'static [&'static str] {
         match (self.os, self.arch) {
             ("linux", "x86_64") => &["x86_64-linux-clang"],
@@ -61,7 +61,7 @@ impl Platform {
     }
 }
 
-/// The ELF machine of a library; `None` when the file is not a 64-bit ELF file.
+/// The ELF machine of a library; `None` if the file is not 64-bit ELF.
 pub fn elf_machine(path: &Path) -> io::Result<Option<elf::Machine>> {
     let mut head = Vec::with_capacity(64);
     File::open(path)?.take(64).read_to_end(&mut head)?;
@@ -78,14 +78,14 @@ pub fn version_key(name: &str) -> Vec<u64> {
         .filter(|digits| !digits.is_empty())
         .map(|digits| digits.parse().unwrap_or(u64::MAX))
         .collect();
-    // 2.3 and 2.3.0 are one version.
+    // 2.3 and 2.3.0 are the same version.
     while key.last() == Some(&0) {
         key.pop();
     }
     key
 }
 
-/// Whether `text` may stand as a version in a requirement: nothing in it can start an option or another requirement.
+/// Whether `text` can be used as a version in a requirement: nothing in it can start an option or another requirement.
 pub fn is_version(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_digit())

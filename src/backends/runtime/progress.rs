@@ -1,11 +1,11 @@
-//! How an installation goes on.
+//! Progress of an installation.
 
 use std::path::PathBuf;
 
-/// How far an install is. The steps come in this order; a step may be left out.
+/// Progress of an install. Steps come in this order; some may be skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstallProgress {
-    /// Another install holds this lock; it is waited for.
+    /// Waiting for another install, which holds this lock.
     Waiting {
         /// The lock file.
         lock: PathBuf,
@@ -17,11 +17,11 @@ pub enum InstallProgress {
     },
     /// pip is downloading.
     Downloading {
-        /// Name of the wheel, once pip has told it.
+        /// Name of the wheel, once pip has printed it.
         wheel: Option<String>,
         /// Bytes so far.
         done: u64,
-        /// Bytes in all, if pip tells.
+        /// Total bytes, if pip reports them.
         total: Option<u64>,
     },
     /// The wheel's checksum is being computed.

@@ -13,7 +13,7 @@ use super::{Env, Platform};
 pub const X86: Platform = Platform { os: "linux", arch: "x86_64" };
 pub const ARM: Platform = Platform { os: "linux", arch: "aarch64" };
 
-/// An environment in which nothing is set and `data` is the data folder, on an `x86_64` machine.
+/// An environment with nothing set and data folder `data`, on an `x86_64` machine.
 pub fn env_in(data: &Path) -> Env {
     Env {
         runtime: None,
@@ -26,7 +26,7 @@ pub fn env_in(data: &Path) -> Env {
     }
 }
 
-/// The header of a library, with nothing behind it.
+/// The header of a library, with nothing after it.
 pub fn elf(platform: Platform) -> Vec<u8> {
     let mut header = vec![0_u8; 64];
     header[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
@@ -50,7 +50,7 @@ pub struct FakeWheel {
     version: String,
     platform: String,
     entries: Vec<(String, Kind)>,
-    /// Names to put in place of stand-ins of the same length: the writer refuses or rewrites some.
+    /// Names that replace placeholders of the same length: the writer refuses or rewrites some.
     raw: Vec<(String, String)>,
 }
 
@@ -61,7 +61,7 @@ pub struct BuiltWheel {
 }
 
 impl FakeWheel {
-    /// A wheel as the real ones are, in small.
+    /// A small wheel like the real ones.
     pub fn new() -> Self {
         Self::empty()
             .entry("onnxruntime_qnn/LICENSE", b"MIT")
@@ -96,20 +96,20 @@ impl FakeWheel {
         self.entry(METADATA, text.as_bytes())
     }
 
-    /// The platform tag in the name; the libraries stay as they are.
+    /// The platform tag in the name; the libraries stay the same.
     pub fn platform(mut self, tag: &str) -> Self {
         tag.clone_into(&mut self.platform);
         self
     }
 
-    /// Adds an entry, or replaces the one of that name.
+    /// Adds an entry, or replaces the one with that name.
     pub fn entry(mut self, name: &str, content: &[u8]) -> Self {
         self.entries.retain(|(other, _)| other != name);
         self.entries.push((name.to_owned(), Kind::File(content.to_vec())));
         self
     }
 
-    /// Adds an entry under a name that the archive writer would not write as it is.
+    /// Adds an entry under a name the archive writer would change.
     pub fn raw_entry(mut self, name: &str, content: &[u8]) -> Self {
         let stand_in = format!("{:#<1$}", "raw", name.len());
         self.raw.push((stand_in.clone(), name.to_owned()));
@@ -159,7 +159,7 @@ impl BuiltWheel {
         fs::write(self.path(), bytes).expect("written");
     }
 
-    /// Makes the directory of the archive claim another size for an entry.
+    /// Makes the archive's directory claim a different size for an entry.
     pub fn claim_size(&self, name: &str, size: u32) {
         let mut bytes = fs::read(self.path()).expect("readable");
         let place = (0..bytes.len())
@@ -173,11 +173,12 @@ impl BuiltWheel {
     }
 }
 
-/// A Python that is a shell script: what pip says is up to the test.
+/// A Python that is a shell script: the test decides pip's output.
 #[cfg(target_os = "linux")]
 pub fn fake_python(dir: &Path, script: &str) -> PathBuf {
     let path = dir.join("fake-python");
-    // Written by a child: a file that another test's child has open for writing, if only by inheritance, cannot be run.
+    // Written by a child: a file that another test's child has open for writing, even if only inherited, cannot be
+    // executed.
     let status = std::process::Command::new("sh")
         .args(["-c", r#"printf '%s\n' "$1" > "$2" && chmod +x "$2""#, "sh"])
         .arg(format!("#!/bin/sh\n{script}"))

@@ -1,7 +1,7 @@
-//! Installed files against their manifest: what was replaced, cut, removed or added since the install.
+//! Compares installed files with their manifest: what was replaced, truncated, removed or added since the install.
 //!
-//! This finds accidents, half-done updates and libraries that somebody swapped. Whoever may write to the folder may write
-//! a manifest to go with it, so it is no defence against that.
+//! This catches accidents, partial updates and swapped libraries. Anyone who can write to the folder can also write a
+//! matching manifest, so it is no defence against that.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use super::manifest::{MANIFEST_FILE, ManifestFile, RuntimeManifest};
 use crate::files::sha256_hex;
 
-/// How closely files are looked at.
+/// How thoroughly files are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// Sizes and times; the content only where the time is another one. Costs less than a millisecond.
+    /// Sizes and times; content only if the time differs. Costs less than a millisecond.
     Quick,
     /// The content of every file.
     Full,
@@ -29,15 +29,15 @@ pub enum Depth {
 pub enum ChangeKind {
     /// It is not there.
     Missing,
-    /// Its size or content is another one.
+    /// Its size or content differs.
     Changed,
-    /// It cannot be read, so nobody knows.
+    /// It cannot be read, so its state is unknown.
     Unreadable,
-    /// A library that was not installed: the loader would find it.
+    /// A library that was not installed, but that the loader would find.
     Added,
 }
 
-/// A file that is not as it was installed.
+/// A file that differs from its installation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedFile {
     /// Its name in the runtime's folder.
@@ -54,7 +54,7 @@ impl fmt::Display for ChangedFile {
     }
 }
 
-/// The files of `dir` that are not as its manifest says; empty where all is well. Files whose manifest has no checksum
+/// The files of `dir` that differ from its manifest; empty if all is well. Files whose manifest has no checksum
 /// are compared by size.
 pub fn changed_files(dir: &Path, manifest: &RuntimeManifest, depth: Depth) -> Vec<ChangedFile> {
     let mut changed: Vec<ChangedFile> = manifest.files.iter().filter_map(|file| change(dir, file, depth)).collect();
@@ -62,13 +62,13 @@ pub fn changed_files(dir: &Path, manifest: &RuntimeManifest, depth: Depth) -> Ve
     changed
 }
 
-/// The same for a folder that may have no manifest, such as an SDK's: then nothing is known of it.
+/// The same for a folder possibly without a manifest, such as an SDK's: then nothing is known about it.
 pub fn changed_in(dir: &Path, depth: Depth) -> Vec<ChangedFile> {
     RuntimeManifest::read(dir)
         .map_or_else(|| damaged(dir).into_iter().collect(), |manifest| changed_files(dir, &manifest, depth))
 }
 
-/// The manifest itself, where it cannot be read any more.
+/// The manifest itself, if no longer readable.
 pub fn damaged(dir: &Path) -> Option<ChangedFile> {
     let detail = "cannot be read, so what was installed is unknown".to_owned();
     let row = || ChangedFile { name: MANIFEST_FILE.to_owned(), kind: ChangeKind::Changed, detail };
@@ -96,7 +96,8 @@ fn change(dir: &Path, file: &ManifestFile, depth: Depth) -> Option<ChangedFile> 
     }
     let untouched = match file.modified_ns {
         Some(then) => modified_ns(&meta) == Some(then),
-        // Manifests of older versions have no times. Hashing everything at every start would cost more than it finds.
+        // Manifests of older versions have no times. Hashing everything at every start would cost more than it is
+        // worth.
         None => true,
     };
     if file.sha256.is_empty() || (depth == Depth::Quick && untouched) {
@@ -113,7 +114,7 @@ fn short(file: &ManifestFile) -> &str {
     file.sha256.get(..12).unwrap_or(&file.sha256)
 }
 
-/// Shared libraries beside the installed ones. The folder comes first on the loader's path, so they would be loaded.
+/// Additional shared libraries. The folder comes first on the loader's path, so they would be loaded.
 fn added(dir: &Path, manifest: &RuntimeManifest) -> Vec<ChangedFile> {
     let known: BTreeSet<&str> = manifest.files.iter().map(|file| file.name.as_str()).collect();
     let mut names: Vec<String> = fs::read_dir(dir)
@@ -167,7 +168,7 @@ mod tests {
         changed_files(dir.path(), manifest, depth).into_iter().map(|file| file.kind).collect()
     }
 
-    /// Writes the file and gives it a time.
+    /// Writes the file and sets its time.
     fn write(dir: &tempfile::TempDir, content: &str, modified: SystemTime) {
         let path = dir.path().join("libQnnA.so");
         fs::write(&path, content).unwrap();
@@ -197,11 +198,11 @@ mod tests {
 
         write(&dir, "xyz", installed_at + Duration::from_secs(1));
         assert_eq!(kinds(&dir, &manifest, Depth::Quick), [ChangeKind::Changed]);
-        // Only the content tells where the time was set back, too.
+        // If the time was also reset, only the content shows it.
         write(&dir, "xyz", installed_at);
         assert!(kinds(&dir, &manifest, Depth::Quick).is_empty());
         assert_eq!(kinds(&dir, &manifest, Depth::Full), [ChangeKind::Changed]);
-        // A copy of the folder has other times and the same content.
+        // A copy of the folder has different times and the same content.
         write(&dir, "abc", installed_at + Duration::from_secs(1));
         assert!(kinds(&dir, &manifest, Depth::Quick).is_empty());
 

@@ -1,4 +1,4 @@
-//! Reading wheels: their names, which entries we keep, and unpacking those without trusting the archive.
+//! Reads wheels: their names, the entries to keep, and unpacking those without trusting the archive.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -15,7 +15,7 @@ use super::{ManifestFile, Package, RuntimeError};
 use crate::event::clean_text;
 use crate::files::hex;
 
-/// More entries than any wheel of this package has (35), by far.
+/// Far more entries than any wheel of this package has (35).
 const MAX_ENTRIES: usize = 10_000;
 /// The largest library so far has 106 MB.
 const MAX_FILE_BYTES: u64 = 1 << 30;
@@ -23,7 +23,7 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 const MAX_TOTAL_BYTES: u64 = 4 << 30;
 /// A wheel's description has some kilobytes.
 const MAX_METADATA_BYTES: u64 = 1 << 20;
-/// One read, one write, one look at the stop flag.
+/// One read, one write, one check of the stop flag.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// The parts of a wheel's file name that matter here.
@@ -38,7 +38,7 @@ pub struct WheelName {
 }
 
 impl WheelName {
-    /// Takes a path's file name apart: `NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl`.
+    /// Parses a path's file name: `NAME-VERSION[-BUILD]-PYTHON-ABI-PLATFORM.whl`.
     pub fn parse(path: &Path) -> Result<Self, RuntimeError> {
         let parse = || {
             let file = path.file_name()?.to_str()?;
@@ -72,19 +72,19 @@ struct Kept {
     bytes: u64,
 }
 
-/// An open wheel whose entries were looked at and found safe.
+/// An open wheel whose entries were checked and found safe.
 #[derive(Debug)]
 pub struct Wheel {
     path: PathBuf,
     package: Package,
     archive: ZipArchive<File>,
     kept: Vec<Kept>,
-    /// The entries that say which package this is; a sound wheel has one.
+    /// The entries that identify the package; a valid wheel has one.
     descriptions: Vec<usize>,
 }
 
 impl Wheel {
-    /// Opens a wheel and decides what to keep. Refuses archives with unsafe names, links or absurd sizes, also in
+    /// Opens a wheel and decides what to keep. Refuses archives with unsafe names, links or absurd sizes, even in
     /// entries that would not be kept: such a file was not made by the package's authors.
     pub fn open(path: &Path, file: File, package: Package) -> Result<Self, RuntimeError> {
         let damaged = |error: ZipError| zip_error(path, error);
@@ -137,7 +137,7 @@ impl Wheel {
         Ok(Self { path: path.to_path_buf(), package, archive, kept, descriptions })
     }
 
-    /// Checks that the wheel says of itself what its file name says: this package, that version.
+    /// Checks that the wheel's metadata matches its file name: this package, that version.
     pub fn check_package(&mut self, name: &WheelName) -> Result<(), RuntimeError> {
         let refused = |found: String| RuntimeError::OtherPackage { wheel: self.path.clone(), found };
         let [index] = self.descriptions[..] else {
@@ -171,13 +171,13 @@ impl Wheel {
         self.kept.iter().map(|kept| &kept.name).find(|name| *name == self.package.licence()).cloned()
     }
 
-    /// The library that every wheel of the package has, by its name among the kept files.
+    /// The library found in every wheel of the package, by its name among the kept files.
     pub fn library(&self) -> Option<&str> {
         self.kept.iter().map(|kept| kept.name.as_str()).find(|name| self.package.is_library(name))
     }
 
     /// Unpacks the kept entries into `dir`, which must be empty, and waits until each is on disk. Sizes and CRCs are
-    /// checked. `step` is told the bytes of each chunk and may stop the work with an error.
+    /// checked. `step` receives the bytes of each chunk and may stop the work with an error.
     pub fn unpack(
         &mut self,
         dir: &Path,
@@ -205,7 +205,7 @@ impl Wheel {
     }
 }
 
-/// Where a copy failed: the cure differs.
+/// Which side of a copy failed: the remedy differs.
 #[derive(Debug)]
 enum CopyError {
     Read(io::Error),
@@ -246,7 +246,7 @@ fn copy_entry(
     Ok(hex(&hash.finalize()))
 }
 
-/// SHA-256 of all that `input` gives. `step` as in [`Wheel::unpack`].
+/// SHA-256 of everything in `input`. `step` as in [`Wheel::unpack`].
 pub fn sha256(
     input: &mut dyn Read,
     path: &Path,
@@ -269,7 +269,7 @@ pub fn sha256(
 
 fn zip_error(path: &Path, error: ZipError) -> RuntimeError {
     match error {
-        // The file itself could not be read, as opposed to: what was read is invalid.
+        // The file itself could not be read, as opposed to having invalid content.
         ZipError::Io(source) if source.raw_os_error().is_some() => RuntimeError::file("read", path, source),
         other => RuntimeError::CorruptWheel { wheel: path.to_path_buf(), detail: other.to_string() },
     }
@@ -286,13 +286,13 @@ fn header<'a>(text: &'a str, field: &str) -> Option<&'a str> {
     lines.filter_map(|line| line.split_once(':')).find(|(name, _)| *name == field).map(|(_, value)| value.trim())
 }
 
-/// A package's name as indexes compare it: `Onnxruntime_QNN` is `onnxruntime-qnn`.
+/// A package's name, normalised as by package indexes: `Onnxruntime_QNN` is `onnxruntime-qnn`.
 fn normalized(package: &str) -> String {
     let parts = package.split(['-', '_', '.']).filter(|part| !part.is_empty());
     parts.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
 }
 
-/// What makes the name of an entry unfit for unpacking anywhere.
+/// Why an entry's name is unfit for unpacking, if so.
 fn unsafe_name(name: &str) -> Option<&'static str> {
     if name.starts_with('/') {
         Some("has an absolute path")
@@ -305,11 +305,11 @@ fn unsafe_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What makes the Unix mode of an entry unfit: links and devices.
+/// Why an entry's Unix mode is unfit, if so: links and devices.
 fn unsafe_mode(mode: Option<u32>) -> Option<&'static str> {
     const KIND: u32 = 0o170_000;
     match mode.map(|mode| mode & KIND) {
-        // Zip files made elsewhere carry no kind; 0o100000 is a file, 0o040000 a folder.
+        // Zip files made on other systems carry no file type; 0o100000 is a file, 0o040000 a folder.
         None | Some(0 | 0o100_000 | 0o040_000) => None,
         Some(0o120_000) => Some("is a symbolic link"),
         Some(_) => Some("is neither a file nor a folder"),

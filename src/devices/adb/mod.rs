@@ -1,7 +1,7 @@
 //! Devices behind an adb server.
 //!
-//! Questions to the server itself (which devices are there, connect to one) are asked here, over tokio: crate adb_client
-//! starts a process for each of them. Everything that goes to a device goes through adb_client.
+//! Requests to the server itself (list devices, connect to one) are made here, over tokio: crate adb_client starts a
+//! process for each of them. Everything sent to a device goes through adb_client.
 
 mod server;
 mod transport;

@@ -1,4 +1,4 @@
-//! Questions to the adb server.
+//! Requests to the adb server.
 
 use crate::devices::{DeviceError, DeviceState};
 use crate::event::clean_text;
@@ -7,31 +7,31 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Port of an adb server that nobody told otherwise.
+/// Default port of an adb server.
 pub const DEFAULT_PORT: u16 = 5037;
 
-/// How long the server may take for one answer. A `connect` to an address where nobody listens takes it longest.
+/// Time limit for one answer. A `connect` to an address where nobody listens takes longest.
 const ANSWER_LIMIT: Duration = Duration::from_secs(15);
 
-/// A list of devices longer than this is no list of devices.
+/// Maximum plausible length of a device list.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
 
-/// The adb server that is asked.
+/// The adb server to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AdbServer {
     address: SocketAddrV4,
-    /// True where it may be started by us: it is on this machine, at a port that adb can be told.
+    /// True if we may start it: it is on this machine, at a port that can be passed to adb.
     startable: bool,
 }
 
-/// A device as the server lists it.
+/// A device as listed by the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attached {
     /// Serial, or `HOST:PORT` for wireless ones.
     pub serial: String,
     /// Whether it can be used.
     pub state: DeviceState,
-    /// Model name as adb gives it, with `_` for blanks.
+    /// Model name from adb, with `_` for spaces.
     pub model: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl Default for AdbServer {
 }
 
 impl AdbServer {
-    /// The server that the option, `$ADB_SERVER_SOCKET` or `$ANDROID_ADB_SERVER_PORT` names, or the usual one.
+    /// The server named by the option, `$ADB_SERVER_SOCKET` or `$ANDROID_ADB_SERVER_PORT`, or the default one.
     pub fn locate(option: Option<&str>) -> Result<Self, DeviceError> {
         let socket = || std::env::var("ADB_SERVER_SOCKET").ok().filter(|text| !text.is_empty());
         let port = || std::env::var("ANDROID_ADB_SERVER_PORT").ok().filter(|text| !text.is_empty());
@@ -73,7 +73,7 @@ impl AdbServer {
         self.address
     }
 
-    /// Makes sure that the server runs: starts one where none answers and it would be on this machine.
+    /// Ensures that the server runs: starts one if none answers and it would be on this machine.
     pub async fn ensure(&self) -> Result<(), DeviceError> {
         match self.ask("host:version").await {
             Err(DeviceError::NoServer { .. }) if self.startable => self.start().await,
@@ -85,7 +85,7 @@ impl AdbServer {
     async fn start(&self) -> Result<(), DeviceError> {
         let mut command = tokio::process::Command::new("adb");
         command.arg("-P").arg(self.address.port().to_string()).arg("start-server");
-        // With the variable adb takes the server for a remote one and does not start it.
+        // With the variable set, adb considers the server remote and does not start it.
         command.env_remove("ADB_SERVER_SOCKET").stdin(std::process::Stdio::null()).kill_on_drop(true);
         let output = match tokio::time::timeout(ANSWER_LIMIT, command.output()).await {
             Ok(Ok(output)) => output,
@@ -103,16 +103,16 @@ impl AdbServer {
         Err(DeviceError::ServerStart { reason: clean_text(text.trim().lines().last().unwrap_or("no reason given")) })
     }
 
-    /// The devices that are attached now.
+    /// The devices currently attached.
     pub async fn devices(&self) -> Result<Vec<Attached>, DeviceError> {
         Ok(parse_devices(&self.ask("host:devices-l").await?))
     }
 
-    /// Connects the server to a device on the network. The server's own words on success.
+    /// Connects the server to a device on the network. Returns the server's own message on success.
     pub async fn connect_to(&self, address: &str) -> Result<String, DeviceError> {
         let action = format!("connecting to {}", clean_text(address));
         let answer = clean_text(self.ask(&format!("host:connect:{address}")).await?.trim());
-        // The server answers OKAY in either case; only its words tell.
+        // The server answers OKAY in either case; only its message shows the result.
         if answer.starts_with("connected to") || answer.starts_with("already connected") {
             return Ok(answer);
         }
@@ -180,11 +180,11 @@ fn parse_device(line: &str) -> Option<Attached> {
         ["usb:", "product:", "model:", "device:", "transport_id:", "features:"].iter().any(|key| word.starts_with(key))
     };
     let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-    // `device` is a state too: the pairs begin at the first word with a key and a value.
+    // `device` is also a state: the pairs begin at the first word with a key and a value.
     let first_pair = words.iter().position(is_pair).unwrap_or(words.len());
     let model = words[first_pair..].iter().find_map(|word| word.strip_prefix("model:"));
     let state = words[..first_pair].join(" ");
-    // adb tells the bus path of USB devices without a key, as in `device 1-2 product:…`.
+    // adb prints the bus path of USB devices without a key, as in `device 1-2 product:…`.
     let state = match state.split_once(' ') {
         Some((word, _)) if !word.eq("no") => word.to_owned(),
         _ => state,

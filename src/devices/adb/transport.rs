@@ -1,8 +1,9 @@
 //! One device through the adb server, by crate adb_client.
 //!
-//! adb_client blocks, so each command has a thread, and a second one of adb_client's own that reads. All commands use adb's
-//! `exec:` service: unlike `shell:` it changes no byte (old devices put a terminal between), every adbd since Android 5 has it,
-//! and it takes standard input. It tells no exit status; the marker of [`crate::devices::EndMarker`] does, on every device alike.
+//! adb_client blocks, so each command has a thread, plus adb_client's own reader thread. All commands use adb's `exec:`
+//! service: unlike `shell:` it changes no bytes (old devices insert a terminal), every adbd since Android 5 has it, and
+//! it takes standard input. It reports no exit status; the marker of [`crate::devices::EndMarker`] does, on every
+//! device alike.
 
 use super::AdbServer;
 use crate::devices::device::{Pending, Progress, Transport};
@@ -18,10 +19,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// Connections that were not closed yet.
+/// Connections not closed yet.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts a connection as long as its thread is there.
+/// Counts a connection as long as its thread exists.
 struct Open;
 
 impl Open {
@@ -37,8 +38,8 @@ impl Drop for Open {
     }
 }
 
-/// Waits until the streams that were dropped are closed, and what was written to them last has left; for the end of the
-/// process, which ends the threads that do it.
+/// Waits until dropped streams are closed and their last data is sent; for the end of the process, which kills the
+/// threads doing so.
 pub fn settle(limit: Duration) {
     let deadline = Instant::now() + limit;
     while OPEN.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {
@@ -54,7 +55,7 @@ pub struct AdbTransport {
 }
 
 impl AdbTransport {
-    /// The device with this serial; nothing is asked yet.
+    /// The device with this serial; makes no request yet.
     pub fn new(server: AdbServer, serial: &str) -> Self {
         Self { server, serial: serial.to_owned() }
     }
@@ -63,7 +64,7 @@ impl AdbTransport {
         ADBServerDevice::new(self.serial.clone(), Some(self.server.address()))
     }
 
-    /// adb_client's error in our terms.
+    /// Maps adb_client's error to ours.
     fn error(&self, error: RustADBError, action: &str) -> DeviceError {
         let id = self.serial.clone();
         let action = action.to_owned();
@@ -78,7 +79,7 @@ impl AdbTransport {
                 | io::ErrorKind::ConnectionReset
                 | io::ErrorKind::ConnectionAborted
                 | io::ErrorKind::NotConnected => DeviceError::LinkLost { id, action },
-                // adb_client wraps what the device says of a file it cannot give.
+                // adb_client wraps the device's message about a file it cannot provide.
                 io::ErrorKind::Other => DeviceError::Refused { action, message: clean_text(&source.to_string()) },
                 _ => DeviceError::Io { action, source },
             },
@@ -87,7 +88,7 @@ impl AdbTransport {
     }
 }
 
-/// What a refusal of the server means.
+/// Interprets a refusal of the server.
 fn refusal(id: String, action: String, message: &str) -> DeviceError {
     if message.contains("not found") {
         return DeviceError::NotFound { id, others: String::new() };
@@ -131,8 +132,8 @@ impl Transport for AdbTransport {
             let mut device = transport.open();
             let mut input = Input { stdin, current: Vec::new(), at: 0 };
             let output = Box::new(Output { pieces: pieces.clone(), wake });
-            // Ends when the command has ended (the output wakes the input), or when the stream was dropped; then the
-            // connection is shut, which hangs the command up.
+            // Ends when the command has ended (the output wakes the input), or when the stream was dropped; the
+            // connection is then shut down, which hangs up the command.
             if let Err(error) = device.exec(&script, &mut input, output) {
                 let _ = pieces.blocking_send(Piece::Failed(transport.error(error, "starting a command")));
             }
@@ -186,8 +187,8 @@ impl Transport for AdbTransport {
     }
 }
 
-/// Runs blocking work on its own thread; dropping the future makes the work end at its next block of data. (Not
-/// tokio's pool: a device that hangs must not use up its threads or hold up the end of the process.)
+/// Runs blocking work on its own thread; dropping the future ends the work at its next block of data. (Not tokio's
+/// pool: a hanging device must not use up its threads or delay the end of the process.)
 async fn in_thread(
     action: String,
     work: impl FnOnce(Arc<AtomicBool>) -> Result<(), DeviceError> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What Android's properties and services say.
+//! Parses Android's properties and services.
 
 use crate::event::Battery;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ impl Properties {
         Self(text.lines().filter_map(pair).collect())
     }
 
-    /// The value of a property; an empty one counts as not there.
+    /// The value of a property; an empty one counts as absent.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }

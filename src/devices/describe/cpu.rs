@@ -1,9 +1,9 @@
-//! Clusters of the CPU, and who uses it.
+//! Clusters of the CPU, and the processes that use it.
 
 use crate::event::{BusyProcess, Cluster, clean_text};
 use std::collections::BTreeMap;
 
-/// Processes below this share of one core do not disturb a run worth mentioning.
+/// Processes below this share of one core do not noticeably disturb a run.
 const BUSY_PERCENT: f64 = 25.0;
 
 /// Clusters from lines `…/policyN/FILE=VALUE`.

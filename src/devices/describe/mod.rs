@@ -15,7 +15,7 @@ use android::Properties;
 pub use android::thermal_status;
 use std::time::Duration;
 
-/// Reads one text as the answer to every question that a device is asked.
+/// Treats one text as the answer to every query to a device.
 pub(crate) fn read_answers(text: &str) {
     let properties = Properties::parse(text);
     let _ = (android::version(&properties), soc_facts(&properties, text), model(&properties), linux_name(text));
@@ -59,7 +59,7 @@ const PARTS: [(&str, &str); 17] = [
 const LIMIT: Duration = Duration::from_secs(30);
 
 impl Device {
-    /// Finds out what this device is and in which state. Takes one round trip, and a second one where there is a `su`.
+    /// Determines identity and state of this device. Takes one round trip, and a second one if there is a `su`.
     pub async fn describe(&self) -> Result<DeviceFacts, DeviceError> {
         let scripts: Vec<&str> = PARTS.iter().map(|(_, script)| *script).collect();
         let outputs = self.run_each(&scripts, "finding out what it is", LIMIT).await?;
@@ -130,8 +130,8 @@ impl Device {
     }
 }
 
-/// What a part of the script printed. One that failed printed nothing of use, but where `any` is set: a loop's status is
-/// its last command's, and then what it printed counts.
+/// The output of a part of the script. Output of a failed part is useless unless `any` is set: a loop's status is that
+/// of its last command, so its output counts regardless.
 fn part(outputs: &[super::device::Output], name: &str, any: bool) -> String {
     let output = PARTS.iter().zip(outputs).find(|((part, _), _)| *part == name).map(|(_, output)| output);
     output.filter(|output| any || output.status == 0).map(super::device::Output::text).unwrap_or_default()
@@ -146,7 +146,7 @@ fn model(properties: &Properties) -> Option<String> {
     })
 }
 
-/// The SoC by what the device says of itself: its part name first, then the kernel's number.
+/// The SoC from the device's own data: its part name first, then the kernel's number.
 fn soc_facts(properties: &Properties, soc0: &str) -> SocFacts {
     let value = |key: &str| {
         soc0.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::trim).filter(|v| !v.is_empty())
@@ -183,7 +183,7 @@ fn linux_name(os_release: &str) -> String {
 pub fn free_bytes(df: &str) -> Option<u64> {
     let line = df.lines().last()?;
     let numbers: Vec<u64> = line.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
-    // Blocks, used, available; a name before them may be a number too, and then there are four.
+    // Blocks, used, available; a preceding name may also be a number, giving four.
     let available = numbers.len().checked_sub(1)?;
     if numbers.len() < 3 { None } else { numbers[available].checked_mul(1024) }
 }

@@ -1,9 +1,9 @@
-//! The way to root, by trying it with `id`.
+//! Finds the way to root by trying `id`.
 
 use crate::devices::{Device, DeviceError, Root, as_root};
 use std::time::Duration;
 
-/// A root manager may ask the user on the device's screen the first time; longer nobody waits.
+/// A root manager may ask the user on the device's screen the first time; this limits the wait.
 const LIMIT: Duration = Duration::from_secs(8);
 
 /// User id, and whether it is root, from what `id` prints.
@@ -13,7 +13,7 @@ pub fn user(id: &str) -> (Option<u32>, bool) {
     (uid, uid == Some(0))
 }
 
-/// Tries each form of `su`. A device without one is not asked twice.
+/// Tries each form of `su`. A device without it is not asked twice.
 pub async fn find(device: &Device) -> Result<Root, DeviceError> {
     let there = device.run("command -v su", "looking for su").await?;
     if there.status != 0 {
@@ -22,7 +22,7 @@ pub async fn find(device: &Device) -> Result<Root, DeviceError> {
     for root in [Root::SuC, Root::Su0] {
         match device.run_within(&as_root(root, "id -u"), "asking for root", LIMIT).await {
             Ok(output) if output.status == 0 && output.text().trim() == "0" => return Ok(root),
-            // Refused, or nobody answered the question on the screen.
+            // Refused, or nobody answered the prompt on the screen.
             Ok(_) | Err(DeviceError::TimedOut { .. }) => {}
             Err(error) => return Err(error),
         }

@@ -4,7 +4,7 @@ use crate::models::source::{ContextSite, EmbeddedContext, SourceError, SourceFil
 
 /// Name of QNN's delegate.
 const QNN: &str = "QnnBackend";
-/// What the delegate puts before the binary: this number, a signature, the binary's size, and zeros.
+/// The delegate's prefix of the binary: this number, a signature, the binary's size, and zeros.
 const FRAME_MAGIC: u32 = 0x5678_abcd;
 const FRAME_BYTES: u64 = 256;
 /// Where the size stands in it.
@@ -42,7 +42,7 @@ pub fn find(
     Ok(())
 }
 
-/// Where a delegate's data is: in the program, or in a segment behind it.
+/// Location of a delegate's data: in the program, or in a segment after it.
 fn data(root: &Table<'_>, reference: &Table<'_>) -> Result<Option<Span>, SourceError> {
     let file = root.file;
     let index = u64::from(reference.u32(1)?);
@@ -55,7 +55,7 @@ fn data(root: &Table<'_>, reference: &Table<'_>) -> Result<Option<Span>, SourceE
     Ok(Some(Span { at, len: segment.u64(1)? }))
 }
 
-/// Where segments begin: the header behind the identifier says it.
+/// Start of the segments, from the header after the identifier.
 fn segment_base(file: &SourceFile) -> Result<u64, SourceError> {
     let mut header = [0; 32];
     file.read(8, &mut header)?;
@@ -65,7 +65,7 @@ fn segment_base(file: &SourceFile) -> Result<u64, SourceError> {
     Ok(header[16..24].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
 }
 
-/// The binary in what the delegate was given: behind a frame, or bare.
+/// The binary in the delegate's data: after a frame, or bare.
 fn unframed(file: &SourceFile, span: Span) -> Result<Span, SourceError> {
     let mut frame = [0; 20];
     if span.len < FRAME_BYTES || span.end() > file.size() {

@@ -4,7 +4,7 @@ use crate::models::source::{
     AttributeValue, ContextSite, EmbeddedContext, SourceError, SourceFile, SourceGraph, SourceNode, beside,
 };
 
-/// The binaries that the model's EPContext nodes hold or name, each once.
+/// The binaries that the model's EPContext nodes contain or name, each once.
 pub fn find(file: &SourceFile, graph: &SourceGraph) -> Result<Vec<EmbeddedContext>, SourceError> {
     let mut found: Vec<EmbeddedContext> = Vec::new();
     let mut sharing = Vec::new();

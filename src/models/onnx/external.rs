@@ -1,12 +1,12 @@
-//! Data of tensors that is kept beside the model: it has to be there, and long enough.
+//! Tensor data stored beside the model: checks that it exists and is long enough.
 
 use crate::models::source::{Constant, ExternalFile, SourceError, SourceFile, SourceGraph, Storage, beside};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Checks every tensor that is kept elsewhere.
+/// Checks every externally stored tensor.
 pub fn check(file: &SourceFile, graph: &SourceGraph) -> Result<Vec<ExternalFile>, SourceError> {
-    // Each file is looked at once: large models keep thousands of tensors in one.
+    // Each file is examined once: large models keep thousands of tensors in one.
     let mut files: BTreeMap<&str, (ExternalFile, Result<PathBuf, String>)> = BTreeMap::new();
     for constant in &graph.constants {
         let Storage::External { file: name, offset, len } = &constant.storage else { continue };

@@ -9,9 +9,9 @@ use crate::models::source::{
 
 /// How deep graphs may be nested in nodes.
 const MOST_DEPTH: u32 = 32;
-/// Values of a list attribute that are kept.
+/// Maximum values kept of a list attribute.
 const KEPT_VALUES: usize = 64;
-/// Longest text of an attribute that is kept, bytes; longer ones are data.
+/// Longest attribute text kept, bytes; longer ones are data.
 const KEPT_TEXT: u64 = 4096;
 
 /// Reads a `GraphProto` into `graph`.
@@ -84,7 +84,7 @@ pub fn domain(name: String) -> String {
     if name == "ai.onnx" { String::new() } else { name }
 }
 
-/// Reads an `AttributeProto`; a reference to a function's parameter is none.
+/// Reads an `AttributeProto`; a reference to a function's parameter does not count.
 fn attribute(
     mut message: Message<'_>,
     graph: &mut SourceGraph,
@@ -179,7 +179,7 @@ pub fn loose_nodes(file: &SourceFile, nodes: &[(u64, Field)], graph: &mut Source
     Ok(count)
 }
 
-/// Takes over what is in a graph inside the model's: constants, and graphs further inside.
+/// Merges the contents of a nested graph: constants, and graphs further inside.
 fn absorb(graph: &mut SourceGraph, mut inner: SourceGraph) {
     graph.subgraphs.append(&mut inner.subgraphs);
     graph.constants.append(&mut inner.constants);
@@ -249,7 +249,7 @@ fn dim(file: &SourceFile, mut message: Message<'_>) -> Result<Dim, SourceError> 
     let mut dim = Dim::Unknown;
     while let Some((number, field)) = message.next()? {
         match number {
-            // Exporters write -1 for what they do not know.
+            // Exporters write -1 for unknown sizes.
             1 => dim = field.int().and_then(|value| u64::try_from(value).ok()).map_or(Dim::Unknown, Dim::Known),
             2 => {
                 let name = text(file, field)?;

@@ -1,4 +1,4 @@
-//! Files that a model names and that have to lie in its folder.
+//! Files named by a model, which must lie in its folder.
 
 use std::path::{Component, Path, PathBuf};
 

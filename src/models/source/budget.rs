@@ -1,15 +1,15 @@
-//! How much of a file is kept in memory, whatever it claims to hold.
+//! Limits the memory for a file, whatever it claims to contain.
 
 use std::cell::Cell;
 
-/// What small files may take: names may be shared by many entries, which makes the model larger than its file.
+/// Allowance for small files: many entries may share names, which makes the model larger than its file.
 const BASE_BYTES: u64 = 16 << 20;
 /// Bytes in memory per byte of the file: an entry of a few bytes becomes a record of some hundred.
 const PER_FILE_BYTE: u64 = 16;
-/// What no model may exceed. Real ones of 100,000 nodes stay below a tenth of it.
+/// Absolute limit. Real models of 100,000 nodes stay below a tenth of it.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// What is left of the memory for one file.
+/// Remaining memory for one file.
 #[derive(Debug)]
 pub struct Budget {
     total: u64,
@@ -23,7 +23,7 @@ impl Budget {
         Self { total, left: Cell::new(total) }
     }
 
-    /// Takes `bytes`; the limit, if they are not left.
+    /// Takes `bytes`; returns the limit if exceeded.
     pub fn take(&self, bytes: u64) -> Result<(), u64> {
         let left = self.left.get().checked_sub(bytes).ok_or(self.total)?;
         self.left.set(left);

@@ -1,4 +1,4 @@
-//! A model file that is read in blocks at any place: in flat memory, and never behind its end.
+//! A model file read in blocks at any position, in constant memory and never beyond its end.
 
 use super::SourceError;
 use super::budget::Budget;
@@ -8,11 +8,11 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are read at once: a few hundred nodes.
+/// Bytes read at once: a few hundred nodes.
 const BLOCK_BYTES: u64 = 32 << 10;
-/// Blocks that are kept. FlatBuffers refer back and forth, so one is not enough.
+/// Blocks cached. FlatBuffers refer back and forth, so one is not enough.
 const BLOCKS: usize = 64;
-/// Longest name or text that is kept, bytes.
+/// Longest name or text kept, bytes.
 const MOST_TEXT_BYTES: u64 = 64 << 10;
 
 /// A part of a file.
@@ -154,7 +154,7 @@ impl SourceFile {
         Ok(text)
     }
 
-    /// Reads a part from its beginning to its end, in flat memory.
+    /// Reads a part from start to end, in constant memory.
     pub fn copy(&self, span: Span, mut target: impl std::io::Write) -> Result<(), SourceError> {
         let io = |source| SourceError::Io { path: self.path.clone(), source };
         let mut blocks = self.blocks.borrow_mut();

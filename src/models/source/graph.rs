@@ -1,4 +1,4 @@
-//! Graphs as their authors wrote them: nodes that name the values they read and write.
+//! Graphs as written by their authors: nodes that name the values they read and write.
 
 use super::{ElementType, Span};
 use serde::Serialize;
@@ -66,7 +66,7 @@ pub struct SourceValue {
 }
 
 impl SourceValue {
-    /// A value of which only the name is known.
+    /// A value known only by name.
     pub fn named(name: String) -> Self {
         Self { name, dtype: None, shape: None, inferred: false, quantization: None }
     }
@@ -219,7 +219,7 @@ impl SourceNode {
         Self::label_of(&self.name, &self.op_type, self.index)
     }
 
-    /// What a node of this name, operator and position is called.
+    /// The label of a node with this name, operator and position.
     pub fn label_of(name: &str, op_type: &str, index: usize) -> String {
         if name.is_empty() { format!("{op_type} #{index}") } else { name.to_owned() }
     }
@@ -315,7 +315,7 @@ impl SourceGraph {
         self.by_name.get(name).map(|&at| &self.values[at])
     }
 
-    /// Adds what is said of a value; what was said of it before stays.
+    /// Adds information about a value; existing information stays.
     pub fn declare(&mut self, value: SourceValue) {
         if value.name.is_empty() {
             return;

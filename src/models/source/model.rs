@@ -14,7 +14,7 @@ pub struct Opset {
     pub version: i64,
 }
 
-/// A dimension that is chosen when the model is loaded or run.
+/// A dimension chosen when the model is loaded or run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FreeDimension {
     /// Its name; nothing if the model gives none.
@@ -50,9 +50,9 @@ pub struct FloatIsland {
 pub struct QuantizationSummary {
     /// Nodes that compute on real numbers: not the quantise and dequantise nodes themselves, nor arithmetic on shapes.
     pub compute_nodes: u64,
-    /// Those of them that read and write quantised values only.
+    /// Those that read and write only quantised values.
     pub quantized_nodes: u64,
-    /// Nodes of which it cannot be told, because types are not known.
+    /// Nodes that cannot be classified, because types are unknown.
     pub undecided_nodes: u64,
     /// Types of quantised activations, with how many tensors have each.
     pub activations: BTreeMap<String, u64>,
@@ -100,7 +100,7 @@ pub struct SourceModel {
     pub external_files: Vec<ExternalFile>,
     /// Quantisation; nothing in a model without any.
     pub quantization: Option<QuantizationSummary>,
-    /// QNN context binaries that it carries.
+    /// Its QNN context binaries.
     pub contexts: Vec<EmbeddedContext>,
 }
 
@@ -135,9 +135,9 @@ pub struct TypeTotal {
     pub domain: String,
     /// Nodes of this type.
     pub count: u64,
-    /// Their multiply-accumulates, as far as they are known.
+    /// Their multiply-accumulates, as far as known.
     pub macs: u64,
-    /// Nodes whose multiply-accumulates are not known.
+    /// Nodes with unknown multiply-accumulates.
     pub without_macs: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How much of a TFLite model is quantised: its tensors say themselves what their integers mean.
+//! How much of a TFLite model is quantised: its tensors carry their own quantisation.
 
 use crate::models::source::{Constant, ElementType, QuantizationSummary, SourceGraph, SourceNode, islands};
 use std::collections::{BTreeMap, HashMap};

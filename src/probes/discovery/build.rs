@@ -1,4 +1,4 @@
-//! Counters out of what was found.
+//! Builds counters from what was found.
 
 use super::Discovery;
 use super::script::{Failure, Found, SUSPENDS, TIMER_LIST, UPTIME, beside};
@@ -10,7 +10,7 @@ use crate::probes::numbers::LINE;
 use crate::probes::value::{Parser, levels_mhz};
 use std::collections::BTreeSet;
 
-/// Everything that is readable or not, in the catalogue's order; the user's own come last.
+/// All counters, readable or not, in the catalogue's order; the user's own come last.
 pub fn build(found: &Found, custom: &[Counter], has_root: bool) -> Discovery {
     let mut discovery = Discovery { suspended_us: suspended_us(found), ..Discovery::default() };
     let mut builder = Builder { found, has_root, discovery: &mut discovery };
@@ -20,7 +20,7 @@ pub fn build(found: &Found, custom: &[Counter], has_root: bool) -> Discovery {
     for counter in custom {
         builder.custom(counter);
     }
-    // Ids of rows may begin alike: each counter is of the row with the longest one.
+    // Row ids may share prefixes: each counter belongs to the row with the longest match.
     let row_of = |counter: &Counter| {
         let of =
             |row: &&Row| counter.id.strip_prefix(&row.id).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -35,7 +35,7 @@ pub fn build(found: &Found, custom: &[Counter], has_root: bool) -> Discovery {
     for (counter, replaced) in discovery.readable.iter_mut().zip(replaced) {
         counter.chosen &= !replaced;
     }
-    // What is not there is missed by nobody where another counter says the same.
+    // A missing counter does not matter if another one provides the same.
     let replaced: BTreeSet<String> = rows()
         .iter()
         .filter(|row| row.instead_of.as_deref().is_some_and(|id| present.contains(id)))
@@ -51,7 +51,7 @@ struct Builder<'a> {
     discovery: &'a mut Discovery,
 }
 
-/// An instance of a row: what is appended to id and label, its keys, and its path.
+/// An instance of a row: the suffix for id and label, its keys, and its path.
 struct Instance {
     name: String,
     keys: Vec<String>,
@@ -114,7 +114,7 @@ impl Builder<'_> {
                 let name = match &row.name {
                     Some(file) => match self.found.content(&beside(&path, file)) {
                         Ok(name) => clean_text(String::from_utf8_lossy(name).trim()),
-                        // A zone that does not tell what it is could be anything: it belongs to no group.
+                        // A zone without a type could be anything: it belongs to no group.
                         Err(_) => continue,
                     },
                     None => component(pattern, &path),
@@ -182,7 +182,7 @@ impl Builder<'_> {
         let instances: Vec<Instance> = if is_family { instances.collect() } else { vec![single()] };
         for instance in instances {
             let mut parser = self.parser(row, &instance.keys, path);
-            // Any process will do to see whether the service tells about processes.
+            // Any process will do to see whether the service reports processes.
             parser.pid = Some(1);
             let outcome = parser
                 .value(0, &[Ok(text)])
@@ -208,7 +208,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether the value of a path makes sense, and if so whether it takes root.
+    /// Whether the value of a path makes sense, and if so whether it needs root.
     fn try_path(&self, row: &Row, path: &str, keys: &[String]) -> Result<bool, Failure> {
         let asked = row.probe.as_deref().unwrap_or(path);
         let content = self.found.content(asked)?;
@@ -302,7 +302,7 @@ fn info(row: &Row, name: &str) -> CounterInfo {
     }
 }
 
-/// The part of `path` that the first star of `pattern` is in.
+/// The part of `path` matched by the first star of `pattern`.
 fn component(pattern: &str, path: &str) -> String {
     let at = pattern.split('/').position(|part| part.contains('*')).unwrap_or(0);
     clean_text(path.split('/').nth(at).unwrap_or(path))
@@ -328,7 +328,7 @@ fn cpu_list(text: &[u8]) -> Vec<u32> {
     cpus
 }
 
-/// How long the device has slept: nothing where it counts no sleep, else what its two clocks differ by.
+/// How long the device has slept: zero if it counts no sleep, else the difference of its two clocks.
 fn suspended_us(found: &Found) -> Option<u64> {
     if found.content(SUSPENDS).is_ok_and(|count| count.trim_ascii() == b"0") {
         return Some(0);
@@ -340,7 +340,7 @@ fn suspended_us(found: &Found) -> Option<u64> {
     let seconds: f64 = uptime.split_whitespace().next()?.parse().ok()?;
     let boot_us = std::time::Duration::try_from_secs_f64(seconds).ok()?.as_micros();
     let slept = boot_us.saturating_sub(u128::from(nanoseconds / 1000));
-    // Below what reading one after the other explains, it has not slept at all.
+    // If reading one after the other explains the difference, it has not slept at all.
     u64::try_from(slept).ok().map(|us| if us < 100_000 { 0 } else { us })
 }
 

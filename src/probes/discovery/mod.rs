@@ -1,7 +1,7 @@
 //! What can be read on a device, and why the rest cannot.
 //!
-//! One script reads every file of the catalogue once, on the device, with the shell's own means; a second one does the same
-//! as root where the first was refused something and there is a way to root. Nothing is guessed from model or version.
+//! One script reads every file of the catalogue once, on the device, using only the shell; a second one does the same
+//! as root if the first was denied something and root is available. Nothing is guessed from model or version.
 
 mod build;
 mod script;
@@ -16,12 +16,12 @@ pub struct Discovery {
     pub readable: Vec<Counter>,
     /// What cannot, and why.
     pub unreadable: Vec<Unreadable>,
-    /// How long the device has slept since its start, microseconds, if it tells (see [`super::HostClock::from_steady_us`]).
+    /// How long the device has slept since boot, microseconds, if reported (see [`super::HostClock::from_steady_us`]).
     pub suspended_us: Option<u64>,
 }
 
 impl Discovery {
-    /// The counters that are sampled unless the user chooses otherwise.
+    /// The counters sampled by default.
     pub fn chosen(&self) -> Vec<Counter> {
         self.readable.iter().filter(|counter| counter.chosen).cloned().collect()
     }
@@ -46,7 +46,7 @@ impl Discovery {
 /// Finds out what can be read on `device`; `custom` are the user's own counters, see [`super::load_custom`].
 ///
 /// # Errors
-/// If the device cannot be spoken to. Files that cannot be read are no error.
+/// If the device cannot be reached. Unreadable files are not an error.
 pub async fn discover(device: &Device, root: Root, custom: &[Counter]) -> Result<Discovery, DeviceError> {
     let requests = script::requests(custom);
     let mut found = script::run(device, Root::None, &requests).await?;

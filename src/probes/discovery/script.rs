@@ -1,4 +1,4 @@
-//! The script that tries every path once, and what it brought.
+//! The script that tries every path once, and its results.
 
 use crate::devices::{Device, DeviceError, EndMarker, Root, as_root, quote};
 use crate::event::{Gap, clean_text};
@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// A path that takes longer than this to be read is left alone.
+/// A path that takes longer than this to read is skipped.
 const PATIENCE: Duration = Duration::from_secs(6);
-/// So many paths may hang before the device counts as hanging.
+/// How many paths may hang before the device counts as hanging.
 const MAX_HANGING: usize = 8;
-/// A service's text is cut here.
+/// Maximum length of a service's text.
 const MAX_SERVICE_BYTES: usize = 1 << 20;
-/// More files than any device has; the rest of the output is not kept.
+/// More files than any device has; further output is dropped.
 const MAX_FILES: usize = 20_000;
 
-/// Where `CLOCK_MONOTONIC` can be seen (root), and how often the device slept.
+/// Where to find `CLOCK_MONOTONIC` (root) and how often the device slept.
 pub const TIMER_LIST: &str = "/proc/timer_list";
 pub const SUSPENDS: &str = "/sys/power/suspend_stats/success";
 pub const UPTIME: &str = "/proc/uptime";
@@ -52,7 +52,7 @@ done
 }
 "#;
 
-/// Everything that is tried: patterns and whether whole tables are read.
+/// Everything to try: patterns, and whether to read whole tables.
 #[derive(Debug)]
 pub struct Requests {
     patterns: Vec<Pattern>,
@@ -63,7 +63,7 @@ pub struct Requests {
 struct Pattern {
     path: String,
     is_table: bool,
-    /// A user's path: no glob, whatever is in it.
+    /// A user's path: never a glob, whatever it contains.
     is_literal: bool,
 }
 
@@ -75,7 +75,7 @@ pub fn beside(path: &str, name: &str) -> String {
     }
 }
 
-/// What has to be tried for the catalogue and the user's own counters.
+/// What to try for the catalogue and the user's own counters.
 pub fn requests(custom: &[Counter]) -> Requests {
     let mut patterns = BTreeSet::new();
     let mut services = BTreeSet::new();
@@ -142,7 +142,7 @@ impl Requests {
     }
 }
 
-/// Why a path gave nothing, and in which words.
+/// Why a path was unreadable, with the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub reason: Gap,
@@ -163,7 +163,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// The content of a path, or why there is none.
+    /// The content of a path, or why it is unreadable.
     pub fn content(&self, path: &str) -> Result<&[u8], Failure> {
         match self.files.get(path) {
             Some((Ok(content), _)) => Ok(content),
@@ -172,17 +172,17 @@ impl Found {
         }
     }
 
-    /// True if only root can read it.
+    /// True if readable only by root.
     pub fn needs_root(&self, path: &str) -> bool {
         self.files.get(path).is_some_and(|(_, root)| *root)
     }
 
-    /// The paths that a pattern found, those that cannot be read included, numbers in order.
+    /// The paths matching a pattern, including unreadable ones, sorted numerically.
     pub fn paths(&self, pattern: &str) -> &[String] {
         self.paths.get(pattern).map_or(&[], Vec::as_slice)
     }
 
-    /// True if something was refused, so that root may see more.
+    /// True if something was denied, so that root may see more.
     pub fn was_refused(&self) -> bool {
         self.files.values().any(|(content, _)| matches!(content, Err(failure) if failure.reason == Gap::Refused))
     }
@@ -199,7 +199,7 @@ impl Found {
         for (pattern, paths) in root.paths {
             let known = self.paths.entry(pattern).or_default();
             let new: Vec<_> = paths.into_iter().filter(|path| !known.contains(path)).collect();
-            // A folder that could not be listed stands there as the pattern itself.
+            // A folder that could not be listed appears as the pattern itself.
             if !new.is_empty() {
                 known.retain(|path| !path.contains('*'));
             }
@@ -253,7 +253,7 @@ fn failure(message: &[u8]) -> Failure {
     }
 }
 
-/// Runs the script; a path that hangs is found out and left alone the next time.
+/// Runs the script; a hanging path is identified and skipped the next time.
 pub async fn run(device: &Device, root: Root, requests: &Requests) -> Result<Found, DeviceError> {
     let mut hanging = BTreeSet::new();
     loop {
@@ -276,7 +276,7 @@ pub async fn run(device: &Device, root: Root, requests: &Requests) -> Result<Fou
     }
 }
 
-/// The inner error is a hang, with the path that was being read.
+/// The inner error is a hang, with the path being read.
 async fn attempt(
     device: &Device,
     root: Root,
@@ -298,7 +298,7 @@ async fn attempt(
         if line.last() == Some(&b'\r') {
             line.pop();
         }
-        // The marker lacks its line end here, which it needs to be known as whole.
+        // The marker lacks its line end here, which it needs to count as complete.
         let mut whole = line.clone();
         whole.push(b'\n');
         if marker.status(&whole).is_some() {
@@ -320,13 +320,13 @@ async fn attempt(
                 text.push(b'\n');
             }
         } else {
-            // Lines of nobody's (a message of su) are passed over.
+            // Foreign lines (a message of su) are skipped.
             let _ = found.take(requests, &line);
         }
     }
 }
 
-/// Sorts `zone10` behind `zone9`.
+/// Sorts `zone10` after `zone9`.
 fn natural(path: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     let mut rest = path;

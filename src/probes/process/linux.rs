@@ -2,12 +2,12 @@
 
 use super::{ProcessMemory, field_kib};
 
-/// Memory of a process (`None` is this one), if it lives and may be read.
+/// Memory of a process (`None` is this one), if it is alive and readable.
 pub fn memory(pid: Option<u32>) -> Option<ProcessMemory> {
     ProcessMemory::parse(&std::fs::read_to_string(file(pid, "status")).ok()?)
 }
 
-/// Proportional set of a process, bytes. Walks all its mappings, so it costs milliseconds on large processes.
+/// Proportional set of a process, bytes. Walks all its mappings, so it takes milliseconds for large processes.
 pub fn proportional_bytes(pid: Option<u32>) -> Option<u64> {
     let rollup = std::fs::read_to_string(file(pid, "smaps_rollup")).ok()?;
     field_kib(&rollup, "Pss:").map(|kib| kib * 1024)

@@ -1,4 +1,4 @@
-//! Lines of the loop. Everything in them comes from the device and counts as hostile.
+//! Lines of the loop. Everything in them comes from the device and is untrusted.
 
 use crate::event::Gap;
 use crate::probes::clock::Stamp;
@@ -9,21 +9,21 @@ const FIELD: u8 = 0x1f;
 /// A line of the loop.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line<'a> {
-    /// The shell is there: whether it can wait on its input, whether it has a clock of the day, and its process id.
+    /// The shell is ready: whether it can wait on its input, whether it has a wall clock, and its process id.
     Hello { waits: bool, has_epoch: bool, pid: Option<u32> },
     /// A tick.
     Tick { seq: u64, stamp: Stamp, groups: &'a [u8], values: Values<'a> },
-    /// The answer to a question for the time.
+    /// The answer to a time query.
     Pong { token: u64, stamp: Stamp },
-    /// CPU time of the shell and of the processes that it has ended so far, nanoseconds.
+    /// CPU time of the shell and its finished processes so far, nanoseconds.
     Cost { cpu_ns: Option<u64> },
-    /// A source is about to be read: for timing, on the second stream, or in a loop that looks for what hangs.
+    /// A source is about to be read: for timing, on the second stream, or in a loop searching for a hanging file.
     Timing { source: usize },
-    /// It has been read: microseconds by the clock of the day, and the uptime before.
+    /// It has been read: wall clock in microseconds, and the uptime before.
     Timed { source: usize, us: Option<u64>, uptime_us: u64 },
     /// The uptime after it was read.
     TimedUptime { source: usize, uptime_us: u64 },
-    /// All commands before this were carried out.
+    /// All previous commands were executed.
     Done { token: u64 },
     /// The text of a service begins.
     TextStart { source: usize, stamp: Stamp },
@@ -66,7 +66,7 @@ fn gap(kind: &[u8]) -> Gap {
     }
 }
 
-/// A line; `None` for what is none of the loop's (a message of `su`, or the text of a service).
+/// A line; `None` if not from the loop (a message of `su`, or the text of a service).
 pub fn parse(line: &[u8]) -> Option<Line<'_>> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let mut fields = line.splitn(6, |byte| *byte == FIELD);
@@ -116,7 +116,7 @@ fn decimal(text: &[u8]) -> Option<u64> {
 }
 
 fn epoch(text: &[u8]) -> Option<u64> {
-    // A century: what is behind it is no clock.
+    // A century: larger values are not clocks.
     decimal(text).filter(|us| *us < 100 * 366 * 86_400 * 1_000_000)
 }
 
@@ -128,7 +128,7 @@ fn stamp(epoch_text: &[u8], uptime_text: &[u8]) -> Option<Stamp> {
     Some(Stamp { epoch_us: epoch(epoch_text), uptime_us: uptime(uptime_text)? })
 }
 
-/// Nanoseconds from `/proc/self/schedstat`, or else the ticks of 10 ms in `/proc/self/stat`, which also tells of the
+/// Nanoseconds from `/proc/self/schedstat`, or else the 10 ms ticks in `/proc/self/stat`, which also includes the
 /// children.
 fn cost(schedstat: &[u8], stat: &[u8]) -> Option<u64> {
     let word = |text: &[u8], index: usize| {

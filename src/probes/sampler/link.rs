@@ -6,11 +6,11 @@ use crate::devices::{Device, DeviceError, Root, ShellStream, as_root};
 use crate::event::Gap;
 use std::time::Duration;
 
-/// Longest that ending by itself may take before the shell is cut off.
+/// Time the shell gets to end by itself before it is cut off.
 const END_LIMIT: Duration = Duration::from_secs(2);
-/// Longest that killing a shell may take.
+/// Time limit for killing a shell.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
-/// The text of a service is cut here.
+/// Maximum length of a service's text.
 const MAX_SERVICE_BYTES: usize = 1 << 20;
 
 /// A running loop.
@@ -24,14 +24,14 @@ pub struct Link {
     pid: Option<u32>,
 }
 
-/// What came over the link.
+/// Data from the link.
 #[derive(Debug)]
 pub enum Incoming {
     /// A line.
     Line(Vec<u8>),
-    /// The whole text of a service, and the source that it is.
+    /// The whole text of a service, and its source.
     Text(usize, Result<Vec<u8>, Gap>),
-    /// The line at which the text of a service begins.
+    /// The line that starts the text of a service.
     TextStart(Vec<u8>),
 }
 
@@ -50,7 +50,7 @@ impl Link {
         }
     }
 
-    /// The next line or text; `None` when the shell has ended. May be dropped while it waits.
+    /// The next line or text; `None` once the shell has ended. May be dropped while waiting.
     pub async fn next(&mut self) -> Option<Result<Incoming, DeviceError>> {
         loop {
             let line = match self.stream.next_line().await? {
@@ -84,7 +84,7 @@ impl Link {
         }
     }
 
-    /// Ends the loop: by its own means, or else by force.
+    /// Ends the loop: cleanly, or else by force.
     pub async fn end(mut self) {
         self.send("exit");
         let rest = async { while let Some(Ok(_)) = self.stream.next_line().await {} };
@@ -93,11 +93,11 @@ impl Link {
         }
     }
 
-    /// Ends a loop that hangs in a file: it does not notice that its stream is closed.
+    /// Ends a loop that hangs in a file, since it does not notice that its stream is closed.
     pub async fn kill(self) {
         let Some(pid) = self.pid else { return };
         let script = as_root(self.root, &format!("kill -9 {pid} 2>/dev/null"));
-        // A device that answers nothing at all cannot be helped from here.
+        // Nothing can be done from here about a device that does not answer at all.
         let _ = self.device.run_within(&script, "ending a shell that hangs", KILL_LIMIT).await;
     }
 }

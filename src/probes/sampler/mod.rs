@@ -1,10 +1,10 @@
-//! Sampling the counters of a device: one shell on it reads all files in a loop, and sends what has changed.
+//! Samples a device's counters: one shell on it reads all files in a loop and sends changes.
 //!
-//! A counter is read in one of four ways, by what reading it costs and how fast it moves: at every tick, ten times a second,
-//! once a second, or, for files that are slow to read and for Android's services, by a second shell that holds up nobody.
-//! What is slow is measured on the device at the start, and again when ticks come late.
+//! A counter is read in one of four ways, depending on its cost and how fast it changes: at every tick, ten times a
+//! second, once a second, or, for slow files and Android's services, by a second shell that delays nothing. Slowness is
+//! measured on the device at the start, and again when ticks come late.
 //!
-//! Where a counter needs root, the whole loop runs as root: one shell, one clock, and one question of `su` to the user.
+//! If a counter needs root, the whole loop runs as root: one shell, one clock, and one prompt of `su` to the user.
 
 mod line;
 mod link;
@@ -28,10 +28,10 @@ pub(crate) fn read_line(line: &[u8]) {
     }
 }
 
-/// How often the fast counters are read.
+/// How often to read the fast counters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rate {
-    /// So many times a second; taken as 0.1 at least and 2000 at most.
+    /// Times per second; clamped to 0.1 to 2000.
     Hertz(f64),
     /// As fast as it goes.
     Max,
@@ -61,15 +61,15 @@ impl Rate {
 pub struct Options {
     /// How often.
     pub rate: Rate,
-    /// The process whose counters are read, if one runs already.
+    /// The process whose counters to read, if already running.
     pub pid: Option<u32>,
-    /// How long the device has slept since its start, see [`super::Discovery::suspended_us`].
+    /// How long the device has slept since boot, see [`super::Discovery::suspended_us`].
     pub suspended_us: Option<u64>,
-    /// Goes on after a lost link or a silence, as soon as the device answers again.
+    /// Resumes after a lost link or silence, as soon as the device answers again.
     pub persists: bool,
 }
 
-/// Samples a device until it is stopped or dropped. Where it does not persist ([`Options::persists`]), a broken link ends it.
+/// Samples a device until stopped or dropped. Without [`Options::persists`], a broken link ends it.
 #[derive(Debug)]
 pub struct Sampler {
     commands: mpsc::UnboundedSender<Command>,
@@ -79,8 +79,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Starts sampling `counters` into `source`; to be called on a tokio runtime. What follows are events: the sets of
-    /// counters, the clock, samples, gaps, a report each second, and [`SamplerEnded`] at the end.
+    /// Starts sampling `counters` into `source`; call on a tokio runtime. Sends events: the sets of counters, the
+    /// clock, samples, gaps, a report each second, and [`SamplerEnded`] at the end.
     pub fn start(device: &Device, root: Root, counters: Vec<Counter>, options: Options, source: Source) -> Self {
         let (commands, receiver) = mpsc::unbounded_channel();
         let (clock_sender, clock) = watch::channel(None);
@@ -98,12 +98,12 @@ impl Sampler {
         let _ = self.commands.send(Command::Rate(rate));
     }
 
-    /// Sets the process whose memory and CPU time are read.
+    /// Sets the process whose memory and CPU time to read.
     pub fn watch(&self, pid: Option<u32>) {
         let _ = self.commands.send(Command::Watch(pid));
     }
 
-    /// Tries again at once, where sampling waits for a lost device.
+    /// Retries at once if sampling waits for a lost device.
     pub fn retry(&self) {
         let _ = self.commands.send(Command::Retry);
     }
@@ -113,7 +113,7 @@ impl Sampler {
         let _ = self.commands.send(Command::Choose(counters));
     }
 
-    /// Where the device's clock lies on the host's axis; `None` until it was measured.
+    /// The device's clock on the host's axis; `None` until measured.
     pub fn clock(&self) -> watch::Receiver<Option<HostClock>> {
         self.clock.clone()
     }
@@ -123,7 +123,7 @@ impl Sampler {
         self.task.as_ref().is_none_or(tokio::task::JoinHandle::is_finished)
     }
 
-    /// Ends sampling: the loop on the device ends by itself; how it ended.
+    /// Ends sampling: the loop on the device ends by itself; returns how it ended.
     pub async fn stop(mut self) -> SamplerEnded {
         let _ = self.commands.send(Command::Stop);
         let lost = |reason: String| SamplerEnded { device: self.device.clone(), reason: Some(reason), resumes: false };

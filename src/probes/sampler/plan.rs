@@ -1,4 +1,4 @@
-//! Which files are read when: every file once, however many counters need it, and slow files apart.
+//! Schedules reading: every file once, however many counters need it, and slow files separately.
 
 use crate::probes::catalogue::Cadence;
 use crate::probes::counter::{Counter, FileRead, How};
@@ -6,24 +6,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Files that take longer than this may be moved to their own stream, microseconds.
 const SLOW_FROM_US: u64 = 2_000;
-/// The files of a tick may take this share of the period, in per cent.
+/// Maximum share of the period for a tick's files, in per cent.
 const SHARE: u64 = 50;
-/// The slow stream takes its files no more often than this, microseconds.
+/// Minimum time between rounds of the slow stream, microseconds.
 const SLOW_PERIOD_US: u64 = 2_000_000;
-/// Services are asked no more often than this, microseconds: each takes a process, and what they tell changes slowly.
+/// Minimum time between queries of services, microseconds: each starts a process, and the values change slowly.
 const SERVICE_PERIOD_US: u64 = 5_000_000;
 
-/// The files that the counters need.
+/// The files needed by the counters.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     files: Vec<FileRead>,
     cadences: Vec<Cadence>,
-    /// For each counter its files, as indices.
+    /// Each counter's files, as indices.
     of_counter: Vec<Vec<usize>>,
 }
 
 impl Sources {
-    /// The files of `counters`; those of the same file share one.
+    /// The files of `counters`; counters of the same file share it.
     pub fn new(counters: &[Counter]) -> Self {
         let mut sources = Self::default();
         let mut known: BTreeMap<(String, u8), usize> = BTreeMap::new();
@@ -55,7 +55,7 @@ impl Sources {
         sources
     }
 
-    /// The files; their indices are what goes over the wire.
+    /// The files; their indices go over the wire.
     pub fn files(&self) -> &[FileRead] {
         &self.files
     }
@@ -65,7 +65,7 @@ impl Sources {
         self.of_counter.get(counter).map_or(&[], Vec::as_slice)
     }
 
-    /// The files that can be timed. Services are slow anyway.
+    /// The files to time. Services are slow anyway.
     pub fn timed(&self) -> impl Iterator<Item = (usize, &FileRead)> {
         self.files.iter().enumerate().filter(|(_, file)| file.how != How::Service)
     }
@@ -83,17 +83,17 @@ pub struct Split {
     pub groups: [Vec<usize>; 3],
     /// On the second stream, one after another.
     pub slow: Vec<usize>,
-    /// Those of `slow` that were moved there because of the time they take.
+    /// Those moved to `slow` because of their time.
     pub moved: Vec<usize>,
     /// Time between two rounds of the second stream, microseconds.
     pub slow_period_us: u64,
-    /// Services are asked in every round of so many.
+    /// Services are queried every N-th round.
     pub service_rounds: u64,
 }
 
 impl Split {
-    /// Splits by cadence and by cost (microseconds per source, so far as known). Sources that hang are in no group. With
-    /// `period_us` 0 the loop goes as fast as it can, and every slow file is in its way.
+    /// Splits by cadence and cost (microseconds per source, if known). Hanging sources are in no group. With
+    /// `period_us` 0 the loop runs as fast as possible, so every slow file delays it.
     pub fn new(sources: &Sources, costs_us: &BTreeMap<usize, u64>, hanging: &BTreeSet<usize>, period_us: u64) -> Self {
         let mut split = Self::default();
         let cost = |index: usize| costs_us.get(&index).copied().unwrap_or(0);
@@ -123,7 +123,7 @@ impl Split {
             }
         }
         split.slow.extend(&split.moved);
-        // Not more than half of the time is spent with slow files.
+        // At most half of the time is spent on slow files.
         let round: u64 = split.slow.iter().map(|index| cost(*index)).sum();
         let has_files = split.slow.iter().any(|index| sources.is_file(*index));
         let period = if has_files { SLOW_PERIOD_US } else { SERVICE_PERIOD_US };
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!((alone.slow_period_us, alone.service_rounds), (5_000_000, 1));
         assert_eq!((alone.slow_period_of(&sources, 0), alone.groups[0].len()), (5_000_000, 1));
         assert_eq!((beside.slow_period_of(&sources, 0), beside.slow_period_of(&sources, 1)), (6_000_000, 2_000_000));
-        // A round that takes longer is the one to wait for.
+        // If a round takes longer, wait for it.
         let long = at(4_000_000);
         assert_eq!((long.slow_period_us, long.service_rounds), (8_000_000, 1));
     }

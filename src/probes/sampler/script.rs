@@ -1,4 +1,4 @@
-//! Text for the device's shell: the loop, and the commands that it takes.
+//! Scripts for the device's shell: the loop, and its commands.
 
 use super::plan::{Sources, Split};
 use crate::devices::quote;
@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 const LOOP: &str = include_str!("loop.sh");
 
-/// Lines of a table that are read.
+/// Lines read of a table.
 const TABLE_LINES: u32 = 64;
-/// Files of a glob that are read.
+/// Files read of a glob.
 const GLOB_FILES: u32 = 4096;
 
 /// The whole script. Where `sh` cannot wait on its input (dash), a better shell takes over if there is one.
@@ -23,13 +23,13 @@ pub fn script() -> String {
     )
 }
 
-/// A path as a word of the shell, the watched process being `$k`.
+/// A path as a shell word, with `$k` for the watched process.
 fn word(path: &str) -> String {
-    // Paths with a process in them are the catalogue's, free of anything that needs quoting.
+    // Paths with a process come from the catalogue and need no quoting.
     if path.contains(PID) { format!("\"{}\"", path.replace(PID, "$k")) } else { quote(path) }
 }
 
-/// Reads source `index` into `v`, without looking at it.
+/// Reads source `index` into `v` unchecked.
 fn read(file: &FileRead) -> String {
     let path = word(&file.path);
     // Without a limit: mksh does not stop at the end of the line when it reads with one.
@@ -53,20 +53,20 @@ fn read(file: &FileRead) -> String {
     }
 }
 
-/// Reads source `index` and puts it on the line if it has changed.
+/// Reads source `index` and appends it to the line if changed.
 fn sample(index: usize, file: &FileRead) -> String {
     let path = match &file.how {
         How::Glob => quote(file.path.split_once('*').map_or("/", |(folder, _)| folder)),
         _ => word(&file.path),
     };
     let read = read(file);
-    // Digits only is by far the most usual, and needs no function.
+    // Digits only is by far the most common case, and needs no function.
     format!(
         "{read}case $v in \"$o{index}\");;''|*[!0-9]*)o{index}=$v;c {index} {path};;*)o{index}=$v;L=$L${{S}}{index}=$v;;esac;"
     )
 }
 
-/// Forgets all contents, so that the next tick tells them again.
+/// Clears all contents, so that the next tick sends them again.
 fn forget(sources: &Sources) -> String {
     let mut text = "G=".to_owned();
     for index in 0..sources.files().len() {
@@ -90,7 +90,7 @@ pub fn timing(sources: &Sources, hanging: &BTreeSet<usize>, token: u64) -> Strin
     text
 }
 
-/// Names a source that is about to be read.
+/// Announces a source about to be read.
 fn mark(index: usize) -> String {
     format!("$P \"k${{S}}{index}\";")
 }

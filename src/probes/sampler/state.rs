@@ -1,4 +1,4 @@
-//! What is known of every source and counter, and the samples made from it.
+//! The state of every source and counter, and the samples made from it.
 
 use super::line::Values;
 use super::plan::{Sources, Split};
@@ -7,7 +7,7 @@ use crate::probes::counter::{Counter, PID};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Longest content that is kept; more is no counter.
+/// Longest content kept; no counter has more.
 const MAX_CONTENT_BYTES: usize = 1 << 20;
 
 /// Numbers of sets; 0 is the host's own.
@@ -20,7 +20,7 @@ struct Set {
     period_us: u64,
     /// Indices of counters.
     counters: Vec<usize>,
-    /// Moment of the latest sample.
+    /// Time of the latest sample.
     last_t_us: u64,
 }
 
@@ -31,7 +31,7 @@ pub struct State {
     counters: Vec<Counter>,
     pub sources: Sources,
     contents: Vec<Result<Vec<u8>, Gap>>,
-    /// Sources that were told again since the counter looked last.
+    /// Sources sent again since the counter last checked.
     changed: Vec<bool>,
     latest: Vec<Result<Option<f64>, Gap>>,
     told_gap: Vec<Option<Gap>>,
@@ -39,11 +39,11 @@ pub struct State {
     main: [Option<Set>; 3],
     /// Sets of the slow stream, by source.
     slow: Vec<(usize, Set)>,
-    /// Moment of the latest sample of any set.
+    /// Time of the latest sample of any set.
     last_t_us: u64,
 }
 
-/// A sample and the gaps that begin or end with it.
+/// A sample and the gaps starting or ending with it.
 #[derive(Debug)]
 pub struct Reading {
     pub gaps: Vec<CounterGap>,
@@ -74,7 +74,7 @@ impl State {
         self.last_t_us = before.last_t_us;
     }
 
-    /// The watched process changed: what was read of the one before is forgotten.
+    /// The watched process changed: readings of the previous one are dropped.
     pub fn watch(&mut self, pid: Option<u32>) {
         for counter in self.counters.iter_mut().filter(|counter| counter.is_of_process()) {
             counter.parser.pid = pid;
@@ -82,14 +82,14 @@ impl State {
         }
     }
 
-    /// Arranges the counters in sets; the declarations. Counters whose file hangs are declared as unavailable.
+    /// Arranges the counters in sets; returns the declarations. Counters with a hanging file are declared unavailable.
     pub fn arrange(&mut self, split: &Split, hanging: &BTreeSet<usize>, period_us: u64) -> Vec<CounterSet> {
         self.main = [None, None, None];
         self.slow.clear();
         let last_t_us = self.last_t_us;
         let periods = [period_us, period_us.max(100_000), period_us.max(1_000_000)];
         for (index, counter) in self.counters.iter_mut().enumerate() {
-            // The time between two readings may change: a difference over it would not be one of this counter.
+            // The time between two readings may change, making a difference across it invalid.
             counter.parser.forget();
             let Some(first) = self.sources.of_counter(index).first().copied() else { continue };
             let new = |period_us| Set {
@@ -143,14 +143,14 @@ impl State {
         }
     }
 
-    /// Takes the contents that a line brought.
+    /// Stores the contents of a line.
     pub fn take(&mut self, values: Values<'_>) {
         for (source, content) in values {
             self.put(source, content);
         }
     }
 
-    /// Takes the content of one source.
+    /// Stores the content of one source.
     pub fn put(&mut self, source: usize, content: Result<&[u8], Gap>) {
         let Some(kept) = self.contents.get_mut(source) else { return };
         match (content, &mut *kept) {
@@ -193,7 +193,7 @@ impl State {
         Some(reading)
     }
 
-    /// The slow stream is gone: its counters have no value any more.
+    /// The slow stream is gone: its counters no longer have values.
     pub fn lose_slow(&self) -> Vec<CounterGap> {
         let gap = |set: u32, place: usize| CounterGap {
             set,
@@ -228,7 +228,7 @@ impl State {
     fn value(&mut self, index: usize, device_us: u64) -> Result<Option<f64>, Gap> {
         let sources = self.sources.of_counter(index);
         let Some(counter) = self.counters.get_mut(index) else { return Err(Gap::Absent) };
-        // What has not changed need not be read again, but for rates, which go on.
+        // Unchanged content need not be parsed again, except for rates, which continue.
         let is_new = sources.iter().any(|source| self.changed.get(*source).copied().unwrap_or(true));
         if !is_new && !counter.parser.parse.is_rate() {
             return self.latest[index];

@@ -23,35 +23,35 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-/// So long nothing may come from a loop that ticks more often.
+/// Maximum silence of a loop that ticks more often.
 const SILENCE_LIMIT: Duration = Duration::from_secs(3);
 /// How often the device's clock is compared with the host's.
 const ALIGN_PERIOD: Duration = Duration::from_secs(10);
 
-/// What the sampler is told.
+/// Commands to the sampler.
 #[derive(Debug)]
 pub enum Command {
     Rate(Rate),
     Watch(Option<u32>),
     Choose(Vec<Counter>),
-    /// The device is back: no more waiting before the next try.
+    /// The device is back: retry without waiting.
     Retry,
     Stop,
 }
 
-/// How a life of the loop ended.
+/// How an instance of the loop ended.
 enum End {
     Stopped,
-    /// To be restarted, because it did not answer.
+    /// Restart, because it did not answer.
     Silent,
-    /// To be restarted with what has changed, because this shell takes no commands.
+    /// Restart with the changes, because this shell takes no commands.
     Changed,
     /// The link broke.
     Lost(String),
     Failed(String),
 }
 
-/// Whether the loop names what it reads, because it fell silent for no known reason; what it is reading if it does.
+/// Whether the loop announces what it reads, because it fell silent for an unknown reason; and what it is reading.
 #[derive(Debug, Clone, Copy)]
 enum Marks {
     Off,
@@ -113,12 +113,12 @@ pub struct Task {
     slow_cpu_ns: u64,
     /// What the second stream is reading.
     slow_reading: Option<usize>,
-    /// When the second stream said something last.
+    /// When the second stream last sent something.
     slow_heard: Instant,
-    /// When the second stream is to be started again.
+    /// When to restart the second stream.
     slow_due: Option<Instant>,
     marks: Marks,
-    /// Why there are no samples now, as it was told.
+    /// The reported reason for the lack of samples.
     interrupted: Option<String>,
 }
 
@@ -167,7 +167,7 @@ impl Task {
         }
     }
 
-    /// One life of the loop: start, clock, timing, sampling.
+    /// One instance of the loop: start, clock, timing, sampling.
     async fn life(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>) -> End {
         let mut main = Link::start(&self.device, self.root);
         (self.last_seq, self.last_device_us, self.asking) = (None, None, None);
@@ -193,7 +193,7 @@ impl Task {
                 return End::Silent;
             }
             Err(end) => return end,
-            // What was timed are the files of the choice before.
+            // The timing is for the previous choice of files.
             Ok(()) if is_other_choice => return End::Changed,
             Ok(()) => {}
         }
@@ -208,19 +208,19 @@ impl Task {
                 };
                 tokio::join!(main.end(), end_slow);
             }
-            // A shell that hangs in a file does not notice that nobody listens any more.
+            // A shell hanging in a file does not notice that the receiver is gone.
             End::Silent => drop(tokio::spawn(main.kill())),
             _ => {}
         }
         end
     }
 
-    /// What the loop has to run as for these counters.
+    /// The privileges the loop needs for these counters.
     fn root_for(&self, counters: &[Counter]) -> Root {
         if counters.iter().any(|counter| counter.needs_root) { self.way_to_root } else { Root::None }
     }
 
-    /// The watched process for the loop. There is never a process 0; an empty word would make `/proc//stat`, which exists.
+    /// The watched process for the loop. Process 0 never exists; an empty word would yield `/proc//stat`, which does.
     fn pid_word(&self) -> String {
         self.pid.unwrap_or(0).to_string()
     }
@@ -236,7 +236,7 @@ impl Task {
         self.source.send(None, Event::Log(line)).await;
     }
 
-    /// Makes the loop sample: groups, declarations, and the second stream if it is needed.
+    /// Starts sampling in the loop: groups, declarations, and the second stream if needed.
     async fn go(&mut self, main: &Link) -> Option<Link> {
         let split = Split::new(&self.state.sources, &self.costs_us, &self.hanging, self.period_us);
         if split.moved != self.split.moved {
@@ -306,7 +306,7 @@ impl Task {
                 },
                 incoming = of_slow => match incoming {
                     Some(Ok(incoming)) => self.take_slow(incoming).await,
-                    // Without it the main loop goes on.
+                    // Without it the main loop continues.
                     Some(Err(_)) | None => self.lose_slow(slow).await,
                 },
                 () = until(slow_due) => match self.restart_slow(main, slow).await {
@@ -315,7 +315,7 @@ impl Task {
                 },
                 command = commands.recv() => match command {
                     None | Some(Command::Stop) => return End::Stopped,
-                    // Neither is answered: they are no sign that the loop goes on.
+                    // Neither gets an answer: they do not show that the loop is running.
                     Some(command @ (Command::Watch(_) | Command::Retry)) => {
                         if let Err(end) = self.obey(main, slow, command).await {
                             return end;
@@ -344,7 +344,7 @@ impl Task {
         Ok(())
     }
 
-    /// Makes the loop wait for commands, taking what it said before.
+    /// Makes the loop wait for commands, processing its earlier output.
     async fn pause(&mut self, main: &mut Link) -> Result<(), End> {
         if !self.waits {
             return Err(End::Changed);
@@ -363,7 +363,7 @@ impl Task {
         }
     }
 
-    /// Takes over what a command changes, so that the next start of the loop is right.
+    /// Stores a command's changes, so that the next start of the loop is correct.
     fn remember(&mut self, command: Command) {
         match command {
             Command::Rate(rate) => self.period_us = rate.period_us(),
@@ -383,7 +383,7 @@ impl Task {
         if matches!(command, Command::Retry) {
             return Ok(());
         }
-        // Another user takes another shell.
+        // A different user needs a different shell.
         let is_other_user = matches!(&command, Command::Choose(counters) if self.root_for(counters) != self.root);
         if !self.waits || is_other_user {
             self.remember(command);
@@ -392,7 +392,7 @@ impl Task {
         if let Command::Watch(pid) = command {
             self.remember(command);
             self.state.watch(pid);
-            // Twice: a shell whose time runs out in the middle of a line may lose what it read of it (busybox).
+            // Twice: a shell that times out in the middle of a line may lose the part already read (busybox).
             let set = format!("k={0}\nk={0}\n", self.pid_word());
             main.send(&set);
             if let Some(slow) = slow {
@@ -400,7 +400,7 @@ impl Task {
             }
             return Ok(());
         }
-        // Until the loop has stopped, its lines are of the counters before.
+        // Until the loop has stopped, its lines are for the previous counters.
         let paused = self.pause(main).await;
         let is_choice = matches!(command, Command::Choose(_));
         self.remember(command);
@@ -412,7 +412,7 @@ impl Task {
         Ok(())
     }
 
-    /// Takes a line of the main stream; false when the session is over.
+    /// Processes a line of the main stream; false once the session is over.
     async fn take(&mut self, main: &Link, line: &[u8]) -> bool {
         match parse(line) {
             Some(Line::Tick { seq, stamp, groups, values }) => {
@@ -444,7 +444,7 @@ impl Task {
     }
 }
 
-/// Waits for the command to stop; those that come before the loop runs are kept.
+/// Waits for the stop command; commands arriving before the loop runs are kept.
 async fn until_stop(commands: &mut mpsc::UnboundedReceiver<Command>, early: &mut Vec<Command>) {
     while let Some(command) = commands.recv().await {
         if matches!(command, Command::Stop) {
@@ -454,7 +454,7 @@ async fn until_stop(commands: &mut mpsc::UnboundedReceiver<Command>, early: &mut
     }
 }
 
-/// Until a moment; for ever without one.
+/// Until a given time; forever without one.
 async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,

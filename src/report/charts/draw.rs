@@ -12,7 +12,7 @@ pub const WIDTH: u32 = 720;
 const HEIGHT: u32 = 260;
 /// Height of a row of bars.
 const ROW: u32 = 18;
-/// Places along a course that are drawn, each with its smallest and largest value.
+/// Positions drawn along a course, each with its smallest and largest value.
 const COLUMNS: usize = 600;
 /// Longest name beside a bar, characters.
 const NAME: usize = 34;
@@ -62,7 +62,7 @@ where
     Ok(())
 }
 
-/// A range that is not empty, with some room above.
+/// A non-empty range with some room above.
 fn range(values: impl Iterator<Item = f64>, from_zero: bool) -> std::ops::Range<f64> {
     let (mut low, mut high) = (f64::MAX, f64::MIN);
     for value in values.filter(|value| value.is_finite()) {
@@ -124,7 +124,7 @@ where
     Ok(context)
 }
 
-/// Lines with their labels below each other, so that those close together can be read.
+/// Lines with their labels below each other, so that close ones stay readable.
 fn lines<B: DrawingBackend>(
     context: &mut ChartContext<
         '_,
@@ -189,7 +189,7 @@ where
     lines(&mut context, marks)
 }
 
-/// At most two points for each place that can be told apart: the smallest and the largest there, so that no outlier is lost.
+/// At most two points per distinguishable position, the smallest and the largest, so that no outlier is lost.
 fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let points: Vec<(f64, f64)> =
         points.iter().copied().filter(|point| point.0.is_finite() && point.1.is_finite()).collect();
@@ -233,7 +233,7 @@ where
     Ok(())
 }
 
-/// The end of a name says more than its beginning, which many share.
+/// The end of a name is more specific than its start, which many share.
 fn cut(name: &str) -> String {
     let length = name.chars().count();
     if length <= NAME {

@@ -51,7 +51,7 @@ pub struct Mark {
 }
 
 impl Chart {
-    /// What it shows, in one sentence, for those who do not see it.
+    /// What it shows, in one sentence, as alternative text.
     pub fn in_words(&self) -> String {
         let marks = |marks: &[Mark]| {
             let told: Vec<String> = marks.iter().map(|mark| format!("{} at {:.3}", mark.label, mark.at)).collect();

@@ -11,7 +11,7 @@ use crate::text::clean_json;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What a comparison needs of a result document. Fields that older versions did not write may be missing.
+/// The parts of a result document needed for a comparison. Fields unknown to older versions may be missing.
 #[derive(Debug, Deserialize)]
 struct Document {
     schema: String,
@@ -94,7 +94,7 @@ struct Reason {
     title: String,
 }
 
-/// Of a paced run, what its inferences themselves took.
+/// For a paced run, the time of the inferences alone.
 #[derive(Debug, Deserialize)]
 struct Pace {
     #[serde(rename = "service_us")]
@@ -192,19 +192,20 @@ struct Op {
     producer: Option<usize>,
 }
 
-/// Only the name of the format: it decides whether the rest can be understood.
+/// Only the name of the format, which decides whether the rest can be read.
 #[derive(Debug, Deserialize)]
 struct Header {
     schema: Option<String>,
 }
 
-/// What to give in place of a file that is none of both.
+/// What to use in place of a file that is neither.
 const GIVE: &str =
     "give the output of `qnnscope run MODEL --json > NAME.json` or a file written by `--record NAME.jsonl`";
 /// Beginning of a ZIP archive, which a DLC is.
 const ZIP: &[u8] = b"PK\x03\x04";
 
-/// Why bytes are no document at all. Parsers' words are for those who wrote a parser, so the usual cases have their own.
+/// Why bytes are not a document at all. Parser messages are for parser authors, so the usual cases have their own
+/// texts.
 fn no_document(bytes: &[u8], error: Option<&serde_json::Error>) -> String {
     let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     match (first, error) {

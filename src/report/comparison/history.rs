@@ -1,4 +1,4 @@
-//! Runs of the history as further launches of the runs that are compared.
+//! Runs of the history as further launches of the compared runs.
 
 use super::{LoadError, Named, load, read_document};
 use crate::analysis::compare::{Side, same_thing, together};
@@ -6,11 +6,11 @@ use crate::history::{Entry, Filter, History, HistoryError, State};
 use crate::session::SessionReader;
 use std::collections::BTreeSet;
 
-/// Runs of the history that count for one side: what more of them would tell is little, and each is read.
+/// Maximum runs of the history per side: more would add little, and each must be read.
 const MOST: usize = 20;
 
-/// The sides, each with the runs of the history that are the same thing under the same conditions as launches of it. Sides that
-/// are the same thing as each other stay as they are: the history would count for both.
+/// The sides, each with equal runs of the history as its launches. Sides equal to each other stay as they are, since
+/// the history would count for both.
 ///
 /// # Errors
 /// The history cannot be read.
@@ -30,7 +30,7 @@ pub fn with_history(sides: Vec<Side>, files: &[Named], history: &History) -> Res
         if wanted.is_empty() {
             continue;
         }
-        // One that cannot be read is missing, and counts for nothing.
+        // An unreadable one is skipped.
         for run in Named::new(&history.file(&entry.id)).and_then(|file| load(&file)).unwrap_or_default() {
             if let Some(at) = wanted.iter().find(|at| same_thing(&sides[**at], &run).is_ok()) {
                 more[*at].push(run);
@@ -64,7 +64,7 @@ fn may_hold(entry: &Entry, side: &Side) -> bool {
     side.model_sha256.is_some() && entry.runs.iter().any(|run| same(&run.backend, &run.sha256))
 }
 
-/// When the session of a file began, milliseconds since 1970-01-01 UTC: what tells it from others.
+/// Start of a file's session, milliseconds since 1970-01-01 UTC, which identifies it.
 fn started_ms(named: &Named) -> Option<u64> {
     use crate::event::Event;
     if let Some(Ok(record)) = SessionReader::open(named.path()).ok()?.next()

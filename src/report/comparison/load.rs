@@ -1,4 +1,4 @@
-//! Finding the runs that a command names: `FILE`, `FILE#2`, `FILE#htp`.
+//! Finds the runs named by a command: `FILE`, `FILE#2`, `FILE#htp`.
 
 use super::LoadError;
 use super::result_file::{read_document, seekable};
@@ -10,7 +10,7 @@ use crate::report::source::Recorded;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file that an argument names, to be read as often as needed, and the runs of it that the argument picks.
+/// The file named by an argument, readable repeatedly, and the runs the argument picks.
 #[derive(Debug)]
 pub struct Named {
     pub(super) file: Arc<Seekable>,
@@ -64,7 +64,7 @@ pub fn load(named: &Named) -> Result<Vec<Side>, LoadError> {
     Ok(picked)
 }
 
-/// A name with `#` that is a file is that file; else what is behind the last `#` picks runs.
+/// A name with `#` that exists is that file; else the text after the last `#` picks runs.
 fn split(argument: &Path) -> (PathBuf, Option<String>) {
     let text = argument.to_string_lossy();
     match text.rsplit_once('#') {
@@ -77,7 +77,7 @@ fn split(argument: &Path) -> (PathBuf, Option<String>) {
 fn recorded(recorded: &Recorded) -> Vec<Side> {
     let store = &recorded.store;
     let mut sides: Vec<Side> = store.runs().iter().map(|run| Side::of_ended(store, run)).collect();
-    // What is missing of a session is missing at its end; notes on another tool's file are of all of it.
+    // Data missing from a session is missing at its end; notes on another tool's file concern all of it.
     let noted = if recorded.imported_from.is_some() { sides.first_mut() } else { sides.last_mut() };
     if let Some(side) = noted {
         side.notes.extend(recorded.notes.iter().cloned());

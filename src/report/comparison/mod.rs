@@ -29,7 +29,7 @@ use crate::devices::soc_by_part;
 /// What a comparison is requested.
 #[derive(Debug, Clone, Default)]
 pub struct ComparisonOptions {
-    /// Column that differences are taken from, from 0.
+    /// The baseline column, from 0.
     pub baseline: Option<usize>,
     /// Column whose outputs the others' are compared with, from 0; `None`: the baseline.
     pub reference: Option<usize>,
@@ -41,16 +41,16 @@ pub struct ComparisonOptions {
     pub constraints: Constraints,
 }
 
-/// Everything that a comparison says of its runs.
+/// All results of a comparison.
 #[derive(Debug, Clone)]
 pub struct ComparisonReport {
     /// The runs.
     pub sides: Vec<Side>,
     /// Their comparison.
     pub comparison: Comparison,
-    /// Column that outputs were compared with.
+    /// The column that outputs were compared with.
     pub reference: usize,
-    /// Likeness of outputs, or why there is none; `None` where there is nothing to say.
+    /// Similarity of outputs, or why there is none; `None` if there is nothing to report.
     pub accuracy: Vec<Option<outputs::Known>>,
     /// Which backend.
     pub recommendation: Option<Recommendation>,
@@ -59,7 +59,7 @@ pub struct ComparisonReport {
 }
 
 impl ComparisonReport {
-    /// Compares runs; reads the outputs that they saved, where those are still there.
+    /// Compares runs; reads their saved outputs if still present.
     pub fn new(sides: Vec<Side>, asked: &ComparisonOptions) -> Self {
         let mut options = CompareOptions { baseline: asked.baseline, sort: asked.sort, accuracy: Vec::new() };
         let measured_first = sides.iter().position(Side::is_measured).unwrap_or(0);
@@ -69,7 +69,7 @@ impl ComparisonReport {
             accuracy.iter().map(|known| known.as_ref().and_then(|known| known.as_ref().ok()).cloned()).collect();
         let comparison = compare(&sides, &options);
         let soc = sides.iter().find_map(|side| soc_by_part(side.device_model.as_deref()?));
-        // What another tool measured, and how, is not known well enough to choose by.
+        // What another tool measured, and how, is not known well enough to base a choice on.
         let own = sides.iter().all(|side| side.mode.origin.is_none());
         let recommendation =
             own.then(|| measured(&sides, &options.accuracy, RecommendTarget { soc }, &asked.constraints)).flatten();

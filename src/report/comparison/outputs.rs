@@ -1,4 +1,4 @@
-//! Likeness of saved outputs: finds the files that runs name, and holds them against a reference run's.
+//! Similarity of saved outputs: finds the files named by runs and compares them with a reference run's.
 
 use crate::analysis::compare::{Accuracy, OutputValues, Side, accuracy, same_inputs};
 use crate::truth::{MAX_OUTPUT_BYTES, located, read_values, saved};
@@ -7,10 +7,10 @@ use std::path::Path;
 /// Largest sum of all outputs of a run.
 const MAX_RUN_BYTES: u64 = 1 << 30;
 
-/// What is known of a column's accuracy: a figure, or why there is none.
+/// A column's accuracy: a figure, or why there is none.
 pub type Known = Result<Accuracy, String>;
 
-/// Likeness of each run's outputs to those of the run `reference`; the reference itself is `None`.
+/// Similarity of each run's outputs to those of `reference`; `None` for the reference itself.
 pub fn accuracies(sides: &[Side], reference: usize) -> Vec<Option<Known>> {
     let base = &sides[reference];
     let mut own: Option<Result<Vec<OutputValues>, String>> = None;

@@ -1,4 +1,5 @@
-//! A tapped program's document, `qnnscope.tap/1`, as far as a comparison needs it: its graphs are runs, and what is around them.
+//! A tapped program's document, `qnnscope.tap/1`, as needed for a comparison: its graphs as runs, and their
+//! surroundings.
 
 use crate::analysis::compare::Around;
 use crate::event::clean_text;
@@ -6,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What it needs of a tapped program: its graphs are runs.
+/// The parts needed from a tapped program: its graphs are runs.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "R: Deserialize<'de>"))]
 pub struct Program<R> {
@@ -38,7 +39,7 @@ struct Share {
     program: f64,
 }
 
-/// What is around a graph's executions, in its own words.
+/// The surroundings of a graph's executions, in their own terms.
 #[derive(Debug, Default, Deserialize)]
 struct GraphAround {
     #[serde(default)]

@@ -18,7 +18,7 @@ const LABEL: usize = 17;
 const LAYER: usize = 24;
 /// Op types that are shown.
 const TOP_TYPES: usize = 12;
-/// Counters whose rows are shown at most; the document has all.
+/// Maximum number of counter rows shown; the document has all.
 const TOP_COUNTERS: usize = 12;
 
 /// Figures of some columns.
@@ -84,7 +84,7 @@ fn signed(us: f64) -> String {
     if us == 0.0 { "=".to_owned() } else { format!("{}{}", if us > 0.0 { "+" } else { "" }, duration_text(us)) }
 }
 
-/// Layers, the first ones of the order asked for.
+/// Layers, the first ones in the requested order.
 pub fn layers(out: &mut String, report: &ComparisonReport, blocks: &[Block]) {
     let rows = &report.comparison.layers;
     let shown = rows.len().min(report.shown_layers);

@@ -1,4 +1,4 @@
-//! A comparison for people, 80 columns wide: three runs beside each other, more in several tables.
+//! A comparison as text, 80 columns wide: three runs side by side, more in several tables.
 
 use super::ComparisonReport;
 use super::differences::percent;
@@ -41,7 +41,7 @@ fn blocks(report: &ComparisonReport) -> Vec<Block> {
     let block = |others: &[usize]| {
         let mut columns = others.to_vec();
         columns.push(baseline);
-        // In the order given, where one table holds all.
+        // In the given order, if one table holds all.
         columns.sort_unstable_by_key(|column| (report.sides.len() > 3 && *column != baseline, *column));
         Block { columns }
     };
@@ -71,7 +71,7 @@ fn head(out: &mut String, report: &ComparisonReport) {
     }
 }
 
-/// What a bench has not: what is around the inferences of a program.
+/// What a benchmark lacks: the surroundings of a program's inferences.
 fn around(out: &mut String, report: &ComparisonReport) {
     let programs = (1..).zip(&report.sides).filter_map(|(number, side)| Some((number, side, side.around.as_ref()?)));
     for (number, side, around) in programs {
@@ -160,9 +160,9 @@ fn intervals(out: &mut String, report: &ComparisonReport) {
     }
 }
 
-/// Why nothing is told, and what would.
+/// Why a difference is not told apart, and what would help.
 fn not_told_apart(difference: &Difference) -> String {
-    // Launches that vary by a factor say nothing of differences.
+    // Launches that vary by a factor say nothing about differences.
     let known = difference.up_to.filter(|part| *part < 9.0);
     let up_to = known.map_or_else(String::new, |part| format!(": up to {}", percent(part).trim_start_matches('+')));
     let decide = match difference.launches_to_tell {
@@ -177,7 +177,7 @@ fn needs_launches(cell: &Cell) -> bool {
     reason.is_some_and(|reason| reason.contains("has one launch"))
 }
 
-/// A line per figure with what is said of its differences.
+/// A line per figure with the verdict on its differences.
 fn list(out: &mut String, report: &ComparisonReport, said: impl Fn(&Difference) -> Option<String>) {
     for row in &report.comparison.rows {
         let cells = row.cells.iter().enumerate();

@@ -6,7 +6,7 @@ use crate::report::page::Material;
 use crate::store::{CounterSeries, PERCENTILES, Run, Store};
 use std::fmt::Write;
 
-/// Head of the table. Its first word marks files that are written here.
+/// Head of the table. Its first word marks files written here.
 const HEAD: &str = "qnnscope_run,backend,device,simulated,model,section,name,type,statistic,value,unit\n";
 
 /// The table.
@@ -46,10 +46,10 @@ impl Rows<'_> {
     }
 }
 
-/// A text that no spreadsheet takes for a formula, quoted where it has to be.
+/// Text that no spreadsheet treats as a formula, quoted if necessary.
 fn cell(text: &str) -> String {
     let text = clean_whole(text);
-    // A blank before a sign does not keep all programs from computing.
+    // A space before a sign does not keep all programs from computing.
     let is_formula = text.trim_start().starts_with(['=', '+', '-', '@', '|', '%']);
     let text = if is_formula { format!("'{text}") } else { text };
     if text.contains([',', '"', '\n', '\r', ';']) || text != text.trim() {

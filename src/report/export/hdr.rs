@@ -41,7 +41,7 @@ pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     Ok(out)
 }
 
-/// Histograms of a run, each with its start. Of more than a million inferences every kept one stands for several.
+/// Histograms of a run, each with its start. Beyond a million inferences each kept one represents several.
 fn intervals(run: &Run) -> Result<Vec<(u64, Histogram<u64>)>, String> {
     let mut found: Vec<(u64, Histogram<u64>)> = Vec::new();
     let weight = run.clean.stride();

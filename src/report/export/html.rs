@@ -1,4 +1,5 @@
-//! One page that needs nothing else: styles, pictures and a few lines of script are in it, and it can be read without the script.
+//! One self-contained page: styles, pictures and a few lines of script are included, and it is readable without the
+//! script.
 
 use super::{ExportError, MARK};
 use crate::analysis::Severity;
@@ -26,7 +27,7 @@ pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
         self::section(&mut body, at, section)?;
     }
     body.push_str("</main>\n");
-    // Nothing that got into the page by a name can guess it, and only the script that bears it runs.
+    // Nothing injected through a name can guess it, and only the script with it runs.
     let nonce = hex(&Sha256::digest(body.as_bytes())[..16]);
     let mut html = String::with_capacity(body.len() + STYLE.len() + SCRIPT.len() + 1000);
     let _ = write!(
@@ -43,7 +44,7 @@ pub fn make(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     Ok(html.into_bytes())
 }
 
-/// Text that is nothing but text, within elements and attributes alike.
+/// Plain text, in elements and attributes alike.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in clean_whole(text).chars() {

@@ -1,4 +1,4 @@
-//! A report that fits a comment on a pull request: the short form of every table, no pictures.
+//! A report that fits into a comment on a pull request: the short form of every table, no pictures.
 
 use super::{ExportError, MARK};
 use crate::analysis::Severity;
@@ -6,11 +6,11 @@ use crate::event::clean_whole;
 use crate::report::page::{Block, Material, Page, ReportedFinding, Section, Table};
 use std::fmt::Write;
 
-/// Most characters; GitHub takes 65,536 for a comment.
+/// Maximum length in characters; GitHub allows 65,536 for a comment.
 const MOST: usize = 60_000;
 /// Findings of a run that are told.
 const FINDINGS: usize = 5;
-/// Observations that stand with a finding.
+/// Observations listed with a finding.
 const OBSERVATIONS: usize = 2;
 /// Lines of a log or of causes.
 const LINES: usize = 15;
@@ -74,12 +74,12 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Beginnings of addresses that GitHub makes links of by itself.
+/// Prefixes of addresses that GitHub turns into links by itself.
 fn is_scheme(word: &str) -> bool {
     ["http", "https", "ftp", "mailto", "xmpp"].iter().any(|scheme| word.ends_with(scheme))
 }
 
-/// Code between marks that it does not hold itself.
+/// Code between delimiters that it does not contain.
 fn fenced(out: &mut String, lines: &[String]) {
     let longest = lines.iter().map(|line| line.split(|c| c != '`').map(str::len).max().unwrap_or(0)).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -66,5 +66,5 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// Mark in the first lines of every text that is written here: a later report may take the place of an older one.
+/// Mark in the first lines of every text written here, so that a later report may replace an older one.
 pub const MARK: &str = concat!("qnnscope ", env!("CARGO_PKG_VERSION"), " report");

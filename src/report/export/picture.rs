@@ -1,4 +1,4 @@
-//! All charts of a report below each other, as one picture: as lines, or as pixels.
+//! All charts of a report below each other in one picture, as vectors or pixels.
 
 use super::html::escaped;
 use super::{ExportError, MARK};
@@ -11,10 +11,10 @@ use std::fmt::Write;
 /// Height of a title.
 const TITLE: u32 = 34;
 
-/// Pixels for each unit of the picture, and the highest picture that there may be.
+/// Pixels per unit of the picture, and the maximum height of a picture.
 const SCALE: f32 = 2.0;
 const MOST_PIXELS: f32 = 16_000.0;
-/// Fonts for text, the first that is here.
+/// Fonts for text; the first available one is used.
 const FONTS: [&str; 6] = ["DejaVu Sans", "Noto Sans", "Liberation Sans", "Roboto", "Arial", "Helvetica"];
 
 /// The picture as PNG, with the fonts of this machine.
@@ -40,7 +40,7 @@ pub fn png(material: &Material<'_>) -> Result<Vec<u8>, ExportError> {
     encoded(&pixmap.take_demultiplied(), width, height).map_err(|error| failed(error.to_string()))
 }
 
-/// Pixels as a PNG file that says who made it, so that a later report may take its place.
+/// Pixels as a PNG file that names its creator, so that a later report may replace it.
 fn encoded(pixels: &[u8], width: u32, height: u32) -> Result<Vec<u8>, png::EncodingError> {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);

@@ -1,5 +1,5 @@
 //! A trace for Perfetto and `chrome://tracing`: stages, launches, inferences and log lines on tracks, counters as curves. It is
-//! made of the records, since the store keeps no single inference's ops.
+//! built from the records, since the store does not keep the ops of single inferences.
 
 use super::{ExportError, MARK};
 use crate::event::{Event, LogLevel, Phase, Record, RunId};
@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Slices of one session; what is beyond is counted.
+/// Maximum slices per session; further ones are counted.
 const MOST_SLICES: u64 = 400_000;
-/// Detailed inferences of a run whose ops are shown, as the shares that they have.
+/// Detailed inferences of a run whose ops are shown, by their shares.
 const WITH_OPS: u64 = 20;
 /// Tracks of a run.
 const STAGES: u32 = 1;
@@ -161,7 +161,7 @@ impl<'a> Trace<'a> {
                     if batch.phase == Phase::Detailed || batch.phase == Phase::Clean {
                         let known = self.runs.entry(run).or_default();
                         if known.detailed.len() < 4 * usize::try_from(WITH_OPS).unwrap_or(0) {
-                            // The detailed phase comes last; where there is none, ops are those of the clean one.
+                            // The detailed phase comes last; without one, ops are those of the clean phase.
                             if batch.phase == Phase::Detailed || !known.detailed.contains_key(&index) {
                                 known.detailed.insert(index, (start_us, dur));
                             }
@@ -212,7 +212,7 @@ impl<'a> Trace<'a> {
                 let name = self.mask.text(&format!("failed in {}: {}", failure.stage, failure.message)).into_owned();
                 to.event(&json!({"ph": "i", "s": "g", "pid": pid, "tid": STAGES, "name": name, "ts": ts}))?;
             }
-            // Lines may hold anything, so a trace that is to be shown around has none.
+            // Lines may contain anything, so a trace for sharing has none.
             Event::Log(line) if line.level <= LogLevel::Warning && !self.mask.is_active() => {
                 to.event(&json!({"ph": "i", "s": "p", "pid": pid, "tid": STAGES, "name": line.text, "ts": ts}))?;
             }
@@ -221,7 +221,7 @@ impl<'a> Trace<'a> {
         Ok(())
     }
 
-    /// Ops have no moments: they stand in the order of their rows, as long as their shares of the inference.
+    /// Ops have no timestamps: they are placed in row order, with lengths by their shares of the inference.
     fn ops(
         &mut self,
         run: Option<RunId>,

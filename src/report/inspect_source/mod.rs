@@ -1,4 +1,4 @@
-//! What a model before conversion is: the `qnnscope.inspect-source/1` document and its text.
+//! A description of a model before conversion: the `qnnscope.inspect-source/1` document and its text.
 
 mod text;
 
@@ -198,7 +198,7 @@ impl NodeDocument {
 }
 
 fn attribute(attribute: &Attribute) -> (String, Value) {
-    // Of long lists the first values stand for all.
+    // Long lists show only their first values.
     fn list<T: Serialize>(count: u64, values: &[T]) -> Value {
         if count == values.len() as u64 { json!(values) } else { json!({"count": count, "first": values}) }
     }

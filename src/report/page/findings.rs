@@ -32,7 +32,7 @@ fn one(finding: Finding) -> ReportedFinding {
     }
 }
 
-/// Why it failed. Log lines may hold anything, so a report that is to be shown around has none.
+/// Why it failed. Log lines may contain anything, so a report for sharing has none.
 pub fn failure(store: &Store, run: &Run, mask: &Mask) -> Vec<Block> {
     let Some(failure) = &run.failure else { return Vec::new() };
     let fault = Fault::of(failure);

@@ -1,5 +1,5 @@
-//! What a report says, before it becomes HTML or Markdown: sections of texts, tables and charts. A pure function of what was
-//! recorded.
+//! A report's content before it becomes HTML or Markdown: sections of texts, tables and charts. A pure function of what
+//! was recorded.
 
 mod accuracy;
 mod compared;
@@ -18,10 +18,10 @@ use crate::analysis::Severity;
 use crate::analysis::compare::{Side, pool_rounds};
 use crate::store::Store;
 
-/// Something that was recorded, and what is missing of it.
+/// A recording, and what is missing from it.
 #[derive(Debug)]
 pub struct Part<'a> {
-    /// File that it comes from; empty for the live session.
+    /// Its file; empty for the live session.
     pub shown: &'a str,
     /// What it holds.
     pub store: &'a Store,
@@ -32,7 +32,7 @@ pub struct Part<'a> {
 /// What a report is made of.
 #[derive(Debug)]
 pub struct Material<'a> {
-    /// Sessions in the order in which they were named.
+    /// Sessions in the order they were named.
     pub parts: Vec<Part<'a>>,
     /// The files behind them, for what the store does not keep; none of the live session.
     pub files: &'a [Recorded],

@@ -1,4 +1,4 @@
-//! Shares of launches, and when another one is made.
+//! Shares of launches, and when to add another.
 
 use super::*;
 use crate::event::InferenceBatch;
@@ -33,7 +33,7 @@ fn iterations(budget: Budget) -> u64 {
     }
 }
 
-/// So long that launches are not added only because they are cheap.
+/// Long enough that launches are not added merely because they are cheap.
 const SLOW: Duration = Duration::from_secs(7);
 
 #[test]

@@ -1,15 +1,15 @@
-//! The latencies in order with their moments, in bounded memory.
+//! The latencies in order with their timestamps, in bounded memory.
 
 use crate::store::bounds::MOST;
 use serde::{Deserialize, Serialize};
 
-/// Latencies that are kept one by one; beyond it, every second of those kept goes, again and again.
+/// Maximum number of single latencies kept; beyond it, every second one is dropped, repeatedly.
 pub const EXACT_LIMIT: usize = 1 << 20;
-/// The slowest inferences, which are kept however many there are.
+/// The slowest inferences, kept however many there are.
 pub const SLOWEST_KEPT: usize = 256;
 
-/// Latencies in order. All of them up to [`EXACT_LIMIT`]; then one of each group of `stride`, drawn within its group, so that
-/// the course stays evenly covered and nothing that returns with a period is always hit or always missed.
+/// Latencies in order. All up to [`EXACT_LIMIT`]; then one from each group of `stride`, drawn at random, so that the
+/// course stays evenly covered and nothing periodic is always hit or always missed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Course {
     samples_us: Vec<f32>,
@@ -18,7 +18,7 @@ pub(super) struct Course {
     began_us: u64,
     last_start_us: u64,
     stride: u64,
-    /// Inferences of the group so far, and which of them is kept.
+    /// Inferences of the group so far, and which one is kept.
     in_group: u64,
     chosen: u64,
     random: u64,
@@ -55,7 +55,7 @@ impl Default for Course {
 }
 
 impl Course {
-    /// Adds one inference. True if so many are kept now that [`Course::halve`] is due.
+    /// Adds one inference. True if [`Course::halve`] is now due.
     pub fn push(&mut self, start_us: u64, latency_ns: u64) -> bool {
         if self.seen == 0 {
             self.began_us = start_us;
@@ -84,7 +84,7 @@ impl Course {
         (self.in_group, self.chosen) = (0, 0);
     }
 
-    /// Keeps one of every two, within each of the stretches that end at `ends`; these are then where they end now.
+    /// Keeps one of every two within each of the sections ending at `ends`, which are updated.
     pub fn halve<'a>(&mut self, ends: impl IntoIterator<Item = &'a mut usize>) {
         let (mut from, mut kept, mut step_us) = (0, 0, 0u64);
         for end in ends {
@@ -123,7 +123,7 @@ impl Course {
         self.stride
     }
 
-    /// False for what no course can be: read from a file that somebody else wrote.
+    /// False for an impossible course, from a file that somebody else wrote.
     pub fn is_sound(&self) -> bool {
         self.samples_us.len() == self.steps_us.len()
             && self.samples_us.len() < EXACT_LIMIT
@@ -145,7 +145,7 @@ impl Course {
         &self.slowest
     }
 
-    /// Start and latency of those kept in a range, microseconds.
+    /// Start and latency of the kept ones in a range, microseconds.
     pub fn timed(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = (u64, f32)> + '_ {
         let mut start_us = self.began_us;
         let all = self.steps_us.iter().zip(&self.samples_us).map(move |(&step_us, &latency_us)| {

@@ -1,4 +1,4 @@
-//! The launches of a phase: each a fresh process with latencies of its own.
+//! The launches of a phase: each a fresh process with its own latencies.
 
 use super::course::Course;
 use super::moments::Moments;
@@ -9,7 +9,7 @@ use crate::store::histogram;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Launches whose figures are kept; what comes later goes with the last one. A run makes a handful.
+/// Maximum number of launches with separate figures; later ones join the last. A run makes a handful.
 pub const MAX_LAUNCHES: usize = 256;
 
 /// The figures of one launch.
@@ -30,7 +30,7 @@ pub struct LaunchFigures {
 }
 
 impl LaunchFigures {
-    /// One of [`PERCENTILES`] in microseconds; `None` where its inferences do not support it.
+    /// One of [`PERCENTILES`] in microseconds; `None` if its inferences do not support it.
     pub fn percentile_us(&self, percent: f64) -> Option<f64> {
         self.percentile(percent)?.value_us
     }
@@ -65,7 +65,7 @@ impl Launch<'_> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Past {
     figures: LaunchFigures,
-    /// Behind its last latency among those kept.
+    /// Index after its last kept latency.
     end: usize,
 }
 
@@ -73,7 +73,7 @@ struct Past {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Launches {
     past: Vec<Past>,
-    /// The launch that goes on; `None` while it is the only one, whose figures are those of the phase.
+    /// The current launch; `None` while it is the only one, whose figures are those of the phase.
     now: Option<Current>,
 }
 
@@ -99,10 +99,10 @@ impl Launches {
         self.now = Some(Current { histogram: new_histogram(), moments: Moments::default() });
     }
 
-    /// Adds an inference of the launch that goes on.
+    /// Adds an inference of the current launch.
     pub fn push(&mut self, latency_ns: u64) {
         if let Some(Current { histogram, moments }) = &mut self.now {
-            // It resizes itself; it can refuse only beyond 2^63, which the clock cannot reach.
+            // It resizes automatically; it can refuse only beyond 2^63, which the clock cannot reach.
             let _ = histogram.record(latency_ns.max(1));
             moments.push(latency_ns);
         }
@@ -116,7 +116,7 @@ impl Launches {
         }
     }
 
-    /// False where launches end before they begin, or behind the last of `kept` latencies.
+    /// False if launches end before they begin, or after the last of `kept` latencies.
     pub fn is_sound(&self, kept: usize) -> bool {
         self.past.len() < MAX_LAUNCHES
             && self.past.is_sorted_by_key(|past| past.end)
@@ -166,7 +166,8 @@ impl LatencyStats {
         if self.is_empty() { 0 } else { self.launches.past.len() + 1 }
     }
 
-    /// The launches in order; the last one may still go on. A phase without [`LatencyStats::interrupt`] is one launch.
+    /// The launches in order; the last one may be unfinished. A phase without [`LatencyStats::interrupt`] is one
+    /// launch.
     pub fn launches(&self) -> Vec<Launch<'_>> {
         let mut from = 0;
         let last = || match &self.launches.now {

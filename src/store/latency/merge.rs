@@ -1,9 +1,9 @@
-//! Latencies of several parts as one, and latencies that stand for more than themselves.
+//! Merges latencies of several parts, and handles latencies that represent several inferences.
 
 use super::LatencyStats;
 
 impl LatencyStats {
-    /// Adds one inference that stands for `times` of them: how thinned latencies are counted.
+    /// Adds one inference that represents `times` of them, for thinned latencies.
     pub fn push_for(&mut self, times: u64, start_us: u64, latency_ns: u64) {
         self.push(start_us, latency_ns);
         let more = times.saturating_sub(1);
@@ -15,8 +15,8 @@ impl LatencyStats {
         }
     }
 
-    /// Takes in another part of the same thing; its launches stay launches, and the time before it is nobody's. Of a part
-    /// whose latencies were thinned, those kept stand for all of them.
+    /// Adds another part of the same thing; its launches stay launches, and the time before it is not counted. In a
+    /// thinned part the kept latencies represent all.
     pub fn merge(&mut self, part: &Self) {
         for launch in part.launches() {
             self.interrupt();
@@ -30,7 +30,7 @@ impl LatencyStats {
     }
 }
 
-/// A stored latency as it is pushed.
+/// Converts a stored latency for pushing.
 pub fn nanoseconds(latency_us: f32) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a latency is positive and below 2^53")]
     let ns = (f64::from(latency_us) * 1000.0).round() as u64;

@@ -22,7 +22,7 @@ use moments::Moments;
 use ranks::{order_statistic_ranks, rank};
 use serde::{Deserialize, Serialize};
 
-/// The percentiles that are reported.
+/// The reported percentiles.
 pub const PERCENTILES: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
 
 /// Latency statistics, microseconds outside, nanoseconds inside. Count, mean, deviation, range and percentiles are of every
@@ -35,11 +35,11 @@ pub struct LatencyStats {
     moments: Moments,
     course: Course,
     launches: Launches,
-    /// Inferences that a latency pushed stands for.
+    /// Inferences represented by each pushed latency.
     weight: u64,
     /// Start of the first inference of all.
     began_us: u64,
-    /// Start of the first inference of the launch that goes on.
+    /// Start of the current launch's first inference.
     first_start_us: u64,
     last_end_us: u64,
     /// First start and last end of each launch; of those beyond [`MAX_LAUNCHES`] as one.
@@ -50,7 +50,7 @@ pub struct LatencyStats {
     broken: bool,
 }
 
-/// A percentile, what supports it, and how far off it may be.
+/// A percentile, its support, and its possible error.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Percentile {
     /// 0 to 100.
@@ -134,7 +134,7 @@ impl LatencyStats {
         self.course.samples_us()
     }
 
-    /// Samples that each of those kept stands for; 1 while all are kept.
+    /// Samples represented by each kept one; 1 while all are kept.
     pub fn stride(&self) -> u64 {
         self.course.stride() * self.weight
     }
@@ -196,8 +196,8 @@ impl LatencyStats {
         &self.windows_us
     }
 
-    /// A launch ends here: what comes next is of a process that was restarted. The time in between is nobody's. Without
-    /// inferences before or behind it, it is no boundary.
+    /// A launch ends here: what follows is from a restarted process. The time in between is not counted. Without
+    /// inferences before or after it, it is not a boundary.
     pub fn interrupt(&mut self) {
         self.broken = true;
     }
@@ -218,9 +218,9 @@ impl LatencyStats {
         value_of(&self.histogram, &self.moments, percent)
     }
 
-    /// True if so many samples support a percentile: at least one is expected beyond it.
+    /// True if this many samples support a percentile: at least one is expected beyond it.
     pub fn supports(count: u64, percent: f64) -> bool {
-        // A tolerance for 1 - 0.999 and its like.
+        // A tolerance for 1 - 0.999 and the like.
         count > 0 && count as f64 * (1.0 - percent / 100.0) >= 1.0 - 1e-9
     }
 

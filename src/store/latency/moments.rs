@@ -1,4 +1,4 @@
-//! Count, mean, deviation and range of latencies, kept up as they come.
+//! Running count, mean, deviation and range of latencies.
 
 use crate::store::bounds::MOST;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ impl Default for Moments {
 }
 
 impl Moments {
-    /// False for sums that no latencies have. `seen` is how many the histogram beside them counts.
+    /// False for impossible sums. `seen` is the count of the accompanying histogram.
     pub fn is_sound(&self, seen: u64) -> bool {
         let range = self.min_ns <= self.max_ns && self.max_ns < MOST;
         self.count == seen
@@ -51,7 +51,7 @@ impl Moments {
         self.widen(&Self { min_ns: latency_ns, max_ns: latency_ns, ..*self });
     }
 
-    /// Makes the range hold that of the other.
+    /// Extends the range to include the other's.
     pub fn widen(&mut self, other: &Self) {
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);

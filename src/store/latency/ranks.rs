@@ -1,4 +1,4 @@
-//! Ranks of percentiles and of the order statistics that bound them.
+//! Ranks of percentiles and of their bounding order statistics.
 
 /// Rank (from 1) of the nearest-rank percentile.
 pub(super) fn rank(count: u64, quantile: f64) -> u64 {
@@ -7,8 +7,8 @@ pub(super) fn rank(count: u64, quantile: f64) -> u64 {
     rank.clamp(1, count.max(1))
 }
 
-/// Where a quantile lies among so many samples: a rank (from 1), and the part of the way to the next one. The median-unbiased
-/// estimate that Hyndman and Fan recommend, their type 8.
+/// The position of a quantile among this many samples: a rank (from 1), and the fraction of the way to the next one.
+/// The median-unbiased estimate that Hyndman and Fan recommend, their type 8.
 pub fn between_ranks(count: u64, quantile: f64) -> (u64, f64) {
     let at = ((count as f64 + 1.0 / 3.0) * quantile + 1.0 / 3.0).clamp(1.0, count.max(1) as f64);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and count")]
@@ -24,7 +24,7 @@ pub(super) fn order_statistic_ranks(count: u64, quantile: f64) -> (Option<u64>, 
     if count == 0 || quantile <= 0.0 || quantile >= 1.0 {
         return (None, None);
     }
-    // Start well outside the interval and walk inwards on exact binomial terms; 8 sigma hold all the mass that matters.
+    // Start well outside the interval and walk inwards on exact binomial terms; 8 sigma contain all the relevant mass.
     let mean = count as f64 * quantile;
     let sigma = (mean * (1.0 - quantile)).sqrt();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..=count")]

@@ -13,7 +13,7 @@ impl Run {
             Event::LaunchStarted { index, of, reason } => self.begin_launch(t_us, *index, *of, reason.as_ref()),
             Event::Sandboxed(sandbox) => self.sandbox = Some((**sandbox).clone()),
             Event::RuntimeChanged { files, .. } => self.changed_files.clone_from(files),
-            // What a later launch settles in the same way was told already.
+            // Settings applied the same way by a later launch are already known.
             Event::SettingApplied(setting) if !self.is_first_launch() && self.settings.contains(setting) => {}
             Event::SettingApplied(setting) => self.settings.push(setting.clone()),
             Event::StageStarted { stage } => {
@@ -32,14 +32,14 @@ impl Run {
                     self.phase = None;
                 }
             }
-            // What a later launch loads is the same model: it would only be counted twice.
+            // A later launch loads the same model: it would only be counted twice.
             Event::SubStageFinished(_)
             | Event::GraphComposed(_)
             | Event::NodesPlaced(_)
             | Event::OutputsSaved { .. }
                 if !self.is_first_launch() => {}
             Event::SubStageFinished(sub) => {
-                // Traffic that the compiler foresees is a figure of the backend, too.
+                // The compiler's planned traffic is also a backend figure.
                 if sub.unit == "bytes" {
                     self.fold_metric(&Metric { name: sub.name.clone(), unit: sub.unit.clone(), value: sub.value });
                 }
@@ -57,7 +57,7 @@ impl Run {
                 }
                 self.nodes = Some((**placed).clone());
             }
-            // What the map of a compiled model says of its ops goes beyond the nodes that hold them.
+            // A compiled model's map knows more about its ops than the nodes that contain them.
             Event::SourceNamed(names) => {
                 self.sources.extend(names.nodes.iter().map(|(op, node)| (op.clone(), node.clone())));
             }
@@ -102,7 +102,7 @@ impl Run {
             Event::Failed(failure) => self.failure = Some((**failure).clone()),
             Event::RunPlaced(placement) => self.placement = Some((**placement).clone()),
             Event::CheckFinished(result) => self.checks.push((**result).clone()),
-            // What is found later adds to what was found before the run.
+            // Later findings add to those from before the run.
             Event::ConfoundsFound(confounds) => {
                 for confound in confounds {
                     self.confounds.retain(|known| known.id != confound.id);
@@ -119,7 +119,7 @@ impl Run {
         }
     }
 
-    /// A fresh process goes on with the run. The first one is there from the start.
+    /// A fresh process continues the run. The first one exists from the start.
     fn begin_launch(&mut self, t_us: u64, index: u32, of: u32, reason: Option<&String>) {
         self.launches_planned = of;
         if index == 0 {
@@ -135,7 +135,7 @@ impl Run {
         self.interrupt();
     }
 
-    /// The next inferences are those of another process.
+    /// The next inferences come from another process.
     fn interrupt(&mut self) {
         for phase in PHASES {
             self.latency_mut(phase).interrupt();
@@ -149,7 +149,7 @@ impl Run {
         self.launches.len() == 1
     }
 
-    /// The launch that goes on, or the last one.
+    /// The current launch, or the last one.
     fn launch(&mut self) -> &mut LaunchFacts {
         let last = self.launches.len() - 1;
         &mut self.launches[last]

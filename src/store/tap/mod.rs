@@ -1,4 +1,4 @@
-//! What taps told of a program's processes, in bounded memory however long it runs.
+//! Tap data about a program's processes, in bounded memory however long it runs.
 
 mod process;
 mod timeline;
@@ -16,7 +16,7 @@ const MOST_SENTENCES: usize = 64;
 /// A tapped program.
 #[derive(Debug, Default)]
 pub struct Tapped {
-    /// Its command; empty for processes that are started elsewhere.
+    /// Its command; empty for processes started elsewhere.
     pub command: Vec<String>,
     /// When it was started, host monotonic microseconds.
     pub started_us: u64,
@@ -28,9 +28,9 @@ pub struct Tapped {
     pub loaded_count: u64,
     /// Why it was not reached, or a part of it.
     pub not_reached: Vec<String>,
-    /// Processes that used QNN, in the order in which they began to.
+    /// Processes that used QNN, in order of first use.
     pub processes: Vec<TappedProcess>,
-    /// Processes beyond those that are kept.
+    /// Number of processes beyond those kept.
     pub more_processes: u64,
 }
 

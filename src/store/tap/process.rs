@@ -6,19 +6,19 @@ use crate::event::{BinaryRead, BoundInput, GraphOrigin, RunId, TapSeen};
 use qnnscope_core::tap::{Call, Execution, Process, Provider, RefusedOp, Vote, execution_flags};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Refused ops, failed calls, votes and contexts that are kept of each; more are counted.
+/// Maximum number of refused ops, failed calls, votes and contexts kept each; more are counted.
 const MOST: usize = 512;
 /// Ids of graphs that are kept in mind.
 const MOST_IDS: usize = 1 << 20;
 
-/// How often a call was made, and how long it took.
+/// Number of calls and their time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallStats {
     /// Calls.
     pub count: u64,
     /// Of them, those that failed.
     pub failed: u64,
-    /// Of them, those that began after the first execution.
+    /// Those that began after the first execution.
     pub late: u64,
     /// Time of all, nanoseconds.
     pub total_ns: u64,
@@ -26,7 +26,7 @@ pub struct CallStats {
     pub longest_ns: u64,
 }
 
-/// Graphs that a process made, executed or not.
+/// Graphs created by a process, executed or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GraphsMade {
     /// Composed and finalized.
@@ -59,7 +59,7 @@ pub struct TappedGraph {
     pub origin: GraphOrigin,
     /// Its context, where it is known.
     pub context: Option<u32>,
-    /// How often it was made: more than once where the program makes it again and again.
+    /// How often it was created; several times if the program recreates it.
     pub made: u64,
     /// Executions of all kinds.
     pub executions: u64,
@@ -73,14 +73,14 @@ pub struct TappedGraph {
     pub copied: u64,
     /// Asynchronous executions.
     pub asynchronous: u64,
-    /// Inputs as the first execution passed them; nothing where it was not told.
+    /// Inputs as passed to the first execution; empty if not reported.
     pub inputs: Vec<BoundInput>,
     /// Inputs and outputs that hold floats, and all of them.
     pub floats: Option<(u32, u32)>,
 }
 
 impl TappedGraph {
-    /// Bytes of its inputs that are copied at an execution, as far as their types are known.
+    /// Bytes of inputs copied per execution, as far as their types are known.
     pub fn copied_bytes(&self) -> u64 {
         self.inputs.iter().filter(|input| !input.shared).filter_map(|input| input.bytes).fold(0, u64::saturating_add)
     }
@@ -95,9 +95,9 @@ pub struct TappedProcess {
     pub process: Process,
     /// When it began to use QNN, host monotonic microseconds.
     pub started_us: u64,
-    /// When it ended; `None` while it goes on.
+    /// When it ended; `None` while it runs.
     pub ended_us: Option<u64>,
-    /// True if it ended in the ordinary way.
+    /// True if it ended normally.
     pub orderly: bool,
     /// Calls that it ended within.
     pub died_in: Vec<String>,
@@ -111,11 +111,11 @@ pub struct TappedProcess {
     pub made: GraphsMade,
     /// Contexts that it made; the first ones.
     pub contexts: Vec<TappedContext>,
-    /// What is in the context binaries that it loaded, by the number that their calls name; the first ones.
+    /// Contents of its loaded context binaries, by the number in their calls; the first ones.
     pub binaries: BTreeMap<u64, BinaryRead>,
     /// Its graphs that execute.
     pub graphs: Vec<TappedGraph>,
-    /// Executions of graphs that are no run: of backends that are not followed, or unknown.
+    /// Executions of graphs that are not runs: of backends that are not followed, or unknown.
     pub not_followed: u64,
     /// Ops that were refused; the first ones.
     pub refusals: Vec<RefusedOp>,
@@ -127,13 +127,13 @@ pub struct TappedProcess {
     pub late_votes: u64,
     /// Votes that were cast.
     pub vote_count: u64,
-    /// What the last votes of each option say.
+    /// The latest vote for each option.
     pub voted: BTreeMap<String, serde_json::Value>,
     /// Memory descriptors that were registered, all in all.
     pub registered: u64,
     /// What the tap says of itself.
     pub notes: Vec<String>,
-    /// What was lost, by what it is and why.
+    /// Lost data, by kind and reason.
     pub lost: BTreeMap<String, u64>,
     /// Its executions on one axis.
     pub timeline: Timeline,
@@ -180,7 +180,7 @@ impl TappedProcess {
         }
     }
 
-    /// Its command, or its executable where it told none.
+    /// Its command, or its executable if not reported.
     pub fn command(&self) -> String {
         if self.process.command.is_empty() { self.process.executable.clone() } else { self.process.command.join(" ") }
     }
@@ -190,7 +190,7 @@ impl TappedProcess {
         self.calls.iter().filter(|(name, _)| !name.ends_with("Free")).map(|(_, stats)| stats.total_ns).sum()
     }
 
-    /// What is in the binary of a context, as far as it is known by now.
+    /// Contents of a context's binary, as far as known by now.
     pub fn binary(&self, context: &TappedContext) -> Option<&BinaryRead> {
         self.binaries.get(&context.call.binary?)
     }

@@ -1,14 +1,14 @@
-//! Executions of all threads of a process on one axis: how much of the time is spent where, and what overlaps.
+//! Executions of all threads of a process on one axis: where the time goes, and what overlaps.
 
 use super::super::OpStats;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// Executions that wait to be put in order.
+/// Executions waiting to be sorted.
 const MOST_WAITING: usize = 1 << 16;
-/// An execution is told when it ends, so one that began earlier may come later: by this, or ...
+/// An execution is reported when it ends, so one that began earlier may arrive later: by this, or ...
 const LATE_NS: u64 = 1_000_000_000;
-/// ... by so many times the longest one.
+/// ... by this many times the longest one.
 const LATE_TIMES: u64 = 2;
 /// Threads and graphs of one inference that are kept in mind.
 const MOST: usize = 4096;
@@ -23,18 +23,18 @@ pub(super) struct Timed {
     pub graph: Option<usize>,
 }
 
-/// Time of a process from its first execution to the end of its last, by where it was spent; parts of 1.
+/// Time of a process from its first execution to the end of its last, by where it was spent; fractions of 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeShare {
     /// At least one execution went on.
     pub qnn: f64,
-    /// None went on, and the next one belonged to an inference that had begun: between its graphs.
+    /// None was running, and the next one belonged to an inference already begun: between its graphs.
     pub between_graphs: f64,
-    /// None went on, and the next one began an inference: the program's own work, or waiting.
+    /// None was running, and the next one began an inference: the program's own work, or waiting.
     pub program: f64,
 }
 
-/// Executions by whether another thread's were going on at the same time.
+/// Executions by whether another thread's ran at the same time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Alone {
     /// How many.
@@ -53,9 +53,9 @@ impl Alone {
 /// What the axis says of one graph.
 #[derive(Debug, Clone, Default)]
 pub struct GraphTimes {
-    /// Time from the end of the execution before, on the same thread and of whichever graph, to the start, nanoseconds.
+    /// Time from the end of the previous execution on the same thread, of any graph, to the start, nanoseconds.
     pub between: OpStats,
-    /// The same where the execution before belonged to the same inference.
+    /// The same if the previous execution belonged to the same inference.
     pub within: OpStats,
     /// Executions by themselves.
     pub alone: Alone,
@@ -66,7 +66,7 @@ pub struct GraphTimes {
 #[derive(Debug, Default)]
 struct Thread {
     last_end_ns: Option<u64>,
-    /// Graphs of the inference that goes on.
+    /// Graphs of the current inference.
     inference: Vec<usize>,
 }
 
@@ -108,7 +108,7 @@ impl Timeline {
         }
     }
 
-    /// Puts in order what nothing can come before any more.
+    /// Sorts executions that nothing can precede any more.
     pub(super) fn settle(&mut self) {
         let late_ns = LATE_NS.max(self.longest_ns.saturating_mul(LATE_TIMES));
         let horizon_ns = self.newest_ns.saturating_sub(late_ns);
@@ -146,7 +146,7 @@ impl Timeline {
     /// Whether the execution is the first of an inference; notes the time since the one before it.
     fn begins(&mut self, timed: Timed) -> bool {
         if self.threads.len() >= MOST && !self.threads.contains_key(&timed.thread) {
-            // Threads that end are never told of; old ones are forgotten.
+            // The end of a thread is never reported; old ones are dropped.
             self.threads.clear();
         }
         let thread = self.threads.entry(timed.thread).or_default();
@@ -208,7 +208,7 @@ impl Timeline {
         self.qnn_ns + self.between_ns + self.program_ns
     }
 
-    /// Time in which at least one execution went on, nanoseconds.
+    /// Time in which at least one execution ran, nanoseconds.
     pub fn qnn_ns(&self) -> u64 {
         self.qnn_ns
     }
@@ -218,12 +218,12 @@ impl Timeline {
         self.between_ns
     }
 
-    /// What is known of a graph, by its place in the process's list.
+    /// What is known about a graph, by its position in the process's list.
     pub fn graph(&self, at: usize) -> Option<&GraphTimes> {
         self.graphs.get(&at)
     }
 
-    /// Executions of an inference, in the mean.
+    /// Mean number of executions per inference.
     pub fn graphs_per_inference(&self) -> Option<f64> {
         let sorted = self.executions - self.waiting.len() as u64;
         (self.inferences > 0).then(|| sorted as f64 / self.inferences as f64)

@@ -1,7 +1,8 @@
-//! A debuggable app of Android: what it is started with, and how. Everything within it is done as its user, by `run-as`.
+//! A debuggable Android app: how it is started, and with what. Everything inside it is done as its user, through
+//! `run-as`.
 //!
-//! Read and reasoned: no phone was at hand. A debuggable app is started through the program that its property `wrap.PACKAGE` names,
-//! which here is a script that sets the tap's variables and goes on with what it was given.
+//! Based on documentation: no phone was available. A debuggable app is started through the program named by its
+//! property `wrap.PACKAGE`, here a script that sets the tap's variables and then executes its arguments.
 
 use super::DeviceTapError;
 use super::script::{STDERR, STDOUT, SWAPPED, TOLD, TapPlace, copies};
@@ -15,7 +16,7 @@ use std::time::Duration;
 const LONGEST_PROPERTY: usize = 91;
 /// Copying the library, or starting an app, takes a moment on a slow phone.
 const LIMIT: Duration = Duration::from_mins(1);
-/// The script that stands before the app, in the folder of the run.
+/// The wrapper script of the app, in the run's folder.
 const WRAP: &str = "wrap";
 
 /// What a device says of a package.
@@ -29,14 +30,14 @@ pub struct App {
     pub libraries: Vec<String>,
 }
 
-/// Names that Android gives to packages.
+/// Valid Android package names.
 pub fn is_package(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     name.contains('.') && name.chars().all(plain) && name.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 impl App {
-    /// Finds out whether the shell may act as the app.
+    /// Checks whether the shell may act as the app.
     pub async fn find(device: &Device, package: &str) -> Result<Self, DeviceTapError> {
         let script = format!(
             "run-as {package} sh -c pwd 2>&1 || exit 1\np=$(pm path {package} 2>/dev/null | head -n 1); p=${{p#package:}}; for d in \
@@ -60,7 +61,7 @@ impl App {
         TapPlace { folder: format!("{}/qnnscope", self.home), app: Some(self.package.clone()) }
     }
 
-    /// Puts the tap's library (as it was sent to `from`) and its script into the app's folder.
+    /// Copies the tap's library (sent to `from`) and its script into the app's folder.
     pub async fn furnish(
         &self,
         device: &Device,
@@ -101,7 +102,7 @@ impl App {
         Ok(value)
     }
 
-    /// Sets the property; fails where the shell may not.
+    /// Sets the property; fails if the shell may not.
     fn set_property(&self, value: &str) -> String {
         let name = format!("wrap.{}", self.package);
         let value = quote(value);
@@ -110,8 +111,8 @@ impl App {
         )
     }
 
-    /// Starts the app again and writes down its number. The property is only looked at as the app starts, and is taken back at
-    /// once: should qnnscope die, the app still starts.
+    /// Restarts the app and records its pid. The property is only read when the app starts, and is reset at once, so
+    /// that the app still starts if qnnscope dies.
     pub fn start(&self) -> String {
         let (package, place) = (&self.package, self.place());
         let told = place.inside("cat >.pid && mv .pid pid");
@@ -128,12 +129,12 @@ impl App {
         format!("setprop wrap.{} ''", self.package)
     }
 
-    /// Ends the app, as a signal would end a program.
+    /// Stops the app, like a signal stops a program.
     pub fn end(&self) -> String {
         format!("am force-stop {}", self.package)
     }
 
-    /// Removes what is in its folder, as far as the device can be told.
+    /// Cleans up its folder, if the device is reachable.
     pub async fn remove(&self, device: &Device) {
         let place = self.place();
         let script = format!("{}\n{}", self.take_back(), place.as_owner(&format!("rm -rf {}", quote(&place.folder))));
@@ -141,7 +142,7 @@ impl App {
     }
 }
 
-/// `run-as` in its older and its newer words.
+/// Older and newer messages of `run-as`.
 fn refusal(text: &str, package: String, device: String) -> DeviceTapError {
     let message = clean_text(text.lines().next().unwrap_or("it printed nothing").trim());
     if text.contains("not debuggable") {

@@ -44,7 +44,7 @@ pub enum DeviceTapError {
 }
 
 impl DeviceTapError {
-    /// What to do next, where that is known.
+    /// What to do next, if known.
     pub fn advice(&self) -> Option<String> {
         let text = match self {
             Self::NoProgram { .. } => "push it first: adb push my_app /data/local/tmp/, and name it by its full path",
@@ -75,7 +75,7 @@ impl DeviceTapError {
         Some(text.to_owned())
     }
 
-    /// True if something needed is missing, so that the exit status is 3.
+    /// True if something needed is missing: exit status 3.
     pub fn is_missing(&self) -> bool {
         match self {
             Self::NoProgram { .. } | Self::NoPackage { .. } | Self::NoLibrary { .. } | Self::NoBackends { .. } => true,
@@ -85,7 +85,7 @@ impl DeviceTapError {
         }
     }
 
-    /// True if the request itself was wrong, so that the exit status is 2.
+    /// True if the request itself was wrong: exit status 2.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::NotExecutable { .. }

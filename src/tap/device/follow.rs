@@ -1,4 +1,4 @@
-//! Files on a device as they grow, over one shell that answers questions.
+//! Follows growing files on a device through one shell that answers queries.
 
 use super::script::{self, TapPlace, is_name};
 use crate::devices::{Device, DeviceError, ShellStream};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Time for one answer.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Files that are listed at most; of a program with more processes at once only a part is reported.
+/// Maximum number of files listed; a program with more simultaneous processes is only partly reported.
 const MOST_FILES: usize = 4096;
 /// Lines of an answer at most.
 const MOST_LINES: usize = 4 * MOST_FILES;
@@ -18,13 +18,13 @@ const MOST_LINES: usize = 4 * MOST_FILES;
 pub struct Listing {
     /// The program's process id, once it runs.
     pub pid: Option<u32>,
-    /// Whether a process of that number is there.
+    /// Whether a process with that pid exists.
     pub is_alive: bool,
     /// Sizes of files by their names.
     pub files: BTreeMap<String, u64>,
     /// Processes that were asked about.
     pub asked: BTreeSet<u32>,
-    /// Those of them that are there, with their memory where that can be read.
+    /// Those that exist, with their memory if readable.
     pub processes: BTreeMap<u32, Option<ProcessMemory>>,
 }
 
@@ -66,7 +66,7 @@ impl Listing {
 /// Everything that is made of what a device answers of a program there: for fuzzing.
 ///
 /// # Panics
-/// A name in it could mean something to a shell.
+/// A name in it could be special to a shell.
 pub fn replay_listing(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<String> = text.lines().map(ToOwned::to_owned).collect();
@@ -87,17 +87,17 @@ pub struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// One that asks with its first question.
+    /// Opens its shell with the first query.
     pub fn new(device: &'a Device, place: &'a TapPlace) -> Self {
         Self { device, place, stream: None }
     }
 
-    /// After a lost link: the next question opens a new shell.
+    /// After a lost link: the next query opens a new shell.
     pub fn restart(&mut self) {
         self.stream = None;
     }
 
-    /// Which files there are, and which of these processes.
+    /// Lists the files, and which of these processes exist.
     pub async fn list(&mut self, pids: impl IntoIterator<Item = u32>) -> Result<Listing, DeviceError> {
         let asked: BTreeSet<u32> = pids.into_iter().collect();
         self.ask(&script::list(asked.iter().copied()));
@@ -114,13 +114,13 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Asks for these parts of files: name, offset, bytes. Their bytes follow in that order, by [`Self::part`].
+    /// Requests these parts of files: name, offset, bytes. Their bytes follow in that order, through [`Self::part`].
     pub fn want(&mut self, parts: &[(String, u64, u64)]) {
         let lines: String = parts.iter().map(|(name, offset, count)| script::get(name, *offset, *count)).collect();
         self.ask(&lines);
     }
 
-    /// So many bytes of a part that was requested.
+    /// This many bytes of a requested part.
     pub async fn part(&mut self, bytes: usize) -> Result<Vec<u8>, DeviceError> {
         self.answer(async |stream| stream.next_bytes(bytes).await).await
     }

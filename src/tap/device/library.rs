@@ -1,4 +1,4 @@
-//! The tap library that fits a program on a device.
+//! Finds the tap library for a program on a device.
 
 use super::DeviceTapError;
 use super::look::{Found, Libc};
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 pub struct LibrarySearch {
     /// The one that the user named.
     pub named: Option<PathBuf>,
-    /// The runner that the user named: what is built for the same device may be beside it.
+    /// The runner named by the user: a library built for the same device may be beside it.
     pub runner: Option<PathBuf>,
-    /// The data folder: `runners/TARGET/` is looked into.
+    /// The data folder, searched for `runners/TARGET/`.
     pub data_dir: Option<PathBuf>,
 }
 
@@ -36,7 +36,7 @@ impl Kind {
         format!("for {} and {libc}", self.machine)
     }
 
-    /// `None` for what is no library of 64 bits.
+    /// `None` unless it is a 64-bit library.
     fn of(path: &Path) -> Option<Self> {
         let facts = read_elf(path).ok()??;
         let needed = facts.needed.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a program on a device is: which processor and C library it is for, and what keeps a tap out of it.
+//! Examines a program on a device: its processor and C library, and what keeps a tap out of it.
 
 use super::DeviceTapError;
 use crate::backends::on_device::names::machine;
@@ -7,7 +7,7 @@ use crate::event::{DeviceFacts, clean_text};
 use crate::facts::machine_name;
 use crate::facts::{ElfFacts, loader_in, parse_header};
 
-/// Bytes of a file that are read: its headers, the name of its loader, a script's first line.
+/// Bytes read of a file: its headers, the name of its loader, a script's first line.
 const HEAD: usize = 64 << 10;
 /// Scripts that are run by scripts.
 const MOST_SCRIPTS: usize = 4;
@@ -30,17 +30,17 @@ pub enum Libc {
 pub struct Found {
     /// Its full path.
     pub path: String,
-    /// The file that is executed in the end: the program's, or that of what runs the script.
+    /// The file finally executed: the program's, or the script's interpreter.
     pub file: String,
-    /// Its processor, as in Rust's targets.
+    /// Its processor, by Rust's target name.
     pub machine: String,
     /// Its C library.
     pub libc: Libc,
-    /// Why nothing can be loaded into it, in words that follow the file's name.
+    /// Why nothing can be loaded into it, as a continuation of the file's name.
     pub barrier: Option<String>,
 }
 
-/// Looks at the program of this name, as a shell in `base` would find it.
+/// Examines the program of this name, found like a shell in `base` would.
 pub async fn look(device: &Device, facts: &DeviceFacts, base: &str, program: &str) -> Result<Found, DeviceTapError> {
     let first = read(device, base, program).await?;
     let (path, mut read_file) = (first.path.clone(), first);
@@ -48,7 +48,7 @@ pub async fn look(device: &Device, facts: &DeviceFacts, base: &str, program: &st
         let Some(next) = interpreter(&read_file.head) else { break };
         match read(device, base, &next).await {
             Ok(next) => read_file = next,
-            // What cannot be looked at is left to the device.
+            // What cannot be examined is left to the device.
             Err(DeviceTapError::NoProgram { .. } | DeviceTapError::NotExecutable { .. }) => break,
             Err(error) => return Err(error),
         }
@@ -100,13 +100,13 @@ fn numbers<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<[u32; 2]> {
     Some([words.next()?.trim().parse().ok()?, words.next()?.trim().parse().ok()?])
 }
 
-/// What runs a script, by its first line; `None` for what is no script.
+/// A script's interpreter, from its first line; `None` if not a script.
 fn interpreter(head: &[u8]) -> Option<String> {
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let mut word = words.next()?;
     if word.ends_with(b"/env") {
-        // Options of env, and variables that it sets.
+        // Options of env, and variables it sets.
         word = words.find(|word| !word.starts_with(b"-") && !word.contains(&b'='))?;
     }
     Some(String::from_utf8_lossy(word).into_owned())

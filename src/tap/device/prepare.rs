@@ -1,4 +1,4 @@
-//! What a tapped program needs on a device: a look at it, the tap, folders, variables.
+//! Prepares a tapped program on a device: examines it, provides the tap, folders, variables.
 
 use super::DeviceTapError;
 use super::app::App;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Backends in whose place the tap can stand.
+/// Backends the tap can replace.
 const BACKENDS: [&str; 3] = ["libQnnHtp.so", "libQnnCpu.so", "libQnnGpu.so"];
 
 /// What apps are processes of.
@@ -34,21 +34,21 @@ pub struct DeviceTapOptions {
     pub command: Vec<String>,
     /// A debuggable app instead of a program.
     pub package: Option<String>,
-    /// Folder on the device whose backends the tap stands in the place of.
+    /// Folder on the device whose backends the tap replaces.
     pub swap: Option<String>,
     /// Variables of the program.
     pub env: Vec<(String, String)>,
     /// What the tap is told.
     pub variables: Variables,
-    /// Where the tap's library is looked for.
+    /// Where to search for the tap's library.
     pub library: LibrarySearch,
-    /// A file that the program reads as its standard input; without one, that is empty.
+    /// A file for the program's standard input, which is empty without one.
     pub input: Option<PathBuf>,
-    /// Counters of the device that are sampled meanwhile.
+    /// Device counters to sample meanwhile.
     pub counters: CounterOptions,
 }
 
-/// A program on a device that is ready to be started.
+/// A program on a device, ready to start.
 pub struct DeviceTap {
     pub(super) device: Device,
     pub(super) model: Option<String>,
@@ -58,7 +58,7 @@ pub struct DeviceTap {
     pub(super) place: TapPlace,
     /// Starts it, once.
     pub(super) start: String,
-    /// The tap is only loaded when the program opens a backend.
+    /// The tap is loaded only when the program opens a backend.
     pub(super) is_swapped: bool,
     pub(super) claim: Claim,
     pub(super) clock: WallClock,
@@ -66,7 +66,7 @@ pub struct DeviceTap {
 }
 
 impl DeviceTap {
-    /// Looks at device and program, and sends what is needed there.
+    /// Examines device and program, and sends what is needed there.
     pub async fn prepare(device: &Device, options: &DeviceTapOptions, source: &Source) -> Result<Self, DeviceTapError> {
         let first = Link { device, model: None, source, run: None };
         let facts = persist!(first, device.describe().await)?;
@@ -142,7 +142,7 @@ impl DeviceTap {
     }
 }
 
-/// Tries something until the link does not get in its way.
+/// Retries an operation until the link holds.
 async fn persisting<T>(
     link: Link<'_>,
     attempt: impl AsyncFn() -> Result<T, DeviceTapError>,
@@ -155,7 +155,7 @@ async fn persisting<T>(
     }
 }
 
-/// Puts what is known of the device on the stream.
+/// Puts what is known about the device on the stream.
 async fn describe(device: &Device, facts: &DeviceFacts, source: &Source) {
     source.send(None, Event::DeviceSeen(device.identity(facts))).await;
     source.send(None, Event::DeviceDescribed(Box::new(facts.clone()))).await;

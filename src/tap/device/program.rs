@@ -1,4 +1,4 @@
-//! A tapped program on a device, from its start to the last that it tells.
+//! A tapped program on a device, from its start to its last data.
 
 use super::DeviceTapError;
 use super::app::App;
@@ -17,22 +17,22 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, watch};
 
-/// How often the files are looked at while nothing grows.
+/// How often the files are checked while nothing grows.
 const ROUND: Duration = Duration::from_millis(150);
-/// By then the tap has been loaded, or it is not.
+/// Time by which the tap must have been loaded.
 const LOADS_WITHIN: Duration = Duration::from_millis(900);
-/// By then the program has its number, or its start got lost with the link.
+/// Time by which the program has its pid, or its start was lost with the link.
 const STARTS_WITHIN: Duration = Duration::from_secs(5);
-/// How often it is started at most; only one of them counts.
+/// Maximum number of start attempts; only one counts.
 const MOST_STARTS: u32 = 5;
-/// Looks at a program that is gone without a status before it is given up: the one may come a moment after the other.
+/// Checks of a vanished program without a status before giving up: the status may arrive a moment later.
 const MOST_GONE: u32 = 5;
-/// How long what was told before the end of the program may take to arrive.
+/// How long data sent before the program's end may take to arrive.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// Time that is spent on a lost device to leave nothing on it.
+/// Time spent trying to clean up on a lost device.
 const TIDY_LIMIT: Duration = Duration::from_secs(15);
 
-/// Where what the program prints goes.
+/// Destination of the program's output.
 pub type Pipe = Box<dyn AsyncWrite + Send + Unpin>;
 
 impl DeviceTap {
@@ -41,13 +41,14 @@ impl DeviceTap {
         &self.device
     }
 
-    /// Why the tap does not get into the program, if that is known.
+    /// Why the tap does not get into the program, if known.
     pub fn barrier(&self) -> Option<String> {
         let reason = self.found.barrier.as_ref()?;
         Some(format!("{} {reason}", clean_text(&self.found.file)))
     }
 
-    /// Runs the program to its end. Signals come by `orders`; `unreached` is called where the tap is loaded into no process.
+    /// Runs the program to its end. Signals arrive through `orders`; `unreached` is called if the tap is loaded into no
+    /// process.
     pub async fn run(
         &mut self,
         server: &Server,
@@ -81,7 +82,7 @@ impl DeviceTap {
         result
     }
 
-    /// Leaves nothing on the device, as far as it can be told.
+    /// Cleans up on the device, if reachable.
     pub async fn remove(self) {
         let Self { device, claim, probe, app, .. } = self;
         let removed = tokio::time::timeout(TIDY_LIMIT, async {
@@ -120,7 +121,7 @@ impl DeviceTap {
                     continue;
                 }
             };
-            // A signal that could not be passed for another reason than the link waits for nothing else.
+            // A signal that failed for a reason other than the link is not retried.
             signals.pass_owed(&device).await;
             let now = Instant::now();
             if let Some(pid) = listing.pid {
@@ -147,7 +148,7 @@ impl DeviceTap {
             }
             if is_over {
                 let since = *over_since.get_or_insert(now);
-                // What the program printed comes whole, however long that takes.
+                // The program's output is fetched completely, however long that takes.
                 let is_printed = course.is_printed(&listing);
                 if is_printed && !grew && (course.tellers.pids().is_empty() || since.elapsed() > LAST_WORDS) {
                     drop(launch);
@@ -156,7 +157,7 @@ impl DeviceTap {
             } else if listing.pid.is_some() && !listing.is_alive {
                 gone += 1;
                 if gone > MOST_GONE && !grew {
-                    // How an app ends nobody tells the shell.
+                    // The shell does not learn how an app ends.
                     let unknown = Ended { status: None, signal: None };
                     return if self.app.is_some() { Ok(unknown) } else { Err(self.gone()) };
                 }
@@ -167,7 +168,7 @@ impl DeviceTap {
         }
     }
 
-    /// How the program ended, as the device has it.
+    /// How the program ended, according to the device.
     async fn ended(&self, follower: &mut Follower<'_>) -> Result<Ended, DeviceTapError> {
         let text = loop {
             let asked = async {
@@ -188,7 +189,7 @@ impl DeviceTap {
         Ok(script::ended(&text))
     }
 
-    /// Waits for a device whose link was lost.
+    /// Waits for a device with a lost link.
     async fn come_back(
         &mut self,
         error: DeviceError,
@@ -240,7 +241,7 @@ const NOT_LOADED: &str = "no process of the program loaded the tap within a seco
 #[derive(Debug, Default)]
 struct Signals {
     is_lost: AtomicBool,
-    /// Those that the link took with it.
+    /// Those lost with the link.
     owed: Mutex<Vec<String>>,
 }
 
@@ -263,12 +264,12 @@ impl Signals {
     }
 }
 
-/// What a signal is to what runs there: an app has none that the shell could send, but can be ended.
+/// Maps a signal for what runs there: the shell cannot signal an app, but can stop it.
 fn signal(place: &TapPlace, app: Option<&App>, number: i32) -> String {
     app.map_or_else(|| place.signal(number), App::end)
 }
 
-/// How far what the program says was read.
+/// How far the program's output has been read.
 struct Course<'s> {
     tellers: Tellers<'s>,
     outputs: [Pipe; 2],
@@ -276,7 +277,7 @@ struct Course<'s> {
 }
 
 impl Course<'_> {
-    /// One look at everything; whether anything grew.
+    /// Checks everything once; returns whether anything grew.
     async fn round(&mut self, follower: &mut Follower<'_>) -> Result<(Listing, bool), DeviceError> {
         let listing = follower.list(self.tellers.pids()).await?;
         let mut grew = false;
@@ -287,7 +288,7 @@ impl Course<'_> {
                 follower.want(&[(name.to_owned(), self.printed[index], count)]);
                 let bytes = follower.part(usize::try_from(count).unwrap_or(0)).await?;
                 self.printed[index] += bytes.len() as u64;
-                // Nobody may read it any more; the program goes on.
+                // The reader may be gone; the program continues.
                 let _ = self.outputs[index].write_all(&bytes).await;
                 let _ = self.outputs[index].flush().await;
                 grew = true;

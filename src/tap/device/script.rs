@@ -1,11 +1,11 @@
-//! The shell text of a tapped program on a device: how it is started, followed, and reached by signals.
+//! Shell scripts for a tapped program on a device: starting, following and signalling it.
 
 use crate::devices::quote;
 use crate::tap::Ended;
 use crate::tap::library::FILE;
 use std::fmt::Write as _;
 
-/// Folder of what the processes tell, in the folder of the run.
+/// Folder of the processes' tap data, in the run's folder.
 pub const TOLD: &str = "told";
 /// What the program prints.
 pub const STDOUT: &str = "stdout";
@@ -17,7 +17,7 @@ pub const STATUS: &str = "status";
 pub const STDIN: &str = "stdin";
 /// Its process id, once it runs.
 const PID: &str = "pid";
-/// Made by whoever starts the program, once.
+/// Created once, by whoever starts the program.
 const STARTED: &str = "started";
 /// Folder with the tap under the names of backends.
 pub const SWAPPED: &str = "swap";
@@ -27,17 +27,17 @@ pub const SWAPPED: &str = "swap";
 pub struct TapPlace {
     /// Folder of the run.
     pub folder: String,
-    /// The app whose user it is done as; else it is the shell's.
+    /// The app as whose user to run; else the shell's.
     pub app: Option<String>,
 }
 
 impl TapPlace {
-    /// A script that is carried out in the folder of the run.
+    /// A script executed in the run's folder.
     pub fn inside(&self, script: &str) -> String {
         self.as_owner(&format!("cd {} || exit 125\n{script}", quote(&self.folder)))
     }
 
-    /// A script that is carried out by whoever the program belongs to.
+    /// A script executed as the program's user.
     pub fn as_owner(&self, script: &str) -> String {
         match &self.app {
             Some(app) => format!("run-as {} sh -c {}", quote(app), quote(script)),
@@ -45,8 +45,9 @@ impl TapPlace {
         }
     }
 
-    /// Starts the program, once however often it is called. When the connection breaks, its shell is hung up and waits on; the
-    /// program's input and outputs are no part of the connection. Its input is empty, or the file [`STDIN`].
+    /// Starts the program once, however often it is called. When the connection breaks, its shell gets a hangup and
+    /// keeps waiting; the program's input and outputs are not part of the connection. Its input is empty, or the file
+    /// [`STDIN`].
     pub fn start(&self, base: &str, variables: &[(String, String)], command: &[String], has_input: bool) -> String {
         let mut program = format!("echo $$ >.{PID} && mv .{PID} {PID}\ncd {} || exit 125\n", quote(base));
         for (name, value) in variables {
@@ -57,22 +58,22 @@ impl TapPlace {
         let words = words.join(" ");
         let input = if has_input { STDIN } else { "/dev/null" };
         let run = quote(&format!("exec sh -c {} {words} <{input} >{STDOUT} 2>{STDERR}", quote(&program)));
-        // A shell has one number for a program that a signal ended and for one that ended with 128 and more. Of all that devices
-        // have, awk tells them apart; an old one may not, which is tried first.
+        // A shell reports the same number for a program killed by a signal and for one that exited with 128 or more. Of
+        // the tools on devices, awk can distinguish them; an old one may not, which is tested first.
         let waiter = format!(
             "case $(awk 'BEGIN {{ print system(\"kill -9 $$\") }}' 2>/dev/null </dev/null) in 265|521|0.0*)\nawk 'BEGIN {{ print \
              system(ARGV[1]) }}' {run} >.{STATUS} </dev/null\necho awk >>.{STATUS};;\n*) sh -c {run}\necho $? >.{STATUS};;\nesac\nmv \
              .{STATUS} {STATUS}"
         );
-        // A shell that dies of hanging up would take what it waits for with it (mksh does). Caught, not ignored: what is ignored
-        // would be ignored by the program, too. What stands at the end keeps the shell from becoming the waiter.
+        // A shell killed by a hangup would take its child along (mksh does). Caught rather than ignored: the program
+        // would inherit an ignored signal. The command at the end keeps the shell from turning into the waiter.
         self.inside(&format!(
             "mkdir {STARTED} 2>/dev/null || exit 0\ntrap : HUP\nsh -c {} </dev/null >/dev/null 2>&1\n:",
             quote(&waiter)
         ))
     }
 
-    /// Carries out [`list`] and [`get`] lines until its input ends.
+    /// Executes [`list`] and [`get`] lines until its input ends.
     pub fn follow(&self) -> String {
         let size = "stat -c 'f %s %n'";
         self.inside(&format!(
@@ -83,7 +84,7 @@ impl TapPlace {
         ))
     }
 
-    /// Sends the program a signal, once it is there; one that has ended gets none.
+    /// Sends the program a signal once it exists; an ended one gets none.
     pub fn signal(&self, number: i32) -> String {
         self.inside(&format!(
             "i=0\nwhile [ ! -f {PID} ] && [ $i -lt 20 ]; do sleep 0.1; i=$((i+1)); done\n[ -f {STATUS} ] || kill -{number} \"$(cat {PID})\" 2>/dev/null\ntrue"
@@ -91,8 +92,8 @@ impl TapPlace {
     }
 }
 
-/// How the program ended, by what [`STATUS`] holds: awk's number (256 or 512 and more for a signal, or a part of 1), or the shell's, of
-/// which 128 and more counts as a signal.
+/// How the program ended, from [`STATUS`]: awk's number (256 or 512 and more for a signal, or a fraction), or the
+/// shell's, of which 128 and more counts as a signal.
 pub fn ended(text: &[u8]) -> Ended {
     let text = String::from_utf8_lossy(text);
     let mut words = text.split_whitespace();
@@ -101,7 +102,7 @@ pub fn ended(text: &[u8]) -> Ended {
     #[expect(clippy::cast_possible_truncation, reason = "it was looked at")]
     let whole = |number: f64| number.round() as i32;
     let signal = match words.next() {
-        // A core that was written counts 128, or 256.
+        // A core dump adds 128, or 256.
         Some("awk") if number.fract() > 0.0 => Some(whole(number.fract() * 256.0) & 127),
         Some("awk") => (number >= 256.0).then(|| whole(number) & 127),
         _ => (129.0..=192.0).contains(&number).then(|| whole(number) - 128),
@@ -109,7 +110,7 @@ pub fn ended(text: &[u8]) -> Ended {
     Ended { status: signal.is_none().then(|| whole(number)), signal }
 }
 
-/// A line for [`TapPlace::follow`]: which files there are, how long, and what these processes take.
+/// A line for [`TapPlace::follow`]: lists the files with lengths, and these processes' memory.
 pub fn list(pids: impl IntoIterator<Item = u32>) -> String {
     let mut line = "l".to_owned();
     for pid in pids {
@@ -119,12 +120,12 @@ pub fn list(pids: impl IntoIterator<Item = u32>) -> String {
     line
 }
 
-/// A line for [`TapPlace::follow`]: `count` bytes of a file from `offset` on. The name has to be one of [`is_name`].
+/// A line for [`TapPlace::follow`]: `count` bytes of a file from `offset` on. The name must satisfy [`is_name`].
 pub fn get(name: &str, offset: u64, count: u64) -> String {
     format!("g {name} {} {count}\n", offset.saturating_add(1))
 }
 
-/// A line for [`TapPlace::follow`]: these files are not needed any more.
+/// A line for [`TapPlace::follow`]: these files are no longer needed.
 pub fn remove<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut line = "rm -f".to_owned();
     for name in names {
@@ -135,7 +136,8 @@ pub fn remove<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     line
 }
 
-/// The end of a script that puts the tap under the names of backends. These are copies: a loader takes two links for one library.
+/// The end of a script that places the tap under the names of backends, as copies: a loader treats two links as one
+/// library.
 pub fn copies(backends: &[String]) -> String {
     let mut script = String::new();
     for name in backends {
@@ -144,7 +146,7 @@ pub fn copies(backends: &[String]) -> String {
     script
 }
 
-/// True for names that need no quotes and lead nowhere else.
+/// True for names that need no quotes and stay in the folder.
 pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     name.len() < 256 && !name.starts_with(['/', '-']) && !name.contains("..") && name.chars().all(plain)

@@ -1,4 +1,4 @@
-//! What the processes of a program on a device tell, each in files of its own.
+//! The tap data of a device program's processes, each in its own files.
 
 use super::follow::{Follower, Listing};
 use super::script::TOLD;
@@ -10,24 +10,24 @@ use crate::tap::server::Server;
 use qnnscope_core::tap::{Execution, unread};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of a file that are asked for at once.
+/// Bytes of a file requested at once.
 pub const PIECE: u64 = 256 << 10;
-/// Files of which something is asked for at once.
+/// Files requested from at once.
 const AT_ONCE: usize = 32;
-/// Listings without a copy before it is given up: the one at hand may be older than the copy.
+/// Listings without a copy before giving up: the current one may be older than the copy.
 const MOST_MISSED: u32 = 3;
-/// The file that processes write to as the tap is loaded into them.
+/// The file processes write to when the tap is loaded into them.
 const LOADED: &str = "told/loaded";
 
 /// One process.
 struct Teller {
     pid: u32,
     feed: Feed,
-    /// Its files; a program that closes the tap's gets another one.
+    /// Its files; if the program closes the tap's, another one follows.
     files: Vec<String>,
-    /// It was seen to be gone, or to be another program by now; what it wrote before is still read.
+    /// It is gone, or another program by now; what it wrote before is still read.
     is_gone: bool,
-    /// Listings in which the copy of a context binary was not.
+    /// Number of listings without the copy of a context binary.
     missed: u32,
 }
 
@@ -39,7 +39,7 @@ pub struct Tellers<'s> {
     read: BTreeMap<String, u64>,
     going: Vec<Teller>,
     loaded: Option<Feed>,
-    /// Files of processes that have ended: what is in them counts no more.
+    /// Files of ended processes, no longer needed.
     over: BTreeSet<String>,
 }
 
@@ -57,7 +57,7 @@ impl<'s> Tellers<'s> {
         Self { server, clock, read: BTreeMap::new(), going: Vec::new(), loaded, over: BTreeSet::new() }
     }
 
-    /// Processes that have not said that they end.
+    /// Processes that have not announced their end.
     pub fn pids(&self) -> Vec<u32> {
         self.going.iter().map(|teller| teller.pid).collect()
     }
@@ -67,7 +67,7 @@ impl<'s> Tellers<'s> {
         self.read.get(LOADED).is_some_and(|bytes| *bytes > 0)
     }
 
-    /// Reads what the files hold beyond what was read; true if any grew. When it fails, what was read counts.
+    /// Reads new data from the files; true if any grew. If it fails, data read so far counts.
     pub async fn take(&mut self, follower: &mut Follower<'_>, listing: &Listing) -> Result<bool, DeviceError> {
         let mut files: Vec<(&String, u64)> = listing
             .files
@@ -75,7 +75,7 @@ impl<'s> Tellers<'s> {
             .filter(|(name, _)| *name == LOADED || of_process(name).is_some() && !self.over.contains(*name))
             .map(|(name, size)| (name, *size))
             .collect();
-        // An exec leaves a number to another program: its file is the later one.
+        // After an exec another program has the pid: its file is the later one.
         files.sort_by_key(|(name, _)| of_process(name).map_or((0, 0), |(pid, moment)| (moment, u64::from(pid))));
         let mut parts = Vec::new();
         for (name, size) in files {
@@ -109,12 +109,13 @@ impl<'s> Tellers<'s> {
         let known = self.going.iter().position(|teller| teller.files.iter().any(|file| file == name));
         let at = known.unwrap_or_else(|| self.began(pid, name, bytes));
         if !self.going[at].feed.take(bytes).await {
-            // A tap of another version: nothing more of it can be understood.
+            // A tap of another version: the rest cannot be understood.
             self.over.insert(name.to_owned());
         }
     }
 
-    /// A new file: of a new process, of another program under its number, or of one that closed the file before.
+    /// A new file: from a new process, from another program with the same pid, or from one that closed the previous
+    /// file.
     fn began(&mut self, pid: u32, name: &str, bytes: &[u8]) -> usize {
         if let Some(at) = self.going.iter().rposition(|teller| teller.pid == pid && !teller.is_gone) {
             if !bytes.starts_with(b"{\"hello\"") {
@@ -128,7 +129,7 @@ impl<'s> Tellers<'s> {
         self.going.len() - 1
     }
 
-    /// Ends the processes that have ended, and takes note of what the others take. When it fails, what is left is done next time.
+    /// Ends processes that are gone, and records the memory of the others. If it fails, the rest is done next time.
     pub async fn settle(&mut self, follower: &mut Follower<'_>, listing: &Listing) -> Result<(), DeviceError> {
         for (pid, memory) in &listing.processes {
             if let Some(memory) = memory {
@@ -160,7 +161,7 @@ impl<'s> Tellers<'s> {
         Ok(())
     }
 
-    /// The program is over, and with it everything that is still there.
+    /// The program has ended, and with it all remaining processes.
     pub async fn end(mut self) {
         for teller in std::mem::take(&mut self.going) {
             teller.feed.end(Vec::new()).await;
@@ -172,14 +173,14 @@ impl<'s> Tellers<'s> {
     }
 }
 
-/// The file of executions that a process may have left, if it is one of ours.
+/// The ring file a process may have left, if it is one of ours.
 fn ring(feed: &Feed) -> Option<String> {
     let name = feed.ring()?.rsplit('/').next()?;
     let name = format!("{TOLD}/{name}");
     (name.strip_suffix(".ring").is_some() && super::script::is_name(&name)).then_some(name)
 }
 
-/// Fetches the copies of context binaries that the process has told of; one that the listing has not yet is fetched next time.
+/// Fetches the reported copies of context binaries; one missing from the listing is fetched next time.
 async fn fetch_binaries(
     teller: &mut Teller,
     follower: &mut Follower<'_>,

@@ -1,4 +1,4 @@
-//! Backends, contexts and graphs of a process, from their making on.
+//! Backends, contexts and graphs of a process, from creation on.
 
 use super::start::{StageTime, Start};
 use crate::backends::Backend;
@@ -9,11 +9,12 @@ use qnnscope_core::tap::{Call, FlatEvent, Provider};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Most graphs, contexts and providers that are kept in mind; a program that makes more without freeing any is not followed further.
+/// Maximum number of graphs, contexts and providers tracked; a program that creates more without freeing any is not
+/// followed further.
 const MOST: usize = 65_536;
-/// Graphs that are kept in mind after their end.
+/// Graphs remembered after their end.
 const MOST_FREED: usize = 1024;
-/// Ops of a graph that are kept before it is known how many it has.
+/// Ops kept of a graph before its op count is known.
 const MOST_OPS: usize = 1 << 20;
 /// Deepest tree of events.
 const MOST_DEPTH: u32 = 16;
@@ -25,13 +26,13 @@ pub(super) struct Known {
     provider: Option<u32>,
     context: Option<u32>,
     origin: Option<GraphOrigin>,
-    /// Backend and context that it was made in; kept here, because a fork gets the graph alone.
+    /// Its backend and context; kept here because a fork gets only the graph.
     library: Option<Arc<Provider>>,
     around: Vec<Call>,
     created: Option<Call>,
     finalized: Option<Call>,
     op_count: usize,
-    /// Ops that came while it was being composed.
+    /// Ops received during composition.
     early_ops: Vec<Op>,
     graph: Option<Arc<Graph>>,
     events: Vec<(String, Vec<ProfileEvent>)>,
@@ -42,7 +43,7 @@ pub(super) struct Known {
 #[derive(Debug, Default)]
 pub(super) struct Graphs {
     providers: HashMap<u32, Arc<Provider>>,
-    /// Calls that made a provider's backend and device last.
+    /// The latest calls that created a provider's backend and device.
     made: HashMap<(u32, &'static str), Call>,
     contexts: HashMap<u32, Call>,
     all: HashMap<u32, Known>,
@@ -82,7 +83,7 @@ impl Graphs {
                 let around = around.into_iter().chain([context]).flatten().cloned().collect();
                 let library = self.providers.get(&call.provider).cloned();
                 let Some(known) = self.entry(graph) else { return };
-                // A graph that was composed may be requested by its name afterwards.
+                // A composed graph may be requested by name afterwards.
                 if known.origin == Some(GraphOrigin::Composed) && origin == GraphOrigin::Binary {
                     return;
                 }
@@ -106,7 +107,7 @@ impl Graphs {
         }
     }
 
-    /// Graphs are gone. Their last executions may still be on their way, so they are forgotten later.
+    /// Graphs are gone. Their last executions may still be in transit, so they are dropped later.
     fn free(&mut self, is_gone: impl Fn(&Known) -> bool) {
         for (id, known) in self.all.iter_mut().filter(|(_, known)| !known.freed && is_gone(known)) {
             known.freed = true;
@@ -150,7 +151,7 @@ impl Graphs {
         Arc::make_mut(graph).ops.extend(ops.into_iter().take(room));
     }
 
-    /// Inputs and outputs of a graph that was not composed here.
+    /// Inputs and outputs of a graph not composed here.
     pub fn bound(&mut self, graph: u32, inputs: Vec<Tensor>, outputs: Vec<Tensor>) {
         let Some(known) = self.entry(graph).filter(|known| known.graph.is_none()) else { return };
         let name = known.name.clone().unwrap_or_default();
@@ -250,7 +251,7 @@ impl Graphs {
     }
 }
 
-/// QNN's numbers of the backends that runs are of.
+/// QNN's numbers of the backends that have runs.
 fn backend(id: u32) -> Option<Backend> {
     match id {
         3 => Some(Backend::Cpu),
@@ -260,7 +261,7 @@ fn backend(id: u32) -> Option<Backend> {
     }
 }
 
-/// The tree behind a list in depth-first order. Depths that skip a level hang below the last event.
+/// Rebuilds a tree from a depth-first list. Depths that skip a level attach to the last event.
 pub(super) fn tree(flat: &[FlatEvent]) -> Vec<ProfileEvent> {
     fn level(flat: &[FlatEvent], at: &mut usize, depth: u32) -> Vec<ProfileEvent> {
         let mut events = Vec::new();

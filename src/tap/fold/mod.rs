@@ -1,4 +1,4 @@
-//! What one process says, as events: each graph that executes is a run.
+//! Folds one process's messages into events: each executing graph is a run.
 
 mod graphs;
 mod run;
@@ -14,15 +14,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs of one session; further graphs are counted with the one of their name that is there.
+/// Maximum runs per session; further graphs count with the existing one of the same name.
 const MOST_RUNS: u32 = 256;
-/// Graphs of one name that live side by side and are their own runs.
+/// Maximum number of simultaneous graphs of one name with separate runs.
 const MOST_OF_A_NAME: usize = 8;
 
-/// An event with its moment and run.
+/// An event with its timestamp and run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Out {
-    /// Moment, host monotonic microseconds.
+    /// Timestamp, host monotonic microseconds.
     pub t_us: u64,
     /// Run.
     pub run: Option<RunId>,
@@ -30,7 +30,7 @@ pub struct Out {
     pub event: Event,
 }
 
-/// Ids of runs as long as there are not too many, shared by all processes of a session.
+/// Allocates run ids up to a limit, shared by all processes of a session.
 #[derive(Debug, Clone, Default)]
 pub struct FewRuns {
     ids: RunIds,
@@ -54,12 +54,12 @@ pub struct Fold {
     process: u32,
     ids: FewRuns,
     device: String,
-    /// Of a fork: the process whose QNN it goes on using.
+    /// For a fork: the process whose QNN it continues to use.
     parent: Option<Arc<Mutex<Fold>>>,
     arch: String,
     graphs: Graphs,
     runs: Vec<Followed>,
-    /// Run of each graph that is followed, by the graph's id.
+    /// Run of each followed graph, by the graph's id.
     run_of: HashMap<u32, usize>,
     /// The call that each thread is in.
     in_flight: HashMap<u32, (String, Option<u32>)>,
@@ -69,7 +69,7 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// Nothing is known yet of the process with this number.
+    /// Nothing is known yet about the process with this number.
     pub fn new(process: u32, device: &str, ids: FewRuns, parent: Option<Arc<Mutex<Fold>>>) -> Self {
         Self {
             process,
@@ -90,7 +90,7 @@ impl Fold {
     /// Takes a message in.
     pub fn take(&mut self, message: TapMessage, out: &mut Vec<Out>) {
         match message {
-            // Told of elsewhere: whose the connection is, and a binary once it was read.
+            // Handled elsewhere: the owner of the connection, and a binary once read.
             TapMessage::Loaded(_) | TapMessage::Again { .. } | TapMessage::Binary(_) => {}
             TapMessage::Hello(process) => {
                 self.arch.clone_from(&process.arch);
@@ -141,7 +141,7 @@ impl Fold {
         }
     }
 
-    /// Tells of something that did not arrive.
+    /// Reports something that did not arrive.
     pub fn lost(&mut self, what: &str, reason: &str, count: u64, out: &mut Vec<Out>) {
         let source = format!("tap: {what}");
         self.push(self.last_ns, None, Event::Lost { source, reason: reason.to_owned(), count }, out);
@@ -173,7 +173,7 @@ impl Fold {
         self.process
     }
 
-    /// File of a backend's library, as the process names it.
+    /// File of a backend's library, as named by the process.
     pub fn library(&self, provider: u32) -> Option<String> {
         self.graphs.library(provider)
     }
@@ -183,7 +183,7 @@ impl Fold {
         self.orderly
     }
 
-    /// Memory of the process now: that of every run in it that goes on.
+    /// Memory of the process now, for every active run in it.
     pub fn memory(&mut self, t_us: u64, memory: ProcessMemory, out: &mut Vec<Out>) {
         for run in &mut self.runs {
             run.memory(t_us, memory, out);
@@ -191,7 +191,7 @@ impl Fold {
     }
 
     fn called(&mut self, call: &Call, out: &mut Vec<Out>) {
-        // What a list's notification tells is no end of what its thread is in.
+        // A list notification does not end the call its thread is in.
         if !call.of_list {
             self.in_flight.remove(&call.thread);
         }
@@ -228,7 +228,7 @@ impl Fold {
             floats: count(all().filter(|bound| bound.tensor.dtype.is_float()).count()),
             tensors: count(all().count()),
         };
-        // Told of once the graph is followed: its first execution comes after this.
+        // Reported once the graph is followed: its first execution comes after this.
         match self.run_id(graph) {
             Some(run) => self.see(self.last_ns, Some(run), seen, out),
             None => self.graphs.keep_bound(graph, seen),
@@ -244,7 +244,7 @@ impl Fold {
         let mut touched = Vec::new();
         for execution in &executions {
             self.last_ns = self.last_ns.max(execution.start_ns.saturating_add(execution.duration_ns));
-            // Only the first execution of a graph is announced, and its end is told here.
+            // Only a graph's first execution is announced, and its end is reported here.
             if self.in_flight.get(&execution.thread).is_some_and(|(call, _)| call.starts_with("graphExecute")) {
                 self.in_flight.remove(&execution.thread);
             }
@@ -286,7 +286,7 @@ impl Fold {
         if let Some(&run) = self.run_of.get(&graph) {
             return Some(run);
         }
-        // A fork names the graphs that it goes on with; what they are made of, its parent told.
+        // A fork names the graphs it continues with; its parent reported their contents.
         if !self.graphs.is_composed(graph)
             && let Some(parent) = &self.parent
             && let Some(known) = parent.lock().unwrap_or_else(PoisonError::into_inner).graphs.lend(graph)
@@ -296,7 +296,7 @@ impl Fold {
         let start = self.graphs.start(graph, &self.arch, &self.device, profiled)?;
         let same = |run: &&Followed| run.name == start.name && run.provider == start.provider;
         let of_name: Vec<usize> = (0..self.runs.len()).filter(|&at| same(&&self.runs[at])).collect();
-        // One that was made again after its context was freed goes on with the run of the one before it.
+        // A graph recreated after its context was freed continues the previous graph's run.
         let again = of_name.iter().copied().find(|&at| !self.graphs.is_alive(self.runs[at].graph));
         let at = match again.or_else(|| of_name.first().copied().filter(|_| of_name.len() >= MOST_OF_A_NAME)) {
             Some(at) => {

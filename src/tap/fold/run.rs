@@ -1,4 +1,4 @@
-//! One graph that executes, as a run: the same events as the runner's.
+//! One executing graph as a run, with the same events as the runner's.
 
 use super::Out;
 use super::start::Start;
@@ -20,15 +20,15 @@ use std::sync::Arc;
 #[expect(clippy::struct_excessive_bools, reason = "each is something that is told once, by itself")]
 pub(super) struct Followed {
     pub id: RunId,
-    /// The graph that stands for it now.
+    /// The graph that currently represents it.
     pub graph: u32,
     pub name: String,
     pub provider: u32,
-    /// The program profiles every execution itself, so that those are the ones whose latency counts.
+    /// The program profiles every execution itself, so those latencies count.
     profiled: bool,
     composed: Option<Arc<Graph>>,
     declared: bool,
-    /// Inferences of each phase that were sent.
+    /// Inferences sent per phase.
     sent: BTreeMap<Phase, u64>,
     details: u64,
     waiting: Vec<(Phase, u64, u64)>,
@@ -70,7 +70,7 @@ impl Followed {
         out.push(Out { t_us, run: Some(self.id), event });
     }
 
-    /// Tells of the graph, once, as soon as it is known.
+    /// Announces the graph, once, as soon as it is known.
     pub fn compose(&mut self, t_us: u64, graph: Option<Arc<Graph>>, out: &mut Vec<Out>) {
         let Some(graph) = graph.filter(|_| self.composed.is_none()) else { return };
         self.push(t_us, Event::GraphComposed(Box::new((*graph).clone())), out);
@@ -78,7 +78,7 @@ impl Followed {
         self.composed = Some(graph);
     }
 
-    /// Notes an execution; [`Followed::send`] tells of it.
+    /// Records an execution; [`Followed::send`] reports it.
     pub fn executed(&mut self, execution: &Execution) {
         self.moved = true;
         if execution.code != 0 {
@@ -101,7 +101,7 @@ impl Followed {
         self.waiting.push((phase, execution.start_ns / 1000, execution.duration_ns));
     }
 
-    /// Tells of the executions that were noted.
+    /// Reports the recorded executions.
     pub fn send(&mut self, t_us: u64, out: &mut Vec<Out>) {
         let mut waiting = std::mem::take(&mut self.waiting);
         if !std::mem::replace(&mut self.executing, true) {
@@ -142,7 +142,7 @@ impl Followed {
         }
     }
 
-    /// Op times and figures of one execution, exactly as the runner makes them.
+    /// Op times and figures of one execution, exactly as the runner computes them.
     pub fn detail(&mut self, t_us: u64, graph: Option<Arc<Graph>>, events: &[ProfileEvent], out: &mut Vec<Out>) {
         self.compose(t_us, graph, out);
         let nodes = profile_events::nodes(events);
@@ -169,7 +169,7 @@ impl Followed {
         self.details += 1;
     }
 
-    /// Parts of a stage as the backend timed them.
+    /// Parts of a stage, timed by the backend.
     pub fn sub_stages(&self, t_us: u64, call: &str, events: &[ProfileEvent], out: &mut Vec<Out>) {
         let stage = if call == "graphFinalize" { Stage::Finalize } else { Stage::ContextCreate };
         for part in profile_events::sub_stages(stage, events) {

@@ -1,4 +1,4 @@
-//! The beginning of a run: what was known of its graph before its first execution.
+//! The start of a run: what was known about its graph before its first execution.
 
 use super::Out;
 use crate::backends::{Backend, ProfilingLevel};
@@ -50,8 +50,8 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Nobody asked for a number of inferences: the program makes what it makes. Where it profiles every execution itself, its
-    /// clean latencies are taken under that profiling.
+    /// There is no requested number of inferences: the program decides. If it profiles every execution itself, its
+    /// clean latencies are measured under that profiling.
     pub fn plan(device: &str, backend: Backend, name: &str, simulated: bool, profiled: bool) -> RunPlan {
         RunPlan {
             device: device.to_owned(),
@@ -112,7 +112,7 @@ pub(super) fn send(id: RunId, start: &Start, out: &mut Vec<Out>) {
     }
 }
 
-/// Sends the stages up to the first execution, with the memory that they took.
+/// Sends the stages up to the first execution, with their memory.
 pub(super) fn send_stages(id: RunId, start: &Start, out: &mut Vec<Out>) {
     let run = Some(id);
     let memory = |mark, rss| Event::Memory(MemorySample { mark, rss, rss_peak: None, pss: None, inferences: 0 });

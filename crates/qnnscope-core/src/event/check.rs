@@ -1,17 +1,17 @@
-//! Where the files of a run are, and what the checks after a failed one found.
+//! Where the files of a run are, and the results of the checks after a failed one.
 
 use serde::{Deserialize, Serialize};
 
 /// Where the files of a run are, and which paths its process searches. On this machine the folder is that of its libraries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// Folder of the run's libraries, where the run is made.
+    /// Folder of the run's libraries on the machine it runs on.
     pub folder: String,
     /// Folders of `LD_LIBRARY_PATH`, separated by `:`.
     pub library_path: String,
-    /// Folders of `ADSP_LIBRARY_PATH` as the process has it; `;` separates them.
+    /// The process's `ADSP_LIBRARY_PATH`; folders separated by `;`.
     pub dsp_path: String,
-    /// Files that were sent, by their names there; empty on this machine.
+    /// Files sent, by their names there; empty on this machine.
     #[serde(default)]
     pub files: Vec<PlacedFile>,
 }
@@ -21,11 +21,11 @@ pub struct Placement {
 pub struct PlacedFile {
     /// Name in the run's folder.
     pub name: String,
-    /// Where it came from on this machine.
+    /// Its source on this machine.
     pub from: String,
 }
 
-/// What a check of a cause found.
+/// The result of checking a cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckResult {
     /// Id of the cause in the catalogue.
@@ -34,26 +34,26 @@ pub struct CheckResult {
     pub check: String,
     /// What it says about the cause.
     pub outcome: CheckOutcome,
-    /// What was seen, or why nothing could be; one sentence.
+    /// The observation, or why there is none; one sentence.
     pub detail: String,
 }
 
-/// What a check says of a cause.
+/// A check's verdict on a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckOutcome {
-    /// It is so.
+    /// The cause applies.
     Confirms,
-    /// It is not so.
+    /// The cause does not apply.
     Refutes,
-    /// What was seen fits, and would fit without this cause too.
+    /// The observation fits, but would fit without this cause too.
     Neutral,
-    /// It could not be told.
+    /// Could not be determined.
     Unknown,
 }
 
 impl CheckOutcome {
-    /// Word for people and documents.
+    /// Name in text and documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Confirms => "confirms",

@@ -1,7 +1,7 @@
 //! Clocks. Events carry the host's monotonic clock; the session header ties it to wall time.
 
-/// The monotonic clock of this machine, microseconds. On Unix it is the same for every process of one boot, so a child's
-/// stamps and ours lie on one axis.
+/// The monotonic clock of this machine, microseconds. On Unix all processes share it, so a child's timestamps and ours
+/// lie on one axis.
 #[cfg(unix)]
 pub fn now_us() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -10,7 +10,7 @@ pub fn now_us() -> u64 {
     seconds * 1_000_000 + nanos / 1_000
 }
 
-/// The monotonic clock, microseconds since this process first asked (no shared clock is needed where no runner runs).
+/// The monotonic clock, microseconds since this process first read it (without a runner no shared clock is needed).
 #[cfg(not(unix))]
 pub fn now_us() -> u64 {
     use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Sets of counters of devices, and how well they are sampled.
+//! Sets of device counters, and how well they are sampled.
 
 use super::CounterInfo;
 use serde::{Deserialize, Serialize};
@@ -7,21 +7,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gap {
-    /// The file is not there (any more).
+    /// The file does not exist (any more).
     Absent,
-    /// It may not be opened.
+    /// Opening it is not permitted.
     Refused,
-    /// It opened and could not be read, or had nothing in it.
+    /// It opened but could not be read, or was empty.
     Unreadable,
-    /// What it says is not a value.
+    /// Its content is not a value.
     NotANumber,
-    /// A value that the driver gives when it has none.
+    /// The driver's stand-in for "no value".
     Placeholder,
-    /// A value that cannot be.
+    /// An impossible value.
     Implausible,
-    /// No process is watched, or it has ended.
+    /// No process is being watched, or it has ended.
     NoProcess,
-    /// Reading it does not come to an end.
+    /// Reading it never finishes.
     Hangs,
 }
 
@@ -47,21 +47,21 @@ impl std::fmt::Display for Gap {
     }
 }
 
-/// Counters of a device that are read at the same moments. A later declaration of the same number replaces it; a counter
-/// that moves to another set (because it is slow to read) is declared there again and keeps its id.
+/// Device counters that are read together. A later declaration with the same number replaces it; a counter that moves
+/// to another set (because it is slow to read) is declared there again and keeps its id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterSet {
     /// Number of the set within the session, from 1; 0 is the host's own, see [`super::Event::CountersDeclared`].
     pub set: u32,
     /// Id of the device.
     pub device: String,
-    /// Planned time between two readings, microseconds; 0: as fast as it goes.
+    /// Planned time between two readings, microseconds; 0: as fast as possible.
     pub period_us: u64,
     /// The counters, in the order of the samples' values.
     pub counters: Vec<CounterInfo>,
 }
 
-/// A counter has no value from now on, or has one again.
+/// A counter has no value from here on, or has one again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CounterGap {
     /// The set.
@@ -72,19 +72,19 @@ pub struct CounterGap {
     pub reason: Option<Gap>,
 }
 
-/// How a device's clock relates to the host's: `host = device + offset`, both in microseconds, the device's clock being the
-/// time since its start including sleep (`CLOCK_BOOTTIME`).
+/// How a device's clock relates to the host's: `host = device + offset`, both in microseconds; the device's clock is
+/// its time since boot including sleep (`CLOCK_BOOTTIME`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockAligned {
     /// Id of the device.
     pub device: String,
     /// Host monotonic microseconds minus the device's.
     pub offset_us: i64,
-    /// Half of the quickest round trip: the offset is off by no more than this.
+    /// Half of the fastest round trip: the maximum error of the offset.
     pub uncertainty_us: u64,
 }
 
-/// A device's clock of the day was set while it was being sampled. Samples are not affected.
+/// A device's wall clock was set while it was being sampled. Samples are not affected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockStepped {
     /// Id of the device.
@@ -93,7 +93,7 @@ pub struct ClockStepped {
     pub step_us: i64,
 }
 
-/// What sampling came to since the last report, about once a second.
+/// Sampling statistics since the last report, about once a second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SamplerReport {
     /// Id of the device.
@@ -102,22 +102,22 @@ pub struct SamplerReport {
     pub ticks: u64,
     /// Ticks that came more than half a period late.
     pub late: u64,
-    /// Planned ticks that were not taken because the ones before took too long.
+    /// Planned ticks skipped because earlier ones took too long.
     pub missed: u64,
     /// Ticks per second.
     pub rate_hz: f64,
-    /// CPU time of the device per tick, microseconds; `None` where the device does not report it.
+    /// Device CPU time per tick, microseconds; `None` if the device does not report it.
     pub cpu_us_per_tick: Option<f64>,
 }
 
-/// Sampling of a device ended or was interrupted. What was sampled stays.
+/// Sampling of a device ended or was interrupted. Existing samples stay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplerEnded {
     /// Id of the device.
     pub device: String,
-    /// Why; `None`: it was asked to.
+    /// Why; `None`: on request.
     pub reason: Option<String>,
-    /// Sampling is tried again; the counters are declared again once it works.
+    /// Sampling is retried; the counters are declared again once it works.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumes: bool,
 }

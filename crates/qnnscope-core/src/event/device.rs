@@ -1,9 +1,9 @@
-//! What is known of a device before a run.
+//! What is known about a device before a run.
 
 use crate::device_state::{DeviceState, Root};
 use serde::{Deserialize, Serialize};
 
-/// What was found out about a device. Everything that the device does not tell is `None`, never a guess.
+/// Facts about a device. Everything it does not report is `None`, never a guess.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceFacts {
     /// `local`, or the adb serial.
@@ -52,7 +52,7 @@ pub struct DeviceFacts {
     pub busy_processes: Vec<BusyProcess>,
 }
 
-/// What names the SoC, and what the table knows of it.
+/// The SoC's identifiers, and what the table knows about it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocFacts {
     /// Part, such as `SM8650`.
@@ -61,7 +61,7 @@ pub struct SocFacts {
     pub name: Option<String>,
     /// `/sys/devices/soc0/soc_id`.
     pub soc_id: Option<u32>,
-    /// The number that QNN options take.
+    /// The number QNN options expect.
     pub soc_model: Option<u32>,
     /// Hexagon architecture, such as `v75`.
     pub hexagon_arch: Option<String>,
@@ -91,7 +91,7 @@ pub struct Battery {
     pub level_percent: Option<f64>,
     /// `charging`, `discharging`, `not charging`, `full` or `unknown`.
     pub status: String,
-    /// Where power comes from: `usb`, `ac`, `wireless`, `dock`; empty when nothing is plugged in.
+    /// Power sources: `usb`, `ac`, `wireless`, `dock`; empty if nothing is plugged in.
     pub powered_by: Vec<String>,
     /// Temperature, °C.
     pub temperature_celsius: Option<f64>,
@@ -100,7 +100,7 @@ pub struct Battery {
 }
 
 impl Battery {
-    /// True where the charger feeds the system, so that the battery's current says nothing about the chip's power.
+    /// True if the charger feeds the system, so the battery current says nothing about the chip's power.
     pub fn is_externally_powered(&self) -> bool {
         !self.powered_by.is_empty() || matches!(self.status.as_str(), "charging" | "full" | "not charging")
     }
@@ -120,13 +120,13 @@ pub struct BusyProcess {
 pub struct Confound {
     /// Stable id, such as `charging`.
     pub id: String,
-    /// What was seen, in one sentence with its figures.
+    /// The observation, in one sentence with figures.
     pub observation: String,
-    /// What to do to be rid of it.
+    /// How to eliminate it.
     pub advice: String,
 }
 
-/// A device came, went, or changed its state.
+/// A device appeared, disappeared, or changed its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceChange {
     /// The adb serial.
@@ -138,10 +138,10 @@ pub struct DeviceChange {
     pub model: Option<String>,
 }
 
-/// Files on their way to a device.
+/// Files being sent to a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// Name of the file that is being sent.
+    /// Name of the file being sent.
     pub name: String,
     /// Its number, from 1.
     pub file: usize,

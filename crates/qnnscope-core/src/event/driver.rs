@@ -1,28 +1,28 @@
-//! What makes the inferences of a run, and what that means for its figures.
+//! What runs the inferences, and what that means for the figures.
 
 use serde::{Deserialize, Serialize};
 
-/// What makes the inferences of a run.
+/// What runs the inferences.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Driver {
     /// qnnscope's runner on this machine.
     #[default]
     Runner,
-    /// The SDK's qnn-net-run on the device. It always profiles: the clean phase has the level `basic`.
+    /// The SDK's qnn-net-run on the device. It always profiles: the clean phase uses level `basic`.
     NetRun,
     /// qnnscope's runner on the device.
     DeviceRunner,
     /// Another tool, whose file was read: see [`Mode::origin`](super::Mode::origin).
     Imported,
-    /// A program of the user's, as the tap within it saw it.
+    /// A user's program, as its tap saw it.
     Tap,
     /// ONNX Runtime with QNN as a plug-in, in qnnscope's runner on this machine.
     OnnxRuntime,
 }
 
 impl Driver {
-    /// Words for people.
+    /// Display text.
     pub fn label(self) -> &'static str {
         match self {
             Self::Runner => "runner",
@@ -34,7 +34,7 @@ impl Driver {
         }
     }
 
-    /// What it can do, and what its figures are of.
+    /// Its capabilities, and what its figures cover.
     pub fn traits(self) -> DriverTraits {
         let ours = DriverTraits {
             is_here: true,
@@ -57,29 +57,29 @@ impl Driver {
                 ..ours
             },
             Self::Tap => DriverTraits { takes_counts: false, knows_warmup: false, ..ours },
-            // What it was told is in its file, or not known.
+            // Its settings are in its file, or unknown.
             Self::Imported => DriverTraits { is_here: false, knows_warmup: false, ..ours },
         }
     }
 }
 
-/// What a driver can do, and what its figures are of. Code asks here instead of listing drivers, so that a new one is a row of
-/// [`Driver::traits`].
+/// A driver's capabilities, and what its figures cover. Code checks these instead of listing drivers, so that a new
+/// driver is a row in [`Driver::traits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a row of a table of independent facts")]
 pub struct DriverTraits {
-    /// It runs on this machine, or may: of a run, [`RunPlan::is_here`](super::RunPlan::is_here) says it.
+    /// It runs, or may run, on this machine; for a given run see [`RunPlan::is_here`](super::RunPlan::is_here).
     pub is_here: bool,
-    /// It is started from the adb shell, whose scheduling class is not that of an app in the foreground.
+    /// It starts from the adb shell, whose scheduling class differs from that of a foreground app.
     pub is_from_shell: bool,
-    /// How many inferences and launches it makes is an option of ours.
+    /// Our options set its number of inferences and launches.
     pub takes_counts: bool,
-    /// How it warmed up is known.
+    /// Its warm-up is known.
     pub knows_warmup: bool,
-    /// It cannot measure without the backend's profiling: its clean phase has the level `basic`.
+    /// It cannot measure without the backend's profiling: its clean phase uses level `basic`.
     pub always_profiles: bool,
-    /// It measures layers in its own process, once a run.
+    /// It measures layers in a separate process, once per run.
     pub layers_apart: bool,
-    /// Its latencies contain copies of its own, outside the backend's call.
+    /// Its latencies include copies it makes outside the backend's call.
     pub latency_has_copies: bool,
 }

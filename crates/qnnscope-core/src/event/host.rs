@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
-    /// The machine that qnnscope runs on.
+    /// The machine qnnscope runs on.
     Local,
     /// A device behind an adb server.
     Adb,
@@ -31,7 +31,7 @@ pub struct DeviceInfo {
     pub os: String,
 }
 
-/// A counter that can be sampled, or the reason why it cannot.
+/// A counter that can be sampled, or the reason it cannot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterInfo {
     /// Stable id, such as `host.cpu.busy`.
@@ -40,9 +40,9 @@ pub struct CounterInfo {
     pub label: String,
     /// Unit of the values: `%`, `MHz`, `bytes`, `°C`.
     pub unit: String,
-    /// Upper end of the natural range, where there is one (100 for per cent, total bytes for memory).
+    /// Upper end of the natural range, if any (100 for per cent, total bytes for memory).
     pub maximum: Option<f64>,
-    /// Why it cannot be read; then no sample of it ever carries a value.
+    /// Why it cannot be read; its samples then never carry a value.
     pub unavailable: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub struct CounterSample {
     /// The set; 0, the host's own, is left out.
     #[serde(default, skip_serializing_if = "is_host")]
     pub set: u32,
-    /// Moment of reading, host monotonic microseconds.
+    /// Time of reading, host monotonic microseconds.
     pub t_us: u64,
     /// The values.
     pub values: Vec<Option<f64>>,

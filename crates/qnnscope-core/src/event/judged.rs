@@ -1,15 +1,15 @@
-//! How far the outputs of a run are from what is known to be right.
+//! How far the outputs of a run are from known correct ones.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A figure that outputs are judged by.
+/// A metric for judging outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TruthMetric {
-    /// Share of inferences whose best class is the right one.
+    /// Share of inferences whose best class is correct.
     Top1,
-    /// Share of inferences with the right class among the five best.
+    /// Share of inferences with the correct class among the five best.
     Top5,
     /// Signal to noise, dB.
     SqnrDb,
@@ -24,10 +24,10 @@ pub enum TruthMetric {
 }
 
 impl TruthMetric {
-    /// All of them, in the order in which they are shown.
+    /// All metrics in display order.
     pub const ALL: [Self; 7] = [Self::Top1, Self::Top5, Self::SqnrDb, Self::Mse, Self::PsnrDb, Self::Cosine, Self::Iou];
 
-    /// The name that documents and options use.
+    /// The name used in documents and options.
     pub fn name(self) -> &'static str {
         match self {
             Self::Top1 => "top1",
@@ -53,12 +53,12 @@ impl TruthMetric {
         }
     }
 
-    /// True for shares, which people read as per cent.
+    /// True for shares, which are shown in per cent.
     pub fn is_share(self) -> bool {
         matches!(self, Self::Top1 | Self::Top5 | Self::Iou)
     }
 
-    /// True where a small value is the better one.
+    /// True if smaller is better.
     pub fn is_error(self) -> bool {
         self == Self::Mse
     }
@@ -75,7 +75,7 @@ impl fmt::Display for TruthMetric {
 pub struct TruthFigure {
     /// Which one.
     pub metric: TruthMetric,
-    /// Over all inferences; `None` where it is not defined, such as the SQNR of outputs that are as expected.
+    /// Over all inferences; `None` if undefined, such as the SQNR of outputs that match exactly.
     pub value: Option<f64>,
     /// The inference with the worst value, from 0.
     pub worst_inference: Option<u32>,
@@ -83,16 +83,16 @@ pub struct TruthFigure {
     pub worst: Option<f64>,
 }
 
-/// One output of a run against what is right.
+/// One output of a run against the expected one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgedOutput {
     /// Name of the output.
     pub name: String,
     /// Values of one inference.
     pub elements: u64,
-    /// True if every value is as expected; never of labels.
+    /// True if every value is as expected; never for labels.
     pub identical: bool,
-    /// Pairs of values that were left out, because one of them is NaN or infinite.
+    /// Pairs of values left out because one is NaN or infinite.
     pub not_finite: u64,
     /// How the expected values were rearranged, as axes such as `0,2,3,1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ pub struct JudgedOutput {
 pub struct OutputsJudged {
     /// File of labels, or folder of expected outputs.
     pub truth: String,
-    /// Inferences that were judged: one of each input set.
+    /// Judged inferences: one per input set.
     pub inferences: u32,
     /// Each output.
     pub outputs: Vec<JudgedOutput>,

@@ -1,11 +1,11 @@
-//! The kinds of events that this version knows, and records of those it does not.
+//! The event kinds this version knows, and records of unknown ones.
 
 use super::{Event, Record, RunId};
 use serde::de::{DeserializeSeed, Deserializer, EnumAccess, Error, VariantAccess, Visitor};
 use serde::{Deserialize, Serialize, forward_to_deserialize_any};
 use std::sync::LazyLock;
 
-/// An event of a kind that this version does not know; a newer version wrote it.
+/// An event of unknown kind, written by a newer version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UnknownEvent {
     /// Its kind, control characters removed.
@@ -15,11 +15,11 @@ pub struct UnknownEvent {
 }
 
 impl Event {
-    /// The kinds of events that this version knows, as session files name them.
+    /// The event kinds this version knows, by their names in session files.
     pub fn kinds() -> &'static [&'static str] {
         static KINDS: LazyLock<&'static [&'static str]> = LazyLock::new(|| {
             let mut names: &'static [&'static str] = &[];
-            // Asks serde for the names of the variants; there is no event in it.
+            // Asks serde for the variant names; no event is involved.
             let _ = Event::deserialize(VariantNames(&mut names));
             names
         });
@@ -28,13 +28,13 @@ impl Event {
 }
 
 impl Record {
-    /// Reads a line of a session. An event of a kind that this version does not know becomes [`Event::Unknown`]; a line that
-    /// is damaged, or a known kind with a payload that is wrong, is an error.
+    /// Reads a line of a session. An event of unknown kind becomes [`Event::Unknown`]; a damaged line, or a known kind
+    /// with a wrong payload, is an error.
     ///
     /// # Errors
     /// What serde says of the line.
     pub fn read(line: &[u8]) -> Result<Self, serde_json::Error> {
-        // The second look is taken only at what the first refused: lines are many, unknown kinds few.
+        // Only what the first attempt refused is looked at again: lines are many, unknown kinds few.
         serde_json::from_slice(line).or_else(|refused| unknown(line).ok_or(refused))
     }
 }
@@ -59,7 +59,7 @@ fn unknown(line: &[u8]) -> Option<Record> {
     (!is_known).then_some(Record { seq, t_us, run, event })
 }
 
-/// A deserializer that keeps the names of an enum's variants and then fails.
+/// A deserializer that records the variant names of an enum and then fails.
 struct VariantNames<'a>(&'a mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for VariantNames<'_> {
@@ -96,7 +96,7 @@ impl<'de> EnumAccess<'de> for Nothing {
     }
 }
 
-/// The payload of no variant: nobody gets here.
+/// The payload of no variant: unreachable.
 enum NoPayload {}
 
 impl<'de> VariantAccess<'de> for NoPayload {
@@ -140,7 +140,7 @@ mod tests {
         let Event::Unknown(unknown) = &record.event else { panic!("{record:?}") };
         assert!(unknown.kind.starts_with("tapped") && !unknown.kind.contains('\x1b'));
         assert_eq!(unknown.payload["pid"], 3);
-        // What was not understood can be written again.
+        // Unknown events can be written again.
         let again = Record::read(&serde_json::to_vec(&record).unwrap()).unwrap();
         assert_eq!(again, record);
         let bare = Record::read(br#"{"seq":0,"t_us":0,"event":"paused"}"#).unwrap();

@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How many processes share the inferences of a run. What differs between processes (placement of threads, memory layout,
-/// clocks, power state) is only in the figures when there are several.
+/// How many processes share the inferences of a run. Variation between processes (thread placement, memory layout,
+/// clocks, power state) shows in the figures only if there are several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Launches {
-    /// Launches that share the inferences that were requested.
+    /// Launches that share the requested inferences.
     pub planned: u32,
-    /// Launches that there may be in all: more than planned while they disagree and time allows, or fewer where loading
-    /// takes long. The same as `planned` where the user asked for a number.
+    /// Maximum number of launches: more than planned while they disagree and time allows, or fewer if loading takes
+    /// long. Equal to `planned` if the user gave a number.
     pub limit: u32,
-    /// Seed of the random order in which launches of several runs take turns.
+    /// Seed of the random order in which launches of several runs alternate.
     pub seed: u64,
 }
 
@@ -24,7 +24,7 @@ impl Default for Launches {
 }
 
 impl Launches {
-    /// True where the number is left to qnnscope.
+    /// True if qnnscope chooses the number.
     pub fn is_automatic(&self) -> bool {
         self.limit > self.planned
     }

@@ -1,4 +1,4 @@
-//! Lines of text from outside, made safe to show.
+//! Lines of foreign text, made safe to show.
 
 use serde::{Deserialize, Serialize};
 
@@ -61,11 +61,11 @@ pub enum LogSource {
     Backend,
     /// Text a vendor library printed on standard output or standard error.
     Console,
-    /// The log of the device that the run is on (logcat).
+    /// The log of the run's device (logcat).
     Device,
     /// The runner process.
     Runner,
-    /// A program with a tap in it: what it prints.
+    /// Output of a tapped program.
     Program,
     /// qnnscope itself.
     Qnnscope,
@@ -82,7 +82,7 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// Longest line that is kept; the rest is cut and marked with an ellipsis.
+/// Longest line kept; the rest is cut and marked with an ellipsis.
 pub const MAX_LINE_CHARS: usize = 4000;
 
 impl LogLine {

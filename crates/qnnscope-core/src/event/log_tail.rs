@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 
 /// Lines that are quoted.
 const MOST: usize = 20;
-/// Errors of a chain that are kept from its begin: the first ones tell the cause, the last ones how it ended.
+/// Errors kept from the start of a chain: the first ones show the cause, the last ones how it ended.
 const FIRST_ERRORS: usize = 8;
-/// The same of its end. Room is left for what the log says beside errors.
+/// The same for its end. This leaves room for lines other than errors.
 const LAST_ERRORS: usize = 8;
 /// How HTP's compiler reports its steps.
 const STEPS: [&str; 2] = ["Starting stage:", "Completed stage:"];
 
-/// The lines before a failure that count: with errors among them, the errors and what the log says after the first one;
-/// else the last lines. Memory does not grow with the log.
+/// The relevant lines before a failure: if there are errors, the errors and the lines after the first one; else the
+/// last lines. Memory does not grow with the log.
 #[derive(Debug, Default)]
 pub struct LogTail {
     count: u64,
@@ -23,7 +23,7 @@ pub struct LogTail {
     /// The first error of the stages before. A stage may end well although its errors doom a later one: HTP's finalize returns
     /// 0 where the DSP refused the graph.
     earlier: Option<Line>,
-    /// Lines of the backend's log before this number are of stages that have ended.
+    /// Lines of the backend's log before this number belong to finished stages.
     earlier_stages: u64,
     /// The same of printed lines.
     earlier_prints: u64,
@@ -55,9 +55,9 @@ impl LogTail {
         push(&mut self.last, line, MOST);
     }
 
-    /// A new stage: what went wrong in an earlier one did not end the run, and only its first error is kept. What a backend
-    /// reported of its progress is over, too. What is printed comes another way than stages do and may be ahead of them: only up to
-    /// the last report of a compiler's step it surely is of the stage that ended.
+    /// A new stage: errors in an earlier one did not end the run, and only its first error is kept. The backend's
+    /// progress reports are over, too. Printed text takes a different path than stages and may be ahead of them: only
+    /// up to the last report of a compiler step does it certainly belong to the finished stage.
     pub fn next_stage(&mut self) {
         self.earlier = self.earlier.take().or_else(|| self.first_errors.first().cloned());
         self.earlier_stages = self.count;

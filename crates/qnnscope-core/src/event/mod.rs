@@ -1,7 +1,7 @@
 //! The vocabulary: everything that happens is an [`Event`] on one ordered stream.
 //!
-//! Live view, recording, replay and reports all speak these types; a kind of event that cannot be written to a session
-//! file does not exist. This module does no I/O.
+//! Live view, recording, replay and reports all use these types; every kind of event can be written to a session file.
+//! This module does no I/O.
 
 mod check;
 mod clock;
@@ -60,12 +60,12 @@ impl std::fmt::Display for RunId {
     }
 }
 
-/// One line of the session: an event with its place in the order and its moment.
+/// One line of the session: an event with its position and timestamp.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Position in the session, from 0, without gaps.
     pub seq: u64,
-    /// Moment on the host's monotonic clock, microseconds.
+    /// Timestamp on the host's monotonic clock, microseconds.
     pub t_us: u64,
     /// The run the event belongs to, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,36 +87,36 @@ pub enum Event {
         /// Its address.
         server: String,
     },
-    /// There is no adb server, so nothing is known of devices behind one.
+    /// There is no adb server, so nothing is known about devices behind one.
     AdbLost {
         /// Why.
         reason: String,
         /// What to do about it.
         advice: Option<String>,
     },
-    /// A device came, went, or changed its state.
+    /// A device appeared, disappeared, or changed its state.
     DeviceChanged(DeviceChange),
-    /// What was found out about a device.
+    /// Facts about a device.
     DeviceDescribed(Box<DeviceFacts>),
-    /// Where the files of a run are, and which paths its process searches.
+    /// Where a run's files are, and which paths its process searches.
     RunPlaced(Box<Placement>),
     /// Files are being sent to a device.
     FilesSent(Transfer),
     /// What may disturb the figures of the run that follows.
     ConfoundsFound(Vec<Confound>),
-    /// A run was requested; what follows with the same run id belongs to it.
+    /// A run was requested; later events with the same run id belong to it.
     RunStarted(Box<RunPlan>),
     /// The model file was read and identified.
     ModelIdentified(Box<ModelInfo>),
-    /// The backend library was opened and told its versions.
+    /// The backend library was opened and reported its versions.
     RuntimeLoaded(RuntimeInfo),
-    /// How far the process that runs the model is kept from the rest of the machine. Comes before it loads anything.
+    /// How the process that runs the model is confined. Sent before it loads anything.
     Sandboxed(Box<Sandbox>),
-    /// Files of the runtime are not as they were installed.
+    /// Runtime files differ from the installed ones.
     RuntimeChanged {
         /// The runtime's folder.
         folder: String,
-        /// The files, each with what happened to it.
+        /// The files, each with its change.
         files: Vec<String>,
     },
     /// A setting was applied, or had no effect and why.
@@ -133,20 +133,20 @@ pub enum Event {
         /// Wall time, microseconds.
         duration_us: f64,
     },
-    /// A part of a stage as the backend itself timed it.
+    /// A part of a stage, timed by the backend itself.
     SubStageFinished(SubStage),
     /// A graph was composed: its whole op table, once.
     GraphComposed(Box<Graph>),
-    /// The graph that runs, of those composed.
+    /// The graph that runs, among those composed.
     GraphChosen {
         /// Its name.
         name: String,
     },
-    /// Which nodes of an ONNX model run where. A later one of the same run tells more and takes its place.
+    /// Which nodes of an ONNX model run where. A later one of the same run has more detail and replaces it.
     NodesPlaced(Box<NodesPlaced>),
-    /// What the ops of a converted model were before its conversion.
+    /// What the ops of a converted model were before conversion.
     SourceNamed(Box<SourceNames>),
-    /// The tensors that feed the run: where each came from.
+    /// The run's input tensors and their origin.
     InputsPrepared {
         /// Seed of the random data, for inputs without a file.
         seed: u64,
@@ -160,14 +160,14 @@ pub enum Event {
         /// What it aims for.
         budget: Budget,
     },
-    /// A process of its own begins to make a share of the run's inferences, from loading the model on. Sessions without it
+    /// A fresh process starts its share of the run's inferences, from loading the model on. Sessions without it
     /// have one launch a run.
     LaunchStarted {
         /// Number of the launch, from 0.
         index: u32,
         /// Launches planned so far; it grows while they disagree.
         of: u32,
-        /// Why this one was added to those planned at first.
+        /// Why this one was added to those initially planned.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
@@ -179,11 +179,11 @@ pub enum Event {
     },
     /// Inferences finished.
     Inferences(InferenceBatch),
-    /// How a paced phase kept to its schedule.
+    /// How well a paced phase kept its schedule.
     PaceReported(PaceReport),
     /// The run waits for its device to cool down, or has waited.
     CoolingDown(CoolDown),
-    /// The rows that later [`Event::OpTimes`] arrays refer to, in order.
+    /// The rows later [`Event::OpTimes`] arrays refer to, in order.
     OpsDeclared(Vec<OpRow>),
     /// Times of every op of one inference.
     OpTimes(OpSample),
@@ -191,7 +191,7 @@ pub enum Event {
     Metrics(MetricSample),
     /// Memory of the process that runs the model.
     Memory(MemorySample),
-    /// The CPU time that the process used during the latency phase.
+    /// CPU time the process used during the latency phase.
     CpuUsed {
         /// CPU time, all threads, microseconds.
         cpu_us: f64,
@@ -200,15 +200,15 @@ pub enum Event {
     },
     /// The host's own counters, set 0, in the order of their samples' values.
     CountersDeclared(Vec<CounterInfo>),
-    /// Counters of a device that are read together.
+    /// Device counters that are read together.
     CounterSetDeclared(CounterSet),
     /// One tick of a set of counters.
     Counters(CounterSample),
-    /// A device's counter has no value from now on, or has one again.
+    /// A device's counter has no value from here on, or has one again.
     CounterGap(CounterGap),
     /// A device's clock was compared with the host's.
     ClockAligned(ClockAligned),
-    /// A device's clock of the day was set.
+    /// A device's wall clock was set.
     ClockStepped(ClockStepped),
     /// How well a device is being sampled.
     SamplerReported(SamplerReport),
@@ -219,7 +219,7 @@ pub enum Event {
         /// The files.
         files: Vec<String>,
     },
-    /// The outputs of each input set were compared with what is known to be right.
+    /// The outputs of each input set were compared with known correct ones.
     OutputsJudged(Box<OutputsJudged>),
     /// A line of text from the vendor libraries, the runner or qnnscope.
     Log(LogLine),
@@ -234,16 +234,16 @@ pub enum Event {
     },
     /// A run failed. [`Event::RunFinished`] follows.
     Failed(Box<Failure>),
-    /// A check of a likely cause of the failure was made. On this machine checks come after [`Event::RunFinished`].
+    /// A likely cause of the failure was checked. On this machine checks come after [`Event::RunFinished`].
     CheckFinished(Box<CheckResult>),
     /// A run ended.
     RunFinished {
         /// How it ended.
         status: RunStatus,
     },
-    /// What a tap saw in a program, beyond what the runs of its graphs tell.
+    /// What a tap saw in a program beyond the runs of its graphs.
     Tap(Box<TapRecord>),
-    /// An event of a kind that this version does not know, read from a session of a newer one. It changes nothing but the
+    /// An event of unknown kind, read from a newer version's session. It changes nothing but the
     /// count of such events.
     Unknown(UnknownEvent),
 }

@@ -1,31 +1,31 @@
-//! How a run measures, what it is compared with, and what that looks like on the stream.
+//! How a run measures, what it is compared with, and how the stream represents that.
 
 use super::{Launches, Origin};
 use serde::{Deserialize, Serialize};
 
-/// How the inferences of a run follow each other, and how the run belongs together with others.
+/// How the inferences of a run follow each other, and how the run relates to others.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Mode {
-    /// Starts a second that the clean phase plans; `None`: one inference right after the other.
+    /// Planned starts per second in the clean phase; `None`: back to back.
     pub rate_hz: Option<f64>,
     /// Its place among runs at several rates.
     pub sweep: Option<Member>,
     /// Its place among repeated runs of the same plan.
     pub repeat: Option<Member>,
-    /// Whether the figures over time are what the run is for.
+    /// Whether the run is about figures over time.
     pub sustained: bool,
-    /// A published way of measuring that this run follows.
+    /// The published procedure this run follows.
     pub like: Option<Like>,
-    /// A published latency to hold this one against, microseconds.
+    /// A published latency to compare with, microseconds.
     pub published_us: Option<f64>,
-    /// Longest time to let the device cool down before the run, if it is not the first, seconds.
+    /// Maximum time to let the device cool down before the run, unless it is the first, seconds.
     pub cool_down_s: Option<f64>,
-    /// Which inferences are outliers; `None`: those that take more than twice the median.
+    /// Which inferences are outliers; `None`: those above twice the median.
     pub outlier_limit: Option<OutlierLimit>,
     /// The processes that share its inferences.
     pub launches: Launches,
-    /// The file that it was read from, if another tool measured it.
+    /// The file it was read from, if another tool measured it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Box<Origin>>,
 }
@@ -55,19 +55,19 @@ impl std::fmt::Display for OutlierLimit {
     }
 }
 
-/// The place of a run among runs that belong together. They follow in the order of their indices, with runs of other
-/// groups between them; an index that does not go up restarts them.
+/// The place of a run in a group. Runs follow in index order, with runs of other groups in between; an index that does
+/// not increase starts the group over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// Number of the group within the request.
     pub group: u32,
     /// From 0.
     pub index: u32,
-    /// Runs of the group that were requested.
+    /// Requested runs of the group.
     pub of: u32,
 }
 
-/// Ways of measuring behind published figures.
+/// Procedures behind published figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Like {
@@ -78,7 +78,7 @@ pub enum Like {
 }
 
 impl Like {
-    /// The word for it on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Aihub => "aihub",
@@ -87,55 +87,57 @@ impl Like {
     }
 }
 
-/// What the user wants a run to keep to.
+/// The user's constraints on a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Constraints {
     /// Longest latency, microseconds.
     pub latency_budget_us: Option<f64>,
-    /// The percentile that has to keep it; `None`: the highest of p99, p95, p90 and p50 that the samples support.
+    /// The percentile that must meet it; `None`: the highest of p99, p95, p90 and p50 that the samples support.
     pub latency_percent: Option<f64>,
-    /// Whether power matters more than latency. Runs are not judged by it; recommendations are.
+    /// Whether power matters more than latency. Affects recommendations, not the judgement of runs.
     pub power_critical: bool,
-    /// Whether the slowest inferences matter more than the usual one. Runs are not judged by it; recommendations are.
+    /// Whether the slowest inferences matter more than the typical one. Affects recommendations, not the judgement of
+    /// runs.
     pub latency_critical: bool,
     /// Largest resident set, bytes.
     pub max_memory_bytes: Option<u64>,
     /// Smallest signal to noise of the outputs, dB.
     pub min_sqnr_db: Option<f64>,
-    /// Largest loss of top-1 accuracy against the best run, percentage points. Runs are not judged by it; recommendations are.
+    /// Largest loss of top-1 accuracy against the best run, percentage points. Affects recommendations, not the
+    /// judgement of runs.
     pub max_top1_loss: Option<f64>,
 }
 
-/// How a paced phase kept to its schedule; sent at its end.
+/// How well a paced phase kept its schedule; sent at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PaceReport {
     /// Planned starts a second.
     pub rate_hz: f64,
-    /// Starts that were planned up to the end of the phase.
+    /// Planned starts up to the end of the phase.
     pub planned: u64,
-    /// Inferences made of them; the rest were still waiting behind others.
+    /// How many of them ran; the rest were still queued.
     pub done: u64,
     /// Wall time of the phase, microseconds.
     pub wall_us: f64,
     /// Time spent waiting for planned starts, microseconds.
     pub waited_us: f64,
-    /// CPU time that the waiting took, microseconds: the last part of each wait is spun, to start on time.
+    /// CPU time spent waiting, microseconds: the last part of each wait spins, to start on time.
     pub wait_cpu_us: f64,
-    /// Largest time from a planned start to the start where nothing else was going on, microseconds.
+    /// Largest delay from planned to actual start with an empty queue, microseconds.
     pub worst_start_us: f64,
 }
 
-/// A pause before a run, told from its start to its end.
+/// A pause before a run, reported from start to end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CoolDown {
     /// What is cooling down.
     pub device: String,
     /// Time waited so far, microseconds.
     pub waited_us: u64,
-    /// Longest time to wait, microseconds.
+    /// Maximum wait, microseconds.
     pub limit_us: u64,
-    /// Counters that were compared with their values from before the first run.
+    /// Counters compared with their values from before the first run.
     pub watched: u64,
     /// Those that are not back yet.
     pub waiting_for: Vec<Cooling>,
@@ -164,7 +166,7 @@ pub enum CoolDownEnd {
     Back,
     /// The limit was reached before.
     Limit,
-    /// There is nothing to read that tells heat: a fixed time was waited.
+    /// No temperature is readable: the pause had a fixed length.
     Fixed,
     /// The user ended it.
     Stopped,

@@ -29,25 +29,25 @@ impl NodeProvider {
 /// Where a node of the model ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodePlacement {
-    /// Name of the node in the model; of nodes that ONNX Runtime inserted, its own.
+    /// Name of the node in the model; for inserted nodes, ONNX Runtime's own name.
     pub node: String,
     /// Operator.
     pub op_type: String,
     /// What ran it.
     pub provider: NodeProvider,
-    /// The partition that it is in, numbered from 0, if QNN ran it.
+    /// Its partition, numbered from 0, if QNN ran it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<usize>,
-    /// Names of the QNN ops that it became, as the backend reports them; none where it was merged into another op.
+    /// Names of the QNN ops it became, as the backend reports them; none if merged into another op.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub qnn_ops: Vec<String>,
-    /// Mean time of an inference under profiling, microseconds.
+    /// Mean time per inference under profiling, microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_us: Option<f64>,
     /// True if the time was derived from cycles.
     #[serde(default)]
     pub time_derived: bool,
-    /// Code by which the backend refused it, if it did.
+    /// Code with which the backend refused it, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<u64>,
     /// Why QNN did not run it.
@@ -56,22 +56,22 @@ pub struct NodePlacement {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// True for nodes that are not in the model.
+    /// True for nodes not in the model.
     #[serde(default)]
     pub inserted: bool,
 }
 
-/// A piece of the model that QNN ran as one graph.
+/// A part of the model that QNN ran as one graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodePartition {
     /// Name of its graph.
     pub name: String,
     /// Its nodes.
     pub nodes: usize,
-    /// Mean time of the whole piece as ONNX Runtime sees it, microseconds.
+    /// Mean time of the whole partition as seen by ONNX Runtime, microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_us: Option<f64>,
-    /// Mean time that QNN itself reports for it, microseconds.
+    /// Mean time QNN itself reports for it, microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qnn_us: Option<f64>,
 }
@@ -90,13 +90,13 @@ pub struct NodesPlaced {
     pub nodes: Vec<NodePlacement>,
     /// The pieces that QNN ran.
     pub partitions: Vec<NodePartition>,
-    /// Why QNN ran nothing at all, where one thing kept it from that: a backend that does not load.
+    /// Why QNN ran nothing at all, if there is a single reason: a backend that does not load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
 impl NodesPlaced {
-    /// Nodes of the model that this provider ran.
+    /// Nodes of the model run by this provider.
     pub fn count(&self, provider: NodeProvider) -> usize {
         self.of_model().filter(|node| node.provider == provider).count()
     }
@@ -112,11 +112,11 @@ impl NodesPlaced {
     }
 }
 
-/// What a converted model was made of, as the map beside it tells.
+/// The origin of a converted model, from the map beside it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceNames {
-    /// File name of the model before its conversion.
+    /// File name of the model before conversion.
     pub source: String,
-    /// Nodes of that model by the names of the QNN ops that they became.
+    /// Nodes of that model, keyed by the names of the QNN ops they became.
     pub nodes: BTreeMap<String, String>,
 }

@@ -1,21 +1,21 @@
-//! Where a run comes from that another tool made.
+//! The origin of a run measured by another tool.
 
 use crate::ProfilingLevel;
 use serde::{Deserialize, Serialize};
 
-/// The file of another tool that a run was read from, and what its latencies are.
+/// The other tool's file that a run was read from, and the nature of its latencies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     /// Kind of the file, such as `qnn-profile-log` or `ai-hub`.
     pub kind: String,
-    /// What it is, for people, such as `AI Hub profile`.
+    /// Display name, such as `AI Hub profile`.
     pub label: String,
-    /// Profiling level under which the latencies were taken, as far as the file shows.
+    /// Profiling level of the latencies, as far as the file shows.
     pub clean_level: ProfilingLevel,
-    /// True if the file says when each inference began. Else only the order is known: inferences are put back to back, and no
-    /// throughput follows.
+    /// True if the file has the start of each inference. Else only the order is known: inferences are placed back to
+    /// back, and no throughput follows.
     pub has_moments: bool,
-    /// True if the latency is one figure that the tool computed, not that of an inference.
+    /// True if the latency is a single figure computed by the tool, not that of an inference.
     pub is_summary: bool,
 }
 

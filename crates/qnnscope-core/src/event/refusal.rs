@@ -1,27 +1,27 @@
-//! The op at which a backend stopped, as it was composed, with what the backend said about it.
+//! The op at which a backend stopped, as composed, with the backend's messages about it.
 
 use crate::Backend;
 use crate::models::Op;
 use serde::{Deserialize, Serialize};
 
-/// An op that a backend refused while it composed a graph, or could not build while it finalized it.
+/// An op that a backend refused while composing a graph, or could not build while finalizing it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Refusal {
     /// Backend.
     pub backend: Backend,
-    /// Hexagon architecture that the graph is for, such as `v75`, where it is known.
+    /// Hexagon architecture the graph is for, such as `v75`, if known.
     #[serde(default)]
     pub hardware: Option<String>,
-    /// Graph; empty where the log names the op alone.
+    /// Graph; empty if the log names only the op.
     pub graph: String,
-    /// The op. Of one that only a log names, nothing but its name (and its type, if the log has it) is known.
+    /// The op. If only a log names it, just its name (and its type, if logged) is known.
     pub op: Op,
-    /// The backend's own words about it, oldest first.
+    /// The backend's own messages about it, oldest first.
     pub log: Vec<String>,
-    /// Numbers by which the log calls the op's tensors: its inputs, then its outputs; nothing where they are not known.
+    /// The log's numbers for the op's tensors: inputs, then outputs; empty if unknown.
     #[serde(default)]
     pub tensor_ids: Vec<u32>,
-    /// What the backend's validator answered when it was asked about the op after another call had failed.
+    /// The answer of the backend's validator when asked about the op after another call failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! What a run is asked to do, what it loads, its stages and its end.
+//! The request behind a run, what it loads, its stages and its end.
 
 use super::{Constraints, Driver, Mode, Refusal};
 use crate::models::{ContextBinaryInfo, ModelFormat, Quantization};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Budget {
     /// A number of inferences.
     Iterations(u64),
-    /// A time, seconds; at least one inference is run.
+    /// A time, seconds; at least one inference runs.
     Seconds(f64),
     /// Until both are reached.
     AtLeast {
@@ -37,14 +37,14 @@ pub struct RunPlan {
     pub budget: Budget,
     /// Profiling level of the second phase, and of the first if `basic`.
     pub profiling: ProfilingLevel,
-    /// Budget of the detailed phase, if there is one.
+    /// Budget of the detailed phase, if any.
     pub profiling_budget: Option<Budget>,
-    /// True where the backend only emulates the hardware.
+    /// True if the backend only emulates the hardware.
     pub simulated: bool,
     /// What makes the inferences.
     #[serde(default)]
     pub driver: Driver,
-    /// Whether energy is to be computed while the device is charged, too.
+    /// Whether to compute energy even while the device charges.
     #[serde(default)]
     pub energy_while_charging: bool,
     /// How it measures.
@@ -59,13 +59,13 @@ pub struct RunPlan {
 pub const LOCAL_DEVICE: &str = "local";
 
 impl RunPlan {
-    /// True where the inferences were made on this machine, so that its libraries, sensors and load count. A program is tapped here
-    /// and on devices alike; every other driver says it.
+    /// True if the inferences ran on this machine, so that its libraries, sensors and load count. Programs are tapped
+    /// both here and on devices; every other driver implies the answer.
     pub fn is_here(&self) -> bool {
         self.driver.traits().is_here && (self.driver != Driver::Tap || self.device == LOCAL_DEVICE)
     }
 
-    /// Profiling level under which the latencies of the clean phase are taken.
+    /// Profiling level of the clean phase's latencies.
     pub fn clean_profiling(&self) -> ProfilingLevel {
         if let Some(origin) = &self.mode.origin {
             return origin.clean_level;
@@ -89,7 +89,7 @@ pub struct RuntimeInfo {
     pub core_api: String,
     /// The backend's API version.
     pub backend_api: String,
-    /// Provider name as the library gives it.
+    /// Provider name as reported by the library.
     pub provider: String,
 }
 
@@ -165,7 +165,7 @@ impl Stage {
         }
     }
 
-    /// True for the stages that the result document reports times of.
+    /// True for stages whose times the result document reports.
     pub fn is_reported(self) -> bool {
         !matches!(self, Self::Prepare | Self::Execute)
     }
@@ -190,7 +190,7 @@ pub struct SubStage {
     pub unit: String,
 }
 
-/// A setting of the user and what became of it.
+/// A user's setting and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     /// Key, such as `perf_profile` or `htp_config.vtcm_mb`.
@@ -213,7 +213,7 @@ pub enum SettingOutcome {
     Refused(String),
 }
 
-/// Where the data of an input came from.
+/// The origin of an input's data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TensorData {
     /// Tensor name.
@@ -225,7 +225,7 @@ pub struct TensorData {
     /// Encoding used to quantise float data, if any.
     pub quantization: Option<Quantization>,
     /// SHA-256 over this input's files of all inferences, in order, lower-case hex; `None` for random data, and in
-    /// sessions of versions that did not keep it.
+    /// sessions from versions that did not record it.
     #[serde(default)]
     pub sha256: Option<String>,
 }
@@ -243,7 +243,7 @@ pub enum RunStatus {
 }
 
 impl Failure {
-    /// A failure outside QNN's calls, to which hints, reasons and log lines may be added.
+    /// A failure outside QNN's calls; hints, reasons and log lines may be added.
     pub fn new(stage: Stage, call: &str, message: &str) -> Self {
         Self {
             stage,
@@ -275,13 +275,13 @@ pub struct Failure {
     pub message: String,
     /// What to do next, if known.
     pub hint: Option<String>,
-    /// True if something needed is missing (a runtime, a library), so that the exit status is 3.
+    /// True if something needed is missing (a runtime, a library): exit status 3.
     pub missing: bool,
-    /// True if the request itself was wrong (bad input), so that the exit status is 2.
+    /// True if the request itself was wrong (bad input): exit status 2.
     pub bad_input: bool,
-    /// The op at which the backend stopped, where it is known; `None` in sessions of versions that did not keep it.
+    /// The op at which the backend stopped, if known; `None` in sessions from versions that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Box<Refusal>>,
-    /// The log lines before the failure that count.
+    /// The relevant log lines before the failure.
     pub log_tail: Vec<String>,
 }

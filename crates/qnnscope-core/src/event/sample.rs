@@ -28,19 +28,19 @@ impl Phase {
     }
 }
 
-/// Inferences that finished one after another in one phase.
+/// Consecutive inferences of one phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InferenceBatch {
     /// Phase they belong to.
     pub phase: Phase,
-    /// Index of the first of them within the phase, from 0.
+    /// Index of the first one within the phase, from 0.
     pub first_index: u64,
     /// Start of each, host monotonic microseconds.
     pub start_us: Vec<u64>,
     /// Wall time of graphExecute for each, nanoseconds.
     pub latency_ns: Vec<u64>,
-    /// Time from the planned start of each to its start, nanoseconds; empty where no starts are planned. A time and no
-    /// moment, so that it holds on every clock.
+    /// Time from planned to actual start of each, nanoseconds; empty without planned starts. A duration rather than a
+    /// timestamp, so that it holds on every clock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late_ns: Vec<u64>,
 }
@@ -55,22 +55,23 @@ pub enum OpUnit {
     Cycles,
 }
 
-/// One row of the op times: how the backend names it, and the op of the graph it stands for.
+/// One row of the op times: the backend's name for it, and the graph op it represents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpRow {
     /// The backend's name without its decoration.
     pub name: String,
-    /// Index into the graph's ops; `None` for rows the backend made itself.
+    /// Index into the graph's ops; `None` for rows the backend added itself.
     pub op: Option<u32>,
     /// Unit of the row's values.
     pub unit: OpUnit,
-    /// HTP's number of the op; `None` where the backend tells none, and in sessions of versions that did not keep it.
+    /// HTP's number of the op; `None` if the backend reports none, and in sessions from versions that did not record
+    /// it.
     #[serde(default)]
     pub htp_op: Option<u64>,
 }
 
 impl OpRow {
-    /// True if it stands for the same thing. Another process may number its ops otherwise.
+    /// True if it represents the same thing. Another process may number its ops differently.
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.name, self.op, self.unit) == (&other.name, other.op, other.unit)
     }
@@ -96,7 +97,7 @@ pub struct Metric {
     pub value: f64,
 }
 
-/// Figures of the backend for one inference.
+/// The backend's figures for one inference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetricSample {
     /// Phase of the inference.
@@ -123,7 +124,7 @@ pub enum MemoryMark {
     End,
 }
 
-/// Memory of the process that runs the model, bytes. `None` where the system does not say.
+/// Memory of the process that runs the model, bytes. `None` if the system does not report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemorySample {
     /// When.
@@ -134,6 +135,6 @@ pub struct MemorySample {
     pub rss_peak: Option<u64>,
     /// Proportional set.
     pub pss: Option<u64>,
-    /// Inferences finished so far, to give the growth per inference.
+    /// Inferences finished so far, for the growth per inference.
     pub inferences: u64,
 }

@@ -1,4 +1,4 @@
-//! What kept the code of vendors and models from the rest of the machine.
+//! How vendor and model code was confined.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxState {
-    /// Everything that qnnscope asks for is in force.
+    /// Everything qnnscope asks for is in force.
     Enforced,
-    /// A part of it; [`Sandbox::missing`] has the rest.
+    /// Part of it; [`Sandbox::missing`] has the rest.
     Partial,
     /// Nothing but a cleared environment: the system has no Landlock, or it failed.
     Unavailable,
-    /// The user switched it off, or the runner is not on this machine.
+    /// Switched off by the user, or the runner is not on this machine.
     #[default]
     Off,
 }
 
-/// What was in force while the code of a backend or a model ran.
+/// What was in force while backend or model code ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a restriction by itself, as documents list them")]
 pub struct Sandbox {
     /// In one word.
     pub state: SandboxState,
-    /// Version of Landlock that was used; `None` where there is none.
+    /// Landlock version used; `None` without Landlock.
     pub landlock_abi: Option<u32>,
-    /// Only the files of the task can be read, only its outputs and a scratch folder written, and no program be started.
+    /// Only the task's files can be read, only its outputs and a scratch folder written, and no programs started.
     pub files: bool,
-    /// No TCP connection can be made or taken.
+    /// TCP connections can be neither opened nor accepted.
     pub tcp: bool,
     /// No signals to other processes.
     pub signals: bool,

@@ -1,4 +1,4 @@
-//! What a tap saw in the processes of a program, beyond what the runs of their graphs tell.
+//! What a tap saw in the processes of a program beyond the runs of their graphs.
 
 use crate::models::ContextBinaryInfo;
 use crate::tap::{Call, Execution, Process, Provider, RefusedOp, Vote};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Something seen in a process of a tapped program, or of the program as a whole.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TapRecord {
-    /// Number of the process within the session, from 0 in the order in which they began to use QNN; none for the program.
+    /// Number of the process within the session, from 0 in order of first QNN use; none for the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
     /// What it is.
@@ -18,9 +18,9 @@ pub struct TapRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TapSeen {
-    /// The program was started, or processes that are started elsewhere are waited for.
+    /// The program was started, or qnnscope waits for processes started elsewhere.
     ProgramStarted {
-        /// Its command; empty for processes that are started elsewhere.
+        /// Its command; empty for processes started elsewhere.
         command: Vec<String>,
     },
     /// The tap was loaded into a process, which may never use QNN.
@@ -37,7 +37,7 @@ pub enum TapSeen {
         /// The signal that ended it.
         signal: Option<i32>,
     },
-    /// Why the tap does not reach the program, or a part of it.
+    /// Why the tap does not reach the program or part of it.
     NotReached {
         /// One sentence.
         reason: String,
@@ -60,11 +60,11 @@ pub enum TapSeen {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         context: Option<u32>,
     },
-    /// Tensors of a graph's first execution whose data is copied, and those that are shared with the backend.
+    /// Tensors of a graph's first execution: copied, or shared with the backend.
     Bound {
         /// The graph.
         graph: u32,
-        /// Its inputs: size in bytes where it is known, and whether they are shared.
+        /// Its inputs: size in bytes if known, and whether they are shared.
         inputs: Vec<BoundInput>,
         /// Names of inputs and outputs that hold floats.
         floats: u32,
@@ -73,11 +73,11 @@ pub enum TapSeen {
     },
     /// The backend refused an op.
     Refused(Box<RefusedOp>),
-    /// Executions that ended, of any graph of the process.
+    /// Completed executions of any graph of the process.
     Executed(Vec<Execution>),
     /// A power vote.
     Voted(Vote),
-    /// Memory that is shared with the backend was registered (or given back: negative).
+    /// Memory shared with the backend was registered (negative: deregistered).
     MemoryShared {
         /// How many descriptors.
         count: i64,
@@ -86,7 +86,7 @@ pub enum TapSeen {
     },
     /// What is in a context binary that it loaded.
     BinaryRead(Box<BinaryRead>),
-    /// Something of the tap's own that the user should know.
+    /// A note from the tap to the user.
     Note {
         /// The sentence.
         text: String,
@@ -101,18 +101,18 @@ pub enum TapSeen {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// The process ended, or became another program.
+    /// The process ended, or turned into another program.
     ProcessEnded {
-        /// True if it said so; a crash, a kill and an exec do not.
+        /// True if it announced its end; a crash, a kill and an exec do not.
         orderly: bool,
-        /// Calls that had begun and did not return.
+        /// Calls that began but did not return.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         during: Vec<String>,
     },
 }
 
 impl TapSeen {
-    /// Hands out the moments in it, nanoseconds on the session's clock, to be moved.
+    /// Gives access to its timestamps, nanoseconds on the session's clock, so that they can be shifted.
     pub fn each_moment_ns(&mut self, mut each: impl FnMut(&mut u64)) {
         match self {
             Self::ProcessStarted(process) => each(&mut process.t_ns),
@@ -121,7 +121,7 @@ impl TapSeen {
             Self::Refused(refused) => each(&mut refused.t_ns),
             Self::Executed(executions) => executions.iter_mut().for_each(|execution| each(&mut execution.start_ns)),
             Self::Voted(vote) => each(&mut vote.t_ns),
-            // Named one by one, so that a new one with a moment is not forgotten.
+            // Listed one by one, so that a new one with a timestamp is not forgotten.
             Self::ProgramStarted { .. }
             | Self::Loaded { .. }
             | Self::ProgramEnded { .. }
@@ -140,9 +140,9 @@ impl TapSeen {
 /// A context binary as QNN's system library reads it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BinaryRead {
-    /// The number that the calls which loaded it name.
+    /// The number by which the calls that loaded it refer to it.
     pub key: u64,
-    /// SHA-256 of it, lower-case hex; none where only a part of it was kept.
+    /// Its SHA-256, lower-case hex; none if only a part was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
     /// Folder of the system library that read it.
@@ -156,14 +156,14 @@ pub struct BinaryRead {
     pub reason: Option<String>,
 }
 
-/// An input as the first execution passed it.
+/// An input as passed to the first execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundInput {
     /// Name.
     pub name: String,
-    /// Bytes; none for types whose layout is not established.
+    /// Bytes; none for types with an unknown layout.
     pub bytes: Option<u64>,
-    /// Whether the data lies in memory that is shared with the backend.
+    /// Whether the data lies in memory shared with the backend.
     pub shared: bool,
 }
 

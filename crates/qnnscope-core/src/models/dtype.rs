@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A QNN data type by its number. Numbers outside the table are kept and shown, never guessed.
+/// A QNN data type by number. Numbers outside the table are kept and shown, never guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DataType(pub u32);
 
@@ -63,7 +63,8 @@ impl DataType {
         TABLE.iter().find(|row| row.0 == self.0).map(|row| row.2)
     }
 
-    /// Whole bytes per element; `None` for types below 8 bits (their layout in memory is not established) and unknown ones.
+    /// Whole bytes per element; `None` for types below 8 bits (their memory layout is not established) and unknown
+    /// ones.
     pub fn bytes(self) -> Option<usize> {
         match self.bits()? {
             bits if bits >= 8 => Some(bits as usize / 8),
@@ -71,7 +72,7 @@ impl DataType {
         }
     }
 
-    /// True for the fixed-point types, which need an encoding to mean a real number.
+    /// True for fixed-point types, which need an encoding to represent real numbers.
     pub fn is_fixed_point(self) -> bool {
         matches!(self.0 >> 8, 3 | 4)
     }

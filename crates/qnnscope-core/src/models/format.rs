@@ -1,4 +1,4 @@
-//! The formats of model files. What a file is, `qnnscope` tells by its content.
+//! The formats of model files. `qnnscope` recognises them by content.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,10 +1,10 @@
-//! A composed graph: what each op is, reads and writes.
+//! A composed graph: its ops, with what each reads and writes.
 
 use super::DataType;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// How stored integers mean real numbers: `real = (stored + offset) * scale`.
+/// How stored integers map to real numbers: `real = (stored + offset) * scale`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "encoding", rename_all = "snake_case")]
 pub enum Quantization {
@@ -14,11 +14,11 @@ pub enum Quantization {
         scale: f64,
         /// Offset, zero or negative for unsigned types.
         offset: i32,
-        /// Used bits where the encoding names them (fewer than the container's).
+        /// Used bits, if the encoding names them (fewer than the container's).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bitwidth: Option<u32>,
     },
-    /// A scale and offset per slice of one axis.
+    /// One scale and offset per slice of an axis.
     AxisScaleOffset {
         /// Axis.
         axis: i32,
@@ -26,11 +26,11 @@ pub enum Quantization {
         scales: Vec<f64>,
         /// One offset per slice; empty means all zero.
         offsets: Vec<i32>,
-        /// Used bits where the encoding names them.
+        /// Used bits, if the encoding names them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bitwidth: Option<u32>,
     },
-    /// An encoding that is named but not unfolded.
+    /// An encoding that is named but not decoded.
     Other {
         /// QNN's number of the encoding.
         id: u32,
@@ -74,7 +74,7 @@ impl TensorKind {
     }
 }
 
-/// A tensor as an op or a graph sees it.
+/// A tensor of an op or a graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tensor {
     /// Name, free of control characters.
@@ -95,7 +95,7 @@ impl Tensor {
         self.shape.iter().try_fold(1u64, |product, &d| product.checked_mul(u64::from(d)))
     }
 
-    /// Size in bytes; `None` for types whose layout is not established.
+    /// Size in bytes; `None` for types with an unknown layout.
     pub fn bytes(&self) -> Option<u64> {
         self.elements()?.checked_mul(self.dtype.bytes()? as u64)
     }
@@ -131,7 +131,7 @@ pub struct Op {
     pub macs: Option<u64>,
     /// Bytes of constant inputs.
     pub parameter_bytes: u64,
-    /// Bytes read and written by one execution if every tensor moves once; `None` if a size is unknown.
+    /// Bytes read and written per execution if every tensor moves once; `None` if a size is unknown.
     pub bytes_moved: Option<u64>,
 }
 
@@ -190,10 +190,10 @@ pub fn op_type_totals(ops: &[Op]) -> Vec<OpTypeTotal> {
     rows
 }
 
-/// What a context binary records about itself.
+/// A context binary's own description.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContextBinaryInfo {
-    /// Version of the record it was read from (1, 2 or 3).
+    /// Version of the record read (1, 2 or 3).
     pub info_version: u32,
     /// Backend it was made for, by QNN's backend id.
     pub backend_id: u32,
@@ -205,7 +205,7 @@ pub struct ContextBinaryInfo {
     pub backend_api: String,
     /// SoC version text, if any.
     pub soc_version: Option<String>,
-    /// QNN's SoC number; 0 means none was named.
+    /// QNN's SoC number; 0 if none was named.
     pub soc_model: Option<u32>,
     /// Hexagon architecture, such as 75.
     pub hexagon_arch: Option<u32>,

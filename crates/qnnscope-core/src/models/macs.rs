@@ -2,8 +2,8 @@
 
 use super::Op;
 
-/// Multiply-accumulates of one execution of `op`; `Some(0)` for op types that multiply no matrices, `None` where the
-/// count is not derived (recurrent ops, foreign packages, missing shapes).
+/// Multiply-accumulates of one execution of `op`; `Some(0)` for op types without matrix products, `None` if the count
+/// is not derived (recurrent ops, foreign packages, missing shapes).
 ///
 /// Shapes follow QNN's op definitions: activations NHWC, convolution weights `[..., channels in per group, channels out]`.
 pub fn macs(op: &Op) -> Option<u64> {
@@ -23,7 +23,7 @@ pub fn macs(op: &Op) -> Option<u64> {
             let window = shape.len().checked_sub(2)?;
             output()?.checked_mul(product(&shape[..window])?)
         }
-        // Every input element is spread over the window and the channels out of its group.
+        // Every input element contributes to the window and the output channels of its group.
         "TransposeConv1d" | "TransposeConv2d" | "TransposeConv3d" => {
             let shape = input_shape(1)?;
             let channels_in = shape.len().checked_sub(2)?;

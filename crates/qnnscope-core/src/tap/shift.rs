@@ -1,9 +1,9 @@
-//! Moments of another machine's clock on this one's.
+//! Converts timestamps of another machine's clock to this one's.
 
 use super::{Execution, TapMessage};
 
 impl TapMessage {
-    /// Moves every moment in it by so many nanoseconds; times that things took stay as they are.
+    /// Shifts every timestamp in it by this many nanoseconds; durations are unchanged.
     pub fn shift(&mut self, by_ns: i64) {
         let moment = match self {
             Self::Loaded(process) | Self::Hello(process) => &mut process.t_ns,
@@ -29,7 +29,7 @@ impl TapMessage {
 }
 
 impl Execution {
-    /// Moves its beginning by so many nanoseconds.
+    /// Shifts its start by this many nanoseconds.
     pub fn shift(&mut self, by_ns: i64) {
         self.start_ns = self.start_ns.saturating_add_signed(by_ns);
     }
@@ -46,7 +46,7 @@ mod tests {
         message.shift(-100);
         let TapMessage::Executions(moved) = message else { panic!() };
         assert_eq!((moved[0].start_ns, moved[0].duration_ns, moved[1].start_ns), (900, 70, 0));
-        // Every message that holds a moment has one that moves: the same text but for it.
+        // In every message with a timestamp exactly that timestamp shifts; the text is otherwise the same.
         for text in [
             r#"{"began":{"call":"graphExecute","t_ns":500,"thread":1}}"#,
             r#"{"memory_shared":{"t_ns":500,"count":1,"code":0}}"#,

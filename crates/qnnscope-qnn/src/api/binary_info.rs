@@ -1,4 +1,4 @@
-//! What a context binary records about itself, read by the system library.
+//! A context binary's own description, read by the system library.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -12,7 +12,7 @@ use std::ffi::c_void;
 /// Reads the metadata of a context binary; no backend is needed.
 ///
 /// # Errors
-/// The system library does not take it for a context binary.
+/// The system library does not recognise it as a context binary.
 pub fn read_binary_info(
     system: &SystemLibrary,
     binary: &[u8],

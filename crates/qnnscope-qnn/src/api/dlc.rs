@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
-/// A graph that was composed, with its inputs and outputs in the order of execution.
+/// A composed graph, with its inputs and outputs in execution order.
 pub struct ComposedGraph {
     /// Name.
     pub name: String,
@@ -30,7 +30,7 @@ pub struct Dlc {
     logger: Handle,
 }
 
-/// Level of the system library's own log: errors and warnings.
+/// Log level of the system library: errors and warnings.
 const SYSTEM_LOG_LEVEL: u32 = 2;
 
 impl Dlc {
@@ -49,7 +49,7 @@ impl Dlc {
 
     /// Composes every graph of the DLC through the interposer.
     ///
-    /// The recording comes back on failure too: it tells which op was refused.
+    /// The recording is returned on failure too: it shows which op was refused.
     pub fn compose(&self, composition: &Composition<'_>) -> (Result<Vec<ComposedGraph>, QnnError>, Recording) {
         let table = interpose::begin(composition);
         let (mut infos, mut count) = (std::ptr::null_mut(), 0u32);
@@ -121,7 +121,7 @@ impl Drop for Dlc {
     }
 }
 
-/// A logger of the system library, so that it says why it refuses a file; null where it has none.
+/// A logger of the system library, so that it reports why it refuses a file; null if unavailable.
 fn system_logger(system: &SystemLibrary) -> Handle {
     let mut logger = NULL;
     if let Ok(create) = system.function::<sys::LogCreateFn>(sys::slots::system::LOG_CREATE, "systemLogCreate") {

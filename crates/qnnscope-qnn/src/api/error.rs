@@ -4,7 +4,7 @@ use crate::errors;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// A call, a library or a version that did not do.
+/// A call, library or version that failed.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum QnnError {

@@ -1,4 +1,4 @@
-//! Reading the events of a profile handle, whoever owns it.
+//! Reads the events of a profile handle, no matter who owns it.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -10,7 +10,7 @@ use std::ffi::c_char;
 /// One event of a profile, with its children.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileEvent {
-    /// QNN's event type: 300 finalize, 400 execute, 404 node, from 1000 on the backend's own.
+    /// QNN's event type: 300 finalize, 400 execute, 404 node, from 1000 on backend-specific.
     pub kind: u32,
     /// QNN's unit: 1 us, 2 bytes, 3 cycles, 4 count, 5 object, 6 none.
     pub unit: u32,
@@ -35,7 +35,7 @@ impl ProfileEvent {
     }
 }
 
-/// An event as the library hands it out: the identifier lives until the next profiled call.
+/// An event as returned by the library: the identifier lives until the next profiled call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RawEvent {
     pub kind: u32,
@@ -44,7 +44,7 @@ pub(crate) struct RawEvent {
     pub identifier: *const c_char,
 }
 
-/// Deepest event tree that is followed; linting has four levels.
+/// Maximum depth of the event tree; linting has four levels.
 const MAX_DEPTH: usize = 8;
 
 /// Reads profiles of the backend behind a table.
@@ -54,7 +54,7 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// A reader of the profiles of this backend.
+    /// A reader for this backend's profiles.
     pub fn new(table: FunctionTable) -> Self {
         Self { table }
     }
@@ -62,10 +62,10 @@ impl EventReader {
     /// The events of the last profiled call, in the backend's order. Each profiled call replaces them.
     ///
     /// # Safety
-    /// `profile` is a live profile handle of this backend, and no profiled call is using it meanwhile.
+    /// `profile` is a live profile handle of this backend, and no profiled call is using it concurrently.
     ///
     /// # Errors
-    /// A function that the table lacks, or the code with which one failed.
+    /// A function missing from the table, or the code with which one failed.
     pub unsafe fn events(self, profile: Handle) -> Result<Vec<ProfileEvent>, TableError> {
         const CALL: &str = "profileGetEvents";
         let get: sys::ProfileGetEventsFn = self.table.function(sys::slots::core::PROFILE_GET_EVENTS, CALL)?;

@@ -24,7 +24,7 @@ impl Execution {
     /// Allocates the buffers.
     ///
     /// # Errors
-    /// A tensor whose size is not established (types below 8 bits), or larger than 4 GiB.
+    /// A tensor of unknown size (types below 8 bits), or larger than 4 GiB.
     pub fn new(graph: Graph, inputs: Vec<OwnedTensor>, outputs: Vec<OwnedTensor>) -> Result<Self, QnnError> {
         let execute = graph.context().library().function(sys::slots::core::GRAPH_EXECUTE, "graphExecute")?;
         let mut execution = Self {
@@ -80,7 +80,7 @@ impl Execution {
         if code == 0 { Ok(()) } else { self.graph.context().library().check("graphExecute", code) }
     }
 
-    /// graphExecute without looking at the result, for the measuring loop.
+    /// graphExecute without checking the result, for the measuring loop.
     fn run_raw(&mut self, profile: Option<&Profile>) -> u64 {
         // SAFETY: graph and profile are alive; records point into buffers and names owned by `self`, which outlive the
         // blocking call; counts are the lengths.

@@ -1,8 +1,8 @@
-//! Making tensors between ops readable, and ops computable on values from elsewhere, while a model composes its graph.
+//! Makes tensors between ops readable, and ops computable on values from elsewhere, while a model composes its graph.
 //!
-//! A backend keeps a tensor between ops wherever it likes. One that is made as an output of the graph it has to hand out; one
-//! that is made a second time as an input, and read there by the ops that follow, comes from us. Neither the model nor its
-//! composer learns of it: what they asked for stands in their records after each call.
+//! A backend keeps tensors between ops wherever it likes. A tensor created as a graph output must be handed out; one
+//! created a second time as an input, and read there by the following ops, comes from us. Neither the model nor its
+//! composer notices: after each call their records hold what they asked for.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -19,32 +19,32 @@ const READ: u32 = 1;
 const NATIVE: u32 = 3;
 const STATIC: u32 = 4;
 
-/// What is put behind the name of a tensor that is made a second time.
+/// Suffix of a tensor that is created a second time.
 const GIVEN: &str = "__qnnscope_given";
 
-/// Which tensors of a graph are to be opened, by name.
+/// Which tensors of a graph to open, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Exposure {
     /// Tensors between ops that become readable.
     pub readable: HashSet<String>,
-    /// Tensors that the ops reading them get from us: with an encoding of their own, if one is given (scale, offset).
+    /// Tensors we supply to the ops that read them, with their own encoding if given (scale, offset).
     pub given: HashMap<String, Option<(f32, i32)>>,
     /// Constants whose data is kept.
     pub constants: HashSet<String>,
 }
 
-/// What was opened of one graph.
+/// The opened tensors of one graph.
 #[derive(Debug, Default)]
 pub struct ExposedGraph {
     /// Name of the graph.
     pub name: String,
-    /// Tensors that can be read, in the order in which they were made.
+    /// Readable tensors, in order of creation.
     pub readable: Vec<OwnedTensor>,
-    /// Tensors that have to be written: the name of the tensor that each stands for, and the graph input that it became.
+    /// Tensors that must be written: the name of the original tensor, and the graph input that replaces it.
     pub given: Vec<(String, OwnedTensor)>,
     /// Constants with their data.
     pub constants: Vec<(OwnedTensor, Vec<u8>)>,
-    /// Tensors that the backend refused to open; they are computed as ever.
+    /// Tensors the backend refused to open; they are computed as usual.
     pub refused: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Exposing {
 struct Opened {
     graph: ExposedGraph,
     readable: HashSet<u32>,
-    /// Id of the original to the position in `given`.
+    /// Maps the original's id to the position in `given`.
     given: HashMap<u32, usize>,
 }
 
@@ -68,7 +68,7 @@ struct Opened {
 struct Plan {
     read: bool,
     give: bool,
-    /// Another scale and offset of the tensor that is given.
+    /// A different scale and offset for the supplied tensor.
     encoding: Option<(f32, i32)>,
     keep: bool,
 }
@@ -91,7 +91,8 @@ impl Exposing {
 
     fn plan(&self, raw: &sys::Tensor) -> Plan {
         let name = text(raw.body.name);
-        // The size of types below 8 bits is not established, so there would be no buffer; other encodings mean no number.
+        // The size of types below 8 bits is not established, so they cannot have a buffer; other encodings do not map
+        // to numbers.
         let info = super::tensor::describe(raw);
         let sized = info.bytes().is_some_and(|bytes| u32::try_from(bytes).is_ok());
         Plan {
@@ -103,13 +104,13 @@ impl Exposing {
     }
 
     fn opened(&mut self, graph: GraphKey) -> Option<&mut Opened> {
-        // Handles may be given again; the newest counts.
+        // Handles may be reused; the newest counts.
         self.graphs.iter_mut().rev().find(|(key, _)| *key == graph).map(|(_, opened)| opened)
     }
 }
 
-/// Creates a tensor of a graph with `real`, opened as far as that is wanted. `state` lends what is known; it is not held while
-/// the backend is called, which may log.
+/// Creates a graph tensor with `real`, opened if requested. `state` lends the known tensors; it is not held while the
+/// backend is called, which may log.
 ///
 /// # Safety
 /// `real` is the backend's tensorCreateGraphTensor, and `graph` and `tensor` are what the composing model passed to it.
@@ -168,13 +169,13 @@ pub(super) unsafe fn create(
         });
     }
     if plan.give {
-        // SAFETY: the record was accepted as it is but for its use; its pointers are the caller's, and alive.
+        // SAFETY: the record was accepted as it is except for its use; its pointers are the caller's, and alive.
         unsafe { give(real, graph, &made, plan.encoding, &mut with) };
     }
     0
 }
 
-/// Makes a tensor a second time, as an input of the graph.
+/// Creates a tensor a second time, as a graph input.
 ///
 /// # Safety
 /// As [`create`], with a record that was created.
@@ -217,7 +218,7 @@ unsafe fn give(
     });
 }
 
-/// Inputs and outputs of an op as the backend knows them.
+/// Inputs and outputs of an op as known to the backend.
 pub(super) struct Patched {
     inputs: Vec<sys::Tensor>,
     outputs: Vec<sys::Tensor>,
@@ -236,7 +237,7 @@ impl Patched {
 }
 
 impl Exposing {
-    /// The tensors of an op of this graph, by what became of them; `None` if it has none that was opened.
+    /// The replaced tensors of an op of this graph; `None` if none was opened.
     pub(super) fn patch(&mut self, graph: GraphKey, op: &sys::OpConfig) -> Option<Patched> {
         let opened = self.opened(graph)?;
         let (mut inputs, mut outputs) =
@@ -268,7 +269,7 @@ impl Exposing {
                 touched = true;
             }
         }
-        // A list that was cut short must not replace the model's.
+        // A truncated list must not replace the model's.
         let whole = inputs.len() == op.v1.input_count as usize && outputs.len() == op.v1.output_count as usize;
         (touched && whole).then_some(Patched { inputs, outputs, _names: names })
     }

@@ -16,7 +16,7 @@ pub struct Logger {
 }
 
 impl Logger {
-    /// Creates a logger that feeds the sink of [`super::set_sink`].
+    /// Creates a logger that writes to the sink of [`super::set_sink`].
     pub fn create(library: &Rc<Library>, level: LogLevel) -> Result<Rc<Self>, QnnError> {
         let create: sys::LogCreateFn = library.function(sys::slots::core::LOG_CREATE, "logCreate")?;
         let mut handle = NULL;
@@ -69,7 +69,7 @@ impl Drop for Backend {
     }
 }
 
-/// A device of a backend; backends without the notion (CPU) have a null device.
+/// A device of a backend; for backends without devices (CPU) it is null.
 pub struct Device {
     backend: Rc<Backend>,
     handle: Handle,
@@ -209,8 +209,8 @@ impl Context {
         self.handle
     }
 
-    /// contextFree with a profile, which then holds its events. `false`, and nothing done yet, if a graph or another
-    /// owner still holds the context: it is then freed with the last of them.
+    /// contextFree with a profile, which then holds its events. `false`, without any effect yet, if a graph or another
+    /// owner still holds the context: the last of them frees it.
     pub fn release(self: Rc<Self>, profile: &Profile) -> Result<bool, QnnError> {
         let Ok(mut context) = Rc::try_unwrap(self) else { return Ok(false) };
         let library = context.library().clone();
@@ -260,7 +260,7 @@ impl Graph {
     }
 }
 
-/// Calls a one-handle free function; nothing can be done about its failure.
+/// Calls a one-handle free function; its failure cannot be handled.
 pub(super) fn free(library: &Library, slot: usize, handle: Handle) {
     if handle.is_null() {
         return;

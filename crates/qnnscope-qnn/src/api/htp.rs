@@ -1,4 +1,4 @@
-//! What the HTP backend can be told and asked beyond the core API.
+//! Options and queries of the HTP backend beyond the core API.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// Backend id of HTP.
 const HTP: u32 = 6;
 
-/// The hardware a device stands for.
+/// The hardware a device represents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceTarget {
     /// QNN's SoC number.
@@ -21,12 +21,12 @@ pub struct DeviceTarget {
 }
 
 impl Device {
-    /// deviceCreate for a target; the target is told to HTP only. Returns whether the backend has devices at all.
+    /// deviceCreate for a target, which only HTP receives. Returns whether the backend has devices at all.
     pub fn create(backend: &Rc<Backend>, target: DeviceTarget) -> Result<(Rc<Self>, bool), QnnError> {
         let mut records = Vec::new();
         if backend.library().table().backend_id() == HTP {
-            // The value stands at both places the field ever had; for ARCH the first word of the new union is the
-            // device id and the second the arch, for the old layout the other way round is not needed.
+            // The value is stored in both places the field ever had; for ARCH the first word of the new union is the
+            // device id and the second the arch; the old layout does not need the reverse.
             if let Some(soc) = target.soc_model {
                 records.push(sys::HtpDeviceCustomConfig {
                     option: sys::HTP_DEVICE_OPTION_SOC,
@@ -48,7 +48,7 @@ impl Device {
     }
 }
 
-/// Options of a graph, given when it is created.
+/// Graph options, passed at creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GraphOptions {
     /// QNN priority (0 low, 100 normal, 200 high).
@@ -105,7 +105,7 @@ impl GraphOptions {
             .map(|record| sys::CustomConfig { option: 0, custom: std::ptr::from_mut(record).cast() })
             .collect();
         if let Some(priority) = self.priority {
-            // The priority stands in the first word of the union, where the custom pointer would be.
+            // The priority is in the first word of the union, where the custom pointer would be.
             configs.push(sys::CustomConfig {
                 option: sys::GRAPH_OPTION_PRIORITY,
                 custom: std::ptr::without_provenance_mut(priority as usize),
@@ -115,7 +115,7 @@ impl GraphOptions {
     }
 }
 
-/// What deviceGetPlatformInfo tells of an HTP.
+/// What deviceGetPlatformInfo reports about an HTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HtpPlatform {
     /// VTCM, MB.
@@ -127,7 +127,7 @@ pub struct HtpPlatform {
 }
 
 impl HtpPlatform {
-    /// Asks the backend; `None` where it does not report it.
+    /// Queries the backend; `None` if it does not report it.
     pub fn read(backend: &Backend) -> Option<Self> {
         let library = backend.library();
         if library.table().backend_id() != HTP {
@@ -163,7 +163,7 @@ impl HtpPlatform {
     }
 }
 
-/// QNN's performance profiles, and the votes that stand for them on HTP (public sources of ONNX Runtime and `LiteRT`).
+/// QNN's performance profiles, and the corresponding HTP votes (from public sources of ONNX Runtime and `LiteRT`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PowerProfile {
     /// QNN's name.
@@ -201,7 +201,7 @@ const PROFILES: [PowerProfile; 9] = [
 ];
 
 impl PowerProfile {
-    /// A profile by QNN's name; `default` and `system_settings` have no votes and are not found here.
+    /// A profile by QNN's name; `default` and `system_settings` have no votes and are not included.
     pub fn by_name(name: &str) -> Option<Self> {
         PROFILES.into_iter().find(|profile| profile.name == name)
     }
@@ -228,7 +228,7 @@ impl PowerProfile {
     }
 }
 
-/// A standing vote for clocks; withdrawn when dropped.
+/// An active vote for clocks; withdrawn on drop.
 pub struct PowerVote {
     // Votes are per device, so the device must outlive them.
     _device: Rc<Device>,

@@ -1,4 +1,4 @@
-//! Opening backend and system libraries and reading their function tables.
+//! Opens backend and system libraries and reads their function tables.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -10,12 +10,12 @@ use std::ffi::{CStr, c_void};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// What to do with a core API version outside the table of known ones.
+/// How to handle a core API version outside the table of known ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VersionPolicy {
     /// Refuse it by name.
     KnownOnly,
-    /// The user insists: count the slots of the table that point into executable memory.
+    /// On the user's request: count the table slots that point into executable memory.
     CountSlots,
 }
 
@@ -31,7 +31,7 @@ impl Library {
     /// Opens a backend library and checks its version.
     ///
     /// # Errors
-    /// The dynamic linker's message, a missing symbol, or a version that `policy` does not allow.
+    /// The dynamic linker's message, a missing symbol, or a version not allowed by `policy`.
     pub fn open(path: &Path, policy: VersionPolicy) -> Result<Rc<Self>, QnnError> {
         let head = provider(path, c"QnnInterface_getProviders", "QnnInterface_getProviders")?.cast::<InterfaceHead>();
         // SAFETY: every provider record starts with the 40-byte head and lives until the library is unloaded, which
@@ -92,10 +92,10 @@ pub struct SystemLibrary {
     table: *const *const c_void,
 }
 
-/// Slots that every system table with the DLC calls (1.4 and later) has.
+/// Slots of every system table with the DLC calls (1.4 and later).
 const SYSTEM_SLOTS: usize = 13;
-/// The same from 1.11 on, where the profile serializer follows. Releases in between are told to have its slots in a
-/// broken order, so they count as having none.
+/// The same from 1.11 on, with the profile serializer. Releases in between reportedly have its slots in a broken order,
+/// so they count as having none.
 const SYSTEM_SLOTS_1_11: usize = 16;
 
 impl SystemLibrary {
@@ -143,7 +143,7 @@ impl SystemLibrary {
     }
 }
 
-/// Opens a library for good and returns its first provider record.
+/// Opens a library permanently and returns its first provider record.
 fn provider(path: &Path, symbol: &CStr, symbol_name: &'static str) -> Result<*const c_void, QnnError> {
     let open_error = |e: libloading::Error| QnnError::Open { path: path.to_owned(), reason: linker_message(&e) };
     // SAFETY: running a vendor library's initialisers is the point; this happens in the runner process only.
@@ -168,7 +168,7 @@ fn provider(path: &Path, symbol: &CStr, symbol_name: &'static str) -> Result<*co
     if first.is_null() { Err(QnnError::NoProvider { path: path.to_owned() }) } else { Ok(first) }
 }
 
-/// The dynamic linker's own words, without libloading's prefix.
+/// The dynamic linker's own message, without libloading's prefix.
 fn linker_message(error: &libloading::Error) -> String {
     let source = std::error::Error::source(error).map(ToString::to_string);
     source.unwrap_or_else(|| error.to_string())
@@ -181,7 +181,7 @@ pub(crate) fn count_slots(head: *const InterfaceHead) -> Option<usize> {
     let mut last_used = 0;
     while slots < sys::MODEL_LIBRARY_TABLE {
         // SAFETY: provider records are heap or static objects of the library, followed by mapped memory of the same
-        // allocation class; reading stops at the first word that is no code pointer.
+        // allocation class; reading stops at the first word that is not a code pointer.
         let word = unsafe { *head.add(1).cast::<usize>().add(slots) };
         if word != 0 && !ranges.iter().any(|range| range.contains(&word)) {
             break;

@@ -1,8 +1,8 @@
-//! The interposer: our own entries in the function table, through which models compose their graphs.
+//! The interposer: our own entries in the function table through which models compose their graphs.
 //!
 //! Model libraries and the DLC composer take the function table from the caller. Ours forwards to the real backend and
-//! writes down every graph, tensor and op on the way; or, for inspections and checks, answers by itself, so that any model
-//! can be read without a backend that runs it.
+//! records every graph, tensor and op on the way; or, for inspections and checks, answers itself, so that any model can
+//! be read without a backend that runs it.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -23,11 +23,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Who answers the calls of the composing model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// The backend; calls are written down on the way.
+    /// The backend; calls are recorded on the way.
     Forward,
-    /// We do: everything is accepted, nothing is built.
+    /// We do: everything is accepted and nothing built.
     RecordOnly,
-    /// We do, too; but the backend is asked about each op.
+    /// We do, but the backend is asked about each op.
     Ask,
 }
 
@@ -54,14 +54,14 @@ impl<'a> Composition<'a> {
         }
     }
 
-    /// The same, with these tensors opened on the way. Such a graph is for reading values: it is slower than the model's own,
-    /// for backends cannot fuse ops across a tensor that they have to hand out.
+    /// The same, with these tensors opened on the way. Such a graph serves for reading values: it is slower than the
+    /// model's own, since backends cannot fuse ops across a tensor they must hand out.
     #[must_use]
     pub fn exposing(self, exposure: Exposure) -> Self {
         Self { exposure: Some(exposure), ..self }
     }
 
-    /// Into nothing, with `backend` asked about each op: whatever it answers, the model composes on.
+    /// Into nothing, asking `backend` about each op: whatever it answers, composition continues.
     pub fn asking(backend: &'a Backend) -> Self {
         let context: Handle = std::ptr::without_provenance_mut(8);
         Self {
@@ -74,10 +74,10 @@ impl<'a> Composition<'a> {
         }
     }
 
-    /// Into nothing, to read the graphs without a backend. `library` only lends its version and table size; no call
-    /// reaches it but propertyHasCapability.
+    /// Into nothing, to read the graphs without a backend. `library` only provides its version and table size; it
+    /// receives no call except propertyHasCapability.
     pub fn reading(library: &'a Library) -> Self {
-        // Composers want handles that are not null; in this mode nobody follows them.
+        // Composers need non-null handles; in this mode nobody dereferences them.
         let stand_in: Handle = std::ptr::without_provenance_mut(8);
         Self {
             library,
@@ -99,7 +99,7 @@ struct Real {
     context_tensor: Option<sys::CreateTensorFn>,
 }
 
-/// The backend's handle as the callbacks need it, which may be called from any thread.
+/// The backend's handle for the callbacks, which may run on any thread.
 #[derive(Clone, Copy)]
 struct BackendHandle(Handle);
 
@@ -120,7 +120,7 @@ struct State {
     exposing: Option<Exposing>,
 }
 
-/// The one composition going on: the callbacks carry no user data, and a runner composes one model.
+/// The current composition: the callbacks carry no user data, and a runner composes one model.
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 
 fn state() -> MutexGuard<'static, Option<State>> {
@@ -157,7 +157,7 @@ pub(super) fn begin(composition: &Composition<'_>) -> Vec<*const c_void> {
     });
     let mut table: Vec<*const c_void> = (0..from.slots()).map(|slot| from.raw(slot)).collect();
     if mode != Mode::Forward {
-        // Nothing of the backend may be called with the stand-in handles; capabilities need none.
+        // No backend function may be called with the stand-in handles; capabilities need none.
         for (slot, entry) in table.iter_mut().enumerate() {
             if slot != sys::slots::core::PROPERTY_HAS_CAPABILITY && !entry.is_null() {
                 *entry = not_supported as *const c_void;
@@ -187,12 +187,12 @@ pub(super) fn finish() -> Recording {
     }
 }
 
-/// The recorder of the composition that goes on. It locks by itself, so the state is not held while it reads.
+/// The recorder of the current composition. It has its own lock, so the state is not held while it reads.
 fn recorder() -> Option<Arc<Recorder>> {
     state().as_ref().map(|state| state.recorder.clone())
 }
 
-/// Lends what is known of opened tensors.
+/// Gives access to the opened tensors.
 fn with_exposing(work: &mut dyn FnMut(&mut Exposing)) {
     if let Some(State { exposing: Some(exposing), .. }) = &mut *state() {
         work(exposing);
@@ -223,13 +223,13 @@ unsafe extern "C" fn on_validate(backend: Handle, op: sys::OpConfig) -> u64 {
     let Some(real) = real else { return sys::NOT_SUPPORTED };
     // SAFETY: forwards what the composing model passed.
     let (code, log) = log::noted_during(|| unsafe { real(backend, op) });
-    // Only the next call tells the graph; models compose one after another.
+    // Only the next call names the graph; models compose one graph after another.
     note_refusal(None, &op, "backendValidateOpConfig", code, log);
     code
 }
 
-/// Puts an op to the backend and keeps the answer for when the op is added; a backend without a validator says nothing.
-/// The state is not held meanwhile: the backend logs.
+/// Asks the backend about an op and keeps the answer until the op is added; without a validator there is none. The
+/// state is not held meanwhile, because the backend logs.
 fn ask(real: Option<sys::ValidateOpConfigFn>, backend: Handle, op: &sys::OpConfig) {
     let Some(real) = real else { return };
     log::say(&format!("{ASKING}`{}` ({})", text(op.v1.name), text(op.v1.op_type)));
@@ -242,7 +242,7 @@ fn ask(real: Option<sys::ValidateOpConfigFn>, backend: Handle, op: &sys::OpConfi
     }
 }
 
-/// Writes down that an op was refused: of this graph, or of the one that was begun last.
+/// Records that an op was refused: of this graph, or of the one begun last.
 fn note_refusal(graph: Option<Handle>, op: &sys::OpConfig, call: &'static str, code: u64, log: Vec<String>) {
     if code == 0 {
         return;

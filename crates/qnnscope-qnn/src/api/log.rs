@@ -1,4 +1,4 @@
-//! Vendor log callbacks, turned into lines.
+//! Turns vendor log callbacks into lines.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -11,23 +11,23 @@ type Sink = Box<dyn Fn(LogLevel, &str) + Send + Sync>;
 
 static SINK: OnceLock<Sink> = OnceLock::new();
 
-/// Sets where log lines of the libraries go. The first call of the process wins: callbacks may come from library threads
-/// at any time until the process ends.
+/// Sets the sink for log lines of the libraries. The first call in the process wins: callbacks may come from library
+/// threads at any time until the process ends.
 pub fn set_sink(sink: impl Fn(LogLevel, &str) + Send + Sync + 'static) {
     let _ = SINK.set(Box::new(sink));
 }
 
-/// Longest line the callback formats; longer ones are cut.
+/// Longest formatted line; longer ones are cut.
 const BUFFER: usize = 4096;
-/// Most lines that are kept of one call; the datatypes that an op takes are about 140 lines.
+/// Maximum number of lines kept per call; the list of datatypes an op accepts is about 140 lines.
 const MOST_KEPT: usize = 400;
 
-/// Lines that are kept while something goes on.
+/// Lines kept during an operation.
 struct Kept {
     lines: Vec<String>,
-    /// Whether they go to the sink as well.
+    /// Whether they also go to the sink.
     pass_on: bool,
-    /// The least grave level that is kept.
+    /// The least severe level kept.
     level: LogLevel,
 }
 
@@ -37,24 +37,24 @@ fn kept() -> MutexGuard<'static, Option<Kept>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Puts a line of our own among those of the libraries.
+/// Adds a line of our own to those of the libraries.
 pub(super) fn say(text: &str) {
     if let Some(sink) = SINK.get() {
         sink(LogLevel::Verbose, text);
     }
 }
 
-/// Carries `work` out and returns what was logged meanwhile, which does not go to the sink then.
+/// Runs `work` and returns what was logged meanwhile, without passing it to the sink.
 pub(super) fn kept_during<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
     keep(false, LogLevel::Debug, work)
 }
 
-/// The same for lines that go to the sink as well.
+/// The same, but the lines also go to the sink.
 pub(super) fn noted_during<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
     keep(true, LogLevel::Debug, work)
 }
 
-/// Carries `work` out and returns the errors that were logged meanwhile; everything goes to the sink.
+/// Runs `work` and returns the errors logged meanwhile; everything goes to the sink.
 pub fn errors_during<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
     keep(true, LogLevel::Error, work)
 }
@@ -65,7 +65,7 @@ fn keep<T>(pass_on: bool, level: LogLevel, work: impl FnOnce() -> T) -> (T, Vec<
     (value, kept().take().map(|kept| kept.lines).unwrap_or_default())
 }
 
-/// The text without the level that HTP puts in front of it (` <E> `).
+/// The text without HTP's level prefix (` <E> `).
 pub fn without_level(text: &str) -> &str {
     let text = text.trim_start();
     match text.as_bytes() {
@@ -97,8 +97,8 @@ pub(super) unsafe extern "C" fn callback(format: *const c_char, level: u32, _sta
 /// The text of a log call, cut at [`BUFFER`] bytes.
 ///
 /// # Safety
-/// `format` is null or a terminated string, and `arguments` a `va_list` that belongs to it (one pointer on the supported
-/// targets). It is used up.
+/// `format` is null or a terminated string, and `arguments` its `va_list` (one pointer on the supported targets), which
+/// is consumed.
 pub(crate) unsafe fn formatted(format: *const c_char, arguments: *mut c_void) -> Option<String> {
     if format.is_null() {
         return None;

@@ -1,10 +1,10 @@
 //! Safe wrapper of the QNN libraries.
 //!
-//! Every handle is owned by a value here that frees it when dropped and keeps alive what it depends on: a
-//! [`Context`] holds its [`Device`] and [`Backend`], a backend its [`Logger`], everything its [`Library`]. So whatever
-//! path a run takes, contexts go before devices, devices before backends, backends before loggers.
+//! Every handle is owned by a value that frees it on drop and keeps alive what it depends on: a [`Context`] holds its
+//! [`Device`] and [`Backend`], a backend its [`Logger`], everything its [`Library`]. So on every path contexts are
+//! freed before devices, devices before backends, backends before loggers.
 //!
-//! `unsafe` of the whole project lives in this folder and in `sys` beside it.
+//! All `unsafe` code of the project lives in this folder and in `sys` beside it.
 
 mod binary_info;
 mod dlc;

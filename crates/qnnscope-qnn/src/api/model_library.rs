@@ -11,7 +11,7 @@ use super::{QnnError, log};
 use crate::sys::{self, TableByValue};
 use std::path::{Path, PathBuf};
 
-/// An open model library. Never unloaded, as backends.
+/// An open model library. Like backends, never unloaded.
 pub struct ModelLibrary {
     path: PathBuf,
     library: std::mem::ManuallyDrop<libloading::Library>,
@@ -20,7 +20,7 @@ pub struct ModelLibrary {
 impl ModelLibrary {
     /// Opens a model library.
     pub fn open(path: &Path) -> Result<Self, QnnError> {
-        // A bare file name would be looked up on the library path instead of here.
+        // A bare file name would be searched on the library path instead of here.
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         // SAFETY: running the library's initialisers is what the user requested; this is the runner process.
         let library = unsafe { libloading::Library::new(&absolute) }.map_err(|e| QnnError::Open {
@@ -41,8 +41,8 @@ impl ModelLibrary {
             return (Err(QnnError::Symbol { path: self.path.clone(), symbol }), Recording::default());
         };
         let full = interpose::begin(composition);
-        // The callee reads debug, callback and level right behind a table of the size *it* was built with. Only the slots
-        // that composing uses are filled: whatever that size is, it finds zeros there, so debug is off.
+        // The callee reads debug, callback and level right after a table of the size *it* was built with. Only the
+        // slots used by composing are filled: whatever that size is, it finds zeros there, so debug is off.
         let mut table = TableByValue { slots: [std::ptr::null(); sys::MODEL_LIBRARY_TABLE] };
         table.slots[..sys::MODEL_LIBRARY_SLOTS].copy_from_slice(&full[..sys::MODEL_LIBRARY_SLOTS]);
         let (mut infos, mut count) = (std::ptr::null_mut(), 0u32);

@@ -38,7 +38,7 @@ impl Profile {
     /// The events of the last profiled call, in the backend's order. Each profiled call replaces them.
     pub fn events(&self) -> Result<Vec<ProfileEvent>, QnnError> {
         let library = self.backend.library();
-        // SAFETY: the handle is ours and alive; a profiled call borrows the profile, so none is going on.
+        // SAFETY: the handle is ours and alive; a profiled call borrows the profile, so none is in progress.
         let events = unsafe { EventReader::new(library.table()).events(self.handle) };
         events.map_err(|error| library.explain(error))
     }

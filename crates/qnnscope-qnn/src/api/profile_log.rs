@@ -1,7 +1,7 @@
-//! Writing QNN profile logs through the system library's own serializer, in the format of `qnn-profiling-data.log`.
+//! Writes QNN profile logs through the system library's own serializer, in the format of `qnn-profiling-data.log`.
 //!
-//! The serializer collects messages and writes them from its own thread, about a thousand at a time, and the rest
-//! when the log is finished.
+//! The serializer collects messages and writes them from its own thread, about a thousand at a time and the rest when
+//! the log is finished.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -12,7 +12,7 @@ use std::ffi::CString;
 use std::path::Path;
 use std::rc::Rc;
 
-/// What a message tells of, with QNN's numbers.
+/// The operation a message is about, with QNN's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// graphExecute.
@@ -27,24 +27,24 @@ pub enum Method {
     ContextCreate = 6,
     /// Building the graphs of a model.
     ComposeGraphs = 7,
-    /// Inferences of a whole run and the time they took.
+    /// The inferences of a whole run and their time.
     ExecuteIps = 8,
 }
 
 /// One message of a log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Message<'a> {
-    /// What was done.
+    /// The operation.
     pub method: Method,
     /// Start and stop on the monotonic clock, microseconds; absent for [`Method::ExecuteIps`].
     pub span_us: Option<(u64, u64)>,
-    /// The graph it was done to.
+    /// The graph concerned.
     pub graph: Option<&'a str>,
-    /// The backend's events. Those whose value is an object are left out with their children: their bytes are not kept.
+    /// The backend's events. Those with an object as value are left out with their children: their bytes are not kept.
     pub events: &'a [ProfileEvent],
 }
 
-/// Who writes the log, for its header.
+/// The log's writer, for its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogWriter<'a> {
     /// Program.
@@ -55,7 +55,7 @@ pub struct LogWriter<'a> {
     pub backend_version: &'a str,
 }
 
-/// A log that is being written.
+/// A log being written.
 pub struct ProfileLog {
     library: Rc<SystemLibrary>,
     target: Handle,
@@ -66,7 +66,7 @@ pub struct ProfileLog {
 const UNIT_OBJECT: u32 = 5;
 
 impl ProfileLog {
-    /// True if this system library has the serializer, which came with system API 1.11.
+    /// True if this system library has the serializer, available since system API 1.11.
     pub fn is_supported(library: &Rc<SystemLibrary>) -> bool {
         use sys::slots::system::{PROFILE_CREATE_TARGET, PROFILE_FREE_TARGET, PROFILE_SERIALIZE};
         library.function::<sys::ProfileCreateTargetFn>(PROFILE_CREATE_TARGET, "").is_ok()
@@ -74,8 +74,8 @@ impl ProfileLog {
             && library.function::<sys::FreeFn>(PROFILE_FREE_TARGET, "").is_ok()
     }
 
-    /// Opens a log. `path` must be an empty file: the serializer appends to what is there, and says nothing about a file
-    /// that it cannot open.
+    /// Opens a log. `path` must be an empty file: the serializer appends to existing content, and does not report a
+    /// file it cannot open.
     ///
     /// # Errors
     /// [`QnnError::MissingFunction`] if this system library has no serializer (system API below 1.11).
@@ -111,7 +111,7 @@ impl ProfileLog {
         Ok(Self { library: library.clone(), target: handle, serialize })
     }
 
-    /// Hands a message to the serializer. It gets its number and its own moment there.
+    /// Passes a message to the serializer, which assigns its number and timestamp.
     pub fn append(&self, message: &Message<'_>) -> Result<(), QnnError> {
         let graph = message.graph.map(|name| c_text(name.as_bytes())).transpose()?;
         let mut records = Records::default();
@@ -140,12 +140,12 @@ impl ProfileLog {
         self.library.check("systemProfileSerializeEventData", code)
     }
 
-    /// Writes what is still collected and closes the file. A full disk is not told: look at the file.
+    /// Writes what is still collected and closes the file. A full disk is not reported: check the file.
     pub fn finish(mut self) -> Result<(), QnnError> {
         self.free()
     }
 
-    /// Leaves out what is still collected. The target stays open until the process ends.
+    /// Discards what is still collected. The target stays open until the process ends.
     pub fn abandon(mut self) {
         self.target = NULL;
     }
@@ -168,7 +168,7 @@ impl Drop for ProfileLog {
     }
 }
 
-/// Event records of one message with all that they point to.
+/// Event records of one message with everything they point to.
 #[derive(Default)]
 struct Records {
     texts: Vec<CString>,

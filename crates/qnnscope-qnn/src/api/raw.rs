@@ -1,4 +1,4 @@
-//! What every call has to do with: text of the libraries, and handles that are none.
+//! Helpers for every call: text from the libraries, and null handles.
 
 #![expect(unsafe_code, reason = "FFI")]
 

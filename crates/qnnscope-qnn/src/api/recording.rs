@@ -1,8 +1,8 @@
-//! Writing down what passes through a function table: contexts, their graphs, tensors and ops.
+//! Records what passes through a function table: contexts, their graphs, tensors and ops.
 //!
-//! A [`Recorder`] has no opinion on who made a call and who answered it. It is told of calls that succeeded, of any number of
-//! contexts and from any thread, and hands out what it knows of a context. What the callers of a composing model
-//! get answered is decided above it, in `interpose`.
+//! A [`Recorder`] does not care who made a call and who answered it. It receives successful calls, for any number of
+//! contexts and from any thread, and returns what it knows about a context. `interpose`, above it, decides the answers
+//! to a composing model.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -16,7 +16,7 @@ use qnnscope_core::models::{Graph, Op, Tensor, TensorKind, macs};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// An op that the backend refused while composing.
+/// An op the backend refused while composing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     /// Its graph.
@@ -27,29 +27,29 @@ pub struct Refusal {
     pub call: &'static str,
     /// Returned code.
     pub code: u64,
-    /// What the backend logged meanwhile.
+    /// What the backend logged during the call.
     pub log: Vec<String>,
-    /// Numbers by which the log calls the op's tensors: its inputs, then its outputs.
+    /// The log's numbers for the op's tensors: inputs, then outputs.
     pub tensor_ids: Vec<u32>,
 }
 
-/// What was written down of one composition.
+/// The record of one composition.
 #[derive(Debug, Default)]
 pub struct Recording {
-    /// Graphs in the order of creation. Their inputs and outputs are all that were made, in that order, which is not that
-    /// of execution.
+    /// Graphs in order of creation. Their inputs and outputs are all that were created, in creation order, which
+    /// differs from execution order.
     pub graphs: Vec<Graph>,
     /// Ops that were refused.
     pub refusals: Vec<Refusal>,
-    /// What the backend answered about each op, where it was asked.
+    /// The backend's answer about each op, if asked.
     pub verdicts: Vec<OpAnswer>,
-    /// Code of a graphCreate that failed while options of ours were in it.
+    /// Code of a graphCreate that failed with our options in it.
     pub options_refused: Option<u64>,
-    /// Tensors that were opened, where that was requested; one row a graph, in the order of creation.
+    /// Opened tensors, if requested; one entry per graph, in order of creation.
     pub exposed: Vec<ExposedGraph>,
 }
 
-/// The context that a call named, by its handle.
+/// The context a call refers to, by its handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ContextKey(usize);
 
@@ -60,7 +60,7 @@ impl ContextKey {
     }
 }
 
-/// The graph that a call named, by its handle.
+/// The graph a call refers to, by its handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GraphKey(usize);
 
@@ -80,16 +80,16 @@ pub enum Owner {
     Graph(GraphKey),
 }
 
-/// Where an op was put: position of its graph within the context, position of the op within the graph.
+/// Where an op was added: position of its graph within the context, position of the op within the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpPlace {
     /// From 0, in the order of creation.
     pub graph: usize,
-    /// From 0, in the order in which ops were added.
+    /// From 0, in the order ops were added.
     pub op: usize,
 }
 
-/// Contexts as they are composed, many at once, from many threads.
+/// Contexts being composed, many at once and from many threads.
 #[derive(Default)]
 pub struct Recorder {
     known: Mutex<Known>,
@@ -98,7 +98,7 @@ pub struct Recorder {
 #[derive(Default)]
 struct Known {
     contexts: HashMap<ContextKey, OpenContext>,
-    /// Handles are given again after their context is freed; the newest graph of a handle counts.
+    /// Handles are reused after their context is freed; the newest graph of a handle counts.
     owners: HashMap<GraphKey, (ContextKey, usize)>,
     room: Room,
 }
@@ -115,14 +115,14 @@ struct KnownTensor {
     bytes: u64,
 }
 
-/// A graph that is being composed.
+/// A graph being composed.
 struct OpenGraph {
     key: GraphKey,
     graph: Graph,
     tensors: HashMap<u32, KnownTensor>,
-    /// Tensors that may be forgotten where there is no more room, oldest first: all but inputs and outputs.
+    /// Tensors that may be dropped when room runs out, oldest first: all but inputs and outputs.
     oldest: VecDeque<u32>,
-    /// Ops that were handed out before the graph was finished.
+    /// Ops returned before the graph was finished.
     handed_out: usize,
 }
 
@@ -132,7 +132,7 @@ impl OpenGraph {
         Self { key, graph, tensors: HashMap::new(), oldest: VecDeque::new(), handed_out: 0 }
     }
 
-    /// About how many bytes it takes.
+    /// Approximate size in bytes.
     fn bytes(&self) -> usize {
         let tensors: usize = self.tensors.values().map(|tensor| tensor_bytes(&tensor.info)).sum();
         tensors + self.graph.ops.iter().map(op_bytes).sum::<usize>()
@@ -141,8 +141,8 @@ impl OpenGraph {
 
 impl Recorder {
     /// A recorder that keeps about `bytes` of what is being composed, for callers that fetch ops as they come
-    /// ([`Recorder::take_ops`]): the oldest tensors are forgotten first, and of ops that name them later only what they say
-    /// themselves is known.
+    /// ([`Recorder::take_ops`]): the oldest tensors are dropped first, and ops that refer to them later are recorded
+    /// only with their own information.
     pub fn bounded(bytes: usize) -> Self {
         Self { known: Mutex::new(Known { room: Room::of(bytes), ..Known::default() }) }
     }
@@ -160,7 +160,7 @@ impl Recorder {
         known.owners.insert(graph, (context, position));
     }
 
-    /// A tensor was created, and has its id. Of one whose owner is not known nothing is kept.
+    /// A tensor was created and has its id. Tensors of unknown owners are not kept.
     pub(crate) fn tensor_created(&self, owner: Owner, raw: &sys::Tensor) {
         let info = describe(raw);
         let bytes = if info.kind == TensorKind::Static { u64::from(raw.body.buffer.size) } else { 0 };
@@ -198,7 +198,7 @@ impl Recorder {
         }
     }
 
-    /// The ops of a graph that nobody fetched yet, if they are as many as `enough`, or if there is no more room.
+    /// The ops of a graph not fetched yet, if there are at least `enough`, or if room has run out.
     pub(crate) fn take_ops(&self, graph: GraphKey, enough: usize) -> Vec<Op> {
         let mut known = self.known();
         let known = &mut *known;
@@ -214,7 +214,7 @@ impl Recorder {
         ops
     }
 
-    /// An op was added to a graph; where it was put, if the graph is known.
+    /// An op was added to a graph; returns its place, if the graph is known.
     pub(crate) fn op_added(&self, graph: GraphKey, op: &sys::OpConfig) -> Option<OpPlace> {
         // Copied before the lock is taken: this follows the caller's pointers.
         let inputs = records(op.v1.inputs, op.v1.input_count);
@@ -230,8 +230,8 @@ impl Recorder {
         Some(place)
     }
 
-    /// An op that is not added: its graph's name and the op as it would be written down. Without a graph, that of the context
-    /// which was created last.
+    /// An op that is not added: its graph's name and the op as it would be recorded. Without a graph, that of the most
+    /// recently created context.
     pub(crate) fn described(
         &self,
         context: ContextKey,
@@ -253,8 +253,8 @@ impl Recorder {
         self.known().contexts.get(&context).map_or(0, |open| open.graphs.len())
     }
 
-    /// What is known of a graph so far, with its inputs and outputs in the order in which they were made. Its ops and tensors
-    /// are forgotten, its name and place stay.
+    /// What is known about a graph so far, with inputs and outputs in order of creation. Its ops and tensors are
+    /// dropped; its name and place stay.
     pub fn take_graph(&self, graph: GraphKey) -> Option<Graph> {
         let mut known = self.known();
         let known = &mut *known;
@@ -267,8 +267,8 @@ impl Recorder {
         Some(std::mem::replace(&mut open.graph, empty))
     }
 
-    /// What is known of a graph that is not composed any further, inputs and outputs in the order in which they were made, and
-    /// how many of its ops were fetched before. It is forgotten, and with it the order of its context's graphs.
+    /// What is known about a graph whose composition has ended, with inputs and outputs in order of creation, and how
+    /// many of its ops were fetched before. It is dropped, and with it the order of its context's graphs.
     pub fn finish_graph(&self, graph: GraphKey) -> Option<(Graph, usize)> {
         let mut known = self.known();
         let known = &mut *known;
@@ -288,14 +288,14 @@ impl Recorder {
         Some((open.graph, open.handed_out))
     }
 
-    /// The graphs of a context, in the order of creation; it is forgotten, so that its handle may be used again.
+    /// The graphs of a context, in order of creation; the context is dropped, so that its handle may be reused.
     pub fn take(&self, context: ContextKey) -> Vec<Graph> {
         let mut known = self.known();
         let Some(open) = known.contexts.remove(&context) else { return Vec::new() };
         let shared: usize = open.tensors.values().map(|tensor| tensor_bytes(&tensor.info)).sum();
         known.room.give_back(shared + open.graphs.iter().map(OpenGraph::bytes).sum::<usize>());
         for graph in &open.graphs {
-            // A graph handle that another context was given meanwhile is that one's.
+            // A graph handle since given to another context belongs to that context.
             if known.owners.get(&graph.key).is_some_and(|(owner, _)| *owner == context) {
                 known.owners.remove(&graph.key);
             }
@@ -308,7 +308,7 @@ impl Recorder {
     }
 }
 
-/// An op as it would be written down, of a graph that is not known.
+/// An op of an unknown graph, as it would be recorded.
 pub(crate) fn lone_op(op: &sys::OpConfig) -> Op {
     let open = OpenGraph::new(GraphKey(0), String::new());
     let (inputs, outputs) = (records(op.v1.inputs, op.v1.input_count), records(op.v1.outputs, op.v1.output_count));
@@ -321,7 +321,7 @@ impl Known {
     }
 }
 
-/// A graph, with its position in its context and the tensors that it shares with others there.
+/// A graph, with its position in its context and the tensors it shares with others there.
 fn find<'k>(
     owners: &HashMap<GraphKey, (ContextKey, usize)>,
     contexts: &'k mut HashMap<ContextKey, OpenContext>,
@@ -344,7 +344,7 @@ fn params(op: &sys::OpConfig) -> serde_json::Map<String, serde_json::Value> {
 }
 
 impl OpenGraph {
-    /// Gives the graph its inputs and outputs, in the order in which they were made, and forgets its tensors.
+    /// Sets the graph's inputs and outputs, in order of creation, and drops its tensors.
     fn sort_out(&mut self) {
         let tensors = std::mem::take(&mut self.tensors);
         let mut made: Vec<(u32, Tensor)> = tensors.into_iter().map(|(id, tensor)| (id, tensor.info)).collect();
@@ -359,7 +359,7 @@ impl OpenGraph {
         }
     }
 
-    /// An op as the model describes it, which would be the next one of this graph.
+    /// An op as the model describes it, as the next one of this graph.
     fn describe(
         &self,
         op: &sys::OpConfig,
@@ -368,7 +368,7 @@ impl OpenGraph {
         params: serde_json::Map<String, serde_json::Value>,
         context_tensors: &HashMap<u32, KnownTensor>,
     ) -> Op {
-        // Ops may repeat a tensor as a bare id; what was said at its creation is complete.
+        // Ops may refer to a tensor by bare id; its record from creation is complete.
         let find = |raw: &sys::Tensor| {
             let known = self.tensors.get(&raw.body.id).or_else(|| context_tensors.get(&raw.body.id));
             match known {

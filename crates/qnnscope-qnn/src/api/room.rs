@@ -1,4 +1,4 @@
-//! How much a recorder keeps of graphs that are being composed, where that has a bound.
+//! The bound on what a recorder keeps of graphs being composed.
 
 use qnnscope_core::models::{Op, Quantization, Tensor};
 
@@ -9,7 +9,7 @@ const OP: usize = 384;
 /// A parameter of an op as JSON, bytes.
 const PARAMETER: usize = 160;
 
-/// What is kept, against what may be.
+/// Bytes kept, and the limit.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     limit: Option<usize>,
@@ -17,7 +17,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// With a bound of about so many bytes.
+    /// With a limit of about this many bytes.
     pub fn of(limit: usize) -> Self {
         Self { limit: Some(limit), kept: 0 }
     }
@@ -30,13 +30,13 @@ impl Room {
         self.kept = self.kept.saturating_sub(bytes);
     }
 
-    /// More is kept than may be.
+    /// More is kept than allowed.
     pub fn is_full(&self) -> bool {
         self.limit.is_some_and(|limit| self.kept > limit)
     }
 }
 
-/// About how many bytes a tensor takes.
+/// Approximate size of a tensor in bytes.
 pub(super) fn tensor_bytes(tensor: &Tensor) -> usize {
     let encoding = match &tensor.quantization {
         Some(Quantization::AxisScaleOffset { scales, offsets, .. }) => scales.len() * 8 + offsets.len() * 4,
@@ -45,7 +45,7 @@ pub(super) fn tensor_bytes(tensor: &Tensor) -> usize {
     TENSOR + tensor.name.len() + tensor.shape.len() * 8 + encoding
 }
 
-/// About how many bytes an op takes with its own copies of its tensors.
+/// Approximate size of an op in bytes, with its own copies of its tensors.
 pub(super) fn op_bytes(op: &Op) -> usize {
     let tensors: usize = op.inputs.iter().chain(&op.outputs).map(tensor_bytes).sum();
     let names = op.name.len() + op.op_type.len() + op.package.len();

@@ -1,7 +1,7 @@
-//! A backend's function table as a view: copied freely, of any version, used from any thread.
+//! A view of a backend's function table: freely copied, of any version, usable from any thread.
 //!
-//! It knows neither the file that the table came from nor which versions its user accepts: [`super::Library`] checks
-//! versions before it takes a view, and so must everyone else who finds a table.
+//! It knows neither the table's file nor which versions its user accepts: [`super::Library`] checks versions before
+//! creating a view, and so must every other user.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -16,13 +16,13 @@ pub struct FunctionTable {
     slots: usize,
 }
 
-// SAFETY: the record is only read, lives as long as the process (see `new`), and QNN allows its functions to be called from
-// several threads; what a call may do with a handle is the affair of the one who owns the handle.
+// SAFETY: the record is only read, lives as long as the process (see `new`), and QNN allows its functions to be called
+// from several threads; what a call may do with a handle is up to the handle's owner.
 unsafe impl Send for FunctionTable {}
 // SAFETY: as for `Send`; the view itself is never written.
 unsafe impl Sync for FunctionTable {}
 
-/// Why a function of a table gave nothing.
+/// Why a function of a table failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum TableError {
@@ -36,14 +36,15 @@ impl FunctionTable {
     /// A view of the provider record at `head`.
     ///
     /// # Safety
-    /// `head` points to a provider record whose head is followed by `slots` pointers, and that lives until the process ends.
+    /// `head` points to a provider record whose head is followed by `slots` pointers and that lives until the process
+    /// ends.
     pub(crate) unsafe fn new(head: *const InterfaceHead, slots: usize) -> Self {
         Self { head, slots }
     }
 
     /// A copy of the record's head.
     pub(crate) fn head(self) -> InterfaceHead {
-        // SAFETY: promised by whoever called `new`.
+        // SAFETY: promised by the caller of `new`.
         unsafe { *self.head }
     }
 
@@ -99,7 +100,7 @@ impl FunctionTable {
         (code == 0 && !id.is_null()).then(|| text(id))
     }
 
-    /// True if the library says that it has a capability.
+    /// True if the library reports a capability.
     pub fn has_capability(self, key: u32) -> bool {
         let has: Result<sys::HasCapabilityFn, _> =
             self.function(sys::slots::core::PROPERTY_HAS_CAPABILITY, "propertyHasCapability");
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn any_table_can_be_viewed_from_any_thread() {
         let version = |major, minor| Version { major, minor, patch: 3 };
-        // Versions that no release has: the view does not judge them.
+        // Versions no release has: the view does not judge them.
         let record: &'static Record = Box::leak(Box::new(Record {
             head: InterfaceHead {
                 backend_id: 99,

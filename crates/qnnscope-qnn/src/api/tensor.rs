@@ -1,4 +1,4 @@
-//! Reading tensor records, and deep copies of them.
+//! Reads and deep-copies tensor records.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -8,14 +8,14 @@ use qnnscope_core::models::{DataType, Quantization, Tensor, TensorKind};
 use serde_json::Value;
 use std::ffi::{CStr, CString};
 
-/// Highest rank that is believed; QNN tensors have at most 8 dimensions or so.
+/// Highest plausible rank; QNN tensors have at most 8 dimensions or so.
 const MAX_RANK: u32 = 32;
-/// Most slices of an axis encoding that are copied.
+/// Maximum number of slices copied from an axis encoding.
 const MAX_SLICES: u32 = 1 << 20;
-/// Most values of a tensor parameter that are kept for people.
+/// Maximum number of values kept of a tensor parameter, for display.
 const MAX_PARAM_VALUES: usize = 64;
 
-/// Names of the encodings that are named but not unfolded.
+/// Names of the encodings that are named but not decoded.
 const OTHER_ENCODINGS: [(u32, &str); 10] = [
     (4, "block"),
     (5, "blockwise_expansion"),
@@ -43,7 +43,7 @@ fn list<T: Copy>(pointer: *const T, count: u32) -> Vec<T> {
     if pointer.is_null() || count == 0 || count > MAX_SLICES {
         return Vec::new();
     }
-    // SAFETY: the record says that `count` elements stand there.
+    // SAFETY: the record says that there are `count` elements.
     unsafe { std::slice::from_raw_parts(pointer, count as usize) }.to_vec()
 }
 
@@ -92,7 +92,7 @@ pub(super) fn quantization(raw: &sys::QuantizeParams) -> Option<Quantization> {
     }
 }
 
-/// A tensor record for people and files.
+/// A tensor record for display and files.
 pub(crate) fn describe(raw: &sys::Tensor) -> Tensor {
     let body = &raw.body;
     Tensor {
@@ -161,7 +161,7 @@ fn tensor_param(raw: &sys::Tensor) -> Value {
     object.into()
 }
 
-/// A deep copy of a tensor record: outlives the DLC, library or binary it came from.
+/// A deep copy of a tensor record that outlives its DLC, library or binary.
 pub struct OwnedTensor {
     raw: sys::Tensor,
     name: CString,
@@ -172,8 +172,8 @@ pub struct OwnedTensor {
     info: Tensor,
 }
 
-// SAFETY: the pointers in `raw` lead to where it was copied from and are never followed: `bind` replaces each by one into
-// storage of its own.
+// SAFETY: the pointers in `raw` lead to where it was copied from and are never followed: `bind` replaces each by one
+// into its own storage.
 unsafe impl Send for OwnedTensor {}
 
 impl std::fmt::Debug for OwnedTensor {
@@ -183,7 +183,7 @@ impl std::fmt::Debug for OwnedTensor {
 }
 
 impl OwnedTensor {
-    /// The record as it was copied; its pointers may lead nowhere.
+    /// The record as copied; its pointers may dangle.
     pub(super) fn raw(&self) -> &sys::Tensor {
         &self.raw
     }
@@ -223,7 +223,7 @@ impl OwnedTensor {
                         copy.scales = list(axis.scales, axis.count);
                         copy.offsets = list(axis.offsets, axis.count);
                     }
-                    // Encodings that are not unfolded point into memory that is not ours.
+                    // Encodings that are not decoded point into foreign memory.
                     _ => quantize.definition = 0x7fff_ffff,
                 }
             }
@@ -232,13 +232,12 @@ impl OwnedTensor {
         copy
     }
 
-    /// The tensor for people and files.
+    /// The tensor for display and files.
     pub fn info(&self) -> &Tensor {
         &self.info
     }
 
-    /// The record with a raw client buffer. Its pointers are into `self` and `buffer`: both must outlive its use and stay
-    /// where they are.
+    /// The record with a raw client buffer. It points into `self` and `buffer`: both must outlive its use and not move.
     pub(super) fn bind(&self, buffer: &mut [u8]) -> sys::Tensor {
         let mut raw = self.raw;
         raw.body.name = self.name.as_ptr();

@@ -1,8 +1,8 @@
-//! What a backend answers when it is asked about the ops of a model.
+//! A backend's answers about the ops of a model.
 
-/// Most bytes of log that are kept of all ops together; of later ops the first lines are.
+/// Maximum bytes of log kept for all ops together; later ops keep only their first lines.
 const MOST_LOG_BYTES: usize = 24 << 20;
-/// Lines that are kept of an op after that: what was requested, without all that would be taken.
+/// Lines kept per op after that: the request, without the list of what would be accepted.
 const FIRST_LINES: usize = 12;
 
 /// A backend's answer about one op.
@@ -12,15 +12,15 @@ pub struct OpAnswer {
     pub graph: usize,
     /// Position of the op in its graph.
     pub op: usize,
-    /// What backendValidateOpConfig returned, its low 16 bits; 0 is yes.
+    /// Low 16 bits of backendValidateOpConfig's return value; 0 is yes.
     pub code: u64,
-    /// What the backend logged meanwhile; nothing where it answered yes.
+    /// What the backend logged meanwhile; empty if it answered yes.
     pub log: Vec<String>,
-    /// Numbers by which the log calls the op's tensors: its inputs, then its outputs; nothing where it answered yes.
+    /// The log's numbers for the op's tensors: inputs, then outputs; empty if it answered yes.
     pub tensor_ids: Vec<u32>,
 }
 
-/// An answer whose op is not added yet.
+/// An answer about an op not added yet.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) code: u64,
@@ -28,7 +28,7 @@ pub(super) struct Answer {
     pub(super) tensor_ids: Vec<u32>,
 }
 
-/// Collects verdicts. A composer asks about an op before it adds it, and then once is enough.
+/// Collects verdicts. A composer asks about an op before adding it, and once is enough.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
     pub(super) verdicts: Vec<OpAnswer>,
@@ -37,7 +37,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// Takes the answer about the op of this name, which is not added yet.
+    /// Stores the answer about the op of this name, which is not added yet.
     pub(super) fn keep(&mut self, op: String, mut answer: Answer) {
         if answer.code == 0 {
             answer = Answer::default();
@@ -49,12 +49,12 @@ impl Judge {
         self.waiting = Some((op, answer));
     }
 
-    /// Whether the answer about this op waits.
+    /// Whether there is a pending answer about this op.
     pub(super) fn has_asked(&self, op: &str) -> bool {
         self.waiting.as_ref().is_some_and(|(name, ..)| name == op)
     }
 
-    /// The op that was asked about is added here.
+    /// The op asked about is added here.
     pub(super) fn place(&mut self, graph: usize, op: usize) {
         if let Some((_, Answer { code, log, tensor_ids })) = self.waiting.take() {
             self.verdicts.push(OpAnswer { graph, op, code, log, tensor_ids });

@@ -8,10 +8,10 @@ use ort::{AsPointer, sys};
 use std::ffi::{CStr, c_char};
 use std::ptr;
 
-/// A node as ONNX Runtime had it after it had changed the layout.
+/// A node as ONNX Runtime has it after its layout change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssignedNode {
-    /// Its name then: `conv1_token_1` may be what the model calls `conv1`.
+    /// Its name after that: the model's `conv1` may be `conv1_token_1`.
     pub name: String,
     /// Operator.
     pub op_type: String,
@@ -19,7 +19,7 @@ pub struct AssignedNode {
     pub domain: String,
 }
 
-/// A piece of the graph that a provider took.
+/// A part of the graph that a provider took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     /// The provider.
@@ -28,10 +28,10 @@ pub struct Assignment {
     pub nodes: Vec<AssignedNode>,
 }
 
-/// Most pieces and most nodes of one that are read: bounds what a library with another table could send us through.
+/// Maximum number of parts, and of nodes per part: bounds the effect of a library with a different table.
 const MOST: usize = 1 << 22;
 
-/// The pieces, in ONNX Runtime's order. The session has to be made with `session.record_ep_graph_assignment_info`.
+/// The parts, in ONNX Runtime's order. The session must be created with `session.record_ep_graph_assignment_info`.
 pub(super) fn of(session: &Session) -> Result<Vec<Assignment>, OnnxError> {
     let mut pieces: *const *const sys::OrtEpAssignedSubgraph = ptr::null();
     let mut count = 0usize;
@@ -71,7 +71,7 @@ fn read(node: *const sys::OrtEpAssignedNode) -> Result<AssignedNode, OnnxError> 
     Ok(AssignedNode { name: text(&name), op_type: text(&op_type), domain: text(&domain) })
 }
 
-/// The entries of a list that ONNX Runtime lent; none where nothing was recorded, when its pointer is null.
+/// The entries of a list lent by ONNX Runtime; none if nothing was recorded, when its pointer is null.
 fn listed<T>(list: &*const *const T, count: usize) -> &[*const T] {
     if list.is_null() || count == 0 || count > MOST {
         return &[];

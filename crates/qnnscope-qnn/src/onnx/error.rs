@@ -1,9 +1,9 @@
-//! What can go wrong between here and ONNX Runtime.
+//! Errors of ONNX Runtime and its use.
 
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// A call of ONNX Runtime that failed.
+/// A failed call of ONNX Runtime.
 #[derive(Debug, Error)]
 pub enum OnnxError {
     /// The library cannot be opened, or is too old.
@@ -11,7 +11,7 @@ pub enum OnnxError {
     Library {
         /// The library.
         path: PathBuf,
-        /// The loader's words, or ort's.
+        /// The loader's message, or ort's.
         reason: String,
     },
     /// The plug-in cannot be registered.
@@ -31,14 +31,14 @@ pub enum OnnxError {
     /// Any other call.
     #[error("{call} failed: {message}")]
     Call {
-        /// What was called, by ONNX Runtime's name.
+        /// The call, by ONNX Runtime's name.
         call: &'static str,
-        /// ONNX Runtime's own code, such as 1 for `FAIL`; `None` where there is none.
+        /// ONNX Runtime's own code, such as 1 for `FAIL`; `None` if there is none.
         code: Option<u64>,
         /// Its words.
         message: String,
     },
-    /// An input whose elements are no plain numbers.
+    /// An input whose elements are not plain numbers.
     #[error("`{name}` is {found}, which cannot be given as bytes")]
     NotNumbers {
         /// Tensor.
@@ -59,7 +59,7 @@ impl OnnxError {
         }
     }
 
-    /// True where the runtime is to blame, not the model.
+    /// True if the runtime is at fault, not the model.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Library { .. } | Self::Plugin { .. } | Self::NoDevice { .. })
     }
@@ -69,7 +69,7 @@ impl OnnxError {
     }
 }
 
-/// ONNX Runtime's number of a code.
+/// ONNX Runtime's number for a code.
 fn code(code: ort::ErrorCode) -> u64 {
     use ort::ErrorCode as Code;
     match code {
@@ -87,7 +87,7 @@ fn code(code: ort::ErrorCode) -> u64 {
         Code::ModelLoadCanceled => 12,
         Code::CompilationRequired => 13,
         Code::NotFound => 14,
-        // `FAIL`, and whatever comes later.
+        // `FAIL`, and any code added later.
         _ => 1,
     }
 }

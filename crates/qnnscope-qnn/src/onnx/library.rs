@@ -9,7 +9,7 @@ use ort::sys;
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 
-/// The opened library; one a process.
+/// The opened library; one per process.
 #[derive(Debug)]
 pub struct OnnxRuntime {
     environment: Environment,
@@ -37,7 +37,7 @@ impl OnnxRuntime {
         &self.version
     }
 
-    /// Makes the plug-in's provider known.
+    /// Registers the plug-in's provider.
     pub fn register(&mut self, plugin: &Path) -> Result<(), OnnxError> {
         let failed = |error: ort::Error| OnnxError::Plugin { path: plugin.to_owned(), reason: error.to_string() };
         self.environment.register_ep_library(PROVIDER, plugin).map_err(failed)?;
@@ -48,13 +48,13 @@ impl OnnxRuntime {
         Err(OnnxError::NoDevice { path: plugin.to_owned() })
     }
 
-    /// Makes a session of a model file.
+    /// Creates a session for a model file.
     pub fn session(&self, model: &Path, spec: &SessionSpec) -> Result<OnnxSession, OnnxError> {
         OnnxSession::create(&self.environment, model, spec)
     }
 }
 
-/// The version that a library says it has, which is open already; that of its file's name where it does not say it.
+/// The version reported by a library, which is already open; if it reports none, that in its file name.
 #[expect(unsafe_code, reason = "ort asks for the version when it opens the library, and does not hand it on")]
 fn version(path: &Path) -> String {
     // SAFETY: the library is loaded, so no constructors run; it stays loaded, as ort never closes it.

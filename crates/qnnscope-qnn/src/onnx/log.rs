@@ -1,10 +1,10 @@
-//! ONNX Runtime's log, and the name by which lines, options and nodes of the plug-in are known.
+//! ONNX Runtime's log, and the name that identifies lines, options and nodes of the plug-in.
 
 use ort::logging::LogLevel as OrtLevel;
 use qnnscope_core::event::LogLevel;
 use std::sync::Arc;
 
-/// Name under which the plug-in is registered, and by which its options and nodes are known.
+/// Name under which the plug-in is registered, and that identifies its options and nodes.
 pub const PROVIDER: &str = "QNNExecutionProvider";
 
 /// A line of ONNX Runtime's log.
@@ -18,10 +18,10 @@ pub struct LogLine<'a> {
     pub text: &'a str,
 }
 
-/// Takes log lines; called from any thread.
+/// Receives log lines; called from any thread.
 pub type LogSink = Arc<dyn Fn(LogLine<'_>) + Send + Sync>;
 
-/// The sink as ort wants it, without the colours that ONNX Runtime puts around warnings.
+/// The sink in ort's form, without the colours ONNX Runtime puts around warnings.
 pub(super) fn logger(sink: LogSink) -> ort::logging::LoggerFunction {
     Arc::new(move |level, _category, _id, location, text| {
         let level = match level {
@@ -34,7 +34,7 @@ pub(super) fn logger(sink: LogSink) -> ort::logging::LoggerFunction {
     })
 }
 
-/// Our levels as ONNX Runtime has them; it has none below verbose.
+/// Our levels mapped to ONNX Runtime's, which has none below verbose.
 pub(super) fn ort_level(level: LogLevel) -> OrtLevel {
     match level {
         LogLevel::Error => OrtLevel::Error,

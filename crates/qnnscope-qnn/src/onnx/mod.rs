@@ -1,7 +1,7 @@
-//! ONNX Runtime with QNN as a plug-in: opening the library, making sessions, running them, and which node went where.
+//! ONNX Runtime with QNN as a plug-in: opens the library, creates and runs sessions, and reports node placement.
 //!
-//! Crate `ort` does most of it. What it has no safe call for, tensors of any type as bytes and the assignment of nodes to
-//! providers, is done through its raw table here.
+//! Crate `ort` does most of it. What it has no safe call for, tensors of any type as bytes and the assignment of nodes
+//! to providers, goes through its raw table here.
 
 mod assignment;
 mod error;

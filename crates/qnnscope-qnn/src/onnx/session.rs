@@ -10,22 +10,22 @@ use qnnscope_core::event::LogLevel;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// How a session is made.
+/// How to create a session.
 #[derive(Clone)]
 pub struct SessionSpec {
-    /// Options of the QNN provider, without its prefix; none of it is used where `with_qnn` is false.
+    /// Options of the QNN provider, without its prefix; unused if `with_qnn` is false.
     pub provider_options: Vec<(String, String)>,
     /// Configuration entries of the session.
     pub entries: Vec<(String, String)>,
     /// Sizes of free dimensions, by name.
     pub dimensions: Vec<(String, u64)>,
-    /// Whether QNN is offered the nodes, or everything is the CPU provider's.
+    /// Whether QNN is offered the nodes, or the CPU provider gets everything.
     pub with_qnn: bool,
-    /// Detail of the log, also of the plug-in's and the backend's.
+    /// Log level, also for the plug-in and the backend.
     pub log_level: LogLevel,
-    /// Takes the log.
+    /// Receives the log.
     pub sink: LogSink,
-    /// Beginning of the file name of ONNX Runtime's own profile, where one is wanted.
+    /// Start of the file name of ONNX Runtime's own profile, if requested.
     pub profile: Option<PathBuf>,
 }
 
@@ -39,7 +39,7 @@ impl std::fmt::Debug for SessionSpec {
     }
 }
 
-/// A session with the memory of its inputs and the outputs of its last inference.
+/// A session with the memory of its inputs and of its last inference's outputs.
 pub struct OnnxSession {
     session: Session,
     options: RunOptions,
@@ -64,7 +64,7 @@ impl OnnxSession {
         let mut builder = Session::builder(environment).map_err(OnnxError::of(OPTIONS))?;
         builder = builder.with_log_level(ort_level(spec.log_level)).map_err(&failed_builder)?;
         builder = builder.with_logger(logger(spec.sink.clone())).map_err(&failed_builder)?;
-        // Without choosing a device itself: what is offered is what the user requested.
+        // Without choosing a device itself: it is offered what the user requested.
         builder =
             builder.with_auto_device(ort::session::builder::AutoDevicePolicy::PreferCPU).map_err(&failed_builder)?;
         for (key, value) in &spec.entries {
@@ -88,12 +88,12 @@ impl OnnxSession {
         let inputs = session.inputs().iter().map(OnnxTensor::of).collect();
         let outputs = session.outputs().iter().map(OnnxTensor::of).collect();
         let mut options = RunOptions::new().map_err(&failed)?;
-        // What is said inference by inference would be timed along with it.
+        // Logging per inference would be timed along with it.
         options.set_log_level(ort_level(LogLevel::Warning)).map_err(&failed)?;
         Ok(Self { session, options, inputs, outputs, values: Vec::new() })
     }
 
-    /// The inputs as declared, with the sizes of the spec in place of free dimensions.
+    /// The inputs as declared, with free dimensions replaced by the spec's sizes.
     pub fn inputs(&self) -> &[OnnxTensor] {
         &self.inputs
     }
@@ -103,7 +103,7 @@ impl OnnxSession {
         &self.outputs
     }
 
-    /// Gives the inputs memory, one shape each, in the order of [`OnnxSession::inputs`].
+    /// Allocates the inputs, one shape each, in the order of [`OnnxSession::inputs`].
     pub fn allocate(&mut self, shapes: &[Vec<u64>]) -> Result<(), OnnxError> {
         let pairs = self.inputs.iter().zip(shapes);
         self.values =
@@ -111,12 +111,12 @@ impl OnnxSession {
         Ok(())
     }
 
-    /// Copies the data of an input in; `false` if there is no such input, or its size is another one.
+    /// Copies an input's data in; `false` if there is no such input or the size differs.
     pub fn set_input(&mut self, index: usize, bytes: &[u8]) -> bool {
         self.values.get_mut(index).is_some_and(|input| input.set(bytes))
     }
 
-    /// Makes one inference and lets go of what it wrote.
+    /// Runs one inference and discards its outputs.
     pub fn run(&mut self) -> Result<(), OnnxError> {
         let values: Vec<SessionInputValue<'_>> =
             self.values.iter().map(|input| SessionInputValue::from(&input.value)).collect();
@@ -124,7 +124,7 @@ impl OnnxSession {
         Ok(())
     }
 
-    /// Makes one inference and copies its outputs; `None` for those that are no plain numbers.
+    /// Runs one inference and copies its outputs; `None` for those that are not plain numbers.
     pub fn run_for_outputs(&mut self) -> Result<Vec<Option<OutputTensor>>, OnnxError> {
         let names: Vec<Cow<'_, str>> = self.outputs.iter().map(|output| Cow::Borrowed(output.name.as_str())).collect();
         let values: Vec<SessionInputValue<'_>> =

@@ -16,7 +16,7 @@ use qnnscope_core::models::DataType;
 pub enum Dimension {
     /// A number.
     Fixed(u64),
-    /// Not known before the inference; its name in the model, which may be empty.
+    /// Unknown before the inference; its name in the model, which may be empty.
     Free(String),
 }
 
@@ -27,7 +27,7 @@ pub struct OnnxTensor {
     pub name: String,
     /// Type; `None` for text, complex numbers and types below 8 bits.
     pub dtype: Option<DataType>,
-    /// ONNX Runtime's word for the type.
+    /// ONNX Runtime's name of the type.
     pub type_name: String,
     /// Dimensions.
     pub shape: Vec<Dimension>,
@@ -50,7 +50,7 @@ impl OnnxTensor {
     }
 }
 
-/// QNN's number of a type of plain numbers.
+/// QNN's number for a plain numeric type.
 fn data_type(element: TensorElementType) -> Option<DataType> {
     use TensorElementType as Element;
     Some(DataType(match element {
@@ -83,7 +83,7 @@ pub struct OutputTensor {
 }
 
 impl OutputTensor {
-    /// A copy of what the value holds; `None` where it is no tensor of plain numbers in the processor's memory.
+    /// A copy of the value's data; `None` unless it is a tensor of plain numbers in CPU memory.
     pub(super) fn of(value: &DynValue) -> Option<Self> {
         let ValueType::Tensor { ty, shape, .. } = value.dtype() else { return None };
         let dtype = data_type(*ty);
@@ -133,7 +133,7 @@ impl Input {
         Ok(Self { value, length })
     }
 
-    /// Copies data in; `false` if its size is another one.
+    /// Copies data in; `false` if the size differs.
     pub fn set(&mut self, bytes: &[u8]) -> bool {
         if bytes.len() != self.length {
             return false;

@@ -32,8 +32,8 @@ pub type GraphFinalizeFn = unsafe extern "C" fn(Handle, Handle, Handle) -> Error
 pub type GraphRetrieveFn = unsafe extern "C" fn(Handle, *const c_char, *mut Handle) -> ErrorCode;
 pub type GraphExecuteFn =
     unsafe extern "C" fn(Handle, *const Tensor, u32, *mut Tensor, u32, Handle, Handle) -> ErrorCode;
-/// Called when an asynchronous execution ended: the caller's parameter and the returned value (a record of one number, which
-/// goes in a register like the number itself).
+/// Called when an asynchronous execution ends: the caller's parameter and the returned value (a record of one number,
+/// passed in a register like the number itself).
 pub type NotifyFn = unsafe extern "C" fn(*mut c_void, u64);
 pub type GraphExecuteAsyncFn = unsafe extern "C" fn(
     Handle,
@@ -67,8 +67,8 @@ pub type ContextCreateFromBinaryWithCallbackFn = unsafe extern "C" fn(
     Handle,
     Handle,
 ) -> ErrorCode;
-/// Notification of a context of a list, or of a graph in one: context, graph, the graph's name, which of both it is, the record's
-/// parameter, status.
+/// Notification for a context of a list, or a graph in one: context, graph, the graph's name, which of the two it is,
+/// the record's parameter, status.
 pub type ContextNotifyFn = unsafe extern "C" fn(Handle, Handle, *const c_char, u32, *mut c_void, ErrorCode);
 pub type ContextCreateFromBinaryListAsyncFn =
     unsafe extern "C" fn(Handle, Handle, *const *const c_void, *const *const c_void, Handle) -> ErrorCode;

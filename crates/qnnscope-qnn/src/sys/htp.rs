@@ -3,8 +3,8 @@
 use super::records::ErrorCode;
 use std::ffi::c_void;
 
-/// QnnHtpDevice_CustomConfig_t in the one form that every runtime reads: the union moved from offset 4 to offset 8 at
-/// HTP API 5.47, so the number stands at both places.
+/// QnnHtpDevice_CustomConfig_t in the one form every runtime can read: the union moved from offset 4 to offset 8 in HTP
+/// API 5.47, so the number is stored in both places.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub struct HtpDeviceCustomConfig {

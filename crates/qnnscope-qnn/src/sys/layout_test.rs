@@ -51,7 +51,7 @@ fn core_records() {
         "scaleOffsetEncoding": data.scale_offset, "axisScaleOffsetEncoding": data.axis_scale_offset,
         "bwScaleOffsetEncoding": data.bw_scale_offset, "bwAxisScaleOffsetEncoding": data.bw_axis_scale_offset,
     } waived {
-        // Encodings that are named but not unfolded.
+        // Encodings that are named but not decoded.
         "blockEncoding", "blockwiseExpansion", "vectorEncoding", "floatBlockEncoding",
         "bwAxisScaleOffsetMappedEncoding", "bwBlockMappedEncoding", "bwBlockwiseExpansionMappedEncoding",
         "bwFloatBlockEncoding", "microScalingEncoding", "arrayOfEncoding",

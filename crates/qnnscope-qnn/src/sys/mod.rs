@@ -1,6 +1,6 @@
 //! Raw declarations of the QNN C ABI: records, slots, function types. No logic.
 //!
-//! Layouts are facts about the ABI (offsets and sizes measured on x86_64 and aarch64), written down by hand and checked
+//! Layouts are facts about the ABI (offsets and sizes measured on x86_64 and aarch64), written by hand and checked
 //! against `tests/data/qnn-abi-offsets.csv` in this module's test. Field names are ours.
 
 mod functions;

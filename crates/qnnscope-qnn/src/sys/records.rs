@@ -8,7 +8,7 @@ pub type Handle = *mut c_void;
 /// Return value of every call; 0 is success, the code is the low 16 bits.
 pub type ErrorCode = u64;
 
-/// Code of what a library does not have, or does not do (QNN_COMMON_ERROR_NOT_SUPPORTED).
+/// Code for anything a library lacks or does not support (QNN_COMMON_ERROR_NOT_SUPPORTED).
 pub const NOT_SUPPORTED: ErrorCode = 1000;
 
 /// Qnn_Version_t.
@@ -82,7 +82,7 @@ pub struct BwAxisScaleOffset {
     pub offsets: *const i32,
 }
 
-/// The union of Qnn_QuantizeParams_t, as far as it is unfolded here.
+/// The union of Qnn_QuantizeParams_t, as far as decoded here.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union QuantizeUnion {
@@ -113,7 +113,7 @@ pub struct ClientBuffer {
     pub size: u32,
 }
 
-/// Qnn_TensorV1_t: what the layout test holds against the prefix of [`TensorV2`].
+/// Qnn_TensorV1_t, which the layout test compares with the prefix of [`TensorV2`].
 #[cfg(test)]
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -234,7 +234,7 @@ pub struct OpConfig {
     pub v1: OpConfigV1,
 }
 
-/// QnnDevice_Config_t, QnnGraph_Config_t and QnnContext_Config_t share this shape where the option is a custom pointer.
+/// QnnDevice_Config_t, QnnGraph_Config_t and QnnContext_Config_t share this shape if the option is a custom pointer.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CustomConfig {
@@ -243,7 +243,7 @@ pub struct CustomConfig {
     pub custom: *mut c_void,
 }
 
-/// QnnContext_ParamsV1_t: one context of a list, as contextCreateFromBinaryListAsync takes it.
+/// QnnContext_ParamsV1_t: one context of a list for contextCreateFromBinaryListAsync.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ContextParamsV1 {
@@ -278,7 +278,7 @@ pub union ContextParamsUnion {
     pub v2: *const ContextParamsV2,
 }
 
-/// What a notification of a list is about.
+/// The subject of a list notification.
 pub const CONTEXT_NOTIFY_GRAPH: u32 = 0;
 pub const CONTEXT_NOTIFY_CONTEXT: u32 = 1;
 
@@ -295,7 +295,7 @@ pub struct EventData {
     pub identifier: *const c_char,
 }
 
-/// QnnProfile_ExtendedEventDataV1_t; where the unit is "object" the bytes of `value` hold something else.
+/// QnnProfile_ExtendedEventDataV1_t; if the unit is "object", the bytes of `value` hold something else.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ExtendedEventDataV1 {

@@ -1,4 +1,4 @@
-//! Room for the profiling events of one call, made once and used again: nothing is allocated while a graph executes.
+//! Room for the profiling events of one call, allocated once and reused: nothing is allocated while a graph executes.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -7,14 +7,14 @@ use qnnscope_core::event::clean_text;
 use qnnscope_core::tap::{Detail, FlatEvent};
 use std::ffi::c_char;
 
-/// Bytes of an arena; a graph of 5,000 ops with names of 60 letters needs 400 KB. The pages are only there once they are used.
+/// Bytes of an arena; a graph of 5,000 ops with names of 60 letters needs 400 KB. Pages are only committed once used.
 const BYTES: usize = 768 * 1024;
-/// Longest name that is kept.
+/// Longest name kept.
 const NAME: usize = 512;
 /// Fixed part of an event: depth, kind, unit, value, length of the name.
 const HEAD: usize = 4 + 4 + 4 + 8 + 2;
 
-/// Events of one call as they were read, and which call it was.
+/// Events of one call as read, and the call.
 pub(super) struct Arena {
     pub graph: u32,
     pub thread: u32,
@@ -49,7 +49,7 @@ impl Arena {
         (self.used, self.cut) = (0, 0);
     }
 
-    /// Adds an event; without room, it is counted.
+    /// Adds an event, or counts it if there is no room.
     pub fn push(&mut self, depth: usize, event: &RawEvent) {
         let name = bounded(event.identifier);
         let size = HEAD + name.len();
@@ -66,7 +66,7 @@ impl Arena {
         self.used += size;
     }
 
-    /// The message; allocates, so it is made by the writer.
+    /// The message; allocates, so the writer calls it.
     pub fn detail(&self) -> Detail {
         let call = if self.is_async { "graphExecuteAsync" } else { "graphExecute" };
         Detail {
@@ -103,7 +103,7 @@ impl Arena {
     }
 }
 
-/// The bytes of a terminated string, as many as are kept.
+/// The bytes of a terminated string, up to the limit.
 fn bounded<'a>(raw: *const c_char) -> &'a [u8] {
     if raw.is_null() {
         return &[];

@@ -1,7 +1,7 @@
-//! Context binaries that the program loads: a copy for whoever wants to know what is in them, once of each content.
+//! Context binaries that the program loads: a copy of each distinct content, for inspection.
 //!
-//! What a binary says of itself, the system library tells, and that is not called in the program: it may be another one than the
-//! program's, and may crash. HTP's metadata stands at the beginning of a binary, so of large ones the ends are enough.
+//! The system library reads a binary's metadata, and is not called in the program: it may differ from the program's own
+//! and may crash. HTP's metadata is at the start of a binary, so the ends of large ones suffice.
 
 #![expect(unsafe_code, reason = "memory that the program passed")]
 
@@ -16,28 +16,28 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Different binaries of one process that are kept.
+/// Maximum number of distinct binaries kept per process.
 const MOST: usize = 64;
-/// Bytes of one process that are kept.
+/// Maximum bytes kept per process.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// What is kept of one binary.
+/// How much is kept of one binary.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
-    /// Binaries up to this are kept whole.
+    /// Binaries up to this size are kept whole.
     whole: u64,
-    /// Of larger ones, so much of the beginning, and
+    /// Of larger ones, this much of the beginning, and
     head: u64,
-    /// so much of the end.
+    /// this much of the end.
     tail: u64,
 }
 
 /// On this machine.
 const HERE: Bounds = Bounds { whole: 16 << 20, head: 8 << 20, tail: 1 << 20 };
-/// On a device, where it is sent from.
+/// On a device, from which it is transferred.
 const THERE: Bounds = Bounds { whole: 4 << 20, head: 2 << 20, tail: 64 << 10 };
 
-/// Contents that were seen in a process.
+/// Contents seen in a process.
 #[derive(Debug, Default)]
 pub(super) struct Binaries(Mutex<Seen>);
 
@@ -47,10 +47,10 @@ struct Seen {
     bytes: u64,
 }
 
-/// Keeps a binary that a call took, and gives the number of its content.
+/// Keeps a binary passed to a call, and returns the number of its content.
 ///
 /// # Safety
-/// So many bytes can be read there.
+/// This many bytes can be read there.
 pub(super) unsafe fn keep(tap: &Tap, provider: usize, binary: *const c_void, bytes: u64) -> Option<u64> {
     let length = usize::try_from(bytes).ok().filter(|length| *length > 0 && !binary.is_null())?;
     // SAFETY: promised by the caller.
@@ -77,7 +77,7 @@ pub(super) unsafe fn keep(tap: &Tap, provider: usize, binary: *const c_void, byt
             write(folder, key, head, tail).map_err(|error| format!("it could not be kept: {error}"))
         })
     } else {
-        // Said each time: contents beyond the bound are not kept in mind, and few programs load so many.
+        // Reported each time: contents beyond the bound are not remembered, and few programs load that many.
         Err(format!("the process loaded more than {MOST} context binaries, or {} MiB of them", MOST_BYTES >> 20))
     };
     let (file, reason) = match written {
@@ -97,7 +97,7 @@ pub(super) unsafe fn keep(tap: &Tap, provider: usize, binary: *const c_void, byt
     Some(key)
 }
 
-/// The parts that are kept.
+/// The parts kept.
 fn ends(all: &[u8], bounds: Bounds) -> (&[u8], &[u8]) {
     let part = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(all.len());
     if all.len() <= part(bounds.whole) {
@@ -106,7 +106,7 @@ fn ends(all: &[u8], bounds: Bounds) -> (&[u8], &[u8]) {
     (&all[..part(bounds.head)], &all[all.len() - part(bounds.tail)..])
 }
 
-/// A number for the content: eight bytes at once, because the program waits meanwhile.
+/// A hash of the content: eight bytes at a time, because the program waits for it.
 fn key(head: &[u8], tail: &[u8], bytes: u64) -> u64 {
     const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut sum = bytes ^ PRIME;
@@ -122,7 +122,7 @@ fn key(head: &[u8], tail: &[u8], bytes: u64) -> u64 {
     sum ^ (sum >> 32)
 }
 
-/// A new file; a part of one is removed again.
+/// Writes a new file; a partial one is removed again.
 fn write(folder: &Path, key: u64, head: &[u8], tail: &[u8]) -> io::Result<PathBuf> {
     let path = folder.join(format!("{}.{key}.binary", std::process::id()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;

@@ -1,4 +1,4 @@
-//! Our entries in the function table, but for those of composing and executing: create, load, finalize, free.
+//! Our entries in the function table, except for composing and executing: create, load, finalize, free.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 /// Functions by slot.
 type Entries = Vec<(usize, *const c_void)>;
 
-/// The entries of ours for a provider, by slot.
+/// Our entries for a provider, by slot.
 pub(super) fn entries(provider: usize) -> Entries {
     const MAKE: [fn() -> Entries; providers::MOST] = numbered!(entries_of);
     MAKE.get(provider).map_or_else(Vec::new, |make| make())
@@ -51,7 +51,7 @@ fn entries_of<const P: usize>() -> Entries {
     ]
 }
 
-/// A call that goes on.
+/// A call in progress.
 pub(super) struct Going {
     tap: &'static Tap,
     call: Call,
@@ -64,7 +64,7 @@ impl Going {
     }
 }
 
-/// Says that a call begins; nothing if there is nobody to tell.
+/// Reports the start of a call; nothing if there is no reader.
 pub(super) fn begin(provider: usize, name: &str, graph: Option<u32>) -> Option<Going> {
     guard(|| {
         let tap = current()?;
@@ -76,7 +76,7 @@ pub(super) fn begin(provider: usize, name: &str, graph: Option<u32>) -> Option<G
             thread,
             graph,
             rss_before: system::rss_bytes(),
-            // The last moment before the call: nothing of ours is in its time.
+            // Taken last before the call, so its time includes nothing of ours.
             start_ns: system::now_ns(),
             ..Call::default()
         };
@@ -85,7 +85,7 @@ pub(super) fn begin(provider: usize, name: &str, graph: Option<u32>) -> Option<G
     .flatten()
 }
 
-/// Says how a call ended; `fill` adds what it made.
+/// Reports the end of a call; `fill` adds what it created.
 pub(super) fn end(going: Option<Going>, code: u64, fill: impl FnOnce(&Tap, &mut Call)) {
     let now_ns = system::now_ns();
     let Some(Going { tap, mut call }) = going else { return };
@@ -194,10 +194,10 @@ unsafe extern "C" fn device_create<const P: usize>(
     code
 }
 
-/// Notes a context that was made, and gives its id.
+/// Registers a created context and returns its id.
 pub(super) fn note_context(provider: usize, backend: Handle, handle: Handle) -> u32 {
     REGISTRY.with(|registry| {
-        // A handle that is given again: its former context was freed in a way that was not seen.
+        // A reused handle: its former context was freed unseen.
         registry.remove_context(provider, handle.addr());
         let id = registry.fresh_id();
         let context = Context { id, backend: backend.expose_provenance(), graphs: Vec::new() };
@@ -227,10 +227,10 @@ unsafe extern "C" fn context_create<const P: usize>(
     code
 }
 
-/// What the three ways of loading a binary have in common.
+/// The common part of the three ways to load a binary.
 ///
 /// # Safety
-/// The call returned `code`, and so many bytes can be read at `binary`.
+/// The call returned `code`, and this many bytes can be read at `binary`.
 unsafe fn loaded(
     going: Option<Going>,
     (provider, backend, code): (usize, Handle, u64),
@@ -346,12 +346,12 @@ fn context_id(provider: usize, context: Handle) -> Option<u32> {
     REGISTRY.with(|registry| registry.contexts().get(&(provider, context.addr())).map(|context| context.id))
 }
 
-/// The id of a graph that was noted.
+/// The id of a registered graph.
 pub(super) fn id_of_graph(provider: usize, graph: Handle) -> Option<u32> {
     REGISTRY.with(|registry| registry.graphs().get(&(provider, graph.addr())).map(|graph| graph.id))
 }
 
-/// Notes a graph of a context, and gives its id.
+/// Registers a graph of a context and returns its id.
 pub(super) fn graph_id(tap: &Tap, provider: usize, context: Handle, graph: Handle, name: &str) -> Option<u32> {
     let id =
         REGISTRY.with(|registry| registry.add_graph(provider, graph.addr(), Some(context.addr()), name.to_owned()));
@@ -364,7 +364,7 @@ pub(super) fn graph_id(tap: &Tap, provider: usize, context: Handle, graph: Handl
 unsafe extern "C" fn context_free<const P: usize>(context: Handle, profile: Handle) -> u64 {
     let Some(real) = providers::real::<sys::ContextFreeFn>(P, slots::CONTEXT_FREE) else { return sys::NOT_SUPPORTED };
     let going = begin(P, "contextFree", None);
-    // Before the call: once it returns, another thread may have been given the same handle.
+    // Before the call: once it returns, another thread may already own the same handle.
     let id = guard(|| {
         if let Some(tap) = current() {
             tap.recorder.take(ContextKey::of(context));

@@ -1,4 +1,4 @@
-//! Our entries of composing: what a graph is made of, and what a backend refuses.
+//! Our entries for composing: what a graph consists of, and what a backend refuses.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -9,7 +9,7 @@ use crate::sys::slots::core as slots;
 use crate::sys::{self, Handle};
 use qnnscope_core::tap::{RefusedOp, TapMessage};
 
-/// Ops in one message of a graph that is being composed.
+/// Ops per message of a graph being composed.
 const OPS: usize = 64;
 
 pub(super) unsafe extern "C" fn validate_op<const P: usize>(backend: Handle, op: sys::OpConfig) -> u64 {
@@ -35,7 +35,8 @@ pub(super) unsafe extern "C" fn add_node<const P: usize>(graph: Handle, op: sys:
     code
 }
 
-/// Writes an op down, and passes on what has come together: a graph may have many more ops than a program wants to keep twice.
+/// Records an op, and passes on what has accumulated: a graph may have many more ops than a program wants to store
+/// twice.
 fn op_added(provider: usize, graph: Handle, op: &sys::OpConfig) -> Option<()> {
     let tap = current()?;
     let key = GraphKey::of(graph);

@@ -1,5 +1,5 @@
-//! The way to qnnscope: a socket, or a file of this process in a folder. Writing never raises a signal and never waits
-//! longer than it is told to.
+//! The connection to qnnscope: a socket, or this process's file in a folder. Writing never raises a signal and never
+//! waits longer than told.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -13,16 +13,16 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// File descriptors of the program start low, and some programs close all of those; ours is put out of their way.
+/// The program's file descriptors start low, and some programs close all of those; ours is moved out of the way.
 const LOWEST_DESCRIPTOR: libc::c_int = 400;
 
-/// An open way.
+/// An open connection.
 pub(super) struct Connection {
     descriptor: OwnedFd,
-    /// Device and inode: a descriptor that is something else by now was closed by the program and is the program's.
+    /// Device and inode: if the descriptor now refers to something else, the program closed ours and owns it.
     identity: (u64, u64),
     is_socket: bool,
-    /// The rest of a line that could not be written at once.
+    /// The rest of a partially written line.
     rest: Vec<u8>,
 }
 
@@ -31,14 +31,14 @@ pub(super) struct Connection {
 pub(super) enum Wrote {
     /// All of it.
     All,
-    /// The reader is slow; nothing is lost, but what comes now has to wait.
+    /// The reader is slow; nothing is lost, but new data has to wait.
     Busy,
-    /// Nobody reads any more, or the program closed the descriptor.
+    /// The reader is gone, or the program closed the descriptor.
     Gone,
 }
 
 impl Connection {
-    /// Opens the way; for a folder, a new file of this process.
+    /// Opens the connection; for a folder, a new file for this process.
     pub fn open(sink: &SinkPath) -> io::Result<Self> {
         let (descriptor, is_socket) = match sink {
             SinkPath::Socket(path) => (OwnedFd::from(UnixStream::connect(path)?), true),
@@ -71,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// How much was written before it was done, gave up waiting, or failed.
+    /// Bytes written before it finished, gave up waiting, or failed.
     fn push(&self, bytes: &[u8], until: Instant) -> (Wrote, usize) {
         let raw = self.descriptor.as_raw_fd();
         if identity(raw) != Some(self.identity) {
@@ -80,7 +80,7 @@ impl Connection {
         let mut sent = 0;
         while sent < bytes.len() {
             let rest = &bytes[sent..];
-            // SAFETY: pointer and length are those of a slice; the descriptor is ours, as was just looked at.
+            // SAFETY: pointer and length are those of a slice; the descriptor is ours, as just checked.
             let count = unsafe {
                 if self.is_socket {
                     libc::send(raw, rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
@@ -114,7 +114,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         if identity(self.descriptor.as_raw_fd()) != Some(self.identity) {
-            // The number is the program's now: it must not be closed here. A descriptor of nothing takes its place.
+            // The program owns the number now: it must not be closed here. A dummy descriptor takes its place.
             // SAFETY: the descriptor is given up, not closed; -1 would not be a valid OwnedFd, so a new one is opened.
             let spare = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
             if spare >= 0 {
@@ -131,7 +131,7 @@ fn new_file(folder: &Path) -> io::Result<std::fs::File> {
     OpenOptions::new().append(true).create_new(true).mode(0o600).open(folder.join(name))
 }
 
-/// The same file under a number that programs do not reach, if there is one.
+/// The same file under a number that programs do not reach, if possible.
 fn lifted(descriptor: OwnedFd) -> OwnedFd {
     // SAFETY: duplicates a descriptor of ours.
     let higher = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, LOWEST_DESCRIPTOR) };

@@ -1,4 +1,4 @@
-//! Per-op times: when an execution is profiled, with which handle, and what it cost.
+//! Per-op times: which executions are profiled, with which handle, and at what cost.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -10,12 +10,12 @@ use crate::api::EventReader;
 use crate::sys::{self, Handle};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Under [`DetailEvery::Auto`], profiling may add one part in so many to the time of a graph's clean executions.
+/// Under [`DetailEvery::Auto`], profiling may add 1/`SHARE` to the time of a graph's clean executions.
 const SHARE: u64 = 150;
-/// Executions between two that are profiled, at least: some backends work differently right after one.
+/// Minimum number of executions between two profiled ones: some backends behave differently right after one.
 const BETWEEN: u64 = 10;
 
-/// Whether the execution that begins now is to be profiled; `number` counts the graph's executions from 0.
+/// Whether to profile the execution about to start; `number` counts the graph's executions from 0.
 pub(super) fn is_due(every: DetailEvery, slot: &Slot, number: u64) -> bool {
     if slot.is_spoilt.load(Ordering::Relaxed) {
         return false;
@@ -26,7 +26,7 @@ pub(super) fn is_due(every: DetailEvery, slot: &Slot, number: u64) -> bool {
         DetailEvery::Auto => {
             let spent = slot.detail_total_ns.load(Ordering::Relaxed);
             if spent == 0 {
-                // One early, so that short programs have figures as well; the first execution is like no other.
+                // One early, so that short programs have figures as well; the first execution is unlike the others.
                 return number == 2;
             }
             let next = slot.detail_cost_ns.load(Ordering::Relaxed);
@@ -36,7 +36,7 @@ pub(super) fn is_due(every: DetailEvery, slot: &Slot, number: u64) -> bool {
     }
 }
 
-/// Books what a profiled execution cost: what it took longer than clean ones, and reading the events.
+/// Records the cost of a profiled execution: the extra time over clean ones, and reading the events.
 pub(super) fn book(slot: &Slot, duration_ns: u64, read_ns: u64, is_host: bool) {
     let clean = slot.clean.load(Ordering::Relaxed);
     let mean = slot.clean_ns.load(Ordering::Relaxed).checked_div(clean).unwrap_or(duration_ns);
@@ -47,9 +47,9 @@ pub(super) fn book(slot: &Slot, duration_ns: u64, read_ns: u64, is_host: bool) {
     slot.since_detail.store(0, Ordering::Relaxed);
 }
 
-/// A profile handle that is used again: one per execution going on.
+/// A reusable profile handle: one per execution in progress.
 struct Pooled {
-    /// 0: no handle here, 1: free, 2: in use.
+    /// 0: no handle, 1: free, 2: in use.
     state: AtomicUsize,
     provider: AtomicUsize,
     backend: AtomicUsize,
@@ -117,7 +117,7 @@ pub(super) fn borrow(provider: usize, backend: usize) -> Option<Borrowed> {
     Some(Borrowed(number))
 }
 
-/// A backend is about to be freed: so are our handles of it.
+/// A backend is about to be freed, and our handles for it with it.
 pub(super) fn backend_ends(provider: usize, backend: usize) {
     let free: Option<sys::FreeFn> = providers::real(provider, sys::slots::core::PROFILE_FREE);
     for pooled in POOL.iter().filter(|pooled| belongs(pooled, provider, backend)) {
@@ -132,10 +132,10 @@ pub(super) fn backend_ends(provider: usize, backend: usize) {
     }
 }
 
-/// Reads the events of the call that just returned; how long that took.
+/// Reads the events of the call that just returned; returns how long that took.
 ///
 /// # Safety
-/// `profile` is a live profile handle of this provider, and no profiled call is using it meanwhile.
+/// `profile` is a live profile handle of this provider, and no profiled call is using it concurrently.
 pub(super) unsafe fn read(provider: usize, profile: Handle, arena: &mut Arena) -> u64 {
     let begun = system::now_ns();
     arena.clear();

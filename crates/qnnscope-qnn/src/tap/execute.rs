@@ -1,5 +1,5 @@
-//! The way that every inference takes. Nothing here allocates, locks or calls the system but for the clock, once a graph was
-//! executed for the first time.
+//! The path of every inference. After a graph's first execution, nothing here allocates, locks or makes a system call
+//! except for the clock.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -15,20 +15,20 @@ use qnnscope_core::tap::execution_flags::{ASYNC, DETAILED, FIRST, HOST_PROFILED,
 use qnnscope_core::tap::{BoundTensor, Execution, TapMessage};
 use std::sync::atomic::Ordering;
 
-/// An execution that goes on.
+/// An execution in progress.
 pub(super) struct Going {
     tap: &'static Tap,
     slot: Option<&'static Slot>,
     provider: usize,
     pub flags: u32,
     pub start_ns: u64,
-    /// Our own profile handle, where it is profiled by us.
+    /// Our own profile handle, if we profile it.
     ours: Option<Borrowed>,
-    /// Room for the events, where they are to be read.
+    /// Room for the events, if they will be read.
     arena: Option<Box<Arena>>,
 }
 
-/// What an execution passes.
+/// The tensors passed to an execution.
 #[derive(Clone, Copy)]
 pub(super) struct Tensors {
     pub inputs: *const sys::Tensor,
@@ -53,7 +53,7 @@ pub(super) unsafe extern "C" fn graph_execute<const P: usize>(
     let going = guard(|| before(P, graph, tensors, profile, false)).flatten();
     let passed = going.as_ref().and_then(|going| going.ours.as_ref()).map_or(profile, Borrowed::handle);
     let start_ns = system::now_ns();
-    // SAFETY: forwards the caller's arguments, with a profile handle of the same backend where there was none.
+    // SAFETY: forwards the caller's arguments, with a profile handle of the same backend if there was none.
     let code = unsafe { real(graph, inputs, input_count, outputs, output_count, passed, signal) };
     let end_ns = system::now_ns();
     if let Some(mut going) = going {
@@ -65,7 +65,7 @@ pub(super) unsafe extern "C" fn graph_execute<const P: usize>(
     code
 }
 
-/// Decides how the execution is watched.
+/// Decides how to observe the execution.
 pub(super) fn before(
     provider: usize,
     graph: Handle,
@@ -90,13 +90,13 @@ pub(super) fn before(
     let mut going = Going { tap, slot, provider, flags, start_ns: 0, ours: None, arena: None };
     let Some(slot) = slot else { return Some(going) };
     slot.since_detail.fetch_add(1, Ordering::Relaxed);
-    // Events of an asynchronous execution are the program's to wait for.
+    // Only the program can wait for the events of an asynchronous execution.
     if is_async || !detail::is_due(tap.settings.detail, slot, number) {
         return Some(going);
     }
     going.arena = tap.free_arenas.pop();
     if going.arena.is_none() {
-        // Where nobody said which executions, the next one does as well.
+        // In automatic mode the next execution will do as well.
         if tap.settings.detail != DetailEvery::Auto {
             tap.lost_details.fetch_add(1, Ordering::Relaxed);
         }
@@ -111,13 +111,13 @@ pub(super) fn before(
     } else if profile.is_null()
         && let Some(arena) = going.arena.take()
     {
-        // A graph that came by a way that is not known: there is no backend to make a profile with.
+        // A graph of unknown origin: there is no backend to create a profile with.
         let _ = tap.free_arenas.push(arena);
     }
     Some(going)
 }
 
-/// Passes on what happened. `profile` is the handle that the call was made with.
+/// Reports the result. `profile` is the handle used in the call.
 pub(super) fn after(going: Going, profile: Handle, end_ns: u64, code: u64) {
     let Going { tap, slot, provider, flags, start_ns, ours, arena } = going;
     let duration_ns = end_ns.saturating_sub(start_ns);
@@ -133,14 +133,14 @@ pub(super) fn after(going: Going, profile: Handle, end_ns: u64, code: u64) {
     }
     let Some(mut arena) = arena else { return };
     if code != 0 {
-        // It may be our handle that it failed of: never again.
+        // Our handle may have caused the failure: never again for this graph.
         slot.is_spoilt.fetch_or(ours.is_some(), Ordering::Relaxed);
         arena.clear();
         let _ = tap.free_arenas.push(arena);
         return;
     }
-    // SAFETY: the handle was good for the call that just returned; ours is in nobody else's hands, and the program's own is
-    // its own to keep apart.
+    // SAFETY: the handle was valid for the call that just returned; nobody else holds ours, and the program must not
+    // share its own.
     let read_ns = unsafe { detail::read(provider, profile, &mut arena) };
     drop(ours);
     let is_host = flags & HOST_PROFILED != 0;
@@ -157,15 +157,15 @@ fn has_raw_input(tensors: Tensors) -> bool {
     if tensors.inputs.is_null() {
         return false;
     }
-    // SAFETY: the caller says that so many tensors stand there; versions 1 and 2 share the place of the memory type.
+    // SAFETY: the caller promises this many tensors; versions 1 and 2 have the memory type at the same offset.
     let inputs = unsafe { std::slice::from_raw_parts(tensors.inputs, tensors.input_count as usize) };
     inputs.iter().any(|tensor| tensor.body.mem_type == sys::MEM_RAW)
 }
 
-/// A graph that came by a way that is not watched: it still gets its own number.
+/// A graph created in a way that is not observed: it still gets its own number.
 #[cold]
 fn unknown(provider: usize, graph: Handle) -> Option<&'static Slot> {
-    // It may be one of those that there was no room for: no lock for each of its executions.
+    // It may be one there was no room for: avoid a lock for each of its executions.
     if IS_FULL.load(Ordering::Relaxed) {
         return None;
     }
@@ -175,7 +175,7 @@ fn unknown(provider: usize, graph: Handle) -> Option<&'static Slot> {
     })
 }
 
-/// The first execution of a graph: what it is fed with, and that it begins, should the process end in it.
+/// The first execution of a graph: reports its inputs, and that it starts, in case the process dies in it.
 #[cold]
 fn announce(tap: &Tap, slot: Option<&Slot>, tensors: Tensors, is_async: bool) {
     let graph = slot.map(Slot::id);

@@ -1,7 +1,7 @@
-//! A fork has one thread and a copy of everything else: locks that other threads held stay held, threads of ours are gone.
+//! A fork has one thread and a copy of everything else: locks held by other threads stay held, our threads are gone.
 //!
-//! All that outlives a fork lies behind [`Shared`], whose lock is held while the process forks, so that the child finds it
-//! whole. What belongs to one process ([`super::process`]) is left behind and made again.
+//! Everything that survives a fork is behind [`Shared`], whose lock is held while the process forks, so that the child
+//! finds it consistent. Per-process state ([`super::process`]) is left behind and recreated.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -10,13 +10,13 @@ use std::cell::UnsafeCell;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A value behind a lock that a fork can hold and let go of. Held for moments only, never while anything foreign is called.
+/// A value behind a lock that a fork can hold and release. Only held briefly, never during a foreign call.
 pub(super) struct Shared<T> {
     is_held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by the holder of the lock alone.
+// SAFETY: only the holder of the lock accesses the value.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
@@ -24,7 +24,7 @@ impl<T> Shared<T> {
         Self { is_held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Works on the value. Must not be called from within.
+    /// Runs `work` on the value. Not reentrant.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         struct Held<'a>(&'a AtomicBool);
         impl Drop for Held<'_> {
@@ -52,7 +52,7 @@ impl<T> Shared<T> {
 }
 
 extern "C" fn before() {
-    // In the order in which they are taken elsewhere.
+    // In the order they are taken elsewhere.
     process::BEGINNING.hold();
     lookup::FILES.hold();
     providers::LIBRARIES.hold();
@@ -72,7 +72,7 @@ extern "C" fn in_child() {
     process::leave_behind();
 }
 
-/// Has forks looked after, once.
+/// Installs the fork handlers, once.
 pub(super) fn watch() {
     static ONCE: Once = Once::new();
     // SAFETY: functions without captures that live as long as the library, which is never unloaded.

@@ -1,32 +1,32 @@
-//! Graphs by handle, found without a lock while they execute.
+//! Graphs by handle, looked up without a lock while they execute.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// Room for the graphs that can be alive at once ([`super::process::MOST_GRAPHS`]), with enough of it free that each is found near
-/// its place.
+/// Room for the graphs alive at once ([`super::process::MOST_GRAPHS`]), with enough free slots that each is found near
+/// its home slot.
 const CAPACITY: usize = 16_384;
-/// How far a handle may lie from where it belongs.
+/// Maximum distance of a handle from its home slot.
 const REACH: usize = 64;
 
 const EMPTY: u64 = 0;
 const FREED: u64 = 1;
 
-/// What is known of a graph while it executes. Pages of the table are only there once they are used.
+/// What is known about a graph while it executes. Pages of the table are only committed once used.
 pub(super) struct Slot {
     key: AtomicU64,
     id: AtomicU32,
     backend: AtomicUsize,
     /// Executions begun.
     pub begun: AtomicU64,
-    /// Clean executions, and the time they took.
+    /// Clean executions and their total time.
     pub clean: AtomicU64,
     pub clean_ns: AtomicU64,
-    /// What profiling one execution cost the last time, and all of them, nanoseconds; 0 for not known.
+    /// Cost of profiling the last execution, and of all, nanoseconds; 0 if unknown.
     pub detail_cost_ns: AtomicU64,
     pub detail_total_ns: AtomicU64,
-    /// Executions since the last one in detail.
+    /// Executions since the last detailed one.
     pub since_detail: AtomicU64,
-    /// Not to be profiled any more: it failed.
+    /// Profiling failed: not profiled any more.
     pub is_spoilt: AtomicBool,
 }
 
@@ -51,7 +51,7 @@ impl Slot {
         self.id.load(Ordering::Relaxed)
     }
 
-    /// Its backend's handle; 0 where it is not known.
+    /// Its backend's handle; 0 if unknown.
     pub fn backend(&self) -> usize {
         self.backend.load(Ordering::Relaxed)
     }
@@ -92,10 +92,10 @@ impl Graphs {
         None
     }
 
-    /// Puts a graph in; `None` if there is no room. Only called under the registry's lock.
+    /// Inserts a graph; `None` if there is no room. Only called under the registry's lock.
     pub fn insert(&self, provider: usize, handle: usize, id: u32, backend: usize) -> Option<&Slot> {
         let key = key(provider, handle);
-        // A handle that is given again before it was known to be freed is the new graph's.
+        // A handle reused before its release was seen belongs to the new graph.
         let known = self.find(provider, handle);
         let free =
             || places(key).map(|place| &self.slots[place]).find(|slot| slot.key.load(Ordering::Acquire) <= FREED);
@@ -111,7 +111,7 @@ impl Graphs {
         Some(slot)
     }
 
-    /// Takes a graph out. Only called under the registry's lock.
+    /// Removes a graph. Only called under the registry's lock.
     pub fn remove(&self, provider: usize, handle: usize) {
         if let Some(slot) = self.find(provider, handle) {
             slot.key.store(FREED, Ordering::Release);
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn table() -> Box<Graphs> {
-        // Built on the heap: it is too large for a test's stack.
+        // Built on the heap: too large for a test's stack.
         let slots: Vec<Slot> = (0..CAPACITY).map(|_| Slot::new()).collect();
         let slots: Box<[Slot; CAPACITY]> = slots.into_boxed_slice().try_into().ok().unwrap();
         Box::new(Graphs { slots: *slots })
@@ -134,7 +134,7 @@ mod tests {
     fn graphs_are_found_by_provider_and_handle_and_freed_ones_are_not() {
         let worker = std::thread::Builder::new().stack_size(64 << 20).spawn(|| {
             let graphs = table();
-            // Handles as backends give them: small numbers, and addresses that are close to each other.
+            // Handles as backends create them: small numbers, and addresses close to each other.
             let handles = (1..5000).chain((0..5000).map(|n| 0x7f12_3456_0000 + n * 16));
             for (id, handle) in (0u32..).zip(handles.clone()) {
                 assert_eq!(graphs.insert(0, handle, id, 77).unwrap().id(), id);

@@ -1,5 +1,5 @@
-//! Contexts that are made of several binaries by one call, in the background: the program is notified of each context and graph,
-//! so the notifications come by here.
+//! Contexts created from several binaries by one call, in the background: the program is notified of each context and
+//! graph, and the notifications pass through here.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -15,30 +15,31 @@ use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Contexts of lists that are seen in a process; those beyond are handed through. Nothing says when the last notification of one
-/// has come, so their places are used once.
+/// Maximum number of list contexts observed per process; further ones are passed through. Nothing marks the last
+/// notification of one, so each place is used once.
 const MOST: usize = 256;
-/// Longest list that is believed.
+/// Longest plausible list.
 const LONGEST: usize = 64;
 
-/// A context that the program will be notified of.
+/// A context the program will be notified of.
 struct Listed {
-    /// The program's record with our notification in it: the backend may read it until it is done.
+    /// The program's record with our notification in it; the backend may read it until it is done.
     record: sys::ContextParams,
-    /// What a record of version 2 points to.
+    /// Target of a version 2 record.
     body: sys::ContextParamsV2,
     provider: usize,
     backend: Handle,
     start_ns: u64,
     notify: sys::ContextNotifyFn,
     parameter: *mut c_void,
-    /// Its context's id, once it has one: graphs may be told of before the context is.
+    /// Its context's id, once it has one: graphs may be notified before the context.
     context: Mutex<Option<u32>>,
 }
 
 struct ListSlot(UnsafeCell<Option<Listed>>);
 
-// SAFETY: written once, by the thread that took its number, before the backend has its address; only read from then on.
+// SAFETY: written once, by the thread that took its number, before the backend gets its address; read-only from then
+// on.
 unsafe impl Sync for ListSlot {}
 
 static PLACES: [ListSlot; MOST] = [const { ListSlot(UnsafeCell::new(None)) }; MOST];
@@ -69,7 +70,7 @@ pub(super) unsafe extern "C" fn contexts_from_list<const P: usize>(
     code
 }
 
-/// A list like the program's, with our notification in each record; `None` where it is left as it is.
+/// A copy of the program's list with our notification in each record; `None` to leave the list as it is.
 ///
 /// # Safety
 /// `contexts` is null or a null-ended list of records that begin with their version.
@@ -96,7 +97,7 @@ unsafe fn watched(
         }
         // SAFETY: a record of the list.
         let body = unsafe { body_of(theirs.cast()) };
-        // One without a notification is the backend's to judge.
+        // A record without a notification is for the backend to judge.
         let ours = body.and_then(|(version, body)| {
             let notify = body.v1.notify?;
             let number = TAKEN.fetch_add(1, Ordering::Relaxed);
@@ -130,10 +131,10 @@ unsafe fn watched(
     Some(Box::leak(list.into_boxed_slice()).as_ptr())
 }
 
-/// A record's version, and its fields; `None` for versions that are not known.
+/// A record's version and fields; `None` for unknown versions.
 ///
 /// # Safety
-/// `record` is one of a program's list.
+/// `record` is an element of a program's list.
 unsafe fn body_of(record: *const sys::ContextParams) -> Option<(u32, sys::ContextParamsV2)> {
     // SAFETY: records begin with their version, which says what follows; fields may be read one by one.
     unsafe {
@@ -162,7 +163,7 @@ unsafe extern "C" fn notified(
     // SAFETY: the parameter that was passed with this function: a place that was filled before, and stays.
     let Some(listed) = (unsafe { &*(*parameter.cast::<ListSlot>()).0.get() }) else { return };
     guard(|| {
-        // Before the program hears of it: it may use it at once.
+        // Before the program is notified: it may use it at once.
         let Some(tap) = current() else { return };
         match kind {
             sys::CONTEXT_NOTIFY_CONTEXT => tell_context(tap, listed, context, status),
@@ -172,7 +173,7 @@ unsafe extern "C" fn notified(
             _ => {}
         }
     });
-    // SAFETY: what the program passed, with what the backend says.
+    // SAFETY: what the program passed, with the backend's arguments.
     unsafe { (listed.notify)(context, graph, name, kind, listed.parameter, status) };
 }
 
@@ -194,7 +195,7 @@ fn tell_context(tap: &Tap, listed: &Listed, context: Handle, status: u64) {
     call.binary_bytes = Some(listed.body.v1.bytes);
     if status == 0 && !context.is_null() {
         call.context = Some(id_of(listed, context));
-        // SAFETY: the backend just read it, and tells the program only after this that it needs it no more.
+        // SAFETY: the backend just read it, and notifies the program only afterwards that it no longer needs it.
         call.binary = unsafe { binaries::keep(tap, listed.provider, listed.body.v1.binary, listed.body.v1.bytes) };
         // SAFETY: the program's options of this context, of this backend.
         call.options = unsafe { options::of_context(backend_id(listed.provider), listed.body.v1.configs) };

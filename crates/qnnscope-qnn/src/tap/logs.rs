@@ -1,4 +1,4 @@
-//! The vendor's log: loggers that the program makes write to it as before, and to us what the user requested.
+//! The vendor's log: loggers created by the program write to it as before, and to us what the user requested.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -12,15 +12,15 @@ use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-/// Loggers with a callback that can be alive at once; those beyond are left alone.
+/// Maximum number of live loggers with a callback; further ones are left alone.
 const MOST: usize = 16;
-/// Lines that are kept of one refusal.
+/// Lines kept per refusal.
 const KEPT: usize = 16;
 
 /// A logger of the program.
 struct Logger {
     callback: AtomicPtr<c_void>,
-    /// What the program requested.
+    /// The program's level.
     level: AtomicU32,
     handle: AtomicUsize,
 }
@@ -32,26 +32,26 @@ static LOGGERS: [Logger; MOST] = [const {
 static CALLBACKS: [sys::LogCallback; MOST] = numbered!(line);
 
 thread_local! {
-    /// Errors that are logged while something goes on in this thread.
+    /// Errors logged during an operation of this thread.
     static DURING: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// The level that the user wants, QNN's number; 0 where he did not say.
+/// The user's level, QNN's number; 0 if unset.
 fn wanted() -> u32 {
     current().and_then(|tap| tap.settings.log_level).unwrap_or(0)
 }
 
-/// A `va_list` as the C library's functions take it: a pointer to this on x86_64 and aarch64.
+/// A `va_list` as passed to C functions: a pointer to this on x86_64 and aarch64.
 type Arguments = [u64; 4];
 /// Its size: three words on x86_64, four on aarch64.
 const ARGUMENTS_BYTES: usize = if cfg!(target_arch = "aarch64") { 32 } else { 24 };
 
 unsafe extern "C" fn line<const I: usize>(format: *const c_char, level: u32, stamp: u64, arguments: *mut c_void) {
     let logger = &LOGGERS[I];
-    // The list is used up by whoever reads it first.
+    // The first reader consumes the list.
     let mut copy: Arguments = [0; 4];
     if !arguments.is_null() {
-        // SAFETY: a va_list has that many bytes, and may be copied so on these targets.
+        // SAFETY: a va_list has that many bytes and may be copied like this on these targets.
         unsafe { std::ptr::copy_nonoverlapping(arguments.cast::<u8>(), (&raw mut copy).cast::<u8>(), ARGUMENTS_BYTES) };
     }
     let theirs = logger.level.load(Ordering::Relaxed);
@@ -91,7 +91,7 @@ fn tell(level: u32, text: &str) {
     }
 }
 
-/// Carries `work` out and returns the errors that were logged meanwhile in this thread.
+/// Runs `work` and returns the errors logged meanwhile in this thread.
 pub(super) fn errors_during<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
     let keep = |lines| DURING.try_with(|during| during.replace(lines)).unwrap_or_default();
     keep(Some(Vec::new()));
@@ -110,7 +110,7 @@ pub(super) unsafe extern "C" fn log_create<const P: usize>(
     let place = callback.and_then(|theirs| guard(|| claim(theirs, level)).flatten());
     let (passed, passed_level) = match place {
         Some(place) => (Some(CALLBACKS[place]), guard(wanted).unwrap_or(0).max(level)),
-        // Without a callback the library writes where it likes; so it does with us.
+        // Without a callback the library chooses where to write; that stays so.
         None => (callback, level),
     };
     // SAFETY: forwards the caller's arguments, with a callback of ours that passes on to the caller's.
@@ -161,7 +161,7 @@ pub(super) unsafe extern "C" fn log_free<const P: usize>(handle: Handle) -> u64 
     // SAFETY: forwards the caller's handle.
     let code = unsafe { real(handle) };
     if let Some(logger) = logger.filter(|_| code == 0) {
-        // The library may still be inside its last line: the place keeps its callback until it is claimed again.
+        // The library may still be writing its last line: the slot keeps its callback until it is reused.
         logger.handle.store(0, Ordering::Release);
         logger.callback.store(std::ptr::null_mut(), Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! How programs come here instead of to the real library: by the name that they look up, or by the file that they open.
+//! How programs get here instead of to the real library: by the name they look up, or by the file they open.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 const GET_PROVIDERS: &CStr = c"QnnInterface_getProviders";
 /// A name that only libraries of this kind export.
 const MARK: &CStr = c"qnnscope_tap_mark";
-/// Longest list of providers that is believed; one was seen everywhere.
+/// Longest plausible list of providers; all libraries seen have one.
 const LONGEST_LIST: usize = 8;
 
 type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
@@ -26,7 +26,7 @@ type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 fn real_dlsym() -> Option<Dlsym> {
     static REAL: OnceLock<Option<usize>> = OnceLock::new();
     let address = REAL.get_or_init(|| {
-        // The version moved with glibc 2.34; aarch64 began with 2.17.
+        // The symbol version changed with glibc 2.34; aarch64 started with 2.17.
         [c"GLIBC_2.34", c"GLIBC_2.2.5", c"GLIBC_2.17"].iter().find_map(|version| dlsym_of(version))
     });
     as_function((*address)? as *const c_void)
@@ -41,18 +41,18 @@ fn dlsym_of(version: &CStr) -> Option<usize> {
 
 #[cfg(not(target_env = "gnu"))]
 fn dlsym_of(_: &CStr) -> Option<usize> {
-    // Preloading needs versioned lookups: there is only the folder's way.
+    // Preloading needs versioned lookups; without them only the folder method works.
     Some((libc::dlsym as *const c_void).addr())
 }
 
-/// Where a call of dlsym goes on: to the C library's own, with nothing on the stack that would hide its caller, or here.
-/// Null if there is no dlsym at all.
+/// The target of a dlsym call: the C library's own, with nothing on the stack that would hide its caller, or ours. Null
+/// if there is no dlsym at all.
 ///
 /// # Safety
 /// `name` is what a caller of dlsym passed.
 pub unsafe extern "C" fn route(_handle: *mut c_void, name: *const c_char) -> *const c_void {
     let Some(real) = real_dlsym() else { return std::ptr::null() };
-    // SAFETY: a caller of dlsym passes a terminated string; null would be its own fault, and is looked at.
+    // SAFETY: a caller of dlsym passes a terminated string; null would be its own fault, and is checked.
     let is_ours = !name.is_null() && is_on() && unsafe { CStr::from_ptr(name) } == GET_PROVIDERS;
     if is_ours { look_up as *const c_void } else { real as *const c_void }
 }
@@ -67,22 +67,22 @@ unsafe extern "C" fn look_up(handle: *mut c_void, name: *const c_char) -> *mut c
     guard(|| bound(found)).flatten().map_or(found, |ours| ours as *mut c_void)
 }
 
-/// Functions that are asked instead of real ones: `BOUND[i]` belongs to `REAL[i]`.
+/// Functions called in place of real ones: `BOUND[i]` belongs to `REAL[i]`.
 static REAL: [AtomicPtr<c_void>; providers::MOST] = [const { AtomicPtr::new(std::ptr::null_mut()) }; providers::MOST];
-/// Lists that were given out.
+/// Lists handed out.
 static LISTS: [[AtomicPtr<c_void>; LONGEST_LIST]; providers::MOST] =
     [const { [const { AtomicPtr::new(std::ptr::null_mut()) }; LONGEST_LIST] }; providers::MOST];
 /// Files of the real functions.
 pub(super) static FILES: Shared<Vec<String>> = Shared::new(Vec::new());
 
 unsafe extern "C" fn ask<const I: usize>(list: *mut *const *const c_void, count: *mut u32) -> u64 {
-    // SAFETY: forwards the caller's arguments to the function that was found for this number.
+    // SAFETY: forwards the caller's arguments to the function found for this number.
     unsafe { providers_of(I, list, count) }
 }
 
 static BOUND: [sys::GetProvidersFn; providers::MOST] = numbered!(ask);
 
-/// The function to hand out for a real one; `None` to leave it as it is.
+/// The function to return for a real one; `None` to leave it as it is.
 fn bound(real: *mut c_void) -> Option<sys::GetProvidersFn> {
     let file = system::file_of(real)?;
     if is_a_tap(&file) {
@@ -102,16 +102,16 @@ fn bound(real: *mut c_void) -> Option<sys::GetProvidersFn> {
     Some(BOUND[number])
 }
 
-/// True for files of this kind: one that was preloaded and one in a backend's place may meet in one process, and each call is
-/// to be seen once.
+/// True for other copies of the tap: a preloaded one and one in place of a backend may meet in one process, and each
+/// call must be seen only once.
 fn is_a_tap(file: &str) -> bool {
     let (Ok(path), Some(dlsym)) = (CString::new(file), real_dlsym()) else { return false };
-    // SAFETY: asks for a library that is loaded already.
+    // SAFETY: opens a library that is already loaded.
     let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
     if library.is_null() {
         return false;
     }
-    // SAFETY: the handle was just given; it is given back once.
+    // SAFETY: the handle was just returned; it is closed once.
     unsafe {
         let mark = dlsym(library, MARK.as_ptr());
         let is_its_own = !mark.is_null() && system::file_of(mark).as_deref() == Some(file);
@@ -146,8 +146,8 @@ unsafe fn providers_of(number: usize, list: *mut *const *const c_void, count: *m
     code
 }
 
-/// What this library answers under the name of the function itself: to programs that opened it in a backend's place, and to
-/// those that are linked with a backend.
+/// This library's own implementation of the function: for programs that opened it in place of a backend, and for those
+/// linked with a backend.
 ///
 /// # Safety
 /// As for QnnInterface_getProviders.
@@ -180,15 +180,15 @@ fn stood_in_for() -> Option<*mut c_void> {
                 real.push(name);
             }
             let path = CString::new(real.into_os_string().into_encoded_bytes()).ok()?;
-            // SAFETY: opens the library that the program wanted; kept open for the life of the process.
+            // SAFETY: opens the library the program wanted; kept open for the life of the process.
             let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
             if library.is_null() {
                 return None;
             }
-            // SAFETY: the handle was just given.
+            // SAFETY: the handle was just returned.
             unsafe { dlsym(library, GET_PROVIDERS.as_ptr()) }
         }
-        // SAFETY: looks behind this library in the order of the program's own.
+        // SAFETY: searches after this library in the program's own order.
         _ => unsafe { dlsym(libc::RTLD_NEXT, GET_PROVIDERS.as_ptr()) },
     };
     (!found.is_null()).then(|| {

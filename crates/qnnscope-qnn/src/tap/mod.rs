@@ -1,14 +1,15 @@
-//! Inside another program: every call that it makes to QNN passes through here, is timed and written down, and goes on to
-//! the real library unchanged.
+//! Runs inside another program: every QNN call passes through here, is timed and recorded, and goes on to the real
+//! library unchanged.
 //!
-//! The library that programs load is its own package (`qnnscope-tap`) with nothing but exported names; what they do is
-//! here, beside the ABI and the recorder that the runner uses too. What it tells goes to qnnscope in the words of
-//! [`qnnscope_core::tap`].
+//! The library that programs load is its own package (`qnnscope-tap`) with nothing but exported names; their
+//! implementation is here, beside the ABI and the recorder that the runner uses too. It reports to qnnscope in the
+//! vocabulary of [`qnnscope_core::tap`].
 //!
-//! The rules of this folder: never change what the program asked for or is answered, never wait for whoever reads, never
-//! unwind into the program, take no lock around a call of the real library, and allocate nothing while a graph executes.
+//! The rules of this folder: never change the program's requests or the answers it gets, never wait for the reader,
+//! never unwind into the program, take no lock around a call of the real library, and allocate nothing while a graph
+//! executes.
 
-/// A function for each number below [`providers::MOST`]: callbacks carry no data of ours, so each number has its own.
+/// A function for each number below [`providers::MOST`]: callbacks carry no user data, so each number needs its own.
 macro_rules! numbered {
     ($function:ident) => {
         numbered!($function: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
@@ -45,20 +46,20 @@ pub use process::{loaded, unloading};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// True after a panic of ours: from then on everything is handed through.
+/// True after a panic of ours: from then on everything is passed through.
 static OFF: AtomicBool = AtomicBool::new(false);
 
-/// True while the tap watches.
+/// True while the tap is active.
 fn is_on() -> bool {
     !OFF.load(Ordering::Relaxed)
 }
 
-/// Ends watching for good.
+/// Turns the tap off permanently.
 fn turn_off() {
     OFF.store(true, Ordering::Relaxed);
 }
 
-/// Carries out work of ours. A panic ends the tap, never the program.
+/// Runs our own work. A panic ends the tap, never the program.
 fn guard<T>(work: impl FnOnce() -> T) -> Option<T> {
     if !is_on() {
         return None;
@@ -67,7 +68,7 @@ fn guard<T>(work: impl FnOnce() -> T) -> Option<T> {
         Ok(value) => Some(value),
         Err(payload) => {
             turn_off();
-            // Dropping what was thrown may panic again.
+            // Dropping the panic payload may panic again.
             std::mem::forget(payload);
             None
         }

@@ -1,4 +1,4 @@
-//! Asynchronous executions: they end when the program is notified, so the notification comes by here.
+//! Asynchronous executions: they end when the program is notified, so the notification passes through here.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FREE: u32 = 0;
 const USED: u32 = 1;
 
-/// An execution that the program will be notified of.
+/// An execution the program will be notified of.
 struct Pending {
     state: AtomicU32,
     inner: UnsafeCell<Option<Inner>>,
@@ -25,11 +25,11 @@ struct Inner {
     going: Option<Going>,
 }
 
-// SAFETY: the inner value is touched by the one who changed the state from free to used, and afterwards by the one
-// notification (or the failed call) alone.
+// SAFETY: only the caller that changed the state from free to used accesses the inner value, and afterwards only its
+// notification (or the failed call).
 unsafe impl Sync for Pending {}
 
-/// More at once than any queue of a backend is deep; beyond, executions are not timed.
+/// Deeper than any backend's queue; further executions are not timed.
 static PENDING: [Pending; 256] = [const { Pending { state: AtomicU32::new(FREE), inner: UnsafeCell::new(None) } }; 256];
 
 pub(super) unsafe extern "C" fn graph_execute_async<const P: usize>(
@@ -52,7 +52,7 @@ pub(super) unsafe extern "C" fn graph_execute_async<const P: usize>(
     };
     let tensors = Tensors { inputs, input_count, outputs, output_count };
     let Some(theirs) = notify else {
-        // There is no moment at which it is known to have ended.
+        // There is no point at which it is known to have ended.
         return forward(None, parameter);
     };
     let pending = PENDING
@@ -67,8 +67,7 @@ pub(super) unsafe extern "C" fn graph_execute_async<const P: usize>(
     unsafe { *pending.inner.get() = Some(Inner { notify: theirs, parameter, profile, going }) };
     let code = forward(Some(notified), std::ptr::from_ref(pending).cast_mut().cast());
     if code != 0 && pending.state.load(Ordering::Acquire) == USED {
-        // It was not taken, so there will be no notification.
-        // SAFETY: as above.
+        // It was not accepted, so there will be no notification. SAFETY: as above.
         if let Some(inner) = unsafe { (*pending.inner.get()).take() } {
             pending.state.store(FREE, Ordering::Release);
             end(inner, code);

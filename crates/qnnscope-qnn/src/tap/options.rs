@@ -1,4 +1,4 @@
-//! Options that programs pass, by name where it is known. Numbers and layouts as in the ABI table of this package.
+//! Options passed by programs, by name if known. Numbers and layouts as in the ABI table of this package.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -6,18 +6,18 @@ use crate::sys;
 use serde_json::{Map, Value, json};
 use std::ffi::c_void;
 
-/// Most options of one list that are believed.
+/// Maximum plausible length of an option list.
 const MOST: usize = 64;
 /// QNN's backend id of HTP, whose custom options are known.
 const HTP: u32 = 6;
 
-/// Number of an option, and where its value stands.
+/// Number of an option, and the address of its value.
 type Raw = (u32, *const u8);
 
-/// The entries of a null-ended list of records that begin with a number and hold their value at 8.
+/// The entries of a null-terminated list of records that begin with a number and have their value at offset 8.
 ///
 /// # Safety
-/// `list` is null or a null-ended list of such records.
+/// `list` is null or a null-terminated list of such records.
 unsafe fn entries(list: *const *const c_void) -> Vec<Raw> {
     let mut found = Vec::new();
     if list.is_null() {
@@ -29,14 +29,14 @@ unsafe fn entries(list: *const *const c_void) -> Vec<Raw> {
         if record.is_null() {
             break;
         }
-        // SAFETY: every record begins with its number; 8 more bytes stand at 8.
+        // SAFETY: every record begins with its number, followed by 8 bytes at offset 8.
         found.push((unsafe { record.cast::<u32>().read_unaligned() }, record.wrapping_add(8)));
     }
     found
 }
 
 /// # Safety
-/// As many bytes as `T` has are readable there.
+/// `size_of::<T>()` bytes are readable there.
 unsafe fn value<T: Copy>(at: *const u8) -> T {
     // SAFETY: promised by the caller.
     unsafe { at.cast::<T>().read_unaligned() }
@@ -165,8 +165,8 @@ unsafe fn htp_context(custom: *const u8) -> (String, Value) {
 /// SoC numbers that QNN gives are small.
 const SOC_NUMBERS: std::ops::Range<u32> = 1..4096;
 
-/// A device option of HTP in the layout from before HTP API 5.47 (12 bytes), made readable for runtimes from then on
-/// (16 bytes, the value at 8 instead of 4); `None` where it is in the new one already, or cannot be told.
+/// Converts an HTP device option from the layout before HTP API 5.47 (12 bytes) to the later one (16 bytes, the value
+/// at 8 instead of 4); `None` if it is already in the new layout, or if that is unclear.
 pub(super) fn repaired(words: [u32; 3]) -> Option<sys::HtpDeviceCustomConfig> {
     let [option, first, second] = words;
     match option {
@@ -174,8 +174,8 @@ pub(super) fn repaired(words: [u32; 3]) -> Option<sys::HtpDeviceCustomConfig> {
         sys::HTP_DEVICE_OPTION_SOC if SOC_NUMBERS.contains(&first) => {
             Some(sys::HtpDeviceCustomConfig { option, old_value: first, value: first, value_tail: 0 })
         }
-        // Device id and architecture at 4 and 8; in the new layout at 8 and 12, with padding (0) at 4, which cannot be told
-        // from a device 0 unless an architecture stands where the device id would.
+        // Device id and architecture at 4 and 8; in the new layout at 8 and 12, with padding (0) at 4,
+        // indistinguishable from device 0 unless there is an architecture where the device id would be.
         sys::HTP_DEVICE_OPTION_ARCH if (60..200).contains(&second) => {
             Some(sys::HtpDeviceCustomConfig { option, old_value: first, value: first, value_tail: second })
         }
@@ -183,7 +183,7 @@ pub(super) fn repaired(words: [u32; 3]) -> Option<sys::HtpDeviceCustomConfig> {
     }
 }
 
-/// Options of deviceCreate, with the words of each HTP option.
+/// Options of deviceCreate, with the raw words of each HTP option.
 ///
 /// # Safety
 /// `list` is what a program passed to deviceCreate of this backend.

@@ -1,4 +1,4 @@
-//! Power votes, which go past the function table: through functions of the HTP backend's infrastructure record.
+//! Power votes, which bypass the function table and use functions of the HTP backend's infrastructure record.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -11,7 +11,7 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// Most settings of one vote that are believed.
+/// Maximum plausible number of settings per vote.
 const MOST: usize = 32;
 
 struct Copy {
@@ -44,13 +44,13 @@ pub(super) unsafe extern "C" fn get_infrastructure<const P: usize>(out: *mut *co
     code
 }
 
-/// Our copy of HTP's record, where it is of the kind that is known.
+/// Our copy of HTP's record, if its kind is known.
 fn infrastructure<const P: usize>(record: *const sys::HtpInfrastructure) -> Option<*const sys::HtpInfrastructure> {
     const HTP: u32 = 6;
     if providers::table(P)?.backend_id() != HTP || record.is_null() {
         return None;
     }
-    // SAFETY: HTP's record is of this shape where its kind is 0 (perf).
+    // SAFETY: HTP's record has this shape if its kind is 0 (perf).
     let mut copy = unsafe { *record };
     if copy.kind != 0 {
         return None;
@@ -62,7 +62,7 @@ fn infrastructure<const P: usize>(record: *const sys::HtpInfrastructure) -> Opti
     copy.perf.set_power_config = copy.perf.set_power_config.map(|_| set::<P> as sys::SetPowerConfigFn);
     let place = &COPIES[P];
     let known = place.real.swap(record.cast_mut(), Ordering::AcqRel);
-    // SAFETY: the first to come writes it, before anybody has its address; the record of a library stays the same.
+    // SAFETY: the first caller writes it, before anybody has its address; a library's record stays the same.
     unsafe {
         if !std::ptr::eq(known, record) {
             *place.ours.get() = Some(copy);
@@ -149,7 +149,7 @@ unsafe fn settings(list: *const *const sys::PowerConfig) -> Map<String, Value> {
     settings
 }
 
-/// Only what the vote sets: the rest of the record means nothing then.
+/// Only what the vote sets: the rest of the record is meaningless.
 fn dcvs(settings: &mut Map<String, Value>, vote: &sys::DcvsV3) {
     let mut put = |is_set: u32, rows: &[(&str, u32)]| {
         if is_set != 0 {

@@ -1,4 +1,4 @@
-//! What belongs to one process: the queues, the connection, the thread that writes. A fork makes its own.
+//! Per-process state: the queues, the connection, the writer thread. A fork creates its own.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -17,15 +17,15 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Executions whose events wait for the writer.
+/// Executions with events waiting for the writer.
 const ARENAS: usize = 4;
 
-/// Graphs that can be alive at once; those beyond are counted, and their executions are those of an unknown graph. What is kept of
-/// one takes about 200 bytes, and all of the tap has to stay below 8 MiB.
+/// Maximum number of graphs alive at once; further ones are counted, and their executions belong to an unknown graph.
+/// Each takes about 200 bytes, and the whole tap must stay below 8 MiB.
 pub(super) const MOST_GRAPHS: usize = 12_288;
-/// About how much is kept of graphs that are being composed, bytes.
+/// Approximate limit on what is kept of graphs being composed, bytes.
 const COMPOSING_BYTES: usize = 1 << 20;
-/// More were alive at once: a handle that is not known is no new graph.
+/// The limit was exceeded: an unknown handle is not necessarily a new graph.
 pub(super) static IS_FULL: AtomicBool = AtomicBool::new(false);
 
 /// One process.
@@ -42,7 +42,7 @@ pub(super) struct Tap {
     pub binaries: Binaries,
 }
 
-/// A context that is alive.
+/// A live context.
 #[derive(Debug, Clone)]
 pub(super) struct Context {
     pub id: u32,
@@ -51,7 +51,7 @@ pub(super) struct Context {
     pub graphs: Vec<usize>,
 }
 
-/// A graph that is alive.
+/// A live graph.
 #[derive(Debug, Clone)]
 pub(super) struct Graph {
     pub id: u32,
@@ -59,7 +59,7 @@ pub(super) struct Graph {
     pub name: Box<str>,
 }
 
-/// What is known of the handles that are alive; survives a fork. Keys are provider and handle.
+/// The live handles; survives a fork. Keys are provider and handle.
 #[derive(Default)]
 pub(super) struct Registry {
     pub next_id: u32,
@@ -76,16 +76,16 @@ impl Registry {
         self.graphs.get_or_insert_default()
     }
 
-    /// A number that this process has not used before.
+    /// A number this process has not used before.
     pub fn fresh_id(&mut self) -> u32 {
         self.next_id += 1;
         self.next_id
     }
 
-    /// Notes a graph, and gives its id; `None` where too many are alive.
+    /// Registers a graph and returns its id; `None` if too many are alive.
     pub fn add_graph(&mut self, provider: usize, handle: usize, context: Option<usize>, name: String) -> Option<u32> {
         let context_id = context.and_then(|context| self.contexts().get(&(provider, context)).map(|known| known.id));
-        // Asked for again: the same graph.
+        // Requested again: the same graph.
         if let Some(known) = self.graphs().get(&(provider, handle))
             && known.context == context_id
             && *known.name == *name
@@ -94,7 +94,7 @@ impl Registry {
         }
         if self.graphs().len() >= MOST_GRAPHS && !self.graphs().contains_key(&(provider, handle)) {
             IS_FULL.store(true, Ordering::Relaxed);
-            // Another one may have been alive under this handle; it is gone.
+            // A previous graph with this handle is gone.
             GRAPHS.remove(provider, handle);
             return None;
         }
@@ -112,7 +112,7 @@ impl Registry {
         Some(id)
     }
 
-    /// Forgets everything of a library that is gone.
+    /// Drops everything of an unloaded library.
     pub fn remove_provider(&mut self, provider: usize) {
         self.contexts().retain(|(owner, _), _| *owner != provider);
         let gone: Vec<usize> =
@@ -123,11 +123,11 @@ impl Registry {
         }
     }
 
-    /// Forgets a context and its graphs.
+    /// Drops a context and its graphs.
     pub fn remove_context(&mut self, provider: usize, handle: usize) -> Option<u32> {
         let context = self.contexts().remove(&(provider, handle))?;
         for graph in context.graphs {
-            // A handle that another context was given meanwhile is that one's.
+            // A handle since given to another context belongs to that context.
             if self.graphs().get(&(provider, graph)).is_some_and(|known| known.context == Some(context.id)) {
                 self.graphs().remove(&(provider, graph));
                 GRAPHS.remove(provider, graph);
@@ -139,26 +139,26 @@ impl Registry {
 
 pub(super) static REGISTRY: Shared<Registry> = Shared::new(Registry { next_id: 0, contexts: None, graphs: None });
 
-/// This process's tap; null before the program asks for QNN, and in a fork until it does something with it.
+/// This process's tap; null before the program asks for QNN, and in a fork until it uses QNN.
 static CURRENT: AtomicPtr<Tap> = AtomicPtr::new(std::ptr::null_mut());
-/// Whether this process is a fork of one that had a tap.
+/// Whether this process is a fork of a tapped one.
 static IS_FORK: AtomicBool = AtomicBool::new(false);
 
-/// In a fork: the parent's tap stays where it is, unused; its connection is the parent's.
+/// In a fork: the parent's tap stays in place, unused; its connection is the parent's.
 pub(super) fn leave_behind() {
     if !CURRENT.swap(std::ptr::null_mut(), Ordering::AcqRel).is_null() {
         IS_FORK.store(true, Ordering::Relaxed);
     }
 }
 
-/// The tap of this process, begun if need be; `None` if there is nobody to tell.
+/// The tap of this process, started if necessary; `None` without a reader.
 pub(super) fn current() -> Option<&'static Tap> {
     let tap = CURRENT.load(Ordering::Acquire);
-    // SAFETY: taps are leaked when they are made, so the pointer stays good.
+    // SAFETY: taps are leaked on creation, so the pointer stays valid.
     unsafe { tap.as_ref() }.or_else(begin)
 }
 
-/// Two threads may ask first at the same time.
+/// Two threads may be the first at the same time.
 pub(super) static BEGINNING: Shared<()> = Shared::new(());
 
 fn begin() -> Option<&'static Tap> {
@@ -208,7 +208,7 @@ fn make() -> Option<Tap> {
     Some(tap)
 }
 
-/// A fork goes on with the graphs of its parent: it says which they are, under the ids that they have.
+/// A fork continues with its parent's graphs: it announces them under their existing ids.
 fn announce_inherited(tap: &Tap) {
     super::providers::announce_all(tap);
     let graphs: Vec<((usize, usize), Graph)> =
@@ -249,7 +249,8 @@ fn describe(forked: bool) -> Process {
     }
 }
 
-/// The library was loaded into a program: says so on its own connection, in a folder in the common file `loaded`.
+/// Reports that the library was loaded into a program: on its own connection, or in a folder in the common file
+/// `loaded`.
 pub fn loaded() {
     super::guard(|| {
         let Some(settings) = Settings::read(|name| std::env::var(name).ok()) else {
@@ -271,11 +272,11 @@ pub fn loaded() {
     });
 }
 
-/// The process ends: what waits is written, for a moment at most.
+/// The process ends: writes what is queued, waiting only briefly.
 pub fn unloading() {
     super::guard(|| {
         let tap = CURRENT.load(Ordering::Acquire);
-        // SAFETY: as in `current`. A fork that did nothing with QNN has none.
+        // SAFETY: as in `current`. A fork that did not use QNN has none.
         if let Some(tap) = unsafe { tap.as_ref() } {
             tap.writer.end(tap);
         }

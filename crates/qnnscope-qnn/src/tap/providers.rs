@@ -1,4 +1,4 @@
-//! Backends that the program found: a copy of each function table in which our entries stand, made once and kept for good.
+//! Backends the program found: a copy of each function table with our entries, created once and kept permanently.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -12,9 +12,9 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Most backends of one process; more are handed through.
+/// Maximum number of backends per process; further ones are passed through.
 pub(super) const MOST: usize = 16;
-/// Slots of a copy; more than any table has. The surplus is zero.
+/// Slots of a copy, more than any table has; the surplus is zero.
 const SLOTS: usize = sys::MODEL_LIBRARY_TABLE;
 
 #[repr(C, align(16))]
@@ -30,8 +30,8 @@ struct ProviderSlot {
     copy: UnsafeCell<Record>,
 }
 
-// SAFETY: the copy is written under the registry's lock before its address is given away, and again only when the library it
-// belonged to was unloaded, so that nobody can be using it; everything else is atomic.
+// SAFETY: the copy is written under the registry's lock before its address is published, and again only after its
+// library was unloaded, so that nobody can be using it; everything else is atomic.
 unsafe impl Sync for ProviderSlot {}
 
 static PLACES: [ProviderSlot; MOST] = [const {
@@ -50,14 +50,15 @@ static PLACES: [ProviderSlot; MOST] = [const {
     }
 }; MOST];
 
-/// Libraries by their place; a file is loaded once, so one that comes again at another address was unloaded before.
+/// Libraries by slot; a file is loaded once, so one that reappears at another address was unloaded in between.
 pub(super) static LIBRARIES: Shared<Vec<(String, usize)>> = Shared::new(Vec::new());
 
-/// The real functions of a provider; `None` for a number that was not given.
+/// The real functions of a provider; `None` for an unassigned number.
 pub(super) fn table(provider: usize) -> Option<FunctionTable> {
     let place = PLACES.get(provider)?;
     let real = place.real.load(Ordering::Acquire);
-    // SAFETY: set to a record of that many slots, which lives as long as its library; calls come through its table only.
+    // SAFETY: set to a record of that many slots, which lives as long as its library; calls only come through its
+    // table.
     (!real.is_null()).then(|| unsafe { FunctionTable::new(real, place.slots.load(Ordering::Relaxed)) })
 }
 
@@ -66,7 +67,7 @@ pub(super) fn real<F: Copy>(provider: usize, slot: usize) -> Option<F> {
     as_function(table(provider)?.raw(slot))
 }
 
-/// What the program gets instead of a library's record: our copy of it, or the record itself where that cannot be.
+/// What the program gets instead of a library's record: our copy of it, or the record itself if that is impossible.
 ///
 /// # Safety
 /// `record` is null or a provider record that `library` (a path) handed out as the `index`-th of its list.
@@ -103,7 +104,7 @@ pub(super) unsafe fn wrap(tap: &Tap, record: *const c_void, library: &str, index
         let place = &PLACES[provider];
         let is_new = !std::ptr::eq(place.real.load(Ordering::Acquire), head);
         if is_new {
-            // Handles of a library that is gone mean nothing any more.
+            // Handles of an unloaded library are meaningless.
             REGISTRY.with(|registry| registry.remove_provider(provider));
             place.slots.store(slots, Ordering::Relaxed);
             place.real.store(head.cast_mut(), Ordering::Release);
@@ -129,7 +130,7 @@ fn fill(copy: &mut Record, table: FunctionTable, provider: usize) {
         *entry = table.raw(slot);
     }
     for (slot, ours) in calls::entries(provider) {
-        // Programs look whether a function is there.
+        // Programs check whether a function is present.
         if let Some(entry) = copy.table.get_mut(slot).filter(|entry| !entry.is_null()) {
             *entry = ours;
         }
@@ -150,7 +151,7 @@ fn tell(tap: &Tap, provider: u32, table: FunctionTable, library: &str, untouched
     }));
 }
 
-/// In a fork: the backends that the parent had found.
+/// In a fork: the backends the parent had found.
 pub(super) fn announce_all(tap: &Tap) {
     let libraries = LIBRARIES.with(|libraries| libraries.clone());
     for (provider, (library, _)) in libraries.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Executions on their way to the writer: a bounded queue without locks in a file that is mapped into memory, so that what a
-//! killed process did not get to tell can still be read from it ([`qnnscope_core::tap::unread`]).
+//! Executions on their way to the writer: a bounded lock-free queue in a memory-mapped file, so that what a killed
+//! process could not report can still be read from it ([`qnnscope_core::tap::unread`]).
 //!
-//! The queue is Dmitry Vyukov's bounded one: each slot has a sequence number that says whose turn it is.
+//! The queue is Dmitry Vyukov's bounded one: each slot has a sequence number that shows whose turn it is.
 
 #![expect(unsafe_code, reason = "memory that is shared with a file")]
 
@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Executions that can wait; the writer comes by every few milliseconds.
+/// Capacity in executions; the writer empties it every few milliseconds.
 const SLOTS: usize = 8192;
 const BYTES: usize = RING_HEAD + SLOTS * RING_SLOT;
 
@@ -20,9 +20,9 @@ const BYTES: usize = RING_HEAD + SLOTS * RING_SLOT;
 struct Front {
     magic: AtomicU64,
     slots: AtomicU64,
-    /// Where the next one goes.
+    /// Position of the next insertion.
     tail: AtomicU64,
-    /// The next to be taken.
+    /// Position of the next removal.
     head: AtomicU64,
 }
 
@@ -39,9 +39,9 @@ struct Slot {
 
 const _: () = assert!(size_of::<Front>() <= RING_HEAD && size_of::<Slot>() == RING_SLOT);
 
-/// The queue of one process. Any thread puts in; one takes out.
+/// The queue of one process. Any thread inserts; one removes.
 pub(super) struct Ring {
-    /// Of 8-byte words; pages begin at a multiple of that.
+    /// Points to 8-byte words; pages are aligned to that.
     memory: *mut u64,
     path: Option<PathBuf>,
 }
@@ -65,7 +65,7 @@ impl Ring {
             ring.slot(number).sequence.store(number, Ordering::Relaxed);
         }
         ring.front().slots.store(SLOTS as u64, Ordering::Relaxed);
-        // The magic number comes last: a file without it says nothing.
+        // The magic number is written last: a file without it is ignored.
         ring.front().magic.store(RING_MAGIC, Ordering::Release);
         Some(ring)
     }
@@ -87,7 +87,7 @@ impl Ring {
         unsafe { &*self.memory.add(words).cast::<Slot>() }
     }
 
-    /// Puts an execution in; false if there is no room.
+    /// Inserts an execution; false if there is no room.
     pub fn push(&self, execution: &Execution) -> bool {
         let tail = &self.front().tail;
         let mut position = tail.load(Ordering::Relaxed);
@@ -114,7 +114,8 @@ impl Ring {
         true
     }
 
-    /// The oldest ones, which stay in until [`Self::done`] says that they were passed on. Only one thread may take.
+    /// The oldest ones, which stay in until [`Self::done`] confirms that they were passed on. Only one thread may
+    /// remove.
     #[expect(clippy::cast_possible_truncation, reason = "two halves, and flags that were 32 bits")]
     pub fn oldest(&self, most: usize) -> Vec<Execution> {
         let first = self.front().head.load(Ordering::Relaxed);
@@ -135,7 +136,7 @@ impl Ring {
         (first..).take(most).map_while(at).collect()
     }
 
-    /// So many of the oldest were passed on: their room is free.
+    /// This many of the oldest were passed on: their room is free.
     pub fn done(&self, count: usize) {
         let first = self.front().head.load(Ordering::Relaxed);
         for position in first..first + count as u64 {
@@ -152,7 +153,7 @@ impl Drop for Ring {
     }
 }
 
-/// A new file of the right size, mapped. Its room on the disk is taken at once: a disk that fills up later would end the
+/// A new file of the right size, mapped. Its disk space is allocated at once: a disk that fills up later would kill the
 /// program at its next execution.
 fn mapped_file(path: &Path) -> Option<*mut u64> {
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path).ok()?;
@@ -207,7 +208,7 @@ mod tests {
                 seen.extend(some);
             }
         });
-        // The process is gone: what it had not passed on is read from the file.
+        // The process is gone: the file yields what it had not passed on.
         let bytes = std::fs::read(ring.path().unwrap()).unwrap();
         seen.extend(unread(&bytes));
         let mut starts: Vec<u64> = seen.iter().map(|execution| execution.start_ns).collect();

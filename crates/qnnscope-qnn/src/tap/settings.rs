@@ -1,4 +1,4 @@
-//! What the user asked of the tap, from the environment of the program.
+//! The user's settings for the tap, from the program's environment.
 
 use qnnscope_core::tap as words;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Where messages go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SinkPath {
-    /// A Unix socket that is listened on.
+    /// A listening Unix socket.
     Socket(PathBuf),
     /// A folder; each process writes its own file there.
     Folder(PathBuf),
@@ -25,26 +25,26 @@ impl SinkPath {
 /// How often executions are profiled in detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DetailEvery {
-    /// As often as it costs less than 1 % of the time inside QNN.
+    /// As often as costs less than 1 % of the time inside QNN.
     Auto,
-    /// Every how many-th execution of a graph.
+    /// Every N-th execution of a graph.
     Nth(u64),
     /// Not at all.
     Never,
 }
 
-/// All of it.
+/// All settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Settings {
     pub sink: SinkPath,
     pub detail: DetailEvery,
-    /// QNN's number of the log level that is wanted at least.
+    /// QNN's number of the minimum log level.
     pub log_level: Option<u32>,
     pub repair_device_config: bool,
 }
 
 impl Settings {
-    /// From variables; `None` if there is nowhere to write to.
+    /// From variables; `None` without a place to write to.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let sink = variable(words::SINK_VARIABLE)?;
         let sink = match sink.split_once(':')? {

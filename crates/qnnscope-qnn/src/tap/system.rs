@@ -1,4 +1,4 @@
-//! What the tap needs of the system: clocks, thread ids, memory. Everything here is safe to call from any thread.
+//! What the tap needs from the system: clocks, thread ids, memory. Everything here is safe to call from any thread.
 
 #![expect(unsafe_code, reason = "FFI")]
 
@@ -19,7 +19,7 @@ pub(super) fn epoch_us() -> u64 {
 }
 
 thread_local! {
-    /// Asking the kernel costs more than everything else on the way.
+    /// Asking the kernel costs more than everything else on this path.
     static THREAD: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -37,7 +37,7 @@ pub(super) fn thread_id() -> u32 {
         .unwrap_or(u32::MAX)
 }
 
-/// A fork's only thread has another id than the one that was remembered.
+/// A fork's only thread has a different id than the cached one.
 pub(super) fn forget_thread_id() {
     let _ = THREAD.try_with(|id| id.set(0));
 }
@@ -51,7 +51,7 @@ pub(super) fn rss_bytes() -> Option<u64> {
     pages.checked_mul(u64::try_from(page).ok()?)
 }
 
-/// The file that an address was loaded from.
+/// The file an address was loaded from.
 pub(super) fn file_of(address: *const std::ffi::c_void) -> Option<String> {
     // SAFETY: a record of pointers; all zero bytes are a valid value.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
@@ -64,7 +64,7 @@ pub(super) fn file_of(address: *const std::ffi::c_void) -> Option<String> {
     Some(unsafe { std::ffi::CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned())
 }
 
-/// Carries `work` out with every signal blocked in this thread; threads that start meanwhile keep them blocked, so that the
+/// Runs `work` with all signals blocked in this thread; threads started meanwhile keep them blocked, so that the
 /// program's signals reach the program's threads.
 pub(super) fn without_signals<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: sets of signals are plain bits; all pointers are valid.

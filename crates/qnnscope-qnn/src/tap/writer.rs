@@ -1,4 +1,4 @@
-//! The thread that writes: it takes what the program's threads left in the queues, so that none of them ever waits.
+//! The writer thread: it drains what the program's threads left in the queues, so that none of them ever waits.
 
 use super::connection::{Connection, Wrote};
 use super::process::{MOST_GRAPHS, Tap};
@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often it comes by.
+/// How often it wakes up.
 const ROUND: Duration = Duration::from_millis(5);
-/// Bytes of messages that may wait.
+/// Maximum bytes of queued messages.
 const WAITING: usize = 3 << 20;
 /// Executions in one message.
 const BATCH: usize = 512;
-/// How long the end of a process may be held up by a slow reader.
+/// How long a slow reader may delay the end of a process.
 const LAST_WORDS: Duration = Duration::from_millis(300);
-/// How long to wait before each time that a connection which the program closed is opened again.
+/// How long to wait before each attempt to reopen a connection that the program closed.
 const BEFORE_REOPENING: [Duration; 3] =
     [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(40)];
 
@@ -59,14 +59,14 @@ impl Writer {
         }
     }
 
-    /// Starts the thread. Without one (the system may refuse it) every message is written by whoever has it.
+    /// Starts the thread. Without it (the system may refuse) every message is written by its sender.
     pub fn begin(tap: &'static Tap) {
         let thread = std::thread::Builder::new().name("qnnscope-tap".to_owned()).stack_size(256 * 1024);
         let begun = system::without_signals(|| thread.spawn(move || super::guard(|| tap.writer.work(tap))));
         drop(begun);
     }
 
-    /// Leaves a message for the writer; if too many wait, it is counted instead.
+    /// Queues a message for the writer; if too many wait, it is counted instead.
     pub fn say(&self, message: &TapMessage) {
         let line = line(message);
         let mut waiting = held(&self.waiting);
@@ -80,7 +80,7 @@ impl Writer {
         self.wake.notify_one();
     }
 
-    /// The same, written at once if the reader takes it: what follows may end the process.
+    /// The same, written at once if the reader accepts it: what follows may end the process.
     pub fn say_now(&self, message: &TapMessage) {
         self.say(message);
         if let Ok(mut connection) = self.connection.try_lock() {
@@ -104,19 +104,19 @@ impl Writer {
                 connection.is_none()
             };
             if gone {
-                // Who closes all descriptors is at it for a while, and would close the next one, too.
+                // A program closing all descriptors takes a while, and would close the next one, too.
                 let reopened = usize::try_from(self.reopened.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
                 std::thread::sleep(BEFORE_REOPENING.get(reopened).copied().unwrap_or_default());
             }
             if gone && !self.reopen(tap) {
-                // Nobody listens: the program goes on as if there were no tap.
+                // There is no reader: the program continues as if there were no tap.
                 super::turn_off();
                 return;
             }
         }
     }
 
-    /// The program closed our descriptor, or the reader went. False where it is not worth trying again.
+    /// The program closed our descriptor, or the reader is gone. False if retrying is pointless.
     fn reopen(&self, tap: &Tap) -> bool {
         let mut place = held(&self.connection);
         if place.is_some() {
@@ -126,10 +126,10 @@ impl Writer {
             return false;
         }
         let Ok(mut connection) = Connection::open(&tap.settings.sink) else { return false };
-        // Before everything that waits: the reader has to know whose it is.
+        // Before everything queued: the reader must know whose it is.
         let again = line(&TapMessage::Again { t_ns: system::now_ns(), pid: std::process::id() });
         if connection.write(&again, Duration::from_millis(50)) != Wrote::All {
-            // It is still at it, and this was one of the times.
+            // The program is still closing descriptors, and this was one attempt.
             return true;
         }
         *place = Some(connection);
@@ -141,7 +141,7 @@ impl Writer {
         true
     }
 
-    /// Makes messages of what the executing threads left, executions excepted.
+    /// Turns what the executing threads left into messages, except executions.
     fn gather(&self, tap: &Tap) {
         while let Some(mut arena) = tap.full_arenas.pop() {
             self.say(&TapMessage::Detail(Box::new(arena.detail())));
@@ -165,11 +165,11 @@ impl Writer {
         }
     }
 
-    /// Passes executions on. They leave the ring once the reader has them: should the process be killed before that, they are
-    /// in its file.
+    /// Passes executions on. They leave the ring once the reader has them: if the process is killed before that, they
+    /// are in its file.
     fn pass_executions(&self, tap: &Tap, connection: &mut Option<Connection>, patience: Duration) {
         let until = Instant::now() + patience;
-        // What the executions are of comes first.
+        // The graphs of the executions are announced first.
         while held(&self.waiting).lines.is_empty() {
             let Some(open) = connection else { return };
             let batch = tap.executions.oldest(BATCH);
@@ -188,12 +188,12 @@ impl Writer {
         }
     }
 
-    /// Writes what waits, as far as the reader takes it.
+    /// Writes queued messages as far as the reader accepts them.
     fn empty(&self, connection: &mut Option<Connection>, patience: Duration) {
         let until = Instant::now() + patience;
         loop {
             let Some(open) = connection else { return };
-            // Only who holds the connection takes from the front.
+            // Only the holder of the connection removes from the front.
             let Some(next) = held(&self.waiting).lines.pop_front() else { return };
             let wrote = open.write(&next, until.saturating_duration_since(Instant::now()));
             if wrote == Wrote::All {
@@ -208,7 +208,7 @@ impl Writer {
         }
     }
 
-    /// Last words of a process that ends in the ordinary way.
+    /// Final messages of a process that ends normally.
     pub fn end(&self, tap: &Tap) {
         self.is_ending.store(true, Ordering::Release);
         let until = Instant::now() + LAST_WORDS;
@@ -229,7 +229,7 @@ impl Writer {
                 self.gather(tap);
                 self.say(&TapMessage::Bye { t_ns: system::now_ns() });
                 self.empty(&mut connection, left());
-                // Kept for the reader where it did not take everything.
+                // Kept for the reader if it did not get everything.
                 if let Some(ring) = tap.executions.path().filter(|_| tap.executions.oldest(1).is_empty()) {
                     let _ = std::fs::remove_file(ring);
                 }

@@ -1,4 +1,4 @@
-//! Op types and refused ops of the runs that are compared.
+//! Op types and refused ops of the compared runs.
 
 use super::{COLUMN, DIFFERENCE, Drawn, label_room};
 use crate::app::format;
@@ -10,7 +10,7 @@ use crate::event::clean_text;
 use ratatui::buffer::Buffer;
 
 impl Drawn<'_> {
-    /// Op types and refused ops, in the place of the layers.
+    /// Op types and refused ops, in place of the layers.
     pub(super) fn totals(&self, buf: &mut Buffer, baseline: usize) {
         let (context, symbols) = (self.context, self.context.symbols());
         let all = self.comparing.total_rows();

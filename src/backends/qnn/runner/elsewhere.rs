@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Says that nothing can be run here.
+/// Reports that nothing can run here.
 pub fn main() -> ExitCode {
     eprintln!("this system has no local QNN runtime; models run on devices");
     ExitCode::FAILURE

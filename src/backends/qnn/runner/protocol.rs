@@ -1,4 +1,4 @@
-//! What parent and runner say to each other: JSON lines both ways.
+//! The protocol between parent and runner: JSON lines both ways.
 
 use super::run_task::RunTask;
 use super::tensors_protocol::{OpenedTensors, TensorsTask};
@@ -8,16 +8,15 @@ use crate::models::Graph;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Version of this protocol; both sides are the same binary, so a difference means a mixed-up installation.
-/// On a device it means a runner of another version, which would leave out what it does not know.
-/// 3: launches (`slow_load`) and `pin`.
+/// Version of this protocol; both sides are the same binary, so a difference means a mixed-up installation. On a device
+/// it means a runner of another version, which would ignore what it does not know. 3: launches (`slow_load`) and `pin`.
 pub const PROTOCOL: u32 = 3;
 
-/// Key of the setting that tells what became of a profile log.
+/// Key of the setting that reports the outcome of a profile log.
 pub const SAVE_PROFILE_LOG: &str = "--save-profile-log";
 
-/// Libraries that can lend their version and the size of their function table to an inspection, lightest first. Saver is
-/// none: opening it writes a folder into the working directory.
+/// Libraries that can provide their version and function table size for an inspection, lightest first. Saver is
+/// excluded: opening it writes a folder into the working directory.
 pub const TABLE_LENDERS: [&str; 4] = ["libQnnCpu.so", "libQnnIr.so", "libQnnGpu.so", "libQnnHtp.so"];
 
 /// First frame of a runner.
@@ -29,7 +28,7 @@ pub struct Hello {
     pub version: String,
     /// Process id.
     pub pid: u32,
-    /// The runner's monotonic clock, microseconds: on a device it is not the host's.
+    /// The runner's monotonic clock, microseconds; on a device it differs from the host's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monotonic_us: Option<u64>,
     /// Its wall clock at the same moment, microseconds since 1970-01-01 UTC.
@@ -60,7 +59,7 @@ pub enum Frame {
         #[serde(default)]
         sandbox: Sandbox,
     },
-    /// The compiled context is whole in [`RunTask::staged_context`], and may take its place.
+    /// The compiled context is complete in [`RunTask::staged_context`] and can be put in place.
     ContextStaged,
     /// Answer to [`Task::Probe`].
     Probed(ProbeAnswer),
@@ -72,16 +71,16 @@ pub enum Frame {
     Compiled(Box<Compiled>),
     /// First answer to [`Task::Tensors`]: the graph is ready, and these are its tensors.
     Opened(Box<OpenedTensors>),
-    /// The tensors of an inference stand in the exchange folder.
+    /// The tensors of an inference are in the exchange folder.
     Computed {
         /// Its number, as [`Command::Compute`] gave it.
         index: u64,
     },
-    /// The task is carried out; nothing follows.
+    /// The task is complete; nothing follows.
     Done,
 }
 
-/// A backend that initialises and makes no device.
+/// A backend that initialises but creates no device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoDevice {
     /// What failed, with its code.
@@ -90,7 +89,7 @@ pub struct NoDevice {
     pub log: Vec<String>,
 }
 
-/// What a backend library said when it was tried.
+/// The result of trying a backend library.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeAnswer {
     /// Build id.
@@ -101,7 +100,8 @@ pub struct ProbeAnswer {
     pub backend_api: Option<String>,
     /// Why it does not load or initialise; `None` if it does.
     pub error: Option<String>,
-    /// Why it makes no device, which is where a DSP is reached for the first time, and what it logged; `None` if it does, or was not asked.
+    /// Why it creates no device, the first step that reaches a DSP, and what it logged; `None` if it does, or was not
+    /// asked.
     #[serde(default)]
     pub device: Option<NoDevice>,
     /// How far the runner was confined meanwhile.
@@ -109,7 +109,7 @@ pub struct ProbeAnswer {
     pub sandbox: Sandbox,
 }
 
-/// What a runner is asked to do.
+/// A task for a runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Task {
@@ -119,11 +119,11 @@ pub enum Task {
     Inspect(InspectTask),
     /// Try a backend library.
     Probe(ProbeTask),
-    /// Ask a backend about a model that is not run.
+    /// Ask a backend about a model without running it.
     Check(Box<CheckTask>),
-    /// Compute with the tensors between ops readable.
+    /// Compute with readable tensors between ops.
     Tensors(Box<TensorsTask>),
-    /// Make a DLC or a context binary of an ONNX model.
+    /// Make a DLC or a context binary from an ONNX model.
     Convert(Box<ConvertTask>),
 }
 
@@ -134,7 +134,7 @@ pub struct InspectTask {
     pub runtime_dir: PathBuf,
     /// Model file.
     pub model: PathBuf,
-    /// Read with core API versions that are not known.
+    /// Accept unknown core API versions for reading.
     pub allow_unknown_runtime: bool,
 }
 
@@ -143,19 +143,19 @@ pub struct InspectTask {
 pub struct ConvertTask {
     /// The model, its backend and its options, as for a run.
     pub run: RunTask,
-    /// An existing empty folder for what is made.
+    /// An existing empty folder for the results.
     pub out_dir: PathBuf,
     /// What is made.
     pub work: ConvertWork,
 }
 
-/// What a conversion makes.
+/// The result format of a conversion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConvertWork {
     /// A DLC for each partition.
     Dlc,
-    /// An ONNX model whose nodes carry, or name, context binaries.
+    /// An ONNX model whose nodes contain or name context binaries.
     Context {
         /// File name of the model.
         name: String,
@@ -164,21 +164,21 @@ pub enum ConvertWork {
     },
 }
 
-/// What came of a conversion.
+/// The outcome of a conversion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Converted {
     /// Names of the files in [`ConvertTask::out_dir`].
     pub files: Vec<String>,
     /// Which nodes QNN took.
     pub placed: NodesPlaced,
-    /// QNN ops by the nodes that they were made of.
+    /// QNN ops by the nodes they were made from.
     pub ops: Vec<NamedOps>,
 }
 
 /// The QNN ops of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedOps {
-    /// The node of the model; nothing for what was inserted.
+    /// The node of the model; empty for inserted ones.
     pub node: Option<String>,
     /// Its operator.
     pub node_type: Option<String>,
@@ -191,11 +191,11 @@ pub struct NamedOps {
 pub struct ProbeTask {
     /// The library, by absolute path.
     pub library: PathBuf,
-    /// An existing folder for what the library writes into the working directory.
+    /// An existing folder for files the library writes into the working directory.
     pub scratch: PathBuf,
 }
 
-/// A question about a model that is not run.
+/// A query about a model without running it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckTask {
     /// Folder of the libraries.
@@ -206,7 +206,7 @@ pub struct CheckTask {
     pub model: PathBuf,
     /// QNN's number of the SoC to answer for (HTP).
     pub soc_model: Option<u32>,
-    /// Hexagon architecture to answer for, where no SoC is named (HTP).
+    /// Hexagon architecture to answer for, if no SoC is named (HTP).
     #[serde(default)]
     pub arch: Option<u32>,
     /// VTCM of each graph, MB; the backend's own choice if `None` (HTP).
@@ -217,17 +217,17 @@ pub struct CheckTask {
     pub allow_unknown_runtime: bool,
 }
 
-/// What a check asks of a backend.
+/// A check's query to a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckWork {
-    /// Whether it takes each op; a context binary: nothing but what the file says.
+    /// Whether it accepts each op; for a context binary: only the file's own description.
     Ask,
-    /// Whether it compiles the graphs; a context binary: whether it loads.
+    /// Whether it compiles the graphs; for a context binary: whether it loads.
     Compile,
 }
 
-/// What a backend says about the ops of a model.
+/// A backend's answers about the ops of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// Facts of the file.
@@ -238,9 +238,9 @@ pub struct Asked {
     pub graphs: Vec<Graph>,
     /// The answers, in the order of the ops.
     pub verdicts: Vec<OpVerdict>,
-    /// Why composing ended before the model was whole, if it did.
+    /// Why composing ended before the model was complete, if so.
     pub incomplete: Option<String>,
-    /// How the model's lists of inputs and outputs differ from what its graphs have, for which backends refuse to execute it.
+    /// How the model's lists of inputs and outputs differ from its graphs', which makes backends refuse to execute it.
     #[serde(default)]
     pub lists: Vec<String>,
     /// How far the runner was confined meanwhile.
@@ -259,24 +259,24 @@ pub struct OpVerdict {
     pub code: u64,
     /// What the backend logged meanwhile, if it refused.
     pub log: Vec<String>,
-    /// Numbers by which the log calls the op's tensors: its inputs, then its outputs; only where it refused.
+    /// The log's numbers for the op's tensors: inputs, then outputs; only if refused.
     pub tensor_ids: Vec<u32>,
 }
 
-/// What came of compiling.
+/// The outcome of compiling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Compiled {
     /// The backend's library.
     pub runtime: RuntimeInfo,
-    /// One row a graph, in the model's order.
+    /// One row per graph, in the model's order.
     pub graphs: Vec<CompiledGraph>,
-    /// Size of the context binary, if one could be made.
+    /// Size of the context binary, if it could be created.
     pub binary_bytes: Option<u64>,
-    /// Hexagon architecture that the graphs were compiled for.
+    /// Hexagon architecture the graphs were compiled for.
     pub hexagon_arch: Option<u32>,
 }
 
-/// What came of compiling one graph.
+/// The outcome of compiling one graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompiledGraph {
     /// Its name.
@@ -289,7 +289,7 @@ pub struct CompiledGraph {
     pub vtcm_bytes: Option<u64>,
     /// Spill and fill buffer in DDR, bytes.
     pub spill_fill_buffer_bytes: Option<u64>,
-    /// HVX threads; 0 where the device decides.
+    /// HVX threads; 0 if the device decides.
     pub hvx_threads: Option<u64>,
 }
 
@@ -297,9 +297,9 @@ pub struct CompiledGraph {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
-    /// End the phase that goes on and finish orderly.
+    /// End the current phase and finish cleanly.
     Stop,
-    /// Compute with the inputs that stand in the exchange folder ([`TensorsTask`]).
+    /// Compute with the inputs in the exchange folder ([`TensorsTask`]).
     Compute {
         /// Number of the inference.
         index: u64,

@@ -12,7 +12,7 @@ fn temp() -> TempDir {
     tempfile::tempdir().expect("temp dir")
 }
 
-/// What is in the runtimes folder besides the lock.
+/// The contents of the runtimes folder besides the lock.
 fn left_in(data: &TempDir) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(data.path().join("runtimes"))
         .expect("readable")
@@ -43,7 +43,7 @@ fn installs_once_and_says_so_the_second_time() {
 
     let second = install(&request(&data, &wheel), Consent::Given, &mut |_| {}).expect("found");
     assert!(second.already_installed);
-    // By version, without a wheel at hand and without asking pip.
+    // By version, without a local wheel and without asking pip.
     let mut by_version = InstallRequest::new(env_in(data.path()));
     by_version.env.python = PathBuf::from("/nowhere/python3");
     for same in ["2.3.0", "2.3"] {
@@ -51,7 +51,7 @@ fn installs_once_and_says_so_the_second_time() {
         let found = install(&by_version, Consent::Given, &mut |_| {}).expect("found");
         assert!(found.already_installed);
     }
-    // What was changed is not what was installed.
+    // A changed file is not what was installed.
     fs::write(second.dir.join("libQnnCpu.so"), b"cpu-CODE").expect("written");
     let ended = install(&by_version, Consent::Given, &mut |_| {});
     assert!(matches!(ended, Err(RuntimeError::PythonMissing { .. })), "it is not there any more: {ended:?}");
@@ -120,7 +120,7 @@ fn what_a_killed_install_left_is_removed_and_never_listed() {
     let request = request(&data, &wheel);
     let whole = install(&request, Consent::Given, &mut |_| {}).expect("installed").dir;
     let runtimes = data.path().join("runtimes");
-    // Killed just before the rename: whole, with a manifest, and not in place.
+    // Killed just before the rename: complete, with a manifest, but not in place.
     let stale = runtimes.join(".tmp-dead00");
     fs::create_dir(&stale).expect("folder");
     fs::rename(&whole, stale.join("runtime")).expect("moved");

@@ -39,7 +39,7 @@ mod with_a_fake_python {
     use super::super::super::testing::{env_in, fake_python};
     use super::*;
 
-    /// Runs a download in which pip itself is there and then does `script`.
+    /// Runs a download with a working pip that then executes `script`.
     fn download(script: &str) -> Result<PathBuf, RuntimeError> {
         let version = r#"case "$*" in *--version) echo "pip 24.1 from /x (python 3.12)"; exit;; esac"#;
         raw_download(&format!("{version}\n{script}"))

@@ -82,7 +82,7 @@ fn refuses_links_and_doubles() {
     let wheel = FakeWheel::new().link("onnxruntime_qnn/libQnnHtp.so", "/etc/passwd").build();
     let error = open(&wheel.path()).expect_err("a link");
     assert!(error.to_string().contains("symbolic link"), "{error}");
-    // The flat folder can hold one of the two only.
+    // The flat folder can hold only one of the two.
     let wheel = FakeWheel::new().entry("onnxruntime_qnn.libs/libQnnCpu.so", b"x").build();
     let error = open(&wheel.path()).expect_err("a double");
     assert!(error.to_string().contains("twice"), "{error}");

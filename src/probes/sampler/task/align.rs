@@ -1,15 +1,15 @@
-//! The device's clock against the host's: questions over the loop's own shell.
+//! Aligns the device's clock with the host's, through queries over the loop's own shell.
 
 use super::{End, Link, SILENCE_LIMIT, Task};
 use crate::event::{ClockAligned, ClockStepped, DeviceKind, Event, now_us};
 use crate::probes::clock::{DeviceClock, HostClock, Moment, RoundTrip, Stamp};
 use crate::probes::sampler::line::{Line, parse};
 
-/// Questions at the start, and later.
+/// Number of queries at the start, and later.
 const FIRST_QUESTIONS: u32 = 8;
 const QUESTIONS: u32 = 4;
 
-/// A running exchange of questions for the time.
+/// A series of time queries in progress.
 #[derive(Debug)]
 pub(super) struct Asking {
     left: u32,
@@ -46,7 +46,7 @@ impl Task {
         if let Some(step_us) = moment.stepped_us {
             let stepped = ClockStepped { device: self.device.id().to_owned(), step_us };
             self.source.send(None, Event::ClockStepped(stepped)).await;
-            // The uptime told the step to some 10 ms only; now the clocks are compared again.
+            // The uptime showed the step only to about 10 ms; now the clocks are compared again.
             self.host_clock = self.host_clock.map(HostClock::blurred);
             if let Some((clock, _)) = self.own_clock() {
                 self.clock = clock;
@@ -57,7 +57,7 @@ impl Task {
         moment
     }
 
-    /// Begins to ask for the time, `count` times.
+    /// Starts `count` time queries.
     pub(super) fn ask(&mut self, main: &Link, count: u32, paused: bool) {
         self.asking = Some(Asking { left: count, token: 0, asked_us: 0, trips: Vec::new(), paused });
         self.ask_next(main);
@@ -78,12 +78,12 @@ impl Task {
         }
     }
 
-    /// Asks while the loop runs.
+    /// Queries while the loop runs.
     pub(super) fn ask_again(&mut self, main: &Link) {
         if self.asking.is_some() {
             return;
         }
-        // A loop that never waits only looks for commands now and then; while it takes commands it answers at once.
+        // A loop that never waits checks for commands only occasionally; in command mode it answers at once.
         let paused = self.period_us == 0 && self.waits;
         if paused {
             main.send("M");
@@ -126,7 +126,7 @@ impl Task {
     }
 }
 
-/// This machine's own clocks, which need no questions.
+/// This machine's own clocks, which need no queries.
 #[cfg(target_os = "linux")]
 fn own_clock(has_epoch: bool) -> Option<(DeviceClock, HostClock)> {
     use rustix::time::{ClockId, clock_gettime};
@@ -140,7 +140,7 @@ fn own_clock(has_epoch: bool) -> Option<(DeviceClock, HostClock)> {
     Some((clock, HostClock::exact(monotonic - boot, suspended_us, now_us())))
 }
 
-/// Elsewhere the shell is asked as on any device.
+/// Elsewhere the shell is queried as on any device.
 #[cfg(not(target_os = "linux"))]
 fn own_clock(_has_epoch: bool) -> Option<(DeviceClock, HostClock)> {
     None

@@ -1,10 +1,10 @@
-//! Whether ticks come when they are planned, and what they cost the device.
+//! Whether ticks are on schedule, and their cost on the device.
 
 use super::Task;
 use crate::event::{Event, SamplerReport};
 use std::time::Duration;
 
-/// The files are timed again no sooner than after this.
+/// Minimum time before the files are timed again.
 const RETIME_AFTER: Duration = Duration::from_secs(15);
 
 /// Counts since the last report.
@@ -16,12 +16,12 @@ pub(super) struct Tally {
     since_us: Option<u64>,
     /// CPU time of the main stream's shell at the last report.
     cpu_ns: Option<u64>,
-    /// What the second stream has cost since then, nanoseconds.
+    /// CPU time of the second stream since then, nanoseconds.
     slow_ns: u64,
 }
 
 impl Task {
-    /// Counts a tick: whether lines were lost, and whether it came when it was planned.
+    /// Counts a tick: whether lines were lost, and whether it was on time.
     pub(super) async fn count(&mut self, seq: u64, device_us: u64) {
         if let Some(lost) = self.last_seq.and_then(|last| seq.checked_sub(last + 1)).filter(|lost| *lost > 0) {
             let (source, reason) = (format!("counters of {}", self.device.id()), "lines did not arrive".to_owned());
@@ -31,7 +31,7 @@ impl Task {
         self.tally.ticks += 1;
         self.tally.since_us.get_or_insert(device_us);
         let interval = self.last_device_us.replace(device_us).map(|last| device_us.saturating_sub(last));
-        // Uptimes alone are in steps of 10 ms: nothing can be said below.
+        // Uptimes alone have steps of 10 ms: too coarse for anything below.
         let resolution = if self.has_epoch { 0 } else { 10_000 };
         if let Some(interval) = interval.filter(|_| self.period_us > 0)
             && interval > self.period_us * 3 / 2 + resolution
@@ -41,7 +41,7 @@ impl Task {
         }
     }
 
-    /// Takes what the second stream's shell and its commands have cost since it was started.
+    /// Records the CPU time of the second stream's shell and its commands since its start.
     pub(super) fn slow_cost(&mut self, cpu_ns: Option<u64>) {
         let Some(now) = cpu_ns else { return };
         self.tally.slow_ns = self.tally.slow_ns.saturating_add(now.saturating_sub(self.slow_cpu_ns));
@@ -54,7 +54,7 @@ impl Task {
         self.tally.since_us = self.last_device_us;
         let (Some(since), Some(now)) = (before.since_us, self.last_device_us) else { return };
         if before.ticks == 0 || now <= since {
-            // The loop has only begun.
+            // The loop has only just started.
             self.tally = Tally { cpu_ns, ..before };
             return;
         }

@@ -1,4 +1,4 @@
-//! One life of the loop after another: what becomes of sampling when the device falls silent or the link breaks.
+//! Restarts the loop: handles a device that falls silent or a broken link.
 
 use super::{Command, End, Marks, SILENCE_LIMIT, Task};
 use crate::event::{Event, SamplerEnded};
@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// So many times in a row the loop is started again after it fell silent, where sampling does not persist.
+/// Maximum consecutive restarts of a silent loop, if sampling does not persist.
 const MAX_SILENCES: u32 = 3;
-/// Pauses before a new try: the first, and the longest.
+/// Pauses before a retry: the first, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -22,7 +22,7 @@ impl Task {
             let why = match end {
                 End::Stopped => break None,
                 End::Changed => continue,
-                // Each file that hangs takes its own life to be found, and the next one begins at once.
+                // Finding each hanging file takes one instance of the loop, and the next one starts at once.
                 End::Silent if self.hanging.len() > known => {
                     self.marks = Marks::Off;
                     failures = 0;
@@ -30,7 +30,7 @@ impl Task {
                     continue;
                 }
                 End::Silent => {
-                    // What timing cannot find, because it hangs only now and then, the loop itself has to name.
+                    // A file that hangs only sometimes escapes timing, so the loop itself must announce it.
                     self.marks = Marks::On(None);
                     if !self.options.persists && failures > MAX_SILENCES {
                         break Some("the device does not answer".to_owned());
@@ -50,13 +50,13 @@ impl Task {
     }
 
     async fn interrupted_by_file(&mut self) {
-        // What was found last is what it hung in; the set is small.
+        // The most recent entry is where it hung; the set is small.
         let path = |source: &usize| self.state.sources.files().get(*source).map(|file| file.path.clone());
         let paths: Vec<String> = self.hanging.iter().filter_map(path).collect();
         self.interrupt(format!("reading {} does not come to an end", paths.join(", "))).await;
     }
 
-    /// Says that there are no samples now and why, once for each reason.
+    /// Reports that there are no samples and why, once per reason.
     async fn interrupt(&mut self, reason: String) {
         if self.interrupted.as_ref() == Some(&reason) {
             return;
@@ -68,7 +68,7 @@ impl Task {
         self.interrupted = Some(reason);
     }
 
-    /// Waits before the next try. False if sampling is to stop.
+    /// Waits before the next try. False if sampling should stop.
     async fn wait(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>, pause: Duration) -> bool {
         let end = Instant::now() + pause;
         loop {

@@ -1,13 +1,13 @@
-//! The second stream, which reads what is slow: what it brings, and what becomes of it when it hangs or ends.
+//! The second stream, for slow sources: its data, and its handling when it hangs or ends.
 
 use super::{End, Incoming, Line, Link, Reading, Task, parse};
 use crate::event::Event;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So long nothing may come from the second stream beyond the pause between two of its rounds: slow files take their time.
+/// Maximum silence of the second stream beyond the pause between two rounds: slow files take time.
 const SLOW_SILENCE: Duration = Duration::from_secs(8);
-/// A second stream that ended is started again after this.
+/// Delay before restarting an ended second stream.
 const RESTART_AFTER: Duration = Duration::from_secs(5);
 
 impl Task {
@@ -59,7 +59,7 @@ impl Task {
         Duration::from_micros(self.split.slow_period_us) + SLOW_SILENCE
     }
 
-    /// The second stream ended by itself: its counters have no value until it is started again.
+    /// The second stream ended by itself: its counters have no values until it is restarted.
     pub(super) async fn lose_slow(&mut self, slow: &mut Option<Link>) {
         *slow = None;
         self.slow_due = Some(Instant::now() + RESTART_AFTER);
@@ -70,7 +70,7 @@ impl Task {
             .await;
     }
 
-    /// Starts the second stream again, without the file in which it hangs if it does.
+    /// Restarts the second stream, without the file in which it hung, if any.
     pub(super) async fn restart_slow(&mut self, main: &mut Link, slow: &mut Option<Link>) -> Result<(), End> {
         if let Some(hung) = slow.take() {
             match self.slow_reading.filter(|source| self.hanging.insert(*source)) {

@@ -1,4 +1,4 @@
-//! The start of the loop: the shell's greeting, and the time that each file takes.
+//! The start of the loop: the shell's greeting, and timing of each file.
 
 use super::{End, Task};
 use crate::probes::sampler::line::{Line, parse};
@@ -9,11 +9,11 @@ use tokio::time::Instant;
 
 /// How long the shell may take to start; `su` may have to ask the user first.
 const START_LIMIT: Duration = Duration::from_secs(30);
-/// A file that takes longer than this to be read once counts as hanging.
+/// A file that takes longer than this to read counts as hanging.
 const READ_LIMIT: Duration = Duration::from_secs(2);
 
 impl Task {
-    /// The next line of the main stream while nothing else goes on.
+    /// The next line of the main stream while nothing else is happening.
     pub(super) async fn line(&self, main: &mut Link, limit: Duration) -> Result<Option<Vec<u8>>, End> {
         loop {
             match tokio::time::timeout(limit, main.next()).await {
@@ -32,7 +32,7 @@ impl Task {
             let line = match self.line(main, START_LIMIT).await {
                 Ok(Some(line)) => line,
                 Ok(None) => return Err(End::Failed("the device's shell does not start".to_owned())),
-                // What `su` said is why there is no shell.
+                // The message of `su` explains why there is no shell.
                 Err(End::Lost(reason)) if !said.is_empty() => return Err(End::Failed(format!("{reason}: {said}"))),
                 Err(end) => return Err(end),
             };
@@ -44,7 +44,7 @@ impl Task {
         }
     }
 
-    /// Times every file once. The one that takes too long is left out in the next life.
+    /// Times every file once. One that takes too long is left out in the next instance.
     pub(super) async fn time(&mut self, main: &mut Link) -> Result<(), End> {
         self.token += 1;
         let token = self.token;
@@ -65,7 +65,7 @@ impl Task {
                     before_us = uptime_us;
                     self.costs_us.extend(us.map(|us| (source, us)));
                 }
-                // The uptime is coarse, but all there is in a shell without a clock of the day.
+                // The uptime is coarse, but all that a shell without a wall clock has.
                 Some(Line::TimedUptime { source, uptime_us }) if !self.has_epoch => {
                     self.costs_us.insert(source, uptime_us.saturating_sub(before_us));
                 }

@@ -2,7 +2,7 @@ use super::*;
 
 const KINDS: [u32; 2] = [3, 4];
 
-/// A tensor of four bytes, as its creation leaves it.
+/// A tensor of four bytes, as after its creation.
 fn tensor(name: &'static std::ffi::CStr, id: u32, kind: u32, dimensions: &'static mut [u32]) -> sys::Tensor {
     // SAFETY: a record of numbers and pointers; all zero bytes are a valid value.
     let mut raw: sys::Tensor = unsafe { std::mem::zeroed() };
@@ -74,7 +74,7 @@ fn handles_are_used_again_after_a_context_is_freed() {
     recorder.graph_created(second, graph, "new".to_owned());
     recorder.op_added(graph, &op(c"a", &mut []));
     let ops = |graphs: Vec<Graph>| graphs.iter().map(|graph| graph.ops.len()).collect::<Vec<_>>();
-    // Freeing the context that lost the handle does not take it from the one that has it.
+    // Freeing the context that lost the handle does not take it from its new owner.
     assert_eq!(ops(recorder.take(first)), [0]);
     recorder.op_added(graph, &op(c"b", &mut []));
     assert_eq!(ops(recorder.take(second)), [2]);
@@ -143,6 +143,6 @@ fn a_bound_holds_for_a_huge_graph_and_what_is_fetched_early_is_in_order() {
     assert!(fetched.iter().enumerate().all(|(at, op)| op.index as usize == at), "none is missing");
     assert_eq!(fetched.len(), 19_999);
     assert!(fetched.iter().all(|op| op.inputs[0].shape == [1, 8]));
-    // What was given back can be used again.
+    // Released room can be used again.
     assert!(!recorder.known().room.is_full());
 }

@@ -1,4 +1,4 @@
-//! Asking a backend about a model that is not run: whether it takes each op, and whether it compiles the graphs.
+//! Asks a backend about a model without running it: whether it accepts each op, and whether it compiles the graphs.
 
 use super::emit::Emitter;
 use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
@@ -15,7 +15,7 @@ use crate::event::{Event, LogLevel, ModelInfo, RunStatus, Stage};
 use crate::models::{ContextBinaryInfo, ModelFormat};
 use std::time::Instant;
 
-/// Carries the task out; a failure is a `failed` event.
+/// Executes the task; a failure is a `failed` event.
 pub fn check(task: &CheckTask, emitter: &Emitter) {
     let answer = match task.work {
         CheckWork::Ask => ask(task, emitter).map(|asked| Frame::Asked(Box::new(asked))),
@@ -39,7 +39,7 @@ fn hardware(task: &CheckTask) -> Hardware<'_> {
         runtime_dir: &task.runtime_dir,
         backend: task.backend,
         allow_unknown_runtime: task.allow_unknown_runtime,
-        // HTP's validator answers for the device that was made last, and for v68 where none was.
+        // HTP's validator answers for the most recently created device, and for v68 if there is none.
         target: DeviceTarget { soc_model: task.soc_model, arch: task.arch },
     }
 }
@@ -73,14 +73,14 @@ fn ask(task: &CheckTask, emitter: &Emitter) -> Result<Asked, Failed> {
             lists = listing::problems(task.backend, &composed, &recording);
             (in_recorded_order(&composed, recording), None)
         }
-        // What was composed before is worth telling.
+        // What was composed so far is worth reporting.
         Err(error) if !none => (recording.graphs, Some(error.to_string())),
         Err(error) => return Err(refused(task, &model, error)),
     };
     Ok(Asked { model, runtime: opened.runtime, graphs, verdicts, incomplete, lists, sandbox })
 }
 
-/// The recorded graphs with their inputs and outputs. Verdicts count graphs in the order of creation, so that stays.
+/// The recorded graphs with their inputs and outputs. Verdicts number graphs in order of creation, so that order stays.
 fn in_recorded_order(composed: &[ComposedGraph], recording: Recording) -> Vec<crate::models::Graph> {
     let names: Vec<String> = recording.graphs.iter().map(|graph| graph.name.clone()).collect();
     let mut graphs = with_order(composed, recording);
@@ -102,7 +102,7 @@ fn compose(
     Ok(library.compose(composition))
 }
 
-/// A model in which not even one op was reached.
+/// A model in which no op was reached.
 fn refused(task: &CheckTask, model: &ModelInfo, error: QnnError) -> Failed {
     match model.format {
         ModelFormat::Dlc => unreadable_dlc(&task.model, error),
@@ -112,7 +112,7 @@ fn refused(task: &CheckTask, model: &ModelInfo, error: QnnError) -> Failed {
 
 fn compile(task: &CheckTask, emitter: &Emitter) -> Result<Compiled, Failed> {
     let (model, bytes) = identify_model(&task.model).map_err(|e| e.at(Stage::Prepare))?;
-    // The compiler tells its traffic at this level.
+    // The compiler reports its traffic at this level.
     let opened = hardware(task).open(LogLevel::Info, emitter)?;
     begin(emitter, Stage::ContextCreate);
     let at = |e| Failed::qnn(Stage::ContextCreate, e);
@@ -161,10 +161,10 @@ fn compile(task: &CheckTask, emitter: &Emitter) -> Result<Compiled, Failed> {
     Ok(compiled)
 }
 
-/// QNN's backend id of HTP.
+/// QNN's backend id for HTP.
 const HTP: u32 = 6;
 
-/// Size of the context binary, and what it says of itself.
+/// Size of the context binary, and its own description.
 fn binary_facts(task: &CheckTask, context: &Context) -> Result<(u64, ContextBinaryInfo), Failed> {
     let bytes = context.binary().map_err(|e| Failed::qnn(Stage::Finalize, e))?;
     let system = open_system(&task.runtime_dir)?;

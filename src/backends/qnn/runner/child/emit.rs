@@ -1,4 +1,4 @@
-//! Writing frames: at once and whole, so that a crash loses nothing that was said before it.
+//! Writes frames immediately and whole, so that a crash loses nothing sent before it.
 
 use crate::backends::qnn::api::without_level;
 use crate::backends::qnn::runner::protocol::{Frame, Hello, PROTOCOL};
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Writes frames to what was standard output.
+/// Writes frames to the original standard output.
 pub struct Emitter {
     out: Mutex<Out>,
     sandbox: OnceLock<Sandbox>,
@@ -34,13 +34,13 @@ impl Emitter {
         Self { out: Mutex::new(Out { file, line: Vec::new(), tail: LogTail::default() }), sandbox: OnceLock::new() }
     }
 
-    /// Keeps how far this process is confined, for the answer, and says it.
+    /// Stores this process's confinement for the answer, and reports it.
     pub fn confined(&self, sandbox: Sandbox) {
         self.event(Event::Sandboxed(Box::new(sandbox.clone())));
         self.sandbox.get_or_init(|| sandbox);
     }
 
-    /// How far this process is confined.
+    /// This process's confinement.
     pub fn sandbox(&self) -> Sandbox {
         self.sandbox.get().cloned().unwrap_or_default()
     }
@@ -49,7 +49,7 @@ impl Emitter {
         self.out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that the runner is up.
+    /// Announces that the runner is up.
     pub fn hello(&self) {
         let hello = Hello {
             protocol: PROTOCOL,
@@ -61,12 +61,12 @@ impl Emitter {
         self.frame(&Frame::Hello(hello));
     }
 
-    /// Says that nothing follows.
+    /// Announces that nothing follows.
     pub fn done(&self) {
         self.frame(&Frame::Done);
     }
 
-    /// Sends an event with the present moment.
+    /// Sends an event with the current time.
     pub fn event(&self, event: Event) {
         self.frame(&Frame::Event { t_us: now_us(), event });
     }
@@ -89,7 +89,7 @@ impl Emitter {
         }
     }
 
-    /// A line of the backend's log; the level that HTP puts in front is carried by the event already.
+    /// A line of the backend's log; the event already carries the level that HTP puts in front.
     pub fn backend_log(&self, level: LogLevel, text: &str) {
         self.event(Event::Log(LogLine::new(level, LogSource::Backend, without_level(text))));
     }
@@ -99,7 +99,7 @@ impl Emitter {
         self.event(Event::Log(LogLine::new(level, LogSource::Runner, text)));
     }
 
-    /// The log lines that count, oldest first.
+    /// The relevant log lines, oldest first.
     pub fn log_tail(&self) -> Vec<String> {
         self.lock().tail.lines()
     }

@@ -1,4 +1,4 @@
-//! Profile events turned into op rows, op values and figures.
+//! Turns profile events into op rows, op values and figures.
 
 use crate::backends::qnn::api::ProfileEvent;
 use crate::event::{Metric, OpRow, OpUnit, Stage, SubStage};
@@ -25,7 +25,7 @@ pub fn nodes(events: &[ProfileEvent]) -> Vec<&ProfileEvent> {
     found
 }
 
-/// Figures: everything at the root that is not a node and has a number.
+/// Figures: every root event with a number that is not a node.
 pub fn metrics(events: &[ProfileEvent]) -> Vec<Metric> {
     events
         .iter()
@@ -38,7 +38,7 @@ pub fn metrics(events: &[ProfileEvent]) -> Vec<Metric> {
         .collect()
 }
 
-/// The parts of a stage as the backend timed them.
+/// The parts of a stage, timed by the backend.
 pub fn sub_stages(stage: Stage, events: &[ProfileEvent]) -> Vec<SubStage> {
     let all = events.iter().flat_map(|event| std::iter::once(event).chain(&event.children));
     // Node events of a CPU finalize are per op and of no use here.
@@ -62,7 +62,7 @@ pub fn rows(nodes: &[&ProfileEvent], graph: &Graph) -> Vec<OpRow> {
         .iter()
         .map(|node| {
             let (name, htp_op) = plain_name(&node.identifier);
-            // CPU puts an underscore before the node's name; a name that starts with one itself is found first.
+            // CPU prefixes the node's name with an underscore; a name that itself starts with one is found first.
             let found = by_name.get_mut(name).and_then(Vec::pop);
             let (name, op) = match (found, name.strip_prefix('_')) {
                 (None, Some(short)) => match by_name.get_mut(short).and_then(Vec::pop) {
@@ -81,8 +81,8 @@ pub fn rows(nodes: &[&ProfileEvent], graph: &Graph) -> Vec<OpRow> {
         .collect()
 }
 
-/// The node's name without HTP's decoration, and HTP's number of the op: `NAME:OpId_12 (cycles)` is `NAME` and 12. Names may hold
-/// colons, so the last mark counts.
+/// The node's name without HTP's decoration, and HTP's number of the op: `NAME:OpId_12 (cycles)` is `NAME` and 12.
+/// Names may contain colons, so the last marker counts.
 fn plain_name(identifier: &str) -> (&str, Option<u64>) {
     let name = identifier.strip_suffix(" (cycles)").unwrap_or(identifier).trim_end();
     match name.rfind(":OpId_") {

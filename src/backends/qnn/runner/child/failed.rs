@@ -1,4 +1,4 @@
-//! Stages that failed, on their way to becoming events.
+//! Failed stages, before they become events.
 
 use super::emit::Emitter;
 use super::inputs::InputError;
@@ -12,7 +12,7 @@ use crate::models::{FormatError, dlc_sdk_version};
 use std::io;
 use std::path::Path;
 
-/// A stage that failed, on its way to becoming an event.
+/// A failed stage, before it becomes an event.
 pub struct Failed {
     stage: Stage,
     call: String,
@@ -45,7 +45,7 @@ impl Failed {
         Self { bad_input: true, ..Self::other(stage, call, message) }
     }
 
-    /// What was asked for could not be written.
+    /// Requested output could not be written.
     pub fn lost(stage: Stage, call: &str, message: String) -> Self {
         Self { bad_input: false, ..Self::bad_input(stage, call, message) }
     }
@@ -59,12 +59,13 @@ impl Failed {
         }
     }
 
-    /// A session of a model that could not be made; `told` is what the plug-in said of its nodes.
+    /// A session that could not be created; `told` holds the plug-in's messages about its nodes.
     pub fn session(error: &OnnxError, model: &Path, told: &[String], version: &str) -> Self {
         let failed = Self::onnx(Stage::Finalize, error);
         let told = told.iter().fold(String::new(), |all, text| all + "; " + text);
         let OnnxError::Call { code, message, .. } = error else { return failed };
-        // INVALID_ARGUMENT, NO_SUCHFILE, NO_MODEL, INVALID_PROTOBUF, NOT_IMPLEMENTED, INVALID_GRAPH; the loader says FAIL too.
+        // INVALID_ARGUMENT, NO_SUCHFILE, NO_MODEL, INVALID_PROTOBUF, NOT_IMPLEMENTED, INVALID_GRAPH; the loader also
+        // returns FAIL.
         let is_models = matches!(code, Some(2 | 3 | 4 | 7 | 9 | 10))
             || ["Load model from", "External", "external", "filesystem error", "Deserialize tensor"]
                 .iter()
@@ -79,13 +80,13 @@ impl Failed {
         Self { message, bad_input: is_models, ..failed }
     }
 
-    /// A failure with a code of QNN's, where one stands behind it.
+    /// A failure with the QNN code behind it, if any.
     pub fn with_code(stage: Stage, call: &str, code: Option<u64>, message: String) -> Self {
         let symbol = code.and_then(|code| errors::lookup(code, call)).map(|row| row.symbol.to_owned());
         Self { code, symbol, ..Self::other(stage, call, message) }
     }
 
-    /// Something needed is not there.
+    /// Something needed is missing.
     pub fn missing(stage: Stage, call: &str, message: String) -> Self {
         Self { missing: true, ..Self::other(stage, call, message) }
     }
@@ -103,12 +104,12 @@ impl Failed {
         }
     }
 
-    /// The same with the op at which the backend stopped, where that is known.
+    /// The same with the op at which the backend stopped, if known.
     pub fn stopped_at(self, refusal: Option<Refusal>) -> Self {
         Self { refusal: refusal.map(Box::new), ..self }
     }
 
-    /// The file that was taken for a context binary is none.
+    /// The supposed context binary is not one.
     pub fn not_a_binary(path: &Path, error: &QnnError) -> Self {
         Self {
             code: error.code(),
@@ -126,7 +127,7 @@ impl Failed {
         Self { missing: true, ..self }
     }
 
-    /// One sentence for people.
+    /// One sentence for display.
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -185,7 +186,7 @@ pub fn report_failure(failed: &Failed, emitter: &Emitter) {
     })));
 }
 
-/// A DLC that the system library refuses, or in which it does not even begin a graph.
+/// A DLC that the system library refuses, or in which it does not even start a graph.
 pub fn unreadable_dlc(path: &Path, error: QnnError) -> Failed {
     let QnnError::Call { call, .. } = &error else { return Failed::qnn(Stage::Compose, error) };
     let maker = dlc_sdk_version(path).map_or_else(String::new, |version| format!("; it was made with SDK {version}"));
@@ -194,7 +195,7 @@ pub fn unreadable_dlc(path: &Path, error: QnnError) -> Failed {
     Failed::bad_input(Stage::Compose, call, message)
 }
 
-/// Names the op that the backend refused, which the composer's own code hides; `hardware` is what it was composed for.
+/// Names the op the backend refused, which the composer's own code hides; `hardware` is the composition's target.
 pub fn explain_compose(failed: Failed, noted: &Recording, backend: Backend, hardware: Option<String>) -> Failed {
     let Some(refusal) = noted.refusals.first() else {
         let Some(code) = noted.options_refused else { return failed };
@@ -227,7 +228,7 @@ pub fn explain_compose(failed: Failed, noted: &Recording, backend: Backend, hard
     .stopped_at(Some(stopped))
 }
 
-/// What of a model is newer than ONNX Runtime, by its words, and what to do about it.
+/// From ONNX Runtime's message: which part of the model is too new for it, and what to do about it.
 fn too_new(message: &str) -> Option<String> {
     let number = |mark: &str| {
         let rest = message.split_once(mark)?.1.trim_start_matches([':', ' ']);

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why inputs cannot be prepared. Every message says what would be right.
+/// Why inputs cannot be prepared. Every message says what would be correct.
 #[derive(Debug, Error)]
 pub enum InputError {
     /// A name that no input has.
@@ -29,7 +29,7 @@ pub enum InputError {
     /// A line of the input list with a wrong number of files.
     #[error("{path}, line {line}: {reason}")]
     List { path: PathBuf, line: usize, reason: String },
-    /// A type that no data can be made for.
+    /// A type for which no data can be generated.
     #[error("input `{name}` has type {dtype}, for which no data can be generated; give a file and --native-input")]
     Type { name: String, dtype: String },
 }
@@ -40,7 +40,7 @@ const MAX_LIST_BYTES: u64 = 64 << 20;
 /// The data of one inference: bytes per input, in graph order.
 pub type InputSet = Vec<Vec<u8>>;
 
-/// Prepares every input set, and tells where each input of the first set came from.
+/// Prepares every input set, and returns the origin of each input of the first set.
 pub fn prepare(task: &RunTask, inputs: &[Tensor]) -> Result<(Vec<InputSet>, Vec<TensorData>), InputError> {
     let lines = match &task.input_list {
         Some(path) => read_list(path, inputs)?,
@@ -137,7 +137,7 @@ pub fn read_list(path: &Path, inputs: &[Tensor]) -> Result<Vec<Line>, InputError
     Ok(lines)
 }
 
-/// Every file that an input list names, whether or not the list makes sense; none where it cannot be read.
+/// Every file named by an input list, valid or not; none if it cannot be read.
 pub fn listed(path: &Path) -> Vec<PathBuf> {
     let text = read_text_at_most(path, MAX_LIST_BYTES).unwrap_or_default();
     let rows = text.lines().map(str::trim).filter(|row| !row.starts_with(['#', '%']));
@@ -155,7 +155,7 @@ fn read_file(path: &Path, tensor: &Tensor, native: bool, hash: &mut Sha256) -> R
         expected,
     };
     let elements = tensor.elements().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-    // The longest file that can be right: a .npy of 64-bit numbers. Somewhat more is read, to tell sizes that are wrong.
+    // The longest valid file: a .npy of 64-bit numbers. Slightly more is read, to detect wrong sizes.
     let limit = (elements as u64).saturating_mul(16).saturating_add(1 << 20);
     let bytes =
         read_at_most(path, limit).map_err(|e| InputError::File { path: path.to_owned(), reason: e.to_string() })?;
@@ -229,7 +229,7 @@ pub fn encode(values: &[f64], tensor: &Tensor, native: bool) -> Result<Vec<u8>, 
     Ok(out)
 }
 
-/// Scale and offset of one element, for encodings that have them.
+/// Scale and offset of one element, if the encoding has them.
 pub fn scale_offset(tensor: &Tensor, element: usize) -> Option<(f64, i32)> {
     match tensor.quantization.as_ref()? {
         Quantization::ScaleOffset { scale, offset, .. } => Some((*scale, *offset)),

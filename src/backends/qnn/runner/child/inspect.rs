@@ -1,4 +1,4 @@
-//! Reading a model's graphs without executing it, and without a backend that runs it.
+//! Reads a model's graphs without executing it, and without a backend that runs it.
 
 use super::emit::Emitter;
 use super::failed::{Failed, report_failure, unreadable_dlc};
@@ -14,7 +14,7 @@ use crate::models::{Graph, ModelFormat};
 use std::path::Path;
 use std::rc::Rc;
 
-/// Carries the task out; a failure is a `failed` event.
+/// Executes the task; a failure is a `failed` event.
 pub fn inspect(task: &InspectTask, emitter: &Emitter) {
     match read(task, emitter) {
         Ok((model, graphs)) => {
@@ -83,7 +83,7 @@ fn lender(dir: &Path, policy: VersionPolicy) -> Result<Rc<Library>, Failed> {
     }
 }
 
-/// The recorded graphs, with inputs and outputs in the order of execution; a graph that was not recorded (of a context
+/// The recorded graphs, with inputs and outputs in execution order; a graph that was not recorded (of a context
 /// binary) has no ops.
 pub fn with_order(composed: &[ComposedGraph], recording: Recording) -> Vec<Graph> {
     let mut recorded = recording.graphs;

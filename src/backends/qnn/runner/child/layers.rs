@@ -1,4 +1,4 @@
-//! The detailed phase, and the figures that a backend tells of each inference.
+//! The detailed phase, and the figures a backend reports per inference.
 
 use super::emit::Emitter;
 use super::events;
@@ -17,7 +17,7 @@ pub fn send_metrics(emitter: &Emitter, phase: Phase, inference: u64, events: &[P
     }
 }
 
-/// Detailed inferences that come before the clean phase, so that a viewer sees the layers at once.
+/// Detailed inferences before the clean phase, so that a viewer sees the layers at once.
 const LEAD: u64 = 5;
 
 /// The detailed phase in two parts: a few inferences before the clean phase, the rest after it.
@@ -38,7 +38,7 @@ pub struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
-    /// A phase in which nothing was measured yet.
+    /// A phase without measurements yet.
     pub fn new(emitter: &'a Emitter, graph: &'a Graph, profile: Option<Profile>) -> Self {
         Self { emitter, graph, profile, declared: false, done: 0 }
     }

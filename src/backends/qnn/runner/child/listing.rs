@@ -1,5 +1,5 @@
-//! Whether a model lists the inputs and outputs that its graphs have. Backends compose and finalize a graph whose list is
-//! wrong, and refuse to execute it with words that name no tensor.
+//! Checks that a model lists the inputs and outputs its graphs have. Backends compose and finalize a graph with a wrong
+//! list, but refuse to execute it with a message that names no tensor.
 
 use crate::backends::Backend;
 use crate::backends::qnn::api::{ComposedGraph, OwnedTensor, Recording};
@@ -7,7 +7,7 @@ use crate::models::{Graph, Tensor, TensorKind};
 use std::collections::HashSet;
 use std::fmt::Write;
 
-/// Tensors that are named.
+/// Named tensors.
 const NAMED: usize = 3;
 
 /// What is wrong with the lists of `composed`: one sentence for each graph and kind. `recording` holds what the graphs were
@@ -41,7 +41,7 @@ fn unlisted(graph: &Graph, what: &str, made: &[Tensor], listed: &HashSet<String>
     ))
 }
 
-/// Inputs that no op reads. The CPU backend does not count them, and then finds too many; the others do not mind.
+/// Inputs that no op reads. The CPU backend does not count them and then finds too many; others do not mind.
 fn unread(backend: Backend, graph: &Graph) -> Option<String> {
     if backend != Backend::Cpu || graph.ops.is_empty() {
         return None;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Batches are sent this often, nanoseconds of measured time; the live view updates about 20 times a second.
 const BATCH_NS: u64 = 50_000_000;
-/// Largest batch: bounds a frame for models of a few microseconds.
+/// Largest batch: bounds the frame size for models of a few microseconds.
 const BATCH_MAX: usize = 4096;
 
 /// What makes inferences.
@@ -18,13 +18,13 @@ pub trait Executes {
     /// Why one failed.
     type Error;
 
-    /// Makes one inference with the inputs as they were set last.
+    /// Runs one inference with the most recently set inputs.
     fn execute(&mut self, profile: Option<&Profile>) -> Result<(), Self::Error>;
 
-    /// What the backend told of the last one.
+    /// The backend's events of the last one.
     fn events(profile: &Profile) -> Result<Vec<ProfileEvent>, Self::Error>;
 
-    /// Copies the data of an input in; `false` if there is no such input, or its size is another one.
+    /// Copies an input's data in; `false` if there is no such input or the size differs.
     fn set(&mut self, index: usize, data: &[u8]) -> bool;
 }
 
@@ -54,11 +54,11 @@ pub struct Loop<'a, X = Execution> {
     pub sets: &'a [InputSet],
     /// Set by the parent to end early.
     pub stop: &'a AtomicBool,
-    /// Starts a second that the clean phase plans; `None`: one inference right after the other.
+    /// Planned starts per second in the clean phase; `None`: back to back.
     pub rate_hz: Option<f64>,
 }
 
-/// One inference, as told after it.
+/// One inference, as reported after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inference {
     /// Index within the phase.
@@ -72,8 +72,8 @@ pub struct Inference {
 }
 
 impl<X: Executes> Loop<'_, X> {
-    /// Runs one phase, or a part of it that begins at inference `first_index`; returns the number of inferences. After
-    /// each, outside the measured time, `on_each` gets it, with its outputs still in place.
+    /// Runs one phase, or a part of it starting at inference `first_index`; returns the number of inferences. After
+    /// each, outside the measured time, `on_each` is called, with the outputs still in place.
     pub fn run(
         &mut self,
         phase: Phase,
@@ -85,7 +85,7 @@ impl<X: Executes> Loop<'_, X> {
         if budget == Budget::Iterations(0) {
             return Ok(0);
         }
-        // What is announced counts the whole phase so far, as the inferences' indices do.
+        // The announced count covers the whole phase so far, like the inferences' indices.
         let announced = match budget {
             Budget::Iterations(iterations) => Budget::Iterations(first_index + iterations),
             open @ (Budget::Seconds(_) | Budget::AtLeast { .. }) => open,
@@ -136,7 +136,7 @@ impl<X: Executes> Loop<'_, X> {
         }
     }
 
-    /// Sends what is left to tell of a phase.
+    /// Sends the rest of a phase's data.
     fn end(&self, mut batch: Batch, schedule: Option<&Schedule>, budget: Budget, count: u64) -> u64 {
         batch.send(self.emitter);
         if let Some(schedule) = schedule {

@@ -47,8 +47,8 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 
-/// Entry of the hidden subcommand. Ends with 0 if a task was carried out, whether or not the model ran: failures are
-/// events.
+/// Entry point of the hidden subcommand. Exits with 0 if a task was executed, whether or not the model ran: failures
+/// are events.
 pub fn main() -> ExitCode {
     let emitter = match Emitter::take_stdout() {
         Ok(emitter) => Arc::new(emitter),
@@ -87,13 +87,13 @@ pub fn main() -> ExitCode {
         Task::Convert(task) => onnx::convert::convert(&task, &emitter),
     }
     emitter.done();
-    // Vendor libraries leave threads behind whose exit handlers may hang; everything of ours is written.
+    // Vendor libraries leave threads behind whose exit handlers may hang; all our output is written.
     end_now()
 }
 
 /// Reads commands until standard input closes, which means that the parent is gone.
 ///
-/// `orders` gets the numbers of inferences that are to be computed, and closes when the parent wants an end.
+/// `orders` receives the numbers of inferences to compute, and closes when the parent wants the runner to end.
 fn watch_commands(mut input: BufReader<std::io::Stdin>, stop: Arc<AtomicBool>, orders: mpsc::Sender<u64>) {
     let mut orders = Some(orders);
     std::thread::spawn(move || {
@@ -109,7 +109,7 @@ fn watch_commands(mut input: BufReader<std::io::Stdin>, stop: Arc<AtomicBool>, o
                         stop.store(true, Ordering::Relaxed);
                         orders = None;
                     }
-                    // A task that takes no orders has dropped the other end.
+                    // A task without orders has dropped the other end.
                     Ok(Command::Compute { index }) => {
                         let _ = orders.as_ref().map(|orders| orders.send(index));
                     }
@@ -120,7 +120,7 @@ fn watch_commands(mut input: BufReader<std::io::Stdin>, stop: Arc<AtomicBool>, o
     });
 }
 
-/// Asks the kernel to end this process with its parent, for the case that vendor code blocks every thread.
+/// Asks the kernel to kill this process with its parent, in case vendor code blocks every thread.
 fn die_with_parent() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {

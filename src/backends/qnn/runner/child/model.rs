@@ -1,4 +1,4 @@
-//! Reading the model file and opening the libraries of a runtime.
+//! Reads the model file and opens the libraries of a runtime.
 
 use super::failed::Failed;
 use crate::backends::Backend;
@@ -26,7 +26,7 @@ pub fn identify_model(path: &Path) -> Result<(ModelInfo, Vec<u8>), Failed> {
     Ok((ModelInfo { path, format, sha256, bytes: length, context_binary: None }, bytes))
 }
 
-/// What a backend library says of itself.
+/// A backend library's self-description.
 pub fn runtime_info(library: &Library) -> RuntimeInfo {
     RuntimeInfo {
         path: library.path().display().to_string(),
@@ -52,8 +52,8 @@ pub fn open_library(dir: &Path, backend: Backend, policy: VersionPolicy) -> Resu
     })
 }
 
-/// Refuses a library that was cut off: the loader maps what its headers promise, and the process dies of SIGBUS when it touches
-/// what is not there.
+/// Refuses a truncated library: the loader maps what its headers promise, and the process dies of SIGBUS when it
+/// touches what is not there.
 pub fn check_whole(path: &Path) -> Result<(), Failed> {
     let promised = read_elf(path).ok().flatten().and_then(|facts| facts.needs_bytes);
     let length = std::fs::metadata(path).map(|metadata| metadata.len()).ok();

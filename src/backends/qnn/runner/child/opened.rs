@@ -1,4 +1,4 @@
-//! A backend with a device, for tasks that ask or compute beside a run.
+//! A backend with a device, for tasks other than runs.
 
 use super::emit::Emitter;
 use super::failed::Failed;
@@ -9,7 +9,7 @@ use crate::event::{Event, LogLevel, RuntimeInfo, Stage};
 use std::path::Path;
 use std::rc::Rc;
 
-/// What a task opens a backend on.
+/// The hardware a task opens a backend on.
 #[derive(Debug)]
 pub struct Hardware<'a> {
     pub runtime_dir: &'a Path,
@@ -18,7 +18,7 @@ pub struct Hardware<'a> {
     pub target: DeviceTarget,
 }
 
-/// A backend on the hardware that the task names.
+/// A backend on the task's hardware.
 pub struct Opened {
     pub library: Rc<Library>,
     pub runtime: RuntimeInfo,
@@ -32,7 +32,7 @@ pub fn begin(emitter: &Emitter, stage: Stage) {
 }
 
 impl Hardware<'_> {
-    /// Opens the library, and makes backend and device.
+    /// Opens the library and creates backend and device.
     pub fn open(&self, level: LogLevel, emitter: &Emitter) -> Result<Opened, Failed> {
         begin(emitter, Stage::LibraryLoad);
         let policy = if self.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };

@@ -1,4 +1,4 @@
-//! Writing outputs: dequantised float32 as `.raw` and `.npy`.
+//! Writes outputs: dequantised float32 as `.raw` and `.npy`.
 
 use super::inputs::dequantize;
 use crate::files::{Guard, OutputError, make_output_folder, write_whole};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// What asks for outputs.
 pub const OPTION: &str = "--save-outputs";
 
-/// Makes the folder, and makes sure that the outputs of so many inferences overwrite nothing that they must not.
+/// Creates the folder, and ensures that this many inferences' outputs overwrite nothing they must not.
 pub fn check(guard: &Guard, dir: &Path, inferences: usize, tensors: &[Tensor]) -> Result<(), OutputError> {
     guard.check_folder(OPTION, dir)?;
     make_output_folder(dir).map_err(|source| OutputError::Io { option: OPTION, path: dir.to_owned(), source })?;
@@ -64,7 +64,7 @@ fn real_values(tensor: &Tensor, bytes: &[u8]) -> io::Result<Vec<f32>> {
     })
 }
 
-/// The file name, without extension, of the output at `position`: no two outputs share one.
+/// The file name, without extension, of the output at `position`; unique per output.
 pub fn stem(tensors: &[Tensor], position: usize) -> String {
     let stem = file_stem(&tensors[position].name);
     let taken = tensors[..position].iter().any(|earlier| file_stem(&earlier.name) == stem);

@@ -48,7 +48,7 @@ impl Stages<'_> {
                 .map_err(first)
         })?;
         self.inferences += 1;
-        // The backend's threads are there now, wherever it put them.
+        // The backend's threads exist now, wherever it placed them.
         self.pinned(pinning.settle());
         if let Some(dir) = &task.save_outputs {
             self.save_outputs(task, dir, measuring)?;
@@ -79,7 +79,7 @@ impl Stages<'_> {
         Ok(())
     }
 
-    /// The phase that the percentiles come from.
+    /// The phase that yields the percentiles.
     fn clean(
         &mut self,
         task: &RunTask,
@@ -90,7 +90,7 @@ impl Stages<'_> {
         if measuring.stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // Basic profiling costs nothing per op, so its totals may be taken here when they are requested.
+        // Basic profiling costs nothing per op, so its totals may be recorded here on request.
         let level = if task.profiling == ProfilingLevel::Basic { ProfilingLevel::Basic } else { ProfilingLevel::Off };
         let profile = Profile::create(backend, level)?;
         let emitter = self.emitter;

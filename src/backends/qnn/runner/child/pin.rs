@@ -3,18 +3,18 @@
 use crate::backends::qnn::runner::run_task::Pin;
 use crate::event::{Setting, SettingOutcome};
 
-/// The runner's threads on their way to their cores.
+/// The placement of the runner's threads.
 #[derive(Debug)]
 pub struct Pinning {
     pin: Pin,
-    /// Threads that do not compute: those of the runner but the one that measures.
+    /// Threads that do not compute: the runner's, except the measuring one.
     own: Vec<i32>,
-    /// The system has refused the cores already.
+    /// The system has already refused the cores.
     refused: bool,
 }
 
 impl Pinning {
-    /// To be called before vendor code is loaded, whose threads inherit it; with what became of it, where that is known.
+    /// Call before loading vendor code, whose threads inherit it; returns the outcome, if known.
     pub fn begin(pin: &Pin) -> (Self, Option<Setting>) {
         let mut pinning = Self { pin: pin.clone(), own: threads(), refused: false };
         let outcome = match pin {
@@ -22,7 +22,7 @@ impl Pinning {
             Pin::Free => Some(SettingOutcome::Applied),
             Pin::Cores(cores) => Some(confine(cores)),
             Pin::Spread(cores) if cores.is_empty() => None,
-            // What becomes of it is told once the threads that are to be spread are there.
+            // The outcome is reported once the threads to spread exist.
             Pin::Spread(cores) => Some(confine(cores)).filter(|outcome| *outcome != SettingOutcome::Applied),
         };
         pinning.refused = outcome.as_ref().is_some_and(|outcome| *outcome != SettingOutcome::Applied);
@@ -30,19 +30,19 @@ impl Pinning {
         (pinning, setting)
     }
 
-    /// To be called when the backend's threads have come up: QNN's CPU backend gives each of its threads its own core
+    /// Call once the backend's threads have started: QNN's CPU backend gives each of its threads its own core
     /// choice.
     pub fn settle(&self) -> Option<Setting> {
         match &self.pin {
             _ if self.refused => None,
             Pin::Unset | Pin::Free => None,
-            // How that went was told before.
+            // The outcome was reported before.
             Pin::Cores(cores) => {
                 confine(cores);
                 None
             }
             Pin::Spread(cores) => Some(self.setting(self.spread(cores))),
-            // Nobody asked for it, so only what was done is told.
+            // Not requested, so only what was done is reported.
             Pin::Auto => Some(self.spread(&[]))
                 .filter(|outcome| *outcome == SettingOutcome::Applied)
                 .map(|done| self.setting(done)),
@@ -54,8 +54,8 @@ impl Pinning {
     }
 }
 
-/// Cores in the order in which threads get them: one of each physical core first, the fast ones before the slow ones; siblings,
-/// which share a core's units, after all of those. `of` tells siblings and capacity of a core.
+/// Cores in assignment order: one of each physical core first, fast before slow; then siblings, which share a core's
+/// units. `of` returns siblings and capacity of a core.
 fn apart(mut cores: Vec<usize>, of: impl Fn(usize) -> (Vec<usize>, u32)) -> Vec<usize> {
     let known = cores.clone();
     cores.sort_by_cached_key(|core| {
@@ -92,18 +92,18 @@ mod system {
         SettingOutcome::Refused(format!("the system does not allow these cores: {error}"))
     }
 
-    /// Lets every thread of this process, and those that they start, run on `cores` only.
+    /// Restricts every thread of this process, and those they start, to `cores`.
     pub fn confine(cores: &[usize]) -> SettingOutcome {
         let set = set(cores);
         for thread in threads().into_iter().filter_map(Pid::from_raw) {
-            // A thread that ended meanwhile is none that could be elsewhere.
+            // A thread that ended meanwhile does not matter.
             let _ = sched_setaffinity(Some(thread), &set);
         }
         sched_setaffinity(None, &set).map_or_else(refused, |()| SettingOutcome::Applied)
     }
 
     impl Pinning {
-        /// Gives each thread that the backend computes with its own core, in turns where there are more threads than cores,
+        /// Gives each computing thread of the backend its own core, round-robin if there are more threads than cores,
         /// and the calling thread that of the first.
         pub(super) fn spread(&self, cores: &[usize]) -> SettingOutcome {
             let allowed = match sched_getaffinity(None) {
@@ -112,7 +112,7 @@ mod system {
                 Err(error) => return refused(error),
             };
             let cores = apart(allowed, topology);
-            // Threads that compute are those that the backend keeps on one core each; others wait for work of other kinds.
+            // Computing threads are those the backend pins to one core each; others wait for other kinds of work.
             let placed = |thread: &Pid| sched_getaffinity(Some(*thread)).is_ok_and(|set| set.count() == 1);
             let others = threads().into_iter().filter(|id| !self.own.contains(id)).filter_map(Pid::from_raw);
             let computing: Vec<Pid> = others.filter(placed).collect();
@@ -133,7 +133,7 @@ mod system {
         (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
     }
 
-    /// Siblings and capacity of a core; none, and the same for all, where the system does not say.
+    /// Siblings and capacity of a core; none, and equal for all, if the system does not report them.
     fn topology(core: usize) -> (Vec<usize>, u32) {
         let read = |file: &str| std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu{core}/{file}"));
         let siblings = read("topology/thread_siblings_list").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Trying a backend library: does it load and initialise, and what does it say of itself.
+//! Tries a backend library: whether it loads and initialises, and its self-description.
 
 use super::emit::Emitter;
 use crate::backends::qnn::api::{
@@ -31,7 +31,7 @@ fn try_backend(task: &ProbeTask, emitter: &Emitter, answer: &mut ProbeAnswer) ->
     answer.build_id = library.table().build_id();
     answer.core_api = Some(library.table().core_api());
     answer.backend_api = Some(library.table().backend_api());
-    // Saver and IR run nothing: all that can be checked is that they open.
+    // Saver and IR run nothing: the only possible check is that they open.
     if !RUNNING_BACKENDS.contains(&library.table().backend_id()) {
         return Ok(());
     }
@@ -46,7 +46,7 @@ fn try_backend(task: &ProbeTask, emitter: &Emitter, answer: &mut ProbeAnswer) ->
 /// QNN's ids of the backends that execute: CPU, GPU, HTP.
 const RUNNING_BACKENDS: [u32; 3] = [3, 4, 6];
 
-/// The error, with the library's own words when it logged any.
+/// The error, with the library's own log messages, if any.
 fn reason(error: &QnnError, tail: &[String]) -> String {
     match tail.last() {
         Some(line) => format!("{error}; it logged: {}", line.trim()),

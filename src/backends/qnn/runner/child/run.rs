@@ -52,10 +52,10 @@ pub fn run(task: &RunTask, emitter: &Arc<Emitter>, stop: &AtomicBool) {
     emitter.event(Event::RunFinished { status });
 }
 
-/// The stages of one run, with what they share.
+/// The stages of one run, with their shared state.
 pub struct Stages<'a> {
     pub(super) emitter: &'a Emitter,
-    /// The same, for those that outlive a stage.
+    /// The same, for objects that outlive a stage.
     pub(super) shared: &'a Arc<Emitter>,
     /// Inferences finished so far.
     pub(super) inferences: u64,
@@ -64,7 +64,7 @@ pub struct Stages<'a> {
     pub(super) began: Instant,
 }
 
-/// Everything that stands before the first inference.
+/// Everything needed before the first inference.
 struct Ready {
     execution: Execution,
     context: Rc<Context>,
@@ -113,7 +113,7 @@ impl Stages<'_> {
         result.and(torn)
     }
 
-    /// Tells what became of `--pin`.
+    /// Reports the outcome of `--pin`.
     pub(super) fn pinned(&self, setting: Option<Setting>) {
         if let Some(setting) = setting {
             self.emitter.event(Event::SettingApplied(setting));
@@ -131,7 +131,7 @@ impl Stages<'_> {
         let policy = if task.allow_unknown_runtime { VersionPolicy::CountSlots } else { VersionPolicy::KnownOnly };
         let (library, system) = self.stage(Stage::LibraryLoad, || {
             let library = open_library(&task.runtime_dir, task.backend, policy)?;
-            // A model library brings its own graph; everything else is read by the system library.
+            // A model library brings its own graph; the system library reads everything else.
             let system = match model.format {
                 ModelFormat::ModelLibrary => None,
                 _ => Some(open_system(&task.runtime_dir)?),
@@ -228,8 +228,8 @@ impl Stages<'_> {
         Ok(context)
     }
 
-    /// Frees the context, with a profile where the log wants its events. That something goes wrong here fails the log,
-    /// not the run, whose figures are all there.
+    /// Frees the context, with a profile if the log needs its events. An error here fails the log, not the run, whose
+    /// figures are complete.
     fn release(&self, task: &RunTask, backend: &Rc<QnnBackend>, context: Rc<Context>) {
         let level = if self.log.wants_events() { task.profiling } else { ProfilingLevel::Off };
         let profile = Profile::create(backend, level);
@@ -275,7 +275,7 @@ impl Stages<'_> {
                 None => ModelLibrary::open(&task.model).map(|library| library.compose(&composition)).map_err(at),
             })?;
             noted = recording;
-            // A DLC that does not even begin a graph holds none that this runtime can read.
+            // A DLC that does not even start a graph contains none this runtime can read.
             let none = system.is_some() && noted.graphs.is_empty() && noted.options_refused.is_none();
             composed.map_err(|e| if none { unreadable_dlc(&task.model, e) } else { at(e) })
         });
@@ -359,7 +359,7 @@ impl Stages<'_> {
         Ok(value)
     }
 
-    /// Sends the parts of a stage as the backend timed them; returns its events.
+    /// Sends the parts of a stage, timed by the backend; returns its events.
     fn sub_stages(&self, stage: Stage, profile: Option<&Profile>) -> Vec<ProfileEvent> {
         let Some(Ok(events)) = profile.map(Profile::events) else { return Vec::new() };
         for part in events::sub_stages(stage, &events) {
@@ -374,7 +374,7 @@ impl Stages<'_> {
 
     pub(super) fn memory(&self, mark: MemoryMark) {
         if let Some(memory) = process::memory(None) {
-            // The proportional set walks every mapping: only where the report needs it.
+            // The proportional set walks every mapping: only read where the report needs it.
             let pss = matches!(mark, MemoryMark::Loaded | MemoryMark::End)
                 .then(|| process::proportional_bytes(None))
                 .flatten();
@@ -389,7 +389,8 @@ impl Stages<'_> {
     }
 }
 
-/// Writes the serialised context, whole or not at all: the parent puts it in place where it made a file for it.
+/// Writes the serialised context, whole or not at all: if the parent created a file for it, the parent puts it in
+/// place.
 fn save_context(context: &Context, task: &RunTask, path: &Path, emitter: &Emitter) -> Result<(), Failed> {
     let bytes = context.binary().map_err(|e| Failed::qnn(Stage::Finalize, e))?;
     let written = match &task.staged_context {

@@ -1,4 +1,4 @@
-//! The QNN profile log of a run: which messages it gets, and whether it came out whole.
+//! The QNN profile log of a run: its messages, and whether it is complete.
 
 use super::emit::Emitter;
 use super::failed::Failed;
@@ -19,12 +19,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Types of the two events of the IPS message, as qnn-net-run gives them.
+/// Types of the IPS message's two events, as in qnn-net-run.
 const EXECUTE: u32 = 400;
 const UNIT_US: u32 = 1;
 const UNIT_COUNT: u32 = 4;
 
-/// Runs `work` and tells when it began and ended, microseconds on the monotonic clock.
+/// Runs `work` and returns its start and end, microseconds on the monotonic clock.
 pub fn timed<T>(span_us: &mut (u64, u64), work: impl FnOnce() -> T) -> T {
     let start = now_us();
     let value = work();
@@ -32,7 +32,7 @@ pub fn timed<T>(span_us: &mut (u64, u64), work: impl FnOnce() -> T) -> T {
     value
 }
 
-/// The log of a run; does nothing where none is requested, or where the runtime cannot write one.
+/// The log of a run; does nothing if none is requested or the runtime cannot write one.
 #[derive(Default)]
 pub struct RunLog {
     open: Option<OpenLog>,
@@ -43,7 +43,7 @@ struct OpenLog {
     /// Holds the lock; the serializer opens the file for itself.
     file: OutputFile,
     log: ProfileLog,
-    /// False at profiling level `off`: then messages come without the backend's events.
+    /// False at profiling level `off`: messages then lack the backend's events.
     with_events: bool,
     graph: RefCell<Option<String>>,
     inferences: Cell<u64>,
@@ -52,14 +52,14 @@ struct OpenLog {
 }
 
 impl RunLog {
-    /// Opens the file that the task asks for, so that one that cannot be written is known before anything is loaded. An
-    /// older log stays in it until the new one begins.
+    /// Opens the requested file, so that an unwritable one is detected before anything is loaded. An older log stays in
+    /// it until the new one begins.
     pub fn prepare(task: &RunTask) -> Result<Option<OutputFile>, Failed> {
         let Some(path) = &task.profile_log else { return Ok(None) };
         Ok(Some(task.guard().open("--save-profile-log", path, Kind::ProfileLog)?))
     }
 
-    /// Begins the log that the task asks for. A runtime without the serializer is reported as a setting without effect.
+    /// Begins the requested log. A runtime without the serializer is reported as a setting without effect.
     pub fn open(
         task: &RunTask,
         file: Option<OutputFile>,
@@ -71,7 +71,7 @@ impl RunLog {
         match Self::create(task, path, &mut file, library, system) {
             Ok((log, with_events)) => Self { open: Some(OpenLog::new(path, file, log, with_events)) },
             Err(outcome) => {
-                // An empty file would look like a log of nothing.
+                // An empty file would look like an empty log.
                 file.take_back();
                 report(emitter, path, outcome);
                 Self::default()
@@ -115,14 +115,14 @@ impl RunLog {
         self.open.as_ref().is_some_and(|open| open.with_events)
     }
 
-    /// Something that was done once, to a graph if one is named.
+    /// A one-time operation, on a graph if one is named.
     pub fn stage(&self, method: Method, span_us: (u64, u64), graph: Option<&str>, events: &[ProfileEvent]) {
         if let Some(open) = &self.open {
             open.append(&Message { method, span_us: Some(span_us), graph, events: open.allowed(events) });
         }
     }
 
-    /// From here on inferences of this graph are counted and timed together.
+    /// From here on, inferences of this graph are counted and timed together.
     pub fn begin_inferences(&self, graph: &str) {
         if let Some(open) = &self.open {
             open.graph.replace(Some(graph.to_owned()));
@@ -130,7 +130,7 @@ impl RunLog {
         }
     }
 
-    /// An inference; without events where it ran without a profile.
+    /// An inference; without events if it ran without a profile.
     pub fn inference(&self, inference: &Inference) {
         if let Some(open) = &self.open {
             open.inferences.set(open.inferences.get() + 1);
@@ -161,14 +161,14 @@ impl RunLog {
         open.append(&Message { method: Method::ExecuteIps, span_us: None, graph: None, events: &events });
     }
 
-    /// The log cannot be whole any more: it ends here, and the first reason is what is reported.
+    /// The log cannot be complete any more: it ends here, and the first reason is reported.
     pub fn refuse(&self, error: &QnnError) {
         if let Some(open) = &self.open {
             open.refused.borrow_mut().get_or_insert_with(|| error.to_string());
         }
     }
 
-    /// Writes the rest, and reports whether the whole log is in the file.
+    /// Writes the rest, and reports whether the file has the complete log.
     pub fn finish(self, emitter: &Emitter) {
         let Some(OpenLog { path, file, log, refused, .. }) = self.open else { return };
         let closed = log.finish().map_err(|error| error.to_string());
@@ -204,7 +204,7 @@ impl OpenLog {
         if self.with_events { events } else { &[] }
     }
 
-    /// After a refusal nothing more is written: a log with holes would be taken for a whole one.
+    /// After a refusal nothing more is written: a log with holes would look complete.
     fn append(&self, message: &Message<'_>) {
         if self.refused.borrow().is_some() {
             return;
@@ -220,7 +220,7 @@ fn report(emitter: &Emitter, path: &Path, outcome: SettingOutcome) {
     emitter.event(Event::SettingApplied(Setting { key: SAVE_PROFILE_LOG.to_owned(), value, outcome }));
 }
 
-/// Follows the chunks of the file to its end: the serializer does not tell of writes that failed.
+/// Checks the file's chunks up to its end: the serializer does not report failed writes.
 fn check_whole(path: &Path) -> Result<(), String> {
     let walk = || -> io::Result<bool> {
         let mut file = File::open(path)?;

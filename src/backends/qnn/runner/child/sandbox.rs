@@ -1,7 +1,7 @@
-//! Confining this process before it loads any code of a vendor or a model: constructors of a library run as soon as it is
-//! opened, with all that the user may do.
+//! Confines this process before it loads any vendor or model code: a library's constructors run as soon as it is
+//! opened, with all the user's rights.
 //!
-//! Landlock restricts the thread that asks and those it starts later, so this comes before every other thread.
+//! Landlock restricts the calling thread and those it starts later, so this runs before any other thread exists.
 
 use crate::backends::qnn::runner::protocol::Task;
 use crate::backends::qnn::runner::run_task::{OnnxTask, RunTask};
@@ -15,14 +15,14 @@ use landlock::{
 use rustix::thread::CapabilitySet;
 use std::path::{Path, PathBuf};
 
-/// Tells a runner to confine itself, and names the folder that it may write to. Not set: it does not.
+/// Makes a runner confine itself, and names the folder it may write to. If unset, it does not.
 pub const SCRATCH_VARIABLE: &str = "QNNSCOPE_SCRATCH";
 
 /// What is requested; older kernels enforce what they know.
 const WANTED: ABI = ABI::V6;
 
-/// Folders with the system's libraries and data; of programs that are built elsewhere, too (Nix, Guix), and Android's.
-/// Home folders, `/etc` as a whole, `/run`, `/var` and `/tmp` are not among them.
+/// Folders with the system's libraries and data, including Nix, Guix and Android. Home folders, `/etc` as a whole,
+/// `/run`, `/var` and `/tmp` are not among them.
 const SYSTEM: [&str; 20] = [
     "/usr",
     "/lib",
@@ -49,7 +49,7 @@ const SYSTEM: [&str; 20] = [
 /// Devices without hardware behind them.
 const PLAIN_DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Beginnings of the names of devices below `/dev` that lead to DSP, GPU and shared memory of a Snapdragon.
+/// Name prefixes of devices below `/dev` for DSP, GPU and shared memory of a Snapdragon.
 const HARDWARE: [&str; 12] = [
     "adsprpc",
     "cdsprpc",
@@ -65,10 +65,10 @@ const HARDWARE: [&str; 12] = [
     "mali",
 ];
 
-/// Most shared libraries beside a model library that it may load.
+/// Maximum number of shared libraries beside a model library that it may load.
 const MOST_SIBLINGS: usize = 256;
 
-/// Confines this process to what the task needs, as far as the kernel can, and tells how far that is.
+/// Confines this process to what the task needs, as far as the kernel can, and returns how far that is.
 pub fn enter(task: &Task) -> Sandbox {
     let Some(scratch) = std::env::var_os(SCRATCH_VARIABLE).filter(|value| !value.is_empty()) else {
         return Sandbox::default();
@@ -90,8 +90,8 @@ pub fn enter(task: &Task) -> Sandbox {
     sandbox
 }
 
-/// Gives up what root may do beyond files: the kernel lets some capabilities read other processes whatever Landlock says.
-/// Files of other users, devices among them, stay within reach as far as Landlock lets them, and so do priorities.
+/// Drops root's capabilities beyond files: some let a process read others regardless of Landlock. Other users' files,
+/// including devices, stay accessible as far as Landlock allows, and so do priorities.
 fn drop_capabilities() -> rustix::io::Result<()> {
     let mut sets = rustix::thread::capabilities(None)?;
     let kept = CapabilitySet::DAC_OVERRIDE
@@ -116,7 +116,7 @@ fn restrict(task: &Task, scratch: &Path) -> Result<RestrictionStatus, RulesetErr
             .scope(Scope::from_all(WANTED))?
             .create()?,
     };
-    // Programs cannot be started from anywhere: opening a library needs no more than reading it.
+    // Programs cannot be started from anywhere: opening a library only needs read access.
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir | AccessFs::IoctlDev;
     let folder = AccessFs::from_all(WANTED) & !AccessFs::Execute;
@@ -137,7 +137,7 @@ fn restrict(task: &Task, scratch: &Path) -> Result<RestrictionStatus, RulesetErr
     match task {
         Task::Run(task) => {
             if let Some(dir) = &task.save_outputs {
-                // A rule needs something that is there. Where it cannot be made, saving says so.
+                // A rule needs an existing file. If it cannot be created, saving reports that.
                 let _ = std::fs::create_dir_all(dir);
                 rules = rules.allow(dir, folder);
             }
@@ -145,7 +145,7 @@ fn restrict(task: &Task, scratch: &Path) -> Result<RestrictionStatus, RulesetErr
                 let _ = std::fs::OpenOptions::new().append(true).create(true).open(path);
                 rules = rules.allow(path, file);
             }
-            // Pipes and devices are written to as they are, and so is a file in a folder where none can be made.
+            // Pipes and devices are written to directly, and so is a file in a folder where none can be created.
             let as_it_is = |path: &&PathBuf| task.staged_context.is_none() && path.exists();
             if let Some(path) = task.save_context.as_ref().filter(as_it_is) {
                 rules = rules.allow(path, file);
@@ -165,9 +165,9 @@ struct Rules {
 }
 
 impl Rules {
-    /// Allows `access` to what is there at and below `path`. What is not there needs no rule, and what takes none (a pipe is on no
-    /// disk, and Landlock does not stand in its way) must not keep the other rules from being made: whoever brings a model may
-    /// have put it there.
+    /// Allows `access` to everything at and below `path`. A missing path needs no rule, and one that cannot have a rule
+    /// (a pipe is not on disk, and Landlock does not block it) must not prevent the other rules: whoever brings a model
+    /// may have put it there.
     fn allow(mut self, path: impl AsRef<Path>, access: impl Into<BitFlags<AccessFs>>) -> Self {
         if let Ok(at) = PathFd::new(path.as_ref()) {
             let _ = (&mut self.rules).add_rule(PathBeneath::new(at, access.into()));
@@ -189,11 +189,11 @@ fn hardware() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Files and folders that the task reads.
+/// Files and folders the task reads.
 fn readable(task: &Task) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let mut runtime = |dir: &Path| {
-        // Libraries may be links to where they are installed.
+        // Libraries may be links to their installation.
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
         let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
         paths.extend(links.map(|entry| entry.path()));
@@ -250,21 +250,21 @@ fn readable(task: &Task) -> Vec<PathBuf> {
     }
     for (variable, separator) in [("LD_LIBRARY_PATH", ':'), ("ADSP_LIBRARY_PATH", ';')] {
         let value = std::env::var(variable).unwrap_or_default();
-        // An empty entry is the working folder, to the loader too.
+        // An empty entry means the working folder, for the loader too.
         let entries = value.split(separator).map(|entry| if entry.is_empty() { "." } else { entry });
         paths.extend(entries.filter(|_| !value.is_empty()).map(PathBuf::from));
     }
     paths
 }
 
-/// Of a wheel that was unpacked as it is: what its libraries link to is in a folder beside theirs.
+/// In a wheel unpacked as it is, the libraries' dependencies are in a folder beside theirs.
 fn libs_of(folder: &Path) -> Option<PathBuf> {
     let mut libs = folder.file_name()?.to_owned();
     libs.push(".libs");
     Some(folder.with_file_name(libs))
 }
 
-/// Files that an ONNX model names: weights, compiled contexts. Where it cannot be read the run says why, and needs none.
+/// Files named by an ONNX model: weights, compiled contexts. If it cannot be read, the run reports why and needs none.
 fn files_beside(model: &Path) -> Vec<PathBuf> {
     let Ok(source) = read_source(model, SourceFormat::Onnx, &[]) else { return Vec::new() };
     let folder = model.parent().unwrap_or(Path::new(""));
@@ -284,8 +284,8 @@ fn onnx_folders(model: &Path, onnx: &OnnxTask) -> Vec<PathBuf> {
     paths
 }
 
-/// Shared libraries beside a model library: it may be linked to them. Links count only as names of such files: one that came in an
-/// archive may point anywhere.
+/// Shared libraries beside a model library, which may be linked to them. Symbolic links count only as names of such
+/// files: one from an archive may point anywhere.
 fn siblings(model: &Path) -> Vec<PathBuf> {
     let is_shared = |path: &Path| {
         path.file_name().is_some_and(|name| {
@@ -303,7 +303,7 @@ fn siblings(model: &Path) -> Vec<PathBuf> {
     entries.filter(|path| is_shared(path)).filter(stays).take(MOST_SIBLINGS).collect()
 }
 
-/// Input files, and those that an input list names.
+/// Input files, and those named by an input list.
 fn inputs(task: &RunTask) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = task.inputs.iter().map(|input| input.path.clone()).collect();
     if let Some(list) = &task.input_list {
@@ -313,7 +313,7 @@ fn inputs(task: &RunTask) -> Vec<PathBuf> {
     paths
 }
 
-/// What this kernel enforces of what was requested.
+/// Which of the requested restrictions this kernel enforces.
 fn report(landlock: LandlockStatus, no_new_privileges: bool) -> Sandbox {
     let abi = match landlock {
         LandlockStatus::Available { effective_abi, .. } => effective_abi,
@@ -328,7 +328,7 @@ fn report(landlock: LandlockStatus, no_new_privileges: bool) -> Sandbox {
             missing.push("Landlock is not enabled (kernel option lsm=landlock,...)".to_owned());
         }
         LandlockStatus::Available { .. } => {
-            // Each with the first version that has it, and the kernel that brought it.
+            // Each with the first version that has it, and the kernel that introduced it.
             for (since, what) in [
                 (ABI::V3, "files can be truncated (Linux 6.2 prevents it)"),
                 (ABI::V4, "TCP is not restricted (Linux 6.7 does)"),
@@ -407,7 +407,7 @@ mod tests {
         let mut names: Vec<_> = siblings(&dir.path().join("model.so"));
         names.sort();
         assert_eq!(names, ["libhelp.so.1", "model.so"].map(|name| dir.path().join(name)));
-        // Links that lead out of the folder are not followed; those within it are.
+        // Links that lead outside the folder are not followed; those within it are.
         for (link, to) in [
             ("root.so", "/"),
             ("stdout.so", "/proc/self/fd/1"),

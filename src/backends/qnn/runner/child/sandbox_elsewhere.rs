@@ -1,12 +1,12 @@
-//! Systems that have nothing to confine a runner with.
+//! Systems without a way to confine a runner.
 
 use crate::backends::qnn::runner::protocol::Task;
 use crate::event::{Sandbox, SandboxState};
 
-/// Tells a runner to confine itself. Not set: it does not.
+/// Makes a runner confine itself. If unset, it does not.
 pub const SCRATCH_VARIABLE: &str = "QNNSCOPE_SCRATCH";
 
-/// Says that there is nothing.
+/// Reports that there is no confinement.
 pub fn enter(_task: &Task) -> Sandbox {
     if std::env::var_os(SCRATCH_VARIABLE).is_none() {
         return Sandbox::default();

@@ -1,21 +1,21 @@
-//! Planned starts, as a camera would give them, and waiting for them.
+//! Planned starts, as from a camera, and waiting for them.
 
 use super::clock::now_ns;
 use crate::event::{Budget, PaceReport};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// From the making of a schedule to its first planned start, nanoseconds.
+/// Delay from creating a schedule to its first planned start, nanoseconds.
 const LEAD_NS: u64 = 1_000_000;
-/// The part of a wait that is spun instead of slept, nanoseconds: at first, and its bounds. It follows how much too long
-/// the system's sleeps are.
+/// The part of a wait that spins instead of sleeping, nanoseconds: initially, and its bounds. It adapts to how much too
+/// long the system's sleeps are.
 const SPIN_NS: u64 = 200_000;
 const SPIN_BOUNDS_NS: (u64, u64) = (50_000, 2_000_000);
-/// Longest sleep, so that a stop is noticed soon.
+/// Longest sleep, so that a stop is noticed quickly.
 const NAP_NS: u64 = 20_000_000;
 
-/// Starts at a fixed rate, however long the inferences between them take: one that takes too long makes those after it
-/// late, and none is left out.
+/// Starts at a fixed rate, however long the inferences take: one that takes too long delays the following ones, and
+/// none is skipped.
 #[derive(Debug)]
 pub struct Schedule {
     rate_hz: f64,
@@ -33,7 +33,7 @@ fn thread_cpu_ns() -> u64 {
 }
 
 impl Schedule {
-    /// A schedule that begins now.
+    /// A schedule starting now.
     pub fn new(rate_hz: f64) -> Self {
         Self {
             rate_hz,
@@ -52,7 +52,7 @@ impl Schedule {
         self.begun_ns + since_ns
     }
 
-    /// Starts that a budget plans.
+    /// Number of starts a budget plans.
     fn planned_in_all(&self, budget: Budget) -> u64 {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number")]
         let within = |seconds: f64| (seconds * self.rate_hz - 1e-9).ceil().max(1.0) as u64;
@@ -63,7 +63,7 @@ impl Schedule {
         }
     }
 
-    /// Starts that were planned up to now.
+    /// Number of planned starts up to now.
     fn planned_so_far(&self) -> u64 {
         let since_ns = now_ns().saturating_sub(self.begun_ns) as f64;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number")]
@@ -71,7 +71,7 @@ impl Schedule {
         whole + 1
     }
 
-    /// True if a phase with this budget ends after `done` inferences: all that were planned are made, or its time is over
+    /// True if a phase with this budget ends after `done` inferences: all planned ones are done, or its time is over
     /// while some still wait.
     pub fn is_over(&self, budget: Budget, done: u64) -> bool {
         let out_of_time = match budget {
@@ -81,8 +81,8 @@ impl Schedule {
         out_of_time || done >= self.planned_in_all(budget)
     }
 
-    /// Waits for the planned start of an inference and returns it; `None` if `stop` was set meanwhile. A start that is past
-    /// already is not waited for.
+    /// Waits for the planned start of an inference and returns it; `None` if `stop` was set meanwhile. Does not wait
+    /// for a start already past.
     pub fn wait(&mut self, number: u64, stop: &AtomicBool) -> Option<u64> {
         let planned = self.planned_ns(number);
         let came = now_ns();
@@ -119,7 +119,7 @@ impl Schedule {
         self.spin_ns = (self.spin_ns - self.spin_ns / 8).max(overslept_ns + overslept_ns / 2).clamp(low, high);
     }
 
-    /// What became of the schedule, once a phase has ended with `done` inferences.
+    /// How the schedule was kept, after a phase with `done` inferences.
     pub fn report(&self, budget: Budget, done: u64, stopped: bool) -> PaceReport {
         let all = self.planned_in_all(budget);
         let planned = if stopped { self.planned_so_far().min(all) } else { all };

@@ -1,4 +1,4 @@
-//! All inferences in one go, as qnn-net-run makes them.
+//! All inferences in one go, like qnn-net-run.
 
 use super::emit::Emitter;
 use super::failed::Failed;
@@ -14,7 +14,7 @@ use crate::models::Graph;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Runs the task's budget without warm-up: the first inference counts, every one is profiled at the task's level, and the
+/// Runs the task's budget without warm-up: the first inference counts, each is profiled at the task's level, and the
 /// outputs of the first ones are kept. Returns the number of inferences.
 pub fn run(
     task: &RunTask,
@@ -54,10 +54,10 @@ pub fn run(
     Ok(count)
 }
 
-/// Output files that are named on the stream: bounds its event in runs of any length.
+/// Output files named on the stream: bounds its event for runs of any length.
 const NAMED: usize = 1000;
 
-/// What became of the outputs. Outputs that cannot be written do not end the run, which is about its times.
+/// The outcome of writing outputs. A failure does not end the run, which is about its times.
 struct Kept {
     files: Vec<PathBuf>,
     lost: Option<(u64, String)>,

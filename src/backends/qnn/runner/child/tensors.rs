@@ -1,4 +1,4 @@
-//! Computing a model with the tensors between its ops readable, one inference at a time, on the parent's orders.
+//! Computes a model with readable tensors between its ops, one inference at a time, on the parent's orders.
 
 use super::emit::Emitter;
 use super::failed::{Failed, explain_compose, report_failure, unreadable_dlc};
@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// Carries the task out until there are no more orders; a failure is a `failed` event.
+/// Executes the task until there are no more orders; a failure is a `failed` event.
 pub fn tensors(task: &TensorsTask, emitter: &Arc<Emitter>, orders: &Receiver<u64>) {
     let served = match &task.onnx {
         Some(onnx) => onnx::tensors::serve(task, onnx, emitter, orders),
@@ -59,7 +59,7 @@ fn exchange(what: &str, error: &std::io::Error) -> Failed {
     Failed::lost(Stage::FirstInference, "exchange", format!("cannot {what} in the folder for temporary files: {error}"))
 }
 
-/// Fills the inputs from the file with their data.
+/// Fills the inputs from the data file.
 fn give(execution: &mut Execution, path: &Path, inputs: &[Tensor]) -> Result<(), Failed> {
     let mut file = BufReader::new(File::open(path).map_err(|e| exchange("read the inputs", &e))?);
     let mut data = Vec::new();

@@ -1,4 +1,4 @@
-//! Making DLCs and context binaries of ONNX models: the plug-in writes them while a session is made.
+//! Makes DLCs and context binaries from ONNX models: the plug-in writes them during session creation.
 
 use super::load::Loaded;
 use super::{Overheard, at, model};
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Carries the task out; the answer names the files in the task's folder.
+/// Executes the task; the answer names the files in the task's folder.
 pub fn convert(task: &ConvertTask, emitter: &Arc<Emitter>) {
     let mut stages = Stages { emitter, shared: emitter, inferences: 0, log: RunLog::default(), began: Instant::now() };
     let status = match stages.convert_onnx(task) {
@@ -115,7 +115,7 @@ fn written(task: &ConvertTask) -> Result<Vec<String>, Failed> {
     Ok(files)
 }
 
-/// The QNN ops of each node, as the plug-in built them.
+/// The QNN ops of each node as built by the plug-in.
 fn named_ops(log: &PlacementLog, described: &model::Described) -> Vec<NamedOps> {
     let by_name: HashMap<&str, usize> =
         described.graph.ops.iter().enumerate().map(|(at, op)| (op.name.as_str(), at)).collect();

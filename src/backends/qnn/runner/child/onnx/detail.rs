@@ -1,4 +1,4 @@
-//! The second session: with a verbose log, which has the reasons, and with profiles, which have the times.
+//! The second session: with a verbose log for the reasons, and with profiles for the times.
 
 use super::load::{Loaded, Workspace};
 use super::model::Described;
@@ -24,13 +24,13 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Inferences of the second session before those that count: the first one finds everything cold.
+/// Uncounted inferences at the start of the second session: the first one runs cold.
 const LEAD: usize = 1;
-/// Largest profile of ONNX Runtime's that is read.
+/// Largest ONNX Runtime profile that is read.
 const MAX_PROFILE_BYTES: u64 = 1 << 30;
 
 impl Stages<'_> {
-    /// The placement with its reasons, from a session that is made for them; nothing where it cannot be made.
+    /// The placement with its reasons, from a session created for them; nothing if that fails.
     pub(super) fn reasons(&self, task: &RunTask, loaded: &Loaded, model: &Described) -> Option<NodesPlaced> {
         let overheard = Overheard::default();
         let sink = overheard.sink(self.shared, task.log_level);
@@ -44,7 +44,7 @@ impl Stages<'_> {
         )
     }
 
-    /// Reasons, and the times of so many inferences under profiling if there is a budget.
+    /// Reasons, and, if there is a budget, the times of that many inferences under profiling.
     #[expect(clippy::too_many_arguments, reason = "everything that the first session had, again")]
     pub(super) fn detail(
         &mut self,
@@ -82,7 +82,7 @@ impl Stages<'_> {
         Ok(())
     }
 
-    /// Makes the inferences; returns ONNX Runtime's profile.
+    /// Runs the inferences; returns ONNX Runtime's profile.
     fn profiled(
         &mut self,
         mut session: OnnxSession,
@@ -101,11 +101,11 @@ impl Stages<'_> {
         }
         let mut measuring = Loop { emitter: self.emitter, execution: &mut session, sets, stop, rate_hz: None };
         self.inferences += measuring.run(Phase::Detailed, 0, budget, None, |_, _| {}).map_err(&failed)?;
-        // The plug-in's log is whole once its session is gone.
+        // The plug-in's log is complete once its session is gone.
         Ok(session.end_profiling().ok())
     }
 
-    /// Leaves the plug-in's log where the user wants one.
+    /// Copies the plug-in's log to where the user wants it.
     fn keep_log(&self, task: &RunTask, csv: &Path) {
         let Some(path) = &task.profile_log else { return };
         let copied = std::fs::copy(log_beside(csv), path);
@@ -143,7 +143,7 @@ impl Stages<'_> {
     }
 }
 
-/// The rows of op times: QNN's ops of all partitions, and in microseconds the nodes on the processor and the borders, too.
+/// The rows of op times: QNN's ops of all partitions, and, in microseconds, the nodes on the CPU and the borders.
 struct Rows {
     declared: Vec<OpRow>,
     ops: HashMap<(String, String), usize>,
@@ -165,7 +165,7 @@ impl Rows {
         let by_name: HashMap<&str, usize> =
             model.graph.ops.iter().enumerate().map(|(at, op)| (op.name.as_str(), at)).collect();
         let mut taken = std::collections::HashSet::new();
-        // An op of the graph has one row: the first; others of the same node are their own rows.
+        // A graph op has one row, the first; others of the same node get separate rows.
         let mut op = |name: &str| {
             let at = *by_name.get(name)?;
             taken.insert(at).then(|| u32::try_from(at).ok()).flatten()
@@ -231,7 +231,7 @@ impl Rows {
     }
 }
 
-/// The figures of an inference over all partitions: times and cycles add up, of counts the largest holds.
+/// The figures of an inference over all partitions: times and cycles add up, for counts the largest applies.
 fn figures(executions: &[&Execution]) -> Vec<Metric> {
     let mut metrics: Vec<Metric> = Vec::new();
     for figure in executions.iter().flat_map(|execution| &execution.figures) {
@@ -245,14 +245,14 @@ fn figures(executions: &[&Execution]) -> Vec<Metric> {
     metrics
 }
 
-/// `X_qnn.log`, which the plug-in writes beside `X.csv`.
+/// `X_qnn.log`, written by the plug-in beside `X.csv`.
 fn log_beside(csv: &Path) -> std::path::PathBuf {
     let mut name = csv.file_stem().unwrap_or_default().to_owned();
     name.push("_qnn.log");
     csv.with_file_name(name)
 }
 
-/// What was measured; nothing where neither file is there.
+/// The measurements; nothing if neither file exists.
 fn read_times(csv: &Path, profile: Option<&Path>, backend: Backend) -> Option<Times> {
     let profile = profile.and_then(|path| crate::files::read_at_most(path, MAX_PROFILE_BYTES).ok()).unwrap_or_default();
     let log = File::open(log_beside(csv)).ok();

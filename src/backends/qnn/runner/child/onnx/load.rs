@@ -1,4 +1,4 @@
-//! Opening the libraries, and making sessions.
+//! Opens the libraries and creates sessions.
 
 use super::{Overheard, at, no_use, to_stream};
 use crate::backends::onnx::options::{SessionOptions, knows};
@@ -18,26 +18,26 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Largest model that is copied to give its nodes names.
+/// Largest model copied to name its nodes.
 const MAX_COPY_BYTES: u64 = 512 << 20;
 /// File name of that copy.
 const NAMED: &str = "named-nodes.onnx";
 
-/// What stands before any session.
+/// Everything needed before any session.
 pub struct Loaded {
     pub runtime: OnnxRuntime,
     pub options: SessionOptions,
     pub dimensions: Vec<(String, u64)>,
     reference: bool,
-    /// The file that sessions are made of: the model, or a copy in which every node has a name.
+    /// The file for sessions: the model, or a copy in which every node has a name.
     pub model: PathBuf,
     _copy: Option<Workspace>,
-    /// The backend's own library, which the plug-in opens again.
+    /// The backend's own library, which the plug-in opens as well.
     _library: Rc<Library>,
 }
 
 impl Loaded {
-    /// How the session is made that latencies come from.
+    /// How to create the session for latencies.
     pub fn spec(&self, sink: LogSink, log_level: LogLevel) -> SessionSpec {
         SessionSpec {
             provider_options: self.options.provider.clone(),
@@ -72,7 +72,7 @@ impl Stages<'_> {
             }
             let sink = to_stream(self.shared, task.log_level);
             let mut runtime = OnnxRuntime::open(&onnx.library, sink).map_err(at(Stage::LibraryLoad))?;
-            // A reference is made without it: where it is known, ONNX Runtime may choose it by itself.
+            // References are computed without it: if registered, ONNX Runtime may choose it by itself.
             if !onnx.reference {
                 runtime.register(&onnx.plugin).map_err(at(Stage::LibraryLoad))?;
             }
@@ -98,13 +98,13 @@ impl Stages<'_> {
         })
     }
 
-    /// Makes the session that latencies come from.
+    /// Creates the session for latencies.
     pub(super) fn create(&self, task: &RunTask, loaded: &Loaded) -> Result<OnnxSession, Failed> {
         let spec = loaded.spec(to_stream(self.shared, task.log_level), task.log_level.min(LogLevel::Warning));
         let model = &loaded.model;
         self.stage(Stage::Finalize, || {
             loaded.runtime.session(model, &spec).map_err(|error| {
-                // Once more, to hear why: the nodes and their reasons are in the verbose log only.
+                // Once more, for the reasons: only the verbose log has the nodes and their reasons.
                 let overheard = Overheard::default();
                 let spec = SessionSpec {
                     sink: overheard.sink(self.shared, task.log_level),
@@ -124,9 +124,9 @@ impl Stages<'_> {
     }
 }
 
-/// A copy of the model in which nodes without a name have one: the plug-in's own names for them tell nothing of the model. `None` where
-/// all have names, or a copy cannot be made: weights in their own files are looked for beside the model, and a large file is not
-/// worth it.
+/// A copy of the model in which unnamed nodes have names: the plug-in's own names for them say nothing about the model.
+/// `None` if all have names, or no copy can be made: weights in separate files are searched beside the model, and a
+/// large file is not worth it.
 fn named(task: &RunTask) -> Option<(Workspace, PathBuf)> {
     let source = read_source(&task.model, SourceFormat::Onnx, &[]).ok()?;
     let stays = source.external_files.is_empty() && source.contexts.is_empty() && source.bytes <= MAX_COPY_BYTES;
@@ -142,7 +142,7 @@ pub fn version(runtime: &OnnxRuntime) -> String {
     clean_text(runtime.version())
 }
 
-/// A folder for files of this process: the one that it may write to, or a temporary one.
+/// A folder for this process's files: the one it may write to, or a temporary one.
 pub enum Workspace {
     Given(PathBuf),
     Own(tempfile::TempDir),

@@ -1,7 +1,7 @@
 //! One run of an ONNX model, stage by stage: through ONNX Runtime with QNN as a plug-in.
 //!
-//! Latencies come from a session that profiles nothing and logs next to nothing. What takes a verbose log or a profile, the
-//! reasons of the placement and the times of ops and nodes, comes from a second session after it.
+//! Latencies come from a session without profiling and with almost no logging. Anything that needs a verbose log or a
+//! profile, the placement's reasons and the times of ops and nodes, comes from a second session after it.
 
 pub mod convert;
 mod detail;
@@ -42,7 +42,7 @@ impl Executes for OnnxSession {
     }
 
     fn events(_profile: &Profile) -> Result<Vec<ProfileEvent>, OnnxError> {
-        // QNN's handle is the plug-in's; what it tells comes from its log.
+        // The plug-in owns QNN's handle; its profiling data comes from its log.
         Ok(Vec::new())
     }
 
@@ -57,7 +57,7 @@ fn at(stage: Stage) -> impl Fn(OnnxError) -> Failed {
 }
 
 impl Stages<'_> {
-    /// Carries out a run of an ONNX model.
+    /// Executes a run of an ONNX model.
     pub(super) fn run_onnx(&mut self, task: &RunTask, onnx: &OnnxTask, stop: &AtomicBool) -> Result<(), Failed> {
         self.memory(MemoryMark::BeforeLoad);
         let (pinning, pinned) = Pinning::begin(&task.pin);
@@ -103,7 +103,7 @@ impl Stages<'_> {
         if !stop.load(Ordering::Relaxed) && (wants_times || wants_reasons) {
             let budget = wants_times.then_some(profiling_budget);
             let detailed = self.detail(task, &loaded, &model, &shapes, &sets, stop, budget);
-            // The latencies stand without it.
+            // The latencies are valid without it.
             if let Err(failed) = detailed {
                 let text = format!("no reasons and times per node: {}", failed.message());
                 self.emitter.runner_log(LogLevel::Warning, &text);
@@ -115,7 +115,7 @@ impl Stages<'_> {
         })
     }
 
-    /// Ends a check: with the reasons, where QNN leaves nodes to the processor.
+    /// Ends a check: with the reasons, if QNN leaves nodes to the CPU.
     fn only_placed(
         &mut self,
         task: &RunTask,
@@ -172,7 +172,7 @@ impl Stages<'_> {
         Ok(profiling_budget)
     }
 
-    /// Tells which provider has which node; an error where that is not allowed to be the processor.
+    /// Reports which provider has which node; an error if the CPU has one and must not.
     fn placed(
         &self,
         task: &RunTask,
@@ -188,13 +188,13 @@ impl Stages<'_> {
         if !onnx.no_cpu_fallback || placed.nodes.iter().all(|node| node.provider != NodeProvider::Cpu) {
             return Ok(placed);
         }
-        // Why is told by a verbose session only.
+        // Only a verbose session shows why.
         let placed = self.reasons(task, loaded, model).unwrap_or(placed);
         self.emitter.event(Event::NodesPlaced(Box::new(placed.clone())));
         Err(fallback_refused(&placed))
     }
 
-    /// Settings and what became of them.
+    /// Settings and their outcomes.
     fn settle(&self, settings: &[Setting]) {
         for setting in settings {
             self.emitter.event(Event::SettingApplied(setting.clone()));
@@ -202,7 +202,7 @@ impl Stages<'_> {
     }
 }
 
-/// Most nodes that a message names.
+/// Maximum number of nodes named in a message.
 const NAMED: usize = 5;
 
 fn fallback_refused(placed: &NodesPlaced) -> Failed {
@@ -228,7 +228,7 @@ fn fallback_refused(placed: &NodesPlaced) -> Failed {
     Failed::with_code(Stage::Finalize, "GetCapability", code, message)
 }
 
-/// Warnings of healthy sessions; what they hint at, the placement tells node by node.
+/// Warnings of healthy sessions; the placement reports what they hint at node by node.
 const HARMLESS: [&str; 4] = [
     "Some nodes were not assigned to the preferred execution providers",
     "Rerunning with verbose output",
@@ -236,7 +236,7 @@ const HARMLESS: [&str; 4] = [
     "Unable to get producer node for OrtValueInfo",
 ];
 
-/// Where lines of a session's log go: to the stream, as far as the user wants to see them.
+/// Sink for a session's log lines: to the stream, as far as the user wants to see them.
 fn to_stream(emitter: &Arc<Emitter>, most: LogLevel) -> LogSink {
     let emitter = emitter.clone();
     Arc::new(move |line: LogLine<'_>| {
@@ -248,12 +248,12 @@ fn to_stream(emitter: &Arc<Emitter>, most: LogLevel) -> LogSink {
     })
 }
 
-/// A log that is read for the placement.
+/// A log read for the placement.
 #[derive(Clone, Default)]
 struct Overheard(Arc<Mutex<PlacementLog>>);
 
 impl Overheard {
-    /// Takes lines in, and puts those on the stream that the user wants to see beyond what the first session said.
+    /// Processes lines, and puts on the stream those the user wants to see beyond the first session's.
     fn sink(&self, emitter: &Arc<Emitter>, most: LogLevel) -> LogSink {
         let (log, emitter) = (self.0.clone(), emitter.clone());
         Arc::new(move |line: LogLine<'_>| {
@@ -264,7 +264,7 @@ impl Overheard {
         })
     }
 
-    /// Looks at what was heard.
+    /// Inspects what was collected.
     fn with<T>(&self, look: impl FnOnce(&PlacementLog) -> T) -> T {
         look(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -307,7 +307,7 @@ fn save_outputs(
     Ok(())
 }
 
-/// A tensor of the model's inputs or outputs as graphs have them; free dimensions are 1.
+/// An input or output of the model in graph form; free dimensions are 1.
 fn tensor(declared: &crate::backends::qnn::onnx::OnnxTensor, kind: TensorKind) -> Result<Tensor, Failed> {
     use crate::backends::qnn::onnx::Dimension;
     let Some(dtype) = declared.dtype else {
@@ -327,7 +327,7 @@ fn tensor(declared: &crate::backends::qnn::onnx::OnnxTensor, kind: TensorKind) -
     })
 }
 
-/// An option that a run of an ONNX model has no use for.
+/// An option without use in a run of an ONNX model.
 fn no_use(key: &str, value: &Path, instead: &str) -> Setting {
     Setting {
         key: key.to_owned(),

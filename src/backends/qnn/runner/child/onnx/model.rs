@@ -1,4 +1,4 @@
-//! What is known of an ONNX model besides its placement: nodes from its file, inputs and outputs from its session.
+//! What is known about an ONNX model besides its placement: nodes from its file, inputs and outputs from its session.
 
 use super::tensor;
 use crate::backends::onnx::ModelNode;
@@ -13,23 +13,23 @@ use crate::models::{DataType, Graph, Op, Tensor, TensorKind};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// A model as sessions and files tell of it.
+/// A model as described by session and file.
 pub struct Described {
     pub graph: Graph,
     pub outputs: Vec<Tensor>,
     nodes: Vec<ModelNode>,
-    /// Free dimensions of the inputs, as `--dim` would be given them.
+    /// Free dimensions of the inputs, in the form of `--dim`.
     pub free: Vec<String>,
 }
 
 impl Described {
-    /// What the placement has to know of it.
+    /// What the placement needs to know about it.
     pub fn known(&self) -> Known<'_> {
         Known { model: &self.nodes, free_dimensions: &self.free, ..Known::default() }
     }
 }
 
-/// Reads the model's file: its nodes, and whether its dimensions and the files beside it are what they have to be.
+/// Reads the model's file: its nodes, and whether its dimensions and the files beside it are valid.
 pub fn read(task: &RunTask, onnx: &OnnxTask) -> Result<SourceModel, Failed> {
     read_source(&task.model, SourceFormat::Onnx, &onnx.dimensions).map_err(|error| unreadable(&error))
 }
@@ -39,17 +39,17 @@ fn unreadable(error: &SourceError) -> Failed {
     Failed::bad_input(Stage::Prepare, "read model", clean_text(&format!("{error}{advice}")))
 }
 
-/// Puts together what file and session tell.
+/// Combines the information from file and session.
 pub fn describe(task: &RunTask, source: &SourceModel, session: &OnnxSession, named: bool) -> Result<Described, Failed> {
     let inputs =
         session.inputs().iter().map(|input| tensor(input, TensorKind::Input)).collect::<Result<Vec<_>, _>>()?;
-    // An output that is no tensor of numbers can be computed, and is only not shown.
+    // An output that is not a numeric tensor can be computed, but is not shown.
     let outputs: Vec<Tensor> =
         session.outputs().iter().filter_map(|output| tensor(output, TensorKind::Output).ok()).collect();
     let empty = SourceGraph::default();
     let written = source.graphs.first().unwrap_or(&empty);
     let nodes = written.nodes.iter().map(|node| ModelNode {
-        // That of the copy, where there is one.
+        // That of the copy, if there is one.
         name: if named { node.label() } else { node.name.clone() },
         label: node.label(),
         op_type: node.op_type.clone(),
@@ -70,7 +70,7 @@ pub fn describe(task: &RunTask, source: &SourceModel, session: &OnnxSession, nam
     Ok(Described { graph, outputs, nodes: nodes.collect(), free: free_dimensions(session) })
 }
 
-/// The graph of a model as its file tells it, before any session: tensors whose type and shape are known, those that the model
+/// The graph of a model from its file, before any session: tensors with known type and shape, those that the model
 /// puts out marked so.
 pub fn graph_of(source: &SourceModel, path: &Path) -> Graph {
     let empty = SourceGraph::default();
@@ -103,7 +103,7 @@ pub fn graph_of(source: &SourceModel, path: &Path) -> Graph {
     }
 }
 
-/// A node as graphs have ops: with the tensors whose type and shape are known.
+/// A node as a graph op, with the tensors of known type and shape.
 fn op(index: u32, node: &SourceNode, graph: &SourceGraph, constants: &HashMap<&str, &Constant>) -> Op {
     let constant = |name: &String| constants.get(name.as_str());
     let parameter_bytes =
@@ -148,7 +148,7 @@ fn made(name: &str, element: ElementType, shape: &[u64], kind: TensorKind) -> Op
     Some(Tensor { name: name.to_owned(), dtype, shape, quantization: None, kind })
 }
 
-/// Free dimensions of the inputs as the options that would give them a size, each once.
+/// Free dimensions of the inputs, each once, as the options that would fix them.
 fn free_dimensions(session: &OnnxSession) -> Vec<String> {
     let mut options: Vec<String> = Vec::new();
     for dimension in session.inputs().iter().flat_map(|input| &input.shape) {

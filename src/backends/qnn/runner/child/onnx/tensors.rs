@@ -1,4 +1,4 @@
-//! Computing an ONNX model with ONNX Runtime's own kernels, tensors between its nodes readable.
+//! Computes an ONNX model with ONNX Runtime's own kernels, with readable tensors between its nodes.
 
 use super::{at, tensor, to_stream};
 use crate::backends::qnn::onnx::{OnnxRuntime, OnnxSession, SessionSpec};
@@ -28,7 +28,7 @@ const OUTPUT: u8 = 12 << 3 | 2;
 /// Field of a `ValueInfoProto` that holds the name.
 const NAME: u8 = 1 << 3 | 2;
 
-/// Computes on orders until there are no more.
+/// Computes until there are no more orders.
 pub fn serve(
     task: &TensorsTask,
     onnx: &OnnxTask,
@@ -87,7 +87,7 @@ fn info(onnx: &OnnxTask, runtime: &OnnxRuntime) -> RuntimeInfo {
 
 type Ready = (OnnxRuntime, OnnxSession, Vec<Option<Tensor>>);
 
-/// The session, and for each of its outputs the tensor, where it has numbers of a known size.
+/// The session, and for each output its tensor, if its numbers have a known size.
 fn open(task: &TensorsTask, onnx: &OnnxTask, emitter: &Arc<Emitter>) -> Result<Ready, Failed> {
     if !task.given.is_empty() {
         let text = "ONNX Runtime runs the model as a whole: single nodes cannot be given values".to_owned();
@@ -119,7 +119,7 @@ fn open(task: &TensorsTask, onnx: &OnnxTask, emitter: &Arc<Emitter>) -> Result<R
     Ok((runtime, session, tensors))
 }
 
-/// Types and shapes as the parent found them in the file.
+/// Types and shapes as found in the file by the parent.
 fn known_sizes(task: &TensorsTask, onnx: &OnnxTask) -> Vec<Tensor> {
     let source = read_source(&task.model, SourceFormat::Onnx, &onnx.dimensions);
     let Ok(source) = source else { return Vec::new() };
@@ -131,8 +131,8 @@ fn known_sizes(task: &TensorsTask, onnx: &OnnxTask) -> Vec<Tensor> {
         .collect()
 }
 
-/// A copy of the model whose graph has more outputs, with its files of weights beside it. A second graph in the message adds to the
-/// first one: what comes later in a protobuf message is merged with what was there.
+/// A copy of the model with additional graph outputs, and its weight files beside it. A second graph in the message
+/// extends the first one: later parts of a protobuf message are merged with earlier ones.
 fn prepared(task: &TensorsTask, onnx: &OnnxTask) -> io::Result<PathBuf> {
     let path = task.exchange.join(MODEL);
     let mut file = BufWriter::new(File::create(&path)?);
@@ -150,7 +150,7 @@ fn prepared(task: &TensorsTask, onnx: &OnnxTask) -> io::Result<PathBuf> {
     let source = read_source(&task.model, SourceFormat::Onnx, &onnx.dimensions);
     let folder = task.model.parent().unwrap_or(Path::new(""));
     for weights in source.map(|source| source.external_files).unwrap_or_default() {
-        // The reader refuses names that lead out of the folder.
+        // The reader refuses names that lead outside the folder.
         let to = task.exchange.join(&weights.file);
         if let Some(parent) = to.parent() {
             std::fs::create_dir_all(parent)?;
@@ -179,7 +179,7 @@ fn field(out: &mut Vec<u8>, key: u8, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Fills the inputs from the file with their data.
+/// Fills the inputs from the data file.
 fn give(session: &mut OnnxSession, path: &Path, inputs: &[Tensor]) -> io::Result<()> {
     let mut file = BufReader::new(File::open(path)?);
     for (position, tensor) in inputs.iter().enumerate() {
