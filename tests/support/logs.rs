@@ -91,7 +91,7 @@ pub fn held() -> Vec<Known> {
     rows("held-logs.jsonl")
 }
 
-/// Three sets more, without what comes from notes whose author is not known.
+/// Four sets more, without what comes from notes whose author is not known.
 pub fn later() -> Vec<Known> {
     rows("later-logs.jsonl")
 }
