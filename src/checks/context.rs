@@ -2,6 +2,7 @@
 
 use super::scene::Scene;
 use super::verdict::CheckVerdict;
+use crate::backends::Backend;
 use crate::facts::{BuildId, build_id_in, release};
 use crate::models::ModelFormat;
 
@@ -79,7 +80,9 @@ pub fn writer(scene: &Scene) -> CheckVerdict {
 
 fn runtime(scene: &Scene) -> Option<BuildId> {
     let loaded = scene.about.runtime_build.as_deref().and_then(|build| build_id_in(build.as_bytes()));
-    loaded.or_else(|| scene.library(scene.about.backend?.library())?.build)
+    // A binary with an architecture of Hexagon is one for HTP.
+    let backend = scene.about.backend.or_else(|| binary_arch(scene).map(|_| Backend::Htp));
+    loaded.or_else(|| scene.library(backend?.library())?.build)
 }
 
 /// Whether the DLC's reader is older than its writer.
@@ -107,5 +110,19 @@ pub fn container(scene: &Scene) -> CheckVerdict {
         Some(Ok(ModelFormat::ContextBinary)) => CheckVerdict::neutral("it starts like a context binary"),
         Some(Ok(format)) => CheckVerdict::confirms(format!("the file is a {}", format.label())),
         Some(Err(reason)) => CheckVerdict::confirms(reason),
+    }
+}
+
+/// Whether the file is shorter than its header says.
+pub fn whole(scene: &Scene) -> CheckVerdict {
+    match &scene.context {
+        Some(text) => match text.needs_bytes {
+            Some(needs) if needs > text.bytes => {
+                CheckVerdict::confirms(format!("the file is truncated: it has {} of {needs} bytes", text.bytes))
+            }
+            Some(needs) => CheckVerdict::neutral(format!("the file has the {needs} bytes that its header names")),
+            None => CheckVerdict::unknown("the file does not tell how long it has to be"),
+        },
+        None => CheckVerdict::unknown("the model file is unknown or cannot be read here"),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::scene::Scene;
 use super::verdict::CheckVerdict;
+use crate::devices::socs;
 use std::path::Path;
 
 /// Free space below which writes fail, bytes.
@@ -42,6 +43,22 @@ pub fn memory(scene: &Scene) -> CheckVerdict {
             None => CheckVerdict::unknown("/proc/meminfo could not be read"),
         },
     }
+}
+
+/// Whether the part is one that no table has, or does not tell what it is.
+pub fn known_part(scene: &Scene) -> CheckVerdict {
+    let Some(soc) = scene.about.facts.as_ref().map(|facts| &facts.soc).filter(|_| scene.dsp().is_ok()) else {
+        return CheckVerdict::unknown("the SoC is unknown");
+    };
+    let Some(id) = soc.soc_id else {
+        return CheckVerdict::confirms("the device has no number in /sys/devices/soc0/soc_id");
+    };
+    if socs().iter().any(|known| known.soc_ids.contains(&id)) || soc.hexagon_arch.is_some() {
+        return CheckVerdict::neutral(format!(
+            "the soc_id {id} is that of a known SoC, which an older SDK may not know"
+        ));
+    }
+    CheckVerdict::confirms(format!("no SoC known to qnnscope has the soc_id {id}"))
 }
 
 /// Whether the binary alone exceeds what a DSP process can map.

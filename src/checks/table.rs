@@ -21,8 +21,9 @@ const fn row(cause: &'static str, check: &'static str, test: fn(&Scene) -> Check
 }
 
 /// All checks, specific causes before those they explain: of two confirmed ones the first is listed first.
-const TABLE: [Confirming; 44] = [
+const TABLE: [Confirming; 46] = [
     row("dsp-arch-not-htp", "soc", transport::htp_arch),
+    row("soc-unknown-to-sdk", "soc", other::known_part),
     row("adsp-path-colon", "adsp-path", transport::adsp_path),
     row("stub-not-found", "stub-files", transport::stub_files),
     row("skel-wrong-arch", "skel-files", transport::skel_arch),
@@ -50,6 +51,7 @@ const TABLE: [Confirming; 44] = [
     row("prepare-lib-missing", "prepare-file", libraries::prepare_file),
     row("gpu-on-x86", "machine", libraries::pc_machine),
     row("context-binary-wrong-container", "container", context::container),
+    row("context-binary-wrong-container", "binary-hash", context::whole),
     row("context-binary-arch-newer", "binary-arch", context::arch),
     row("context-binary-vtcm-too-large", "binary-vtcm", context::vtcm),
     row("context-binary-sdk-newer", "binary-writer", context::writer),
@@ -97,6 +99,9 @@ const CONTEXT: [&str; 4] = [
     "context-binary-sdk-newer",
 ];
 const CONTEXT_TOO: [&str; 1] = ["context-binary-incompatible"];
+/// A part that the SDK does not know may be one that HTP never ran on.
+const PART: [&str; 1] = ["dsp-arch-not-htp"];
+const PART_TOO: [&str; 1] = ["soc-unknown-to-sdk"];
 const LIBRARIES: [&str; 4] = ["backend-library-not-found", "libcxx-missing", "dependency-missing", "wrong-elf-class"];
 const LIBRARIES_TOO: [&str; 1] = ["interface-version-mismatch"];
 
@@ -110,9 +115,12 @@ pub fn confirming(diagnosis: &Diagnosis) -> Vec<&'static Confirming> {
     let likely = diagnosis.causes.iter().filter(|finding| finding.confidence >= LIKELY).take(MOST_CAUSES);
     let named: Vec<&str> = likely.map(|finding| finding.id).collect();
     let mut wanted = named.clone();
-    for (family, more) in
-        [(&TRANSPORT[..], &TRANSPORT_TOO[..]), (&CONTEXT[..], &CONTEXT_TOO[..]), (&LIBRARIES[..], &LIBRARIES_TOO[..])]
-    {
+    for (family, more) in [
+        (&TRANSPORT[..], &TRANSPORT_TOO[..]),
+        (&CONTEXT[..], &CONTEXT_TOO[..]),
+        (&LIBRARIES[..], &LIBRARIES_TOO[..]),
+        (&PART[..], &PART_TOO[..]),
+    ] {
         if named.iter().any(|id| family.contains(id) || more.contains(id)) {
             wanted.extend(family);
         }

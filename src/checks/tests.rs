@@ -199,7 +199,8 @@ fn context_binaries_are_held_against_part_and_runtime() {
         let facts = scene.about.facts.as_mut().unwrap();
         (facts.soc.part, facts.soc.vtcm_mb) = (Some("SM8650".to_owned()), Some(8));
         let soc = Some("SM8750".to_owned());
-        scene.context = Some(ContextText { soc, arch, vtcm_mb, writer: build_id_in(writer.as_bytes()) });
+        let writer = build_id_in(writer.as_bytes());
+        scene.context = Some(ContextText { soc, arch, vtcm_mb, writer, ..ContextText::default() });
         let build = build_id_in(b"v2.47.0.260601114230");
         scene.read.insert("/run/libQnnHtp.so".to_owned(), Read { elf: None, build });
         scene
@@ -219,6 +220,33 @@ fn context_binaries_are_held_against_part_and_runtime() {
     let mut container = scene(&[], &[]);
     container.model_kind = Some(Ok(ModelFormat::Dlc));
     is(&container, "context-binary-wrong-container", "container", Confirms);
+    // Without a run nobody says which backend it was; a binary with an architecture of the DSP is for HTP.
+    let mut pasted = newer;
+    pasted.about.backend = None;
+    is(&pasted, "context-binary-sdk-newer", "binary-writer", Confirms);
+    for (bytes, needs_bytes, outcome) in [(7, Some(8), Confirms), (8, Some(8), Neutral), (8, None, Unknown)] {
+        pasted.context = Some(ContextText { bytes, needs_bytes, ..ContextText::default() });
+        is(&pasted, "context-binary-wrong-container", "binary-hash", outcome);
+    }
+}
+
+#[test]
+fn a_part_that_no_table_has_is_named() {
+    let mut scene = scene(&[], &[]);
+    let soc = |soc_id, arch: Option<&str>| SocFacts {
+        soc_id,
+        hexagon_arch: arch.map(ToOwned::to_owned),
+        ..SocFacts::default()
+    };
+    for (soc, outcome) in [
+        (soc(None, None), Confirms),
+        (soc(Some(9999), None), Confirms),
+        (soc(Some(9999), Some("v79")), Neutral),
+        (soc(Some(356), Some("v66")), Neutral),
+    ] {
+        scene.about.facts.as_mut().unwrap().soc = soc;
+        is(&scene, "soc-unknown-to-sdk", "soc", outcome);
+    }
 }
 
 #[test]

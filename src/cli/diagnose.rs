@@ -40,6 +40,9 @@ pub struct DiagnoseArgs {
     /// With --check: folder with the program's QNN libraries, there
     #[arg(long, value_name = "DIR", requires = "check")]
     files: Option<String>,
+    /// With --check: the model that the program ran, a file of this machine
+    #[arg(long, value_name = "FILE", requires = "check")]
+    model: Option<PathBuf>,
     /// Diagnose lines as they arrive, until Ctrl-C
     #[arg(long, conflicts_with_all = ["check", "bundle", "explain"])]
     watch: bool,
@@ -115,6 +118,9 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
 
 /// The checks that need nothing from the run that wrote the log, which is unknown.
 async fn checks(diagnosis: &Diagnosis, args: &DiagnoseArgs, global: &Global) -> Result<Vec<CheckResult>, CliError> {
+    if let Some(model) = &args.model {
+        open_input(model).map_err(|source| unreadable(model, &source))?;
+    }
     let device = target::find(&target::named(global), global).await?;
     let is_here = device.kind() == DeviceKind::Local;
     // On this machine the folder is the user's, relative to any working directory.
@@ -131,6 +137,7 @@ async fn checks(diagnosis: &Diagnosis, args: &DiagnoseArgs, global: &Global) -> 
         library_folders: folder.iter().cloned().chain(searched).collect(),
         dsp_path: variable("ADSP_LIBRARY_PATH"),
         folder,
+        model_path: args.model.as_ref().map(|path| path.to_string_lossy().into_owned()),
         ..About::default()
     };
     Ok(confirm(diagnosis, about, &device).await)

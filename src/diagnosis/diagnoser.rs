@@ -14,7 +14,7 @@ use super::rules::{Rules, Scratch, Target, rules};
 use super::score::score;
 use super::stream::Filter;
 use super::trace::Trace;
-use blocks::pieces;
+use blocks::{Reading, pieces};
 
 mod blocks;
 
@@ -200,9 +200,9 @@ impl Diagnoser {
     }
 
     /// Everything one line (or piece of one) says.
-    fn read(&mut self, number: u64, line: &[u8]) {
+    fn read(&mut self, number: u64, line: &[u8]) -> Reading {
         if self.answers.covers(number, line) {
-            return;
+            return Reading::Telling;
         }
         if self.counting {
             self.near.note(number, line);
@@ -214,8 +214,13 @@ impl Diagnoser {
                 }
             }
         }
+        // A line that says nothing more says it with any number before it.
+        let beyond = self.beyond_numbers(line).filter(|_| !self.counting);
+        if beyond.is_some_and(|key| self.repeats.has(key)) {
+            return Reading::Idle;
+        }
         if self.repeats.is_known(line) {
-            return;
+            return Reading::Telling;
         }
         let mut hits: Vec<(Target, usize, usize)> = Vec::new();
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -226,10 +231,12 @@ impl Diagnoser {
         if let Some(trace) = &mut self.trace {
             trace.note(number, line, harmless);
         }
+        let mut reading = if self.counting || self.trace.is_some() { Reading::Telling } else { Reading::Idle };
         for (target, index, at) in hits {
             if self.done[index] {
                 continue;
             }
+            let mut changes = true;
             match target {
                 Target::Flag(flag) => {
                     if self.qnn == Some(flag) {
@@ -244,34 +251,44 @@ impl Diagnoser {
                 }
                 Target::Signal { cause, signal, near } if !harmless => {
                     let evidence = Evidence { line: number, text: excerpt_at(line, at) };
+                    let waiting = self.near.waiting();
                     if near.is_none_or(|near| self.near.decide((cause, signal), near, &evidence, line)) {
                         self.signals[cause][signal] = Some(evidence);
                         self.done[index] = true;
+                    } else {
+                        changes = self.near.waiting() > waiting;
                     }
                 }
-                Target::Signal { .. } | Target::Harmless | Target::Answer => {}
+                Target::Signal { .. } | Target::Harmless => changes = false,
+                Target::Answer => {}
                 Target::Progress(step) => {
                     self.progress.went_well(step, Evidence { line: number, text: excerpt(line) });
                     self.done[index] = true;
                 }
                 Target::Failure => {
-                    if !harmless {
-                        self.progress.failed(Evidence { line: number, text: excerpt_at(line, at) }, line);
-                        self.done[index] = self.progress.is_enough();
-                    }
+                    changes =
+                        !harmless && self.progress.failed(Evidence { line: number, text: excerpt_at(line, at) }, line);
+                    self.done[index] = self.progress.is_enough();
                 }
                 Target::Skel => {
                     self.facts.skel_line(line);
                     self.done[index] = self.facts.enough_skels();
                 }
-                Target::Version => self.facts.version_line(line),
+                Target::Version => changes = self.facts.version_line(line),
                 Target::Nodes => self.facts.nodes_line(line),
                 Target::Refusal => {
                     self.facts.refusal();
                     self.done[index] = self.facts.enough_refusals();
                 }
             }
+            if changes {
+                reading = Reading::Telling;
+            }
         }
+        if let (Some(key), Reading::Idle) = (beyond, reading) {
+            self.repeats.learn(key);
+        }
+        reading
     }
 
     /// The system that the log comes from, if its lines tell.

@@ -80,21 +80,19 @@ impl Facts {
         }
     }
 
-    /// A line with a build version.
-    pub fn version_line(&mut self, line: &[u8]) {
-        let Some(at) = memchr::memmem::find(line, b"build version") else { return };
+    /// A line with a build version; true if it is a new one.
+    pub fn version_line(&mut self, line: &[u8]) -> bool {
+        let Some(at) = memchr::memmem::find(line, b"build version") else { return false };
         let tail = &line[at + b"build version".len()..];
-        let Some(start) = tail.iter().position(u8::is_ascii_digit) else { return };
+        let Some(start) = tail.iter().position(u8::is_ascii_digit) else { return false };
         let parts: Vec<&[u8]> = tail[start..].splitn(3, |c| *c == b'.').collect();
-        let [major, minor, _] = parts[..] else { return };
+        let [major, minor, _] = parts[..] else { return false };
         let set = if memchr::memmem::find(&line[..at], b"ackend").is_some() {
             &mut self.backend_versions
         } else {
             &mut self.tool_versions
         };
-        if set.len() < 4 && major.len() + minor.len() < 12 {
-            set.insert([major, b".", minor].concat());
-        }
+        set.len() < 4 && major.len() + minor.len() < 12 && set.insert([major, b".", minor].concat())
     }
 
     /// A line of ONNX Runtime with the number of nodes in the graph, of nodes that QNN takes, or both.

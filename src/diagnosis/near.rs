@@ -107,6 +107,11 @@ impl Nearness {
         false
     }
 
+    /// How many lines wait for the end.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// The lines that count after all: cause and signal by their places, and the line.
     pub fn at_end(&mut self) -> Vec<((usize, usize), Evidence)> {
         let waiting = std::mem::take(&mut self.waiting);

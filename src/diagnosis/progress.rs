@@ -191,23 +191,26 @@ impl Progress {
         self.steps.push((step, evidence));
     }
 
-    /// A line that states a failure.
-    pub fn failed(&mut self, evidence: Evidence, line: &[u8]) {
+    /// A line that states a failure. False where nothing of it is kept, nor will be of another one that says the same.
+    pub fn failed(&mut self, evidence: Evidence, line: &[u8]) -> bool {
         let statements = Statements::of(line);
+        let had_crashed = self.crashed;
         self.crashed |= CRASHES.iter().any(|words| memchr::memmem::find(line, words).is_some()) || is_exception(line);
         let is_error = statements.level == Level::Error;
+        let has_crashed = self.crashed != had_crashed;
         if !is_error && !statements.is_failure() {
-            return;
+            return has_crashed;
         }
         // Warnings before the first error are kept, but do not take the places of errors.
         if self.failing.len() >= KEPT && !is_error || self.errors >= KEPT || self.failing.len() >= MOST {
-            return;
+            return has_crashed;
         }
         // Frameworks, the kernel and Python speak of all programs.
         let is_qnns = |class: &u8| QNNS.contains(&lexicon().who_name(*class));
         let is_of_qnn = names_qnn(line) || statements.who.iter().any(|class| is_qnns(&class));
         self.errors += usize::from(is_error && is_of_qnn);
         self.failing.push(Failing { evidence, codes: decode(line), statements, is_of_qnn });
+        true
     }
 
     /// A line that has to do with QNN: who speaks in it.

@@ -26,7 +26,31 @@ pub struct Key(u64);
 impl Key {
     /// Of a line.
     pub fn of(line: &[u8]) -> Self {
-        Self(hash(line))
+        Self(hash(Mixer::new(), line))
+    }
+
+    /// Of a line without the short numbers that it begins with, such as `17 1203: `: counters and processes, not codes. Also
+    /// where they end. `None` where it begins with none.
+    pub fn beyond_numbers(line: &[u8]) -> Option<(Self, usize)> {
+        let mut mixer = Mixer(BEYOND);
+        let (mut at, mut end) = (0, 0);
+        while at < MOST_BEFORE {
+            let run = line[at..].iter().take_while(|c| c.is_ascii_digit()).count();
+            let after = line.get(at + run).copied();
+            let stands_alone = after.is_none_or(|c| SEPARATORS.contains(&c));
+            if run > 0 {
+                if run >= LONG_RUN || !stands_alone || tells_by_itself(&line[at..at + run]) {
+                    break;
+                }
+                at += run;
+                end = at;
+            }
+            // What stands between them is kept.
+            let Some(between) = after.filter(|_| stands_alone) else { break };
+            mixer.mix(u64::from(between) << 8 | u64::from(run > 0));
+            at += 1;
+        }
+        (end > 0).then(|| (Self(hash(mixer, &line[end..])), end))
     }
 
     /// The high bits are mixed best.
@@ -101,8 +125,19 @@ impl Mixer {
     }
 }
 
-fn hash(line: &[u8]) -> u64 {
-    let mut mixer = Mixer::new();
+/// Bytes of a line in which the numbers that it begins with are looked for.
+const MOST_BEFORE: usize = 48;
+/// What may stand between them.
+const SEPARATORS: [u8; 9] = *b" \t:,.[]()";
+/// Where hashes of what is beyond them begin, so that they are no other line's.
+const BEYOND: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// True for a number that says something wherever it stands: nothing (`0 nodes`), and ONNX Runtime's codes of QNN.
+fn tells_by_itself(digits: &[u8]) -> bool {
+    digits.starts_with(b"0") || digits.len() == 4 && digits.starts_with(b"800")
+}
+
+fn hash(mut mixer: Mixer, line: &[u8]) -> u64 {
     let mut at = 0;
     while at < line.len() {
         at += mixer.text(&line[at..]);
@@ -219,6 +254,34 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_numbers_before_a_line_are_left_out_and_what_they_may_say_is_not() {
+        let of = |line: &str| Key::beyond_numbers(line.as_bytes());
+        let end = |line| of(line).map(|(_, end)| end);
+        assert_eq!(
+            (end("17 err"), end(" [12] 3: err"), end("7"), end("99999 x")),
+            (Some(2), Some(7), Some(1), Some(5))
+        );
+        for none in
+            ["err 17", "", "   ", "17ms err", "0 nodes", "8001 err", "123456 err", "-30 err", "0x17 err", "1a err"]
+        {
+            assert_eq!(of(none), None, "{none}");
+        }
+        let key = |line| of(line).unwrap().0;
+        assert_eq!(key("17 err 1002 at 1234567"), key("1203 err 1002 at 7654321"));
+        for (one, other) in [
+            ("17 err 1002", "17 err 1008"),
+            ("17 err", "17: err"),
+            ("17 err", "17 18 err"),
+            ("17 0 nodes", "17 3 nodes"),
+            ("17 8001", "17 8101"),
+            ("1 1.2ms", "1 12 ms"),
+        ] {
+            assert_ne!(key(one), key(other), "{one} {other}");
+        }
+        assert_ne!(key("17 err"), Key::of(b" err"));
+    }
 
     #[test]
     fn times_and_counters_are_left_out_and_codes_are_not() {

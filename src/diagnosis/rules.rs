@@ -126,6 +126,9 @@ pub struct Rules {
     /// The rules that each anchor can lead to, without the harmless ones.
     anchored: Vec<Anchored>,
     literals: Option<AhoCorasick>,
+    /// Those literals with a digit before their first letter, and how long the longest is.
+    numeric: Option<AhoCorasick>,
+    longest_numeric: usize,
     /// The rules that each literal can lead to.
     candidates: Vec<Vec<usize>>,
 }
@@ -222,9 +225,14 @@ impl Rules {
                 anchored.push(Anchored { plain, says });
             }
         }
+        let begins = |text: &str| text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+        let numeric = texts.iter().copied().filter(|text| text[..begins(text)].contains(|c: char| c.is_ascii_digit()));
+        let numeric: Vec<&str> = numeric.collect();
         Self {
             anchors: automaton(&anchors),
             literals: automaton(&texts),
+            longest_numeric: numeric.iter().map(|text| text.len()).max().unwrap_or_default(),
+            numeric: automaton(&numeric),
             list: rules,
             flags,
             voids,
@@ -236,6 +244,13 @@ impl Rules {
     /// Place of a flag.
     pub fn flag(&self, name: &str) -> Option<usize> {
         self.flags.iter().position(|flag| flag == name)
+    }
+
+    /// Whether a literal of the rules lies in the numbers that a line begins with, up to `end`, at least in part.
+    pub fn touches_numbers(&self, line: &[u8], end: usize) -> bool {
+        let window = &line[..line.len().min(end + self.longest_numeric)];
+        let found = self.numeric.iter().flat_map(|numeric| numeric.find_overlapping_iter(window));
+        found.map(|found| found.start()).any(|start| start < end)
     }
 
     /// What a line with this anchor is worth while the rules that are `done` need no more lines.

@@ -199,7 +199,7 @@ pub async fn look(
     since_s: Option<u64>,
 ) -> Result<DspLook, DeviceError> {
     let kernel =
-        "dmesg 2>/dev/null | grep -iE 'avc.*denied|remoteproc.*cdsp|cdsp.*(crash|restart)|subsys.*cdsp' | tail -n 40";
+        "dmesg 2>/dev/null | grep -iE 'avc.*denied|remoteproc|cdsp.*(crash|restart)|subsys.*cdsp' | tail -n 200";
     let mut scripts = vec![
         NODES.to_owned(),
         as_root(root, REMOTEPROCS),
@@ -248,7 +248,9 @@ pub async fn look(
         let lines = kernel.text();
         let since = uptime_s.zip(since_s).map(|(now, ago)| now - ago as f64);
         let new: Vec<String> = lines.lines().filter(|line| is_since(line, since)).map(ToOwned::to_owned).collect();
-        let (denied, crashed) = new.into_iter().partition(|line: &String| line.to_lowercase().contains("denied"));
+        let (denied, mut crashed): (Vec<String>, Vec<String>) =
+            new.into_iter().partition(|line| line.to_lowercase().contains("denied"));
+        crashed.retain(|line| is_of_the_compute_dsp(line, &told.remoteprocs));
         told.crashes = Some(crashed);
         told.denials = Some(of_the_dsp(denied));
     }
@@ -277,6 +279,12 @@ async fn logcat_denials(device: &Device, now: &str, since_s: Option<u64>) -> Opt
 fn is_since(line: &str, since: Option<f64>) -> bool {
     let stamp = line.trim_start().strip_prefix('[').and_then(|rest| rest.split_once(']')?.0.trim().parse::<f64>().ok());
     since.zip(stamp).is_none_or(|(since, stamp)| stamp >= since)
+}
+
+/// Kernels of boards name a remote processor by its address: which one it is, its firmware tells.
+fn is_of_the_compute_dsp(line: &str, remoteprocs: &[Remoteproc]) -> bool {
+    let named = |remote: &Remoteproc| remote.is_compute() && !remote.name.is_empty() && line.contains(&remote.name);
+    line.to_lowercase().contains("cdsp") || remoteprocs.iter().any(named)
 }
 
 fn of_the_dsp(lines: Vec<String>) -> Vec<String> {
@@ -371,6 +379,15 @@ mod tests {
         assert_eq!(names, [("libQnnHtp.so", true), ("libQnn a$(b).so", false)]);
         assert_eq!(listed("/d", &output("", 44)).listing, Listing::Absent);
         assert_eq!(listed("/d", &output("", 45)).listing, Listing::Refused);
+    }
+
+    #[test]
+    fn a_remote_processor_with_an_address_for_its_name_is_known_by_its_firmware() {
+        let remoteprocs = remoteprocs("3700000.remoteproc|running|adsp.mbn\na300000.remoteproc|running|cdsp.mbn\n");
+        let is = |line| is_of_the_compute_dsp(line, &remoteprocs);
+        assert!(is("remoteproc remoteproc3: crash detected in a300000.remoteproc: type fatal error"));
+        assert!(!is("remoteproc remoteproc0: crash detected in 3700000.remoteproc: type fatal error"));
+        assert!(is("remoteproc remoteproc1: crash detected in 32300000.remoteproc-cdsp: type watchdog"));
     }
 
     #[test]

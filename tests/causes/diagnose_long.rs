@@ -68,6 +68,21 @@ fn lines_that_come_again_are_not_read_again() {
 }
 
 #[test]
+fn a_number_before_each_line_that_comes_again_does_not_make_it_new() {
+    let new = verbose(8 * MIB, 0);
+    let lines = verbose(64 << 10, 0);
+    let mut numbered = String::with_capacity(new.len());
+    for (n, line) in lines.lines().cycle().enumerate() {
+        writeln!(numbered, "{} {} {line}", n % 1000, n / 1000).unwrap();
+        if numbered.len() >= new.len() {
+            break;
+        }
+    }
+    let (new_s, numbered_s) = (cost_s(&new), cost_s(&numbered));
+    assert!(numbered_s * 1.5 < new_s, "{numbered_s:.3} s for lines that come again, {new_s:.3} s for new ones");
+}
+
+#[test]
 fn memory_stays_flat_over_three_hundred_megabytes() {
     let mut reader = Command::new(env!("CARGO_BIN_EXE_qnnscope"))
         .args(["diagnose", "--json", "-"])

@@ -3,17 +3,14 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use crate::support::device::Bench;
-use crate::support::dsp_lab::{Case, Lab, Work};
-use crate::support::virtual_device::Snapshot;
-use crate::support::{Qnnscope, model_library, python_packages, runtime_247};
-use qnnscope::diagnosis::{Diagnoser, Diagnosis};
+use crate::support::dsp_board::{Board, Shown, shown};
+use crate::support::dsp_lab::{Case, Lab, V247, V251, Work};
+use crate::support::{Qnnscope, model_library, runtime_247};
+use qnnscope::diagnosis::{Diagnoser, Diagnosis, DiagnosisDocument, Platform};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-const V247: &str = "2.3.0";
-const V251: &str = "2.7.0";
 const SESSION: &str = "fastrpc-session-open-failed";
 
 fn diagnose(log: &str) -> Diagnosis {
@@ -27,71 +24,131 @@ fn causes(diagnosis: &Diagnosis) -> Vec<String> {
     diagnosis.causes.iter().map(|finding| format!("{} {:.2}", finding.id, finding.confidence)).collect()
 }
 
-/// Makes each case, and says which did not come out as they should: `(name, right first causes, case)`.
-fn wrong(lab: &Lab, cases: &[(&str, &[&str], Case<'_>)]) -> Vec<String> {
+/// What is to be done about the first cause is not named for each system.
+fn is_without_steps(diagnosis: &mut Diagnosis) -> bool {
+    [Platform::Android, Platform::Linux].into_iter().any(|platform| {
+        diagnosis.set_platform(platform);
+        let document = serde_json::to_value(DiagnosisDocument::new(diagnosis)).unwrap();
+        is_without_advice(&document["causes"][0])
+    })
+}
+
+fn is_without_advice(cause: &Value) -> bool {
+    cause["fix"].as_str().is_none_or(str::is_empty) || cause["steps"].as_array().is_none_or(Vec::is_empty)
+}
+
+/// Makes each case, and says which did not come out as they should: `(name, right first causes, case)`. With a board, what is
+/// to be seen there of the case is checked by the program.
+fn wrong(lab: &Lab, board: Option<&Board<'_>>, cases: &[(&str, &[&str], Case<'_>)]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (name, right, case) in cases {
         let log = lab.log(case);
-        let diagnosis = diagnose(&log);
+        let mut diagnosis = diagnose(&log);
         let first = diagnosis.causes.first().map(|finding| finding.id);
         let fits = first.map_or(right.is_empty(), |first| right.contains(&first));
         let answered = right.is_empty() || !diagnosis.causes[0].cause().generic;
         if !fits || !answered {
             wrong.push(format!("{name}: {:?}, not {right:?}\n{log}", causes(&diagnosis)));
         }
+        if first.is_some() && is_without_steps(&mut diagnosis) {
+            wrong.push(format!("{name}: {first:?} does not say what to do"));
+        }
+        let Some((board, (cause, shown))) = board.and_then(|board| Some((board, shown(name)?))) else { continue };
+        let model = match case.work {
+            Work::Binary(file, _) => Some(file),
+            _ => None,
+        };
+        wrong.extend(unconfirmed(board, &log, cause, shown, model).map(|why| format!("{name}: {why}\n{log}")));
     }
     wrong
 }
 
+/// What is wrong with the program's answer on a board that shows the cause, and on one with which nothing is wrong.
+fn unconfirmed(board: &Board<'_>, log: &str, cause: &str, shown: Shown, model: Option<&Path>) -> Option<String> {
+    let confirmed = |document: &Value| {
+        let causes = document["causes"].as_array().unwrap();
+        causes.iter().filter(|cause| cause["confirmed"] == true).cloned().collect::<Vec<_>>()
+    };
+    let document = board.diagnose(log, shown, model);
+    let first = &document["causes"][0];
+    if cause.is_empty() {
+        return (!document["causes"].as_array().unwrap().is_empty()).then(|| format!("{document:#}"));
+    }
+    if first["id"] != cause || first["confirmed"] != true || is_without_advice(first) {
+        return Some(format!("{}: not {cause}, confirmed, with advice: {document:#}", board.soc_id()));
+    }
+    // Once of the three is enough for what does not hang on the part.
+    if board.soc_id() != "557" {
+        return None;
+    }
+    let sound = board.diagnose(log, Shown::Nothing, None);
+    (!confirmed(&sound).is_empty()).then(|| format!("{}: nothing is wrong there: {sound:#}", board.soc_id()))
+}
+
 #[track_caller]
-fn all_right(lab: &Lab, cases: &[(&str, &[&str], Case<'_>)]) {
-    let wrong = wrong(lab, cases);
-    assert!(wrong.is_empty(), "{} of {} are wrong:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+fn all_right(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 fn fails(fails: &str) -> Case<'_> {
     Case { fails, ..Case::default() }
 }
 
-#[test]
-fn no_way_to_the_dsp() {
-    let lab = Lab::new(V247);
-    let skel = lab.libraries().join("libQnnHtpV79Skel.so");
-    let newer = python_packages(&format!("aarch64-{V251}"), "onnxruntime_qnn").join("onnxruntime_qnn");
-    let newer_stub = newer.join("libQnnHtpV79Stub.so");
-    all_right(
-        &lab,
-        &[
-            ("no FastRPC client", &["libcdsprpc-missing"], Case { without: &["libcdsprpc.so"], ..fails("") }),
-            (
-                "no stub of the part",
-                &["stub-not-found"],
-                Case { soc_id: Some("557"), without: &["libQnnHtpV75Stub.so"], ..fails("") },
-            ),
+/// What goes wrong before the DSP is asked for anything, on three parts.
+#[track_caller]
+fn no_way_on_three_parts(wheel: &str) {
+    let lab = Lab::new(wheel);
+    let other_build = qnnscope::facts::build_id_of(&lab.other().join("libQnnHtp.so")).unwrap().unwrap().to_string();
+    let mut wrongs = Vec::new();
+    for (soc_id, arch) in [("498", 68), ("557", 75), ("618", 79)] {
+        let board = Board::new(&lab, soc_id);
+        let (stub, skel) = (format!("libQnnHtpV{arch}Stub.so"), format!("libQnnHtpV{arch}Skel.so"));
+        let (own_skel, other_stub) = (lab.libraries().join(skel), lab.other().join(&stub));
+        let (skel_as_stub, newer_stub) = ([(&*stub, &*own_skel)], [(&*stub, &*other_stub)]);
+        let without_stub = [&*stub];
+        let on = |case| Case { soc_id: Some(soc_id), ..case };
+        let rows: [(&str, &[&str], Case<'_>); 5] = [
+            ("no FastRPC client", &["libcdsprpc-missing"], on(Case { without: &["libcdsprpc.so"], ..fails("") })),
+            ("no stub of the part", &["stub-not-found"], on(Case { without: &without_stub, ..fails("") })),
             (
                 "the DSP's file in the stub's place",
                 &["wrong-elf-class"],
-                Case { replaced: &[("libQnnHtpV79Stub.so", &skel)], ..fails("") },
+                on(Case { replaced: &skel_as_stub, ..fails("") }),
             ),
             (
                 "a stub of another release",
                 &["stub-skel-build-id-mismatch"],
-                Case { replaced: &[("libQnnHtpV79Stub.so", &newer_stub)], ..fails("") },
+                on(Case { replaced: &newer_stub, ..fails("") }),
             ),
             (
                 "a skel of another release",
                 &["stub-skel-build-id-mismatch"],
-                Case { skel_build: Some("v2.40.0.251030114326"), ..fails("") },
+                on(Case { skel_build: Some(&other_build), ..fails("") }),
             ),
-            ("an unknown part", &["soc-unknown-to-sdk"], Case { soc_id: Some("9999"), ..fails("") }),
-            ("no word on the part", &["soc-unknown-to-sdk"], Case { soc_id: Some(""), ..fails("") }),
-            (
-                "a part without HTP",
-                &["dsp-arch-not-htp", "soc-unknown-to-sdk"],
-                Case { soc_id: Some("356"), ..fails("") },
-            ),
-        ],
-    );
+        ];
+        wrongs.extend(wrong(&lab, Some(&board), &rows));
+        let other_part = |soc_id| Case { soc_id: Some(soc_id), ..fails("") };
+        let parts: [(&str, &[&str], Case<'_>); 3] = [
+            ("an unknown part", &["soc-unknown-to-sdk"], other_part("9999")),
+            ("no word on the part", &["soc-unknown-to-sdk"], other_part("")),
+            ("a part without HTP", &["dsp-arch-not-htp", "soc-unknown-to-sdk"], other_part("356")),
+        ];
+        // They say the same whatever part it is not: once on a board, once on a phone.
+        if soc_id != "557" {
+            wrongs.extend(wrong(&lab, Some(&board), &parts));
+        }
+    }
+    all_right(&wrongs);
+}
+
+#[test]
+fn no_way_to_the_dsp() {
+    no_way_on_three_parts(V247);
+}
+
+#[test]
+fn no_way_to_the_dsp_on_the_newer_release() {
+    no_way_on_three_parts(V251);
 }
 
 /// What goes wrong on the way to a session, with the number of the release's command that asks the skel for its build id.
@@ -131,15 +188,14 @@ fn rows_of_the_session(build_id_call: &'static str) -> Vec<(&'static str, &'stat
 #[track_caller]
 fn sessions_fail_on_three_parts(wheel: &str, build_id_call: &'static str) {
     let lab = Lab::new(wheel);
-    let mut cases = Vec::new();
+    let mut wrongs = Vec::new();
     for soc_id in ["498", "557", "618"] {
-        cases.extend(
-            rows_of_the_session(build_id_call)
-                .into_iter()
-                .map(|(name, right, case)| (name, right, Case { soc_id: Some(soc_id), ..case })),
-        );
+        let rows = rows_of_the_session(build_id_call).into_iter();
+        let rows: Vec<_> =
+            rows.map(|(name, right, case)| (name, right, Case { soc_id: Some(soc_id), ..case })).collect();
+        wrongs.extend(wrong(&lab, Some(&Board::new(&lab, soc_id)), &rows));
     }
-    all_right(&lab, &cases);
+    all_right(&wrongs);
 }
 
 #[test]
@@ -152,62 +208,21 @@ fn no_session_with_the_dsp_of_the_newer_release() {
     sessions_fail_on_three_parts(V251, "command40=0x4");
 }
 
-/// A cause, its case, the libraries that the device lacks, and those that it has from elsewhere.
-type Broken<'a> = (&'a str, Case<'a>, &'a [&'a str], &'a [(&'a str, &'a Path)]);
-
-/// What was broken in the lab, put on a device of the same architecture: the check finds it there, it stays first, and what is to
-/// be done about it is named.
 #[test]
-fn checks_confirm_what_was_made_and_name_what_to_do() {
+fn a_path_with_colons_is_found_in_the_environment_of_the_shell() {
     for wheel in [V247, V251] {
-        let lab = Lab::new(wheel);
-        let other = if wheel == V247 { V251 } else { V247 };
-        let other = python_packages(&format!("aarch64-{other}"), "onnxruntime_qnn").join("onnxruntime_qnn");
-        let (stub, skel) = ("libQnnHtpV73Stub.so", "libQnnHtpV73Skel.so");
-        let (own_skel, other_stub, other_skel) = (lab.libraries().join(skel), other.join(stub), other.join(skel));
-        let other_build = qnnscope::facts::build_id_of(&other.join("libQnnHtp.so")).unwrap().unwrap().to_string();
-        let (newer_stub, skel_as_stub) = ([(stub, other_stub.as_path())], [(stub, own_skel.as_path())]);
-        let part = |case| Case { soc_id: Some("603"), ..case };
-        let newer_skel = [(skel, other_skel.as_path())];
-        let rows: [Broken<'_>; 6] = [
-            ("stub-not-found", part(Case { without: &["libQnnHtpV73Stub.so"], ..fails("") }), &[stub], &[]),
-            ("skel-not-found", part(fails("open=0x80000406")), &[skel], &[]),
-            ("libcdsprpc-missing", part(Case { without: &["libcdsprpc.so"], ..fails("") }), &["libcdsprpc.so"], &[]),
-            ("stub-skel-build-id-mismatch", part(Case { replaced: &newer_stub, ..fails("") }), &[], &newer_stub),
-            (
-                "stub-skel-build-id-mismatch",
-                part(Case { skel_build: Some(&other_build), ..fails("") }),
-                &[],
-                &newer_skel,
-            ),
-            ("wrong-elf-class", part(Case { replaced: &skel_as_stub, ..fails("") }), &[], &skel_as_stub),
-        ];
-        for (cause, case, without, replaced) in rows {
-            let log = lab.log(&case);
-            let bench = Bench::new(Snapshot::Sm8550Root);
-            bench.shell("mkdir -p /data/local/tmp/lab");
-            if !without.contains(&"libcdsprpc.so") {
-                bench.device.write("/vendor/lib64/libcdsprpc.so", std::fs::read(lab.client()).unwrap());
-            }
-            for name in ["libQnnHtp.so", "libQnnSystem.so", stub, skel] {
-                let from = replaced.iter().find(|(replaced, _)| *replaced == name).map(|(_, from)| from.to_path_buf());
-                if !without.contains(&name) {
-                    let bytes = std::fs::read(from.unwrap_or_else(|| lab.libraries().join(name))).unwrap();
-                    bench.device.write(&format!("/data/local/tmp/lab/{name}"), bytes);
-                }
-            }
-            let call = bench.on_device();
+        let log = Lab::new(wheel).log(&fails("open=0x80000406"));
+        let first = |path: &str| {
+            let call = Qnnscope::without_runtime().env("ADSP_LIBRARY_PATH", path);
             let path = call.home().join("board.log");
             std::fs::write(&path, &log).unwrap();
-            let call = call.arg("diagnose").arg(&path).args(["--json", "--check", "--files", "/data/local/tmp/lab"]);
-            let document = call.args(["--platform", "android"]).finish().expect(0).json();
-            let first = &document["causes"][0];
-            assert_eq!((&first["id"], &first["confirmed"]), (&cause.into(), &true.into()), "{document:#}\n{log}");
-            assert!(
-                !first["fix"].as_str().unwrap().is_empty() && !first["steps"].as_array().unwrap().is_empty(),
-                "{first:#}"
-            );
-        }
+            let call = call.arg("diagnose").arg(&path).args(["--json", "--check", "--platform", "linux"]);
+            call.finish().expect(0).json()["causes"][0].clone()
+        };
+        let colons = first("/opt/qnn/dsp:/usr/lib/rfsa/adsp");
+        assert_eq!((&colons["id"], &colons["confirmed"]), (&"adsp-path-colon".into(), &true.into()), "{colons:#}");
+        assert!(!is_without_advice(&colons), "{colons:#}");
+        assert_ne!(first("/opt/qnn/dsp;/usr/lib/rfsa/adsp")["confirmed"], true);
     }
 }
 
@@ -223,31 +238,24 @@ fn healthy_boards_have_nothing_that_is_wrong_and_graphs_fail_as_they_were_made_t
     let diagnosis = diagnose(&healthy);
     assert!(diagnosis.causes.is_empty() && diagnosis.unexplained.is_none(), "{:?}", causes(&diagnosis));
     let binary = |count| Work::Binary(&saved, count);
-    let cut = dir.path().join("cut.bin");
-    let bytes = std::fs::read(&saved).unwrap();
-    std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
     let on = |work, what| Case { work, ..fails(what) };
-    all_right(
+    let board = |soc_id, rows: &[(&str, &[&str], Case<'_>)]| {
+        all_right(&wrong(&lab, Some(&Board::new(&lab, soc_id)), rows));
+    };
+    board("618", &[("a healthy board runs the binary", &[], on(binary(2), ""))]);
+    let newer = Case { soc_id: Some("557"), ..on(binary(1), "") };
+    board("557", &[("a binary for a newer part", &["context-binary-arch-newer"], newer)]);
+    all_right(&wrong(
         &lab,
+        None,
         &[
-            ("a healthy board runs the binary", &[], on(binary(2), "")),
             ("an old client that does not know the effective domain", &[], fails("session14=0x14")),
             ("a signed process in place of an unsigned one", &[], fails("unsigned=0")),
             ("a healthy v68 board", &[], Case { soc_id: Some("498"), ..fails("") }),
             ("a board whose power can be asked for", &[], Case { votes: true, ..fails("") }),
             ("power votes are refused", &["perf-mode-not-applied"], Case { votes: true, ..fails("command23=0x4") }),
-            (
-                "a binary for a newer part",
-                &["context-binary-arch-newer"],
-                Case { soc_id: Some("557"), ..on(binary(1), "") },
-            ),
-            (
-                "a binary that was cut",
-                &["context-binary-wrong-container", "context-binary-incompatible"],
-                on(Work::Binary(&cut, 1), ""),
-            ),
         ],
-    );
+    ));
 
     // What no line tells shows in the exit status: a call that never answers, until somebody ends the program, and a crash.
     let ended = |what| {
@@ -358,17 +366,15 @@ fn binaries_are_exchanged(lab: &Lab, dir: &Path, saved: &Path) {
         file
     };
     let (of_x86, of_more) = (compiled("--soc-model 69", "x86.bin"), compiled("--soc-model 35 --vtcm-mb 8", "more.bin"));
-    all_right(
+    let of_x86 = Case { work: Work::Binary(&of_x86, 1), ..fails("") };
+    let too_large = Case { soc_id: Some("498"), work: Work::Binary(&of_more, 1), ..fails("") };
+    let mut wrongs = wrong(lab, Some(&Board::new(lab, "618")), &[("a binary that x86 compiled", &[], of_x86)]);
+    wrongs.extend(wrong(
         lab,
-        &[
-            ("a binary that x86 compiled", &[], Case { work: Work::Binary(&of_x86, 1), ..fails("") }),
-            (
-                "a binary that asks for more VTCM than there is",
-                &["context-binary-vtcm-too-large"],
-                Case { soc_id: Some("498"), work: Work::Binary(&of_more, 1), ..fails("") },
-            ),
-        ],
-    );
+        Some(&Board::new(lab, "498")),
+        &[("a binary that asks for more VTCM than there is", &["context-binary-vtcm-too-large"], too_large)],
+    ));
+    all_right(&wrongs);
     let flags = "-b htp --soc-model 69 -n 1 --warmup 0 --headless";
     Qnnscope::on(&runtime_247()).arg("run").arg(saved).flags(flags).finish().expect(0);
 }
@@ -379,7 +385,8 @@ fn releases_exchange_binaries(older: &Lab, dir: &Path, of_older: &Path) {
     let of_newer = dir.join("newer.bin");
     newer.log(&Case { work: Work::Model(1, Some(&of_newer)), ..Case::default() });
     let runs = |file| Case { work: Work::Binary(file, 1), ..fails("") };
-    all_right(older, &[("a binary of the newer release", &["context-binary-sdk-newer"], runs(&of_newer))]);
+    let newer_binary = [("a binary of the newer release", &["context-binary-sdk-newer"][..], runs(&of_newer))];
+    all_right(&wrong(older, Some(&Board::new(older, "618")), &newer_binary));
     let log = newer.log(&runs(of_older));
     let diagnosis = diagnose(&log);
     assert!(log.contains("graphExecute: ok 0"), "{log}");
@@ -390,8 +397,9 @@ fn releases_exchange_binaries(older: &Lab, dir: &Path, of_older: &Path) {
 fn the_newer_release_speaks_of_the_same_failures() {
     let lab = Lab::new(V251);
     let part = |soc_id, what| Case { soc_id: Some(soc_id), ..fails(what) };
-    all_right(
+    all_right(&wrong(
         &lab,
+        None,
         &[
             ("a healthy v75 board", &[], part("557", "")),
             ("a healthy v79 board", &[], part("618", "")),
@@ -401,25 +409,16 @@ fn the_newer_release_speaks_of_the_same_failures() {
                 &["stub-skel-build-id-mismatch", "skel-not-found"],
                 part("557", "open=0x80000442"),
             ),
-            (
-                "a skel of the release before",
-                &["stub-skel-build-id-mismatch"],
-                Case { skel_build: Some("v2.47.0.260601114230"), ..fails("") },
-            ),
             ("FastRPC has no queues", &["fastrpc-api-unsupported"], fails("queue=0x14")),
-            ("the skel does not tell its build", &[SESSION], fails("command40=0x4")),
-            ("no FastRPC client", &["libcdsprpc-missing"], Case { without: &["libcdsprpc.so"], ..fails("") }),
         ],
-    );
+    ));
 }
 
 /// What goes wrong between the session and the last inference, on three parts: each compiles the model for itself.
 #[track_caller]
 fn graphs_fail_on_three_parts(wheel: &str) {
     let lab = Lab::new(wheel);
-    let other = if wheel == V247 { V251 } else { V247 };
-    let other = python_packages(&format!("aarch64-{other}"), "onnxruntime_qnn").join("onnxruntime_qnn");
-    let other_prepare = other.join("libQnnHtpPrepare.so");
+    let other_prepare = lab.other().join("libQnnHtpPrepare.so");
     let (without, replaced) = (["libQnnHtpPrepare.so"], [("libQnnHtpPrepare.so", other_prepare.as_path())]);
     let dir = tempfile::tempdir().unwrap();
     let empty = dir.path().join("empty.bin");
@@ -430,7 +429,8 @@ fn graphs_fail_on_three_parts(wheel: &str) {
         let on = |work, what| Case { soc_id: Some(soc_id), work, ..fails(what) };
         let compiled: [(&str, &[&str], Case<'_>); 1] =
             [("a healthy board compiles and runs", &[], on(Work::Model(2, Some(&saved)), ""))];
-        wrongs.extend(wrong(&lab, &compiled));
+        let board = Board::new(&lab, soc_id);
+        wrongs.extend(wrong(&lab, Some(&board), &compiled));
         let bytes = std::fs::read(&saved).unwrap();
         std::fs::write(&cut, &bytes[..bytes.len() / 2]).unwrap();
         let model = |what| on(Work::Model(1, None), what);
@@ -440,9 +440,10 @@ fn graphs_fail_on_three_parts(wheel: &str) {
         let unmapped = if wheel == V251 && soc_id != "498" { &unmapped[..] } else { &unmapped[..2] };
         let of_float: &[&str] = if soc_id == "498" { &["float-unsupported-on-arch"] } else { &["input-count"] };
         let container = ["context-binary-wrong-container", "context-binary-incompatible"];
-        let rows: [(&str, &[&str], Case<'_>); 14] = [
+        let rows: [(&str, &[&str], Case<'_>); 15] = [
             ("a healthy board runs the binary", &[], binary("")),
             ("the DSP does not take the graph", &["finalize-op-prepare-failed"], model("command14=0x4")),
+            ("the DSP does not take the binary", &["context-binary-incompatible"], binary("command15=0x4")),
             ("a model's buffers are not mapped", unmapped, model("map=0x1")),
             ("no large buffer for a model", &["rpcmem-alloc-failed"], model("rpcmem=65536")),
             ("what compiles is missing", &["prepare-lib-missing"], Case { without: &without, ..model("") }),
@@ -464,11 +465,11 @@ fn graphs_fail_on_three_parts(wheel: &str) {
             ("an empty binary", &container, on(Work::Binary(&empty, 1), "")),
             ("a float op, and fewer inputs than the graph has", of_float, Case { model: &["-DHARD"], ..model("") }),
         ];
-        for name in wrong(&lab, &rows) {
+        for name in wrong(&lab, Some(&board), &rows) {
             wrongs.push(format!("{soc_id}: {name}"));
         }
     }
-    assert!(wrongs.is_empty(), "{} are wrong:\n{}", wrongs.len(), wrongs.join("\n"));
+    all_right(&wrongs);
 }
 
 #[test]

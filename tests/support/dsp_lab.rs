@@ -37,8 +37,14 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 pub struct Lab {
     dir: tempfile::TempDir,
     libraries: PathBuf,
+    other: PathBuf,
     build: String,
 }
+
+/// Version of the wheel with QAIRT 2.47.
+pub const V247: &str = "2.3.0";
+/// Version of the wheel with QAIRT 2.51.
+pub const V251: &str = "2.7.0";
 
 /// What a case changes of a healthy board.
 #[derive(Default)]
@@ -81,10 +87,11 @@ pub enum Work<'a> {
 }
 
 impl Lab {
-    /// With the libraries of a wheel: `2.3.0` (QAIRT 2.47) or `2.7.0` (2.51).
+    /// With the libraries of a wheel: [`V247`] or [`V251`].
     #[track_caller]
     pub fn new(wheel: &str) -> Self {
-        let libraries = python_packages(&format!("aarch64-{wheel}"), "onnxruntime_qnn").join("onnxruntime_qnn");
+        let of = |wheel| python_packages(&format!("aarch64-{wheel}"), "onnxruntime_qnn").join("onnxruntime_qnn");
+        let (libraries, other) = (of(wheel), of(if wheel == V247 { V251 } else { V247 }));
         for program in [EMULATOR, COMPILER] {
             let found = Command::new(program).arg("--version").output();
             assert!(found.is_ok_and(|output| output.status.success()), "{program} is missing: {INSTALL}");
@@ -95,12 +102,17 @@ impl Lab {
         compile(&source("support/dsp/cdsprpc.c"), &dir.path().join("libcdsprpc.so"), &["-shared", "-fPIC"]);
         compile_model(&dir.path().join("libmodel.so"), &[]);
         let build = qnnscope::facts::build_id_of(&libraries.join("libQnnHtp.so")).unwrap().unwrap().to_string();
-        Self { dir, libraries, build }
+        Self { dir, libraries, other, build }
     }
 
     /// Folder of the release's libraries.
     pub fn libraries(&self) -> &Path {
         &self.libraries
+    }
+
+    /// Folder of the other release's libraries.
+    pub fn other(&self) -> &Path {
+        &self.other
     }
 
     /// The stand-in for the FastRPC library.

@@ -4,6 +4,7 @@
 
 mod command;
 pub mod device;
+pub mod dsp_board;
 pub mod dsp_lab;
 pub mod inspected;
 pub mod schema;

@@ -32,15 +32,22 @@ impl Diagnoser {
                 }
                 continue;
             }
-            let key = Key::of(line);
+            let key = self.beyond_numbers(line).unwrap_or_else(|| Key::of(line));
             if self.answers.is_outside() && self.repeats.has(key) {
                 known += 1;
-            } else if !self.read_if_wanted(self.lines, line) {
+            } else if self.read_if_wanted(self.lines, line) == Reading::NotWanted {
                 // Rules are only ever done with, so what is worth nothing now never will be.
                 self.repeats.learn(key);
             }
         }
         self.pace.learn(known, self.lines - before);
+    }
+
+    /// By what a line is known without the short numbers that it begins with, where it does and they say nothing.
+    pub(super) fn beyond_numbers(&self, line: &[u8]) -> Option<Key> {
+        // Who asks what each line became wants to see each.
+        let (key, end) = Key::beyond_numbers(line).filter(|_| self.trace.is_none())?;
+        (!self.rules.touches_numbers(line, end)).then_some(key)
     }
 
     /// Only lines with an anchor are looked at one by one.
@@ -102,8 +109,8 @@ impl Diagnoser {
         }
     }
 
-    /// True if the line was read.
-    pub(super) fn read_if_wanted(&mut self, number: u64, line: &[u8]) -> bool {
+    /// Reads the line if a rule may need it.
+    pub(super) fn read_if_wanted(&mut self, number: u64, line: &[u8]) -> Reading {
         let rules = self.rules;
         let mut is_worn = None;
         let found = rules.anchors.iter().flat_map(|anchors| anchors.find_overlapping_iter(line));
@@ -114,12 +121,22 @@ impl Diagnoser {
                 Worth::Line => true,
             };
             if wanted {
-                self.read(number, line);
-                return true;
+                return self.read(number, line);
             }
         }
-        false
+        Reading::NotWanted
     }
+}
+
+/// What became of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// No rule needs it, now and later.
+    NotWanted,
+    /// It was read, and changed nothing; nor will it later.
+    Idle,
+    /// It was read, and changed something, or may do so another time.
+    Telling,
 }
 
 /// A line in pieces that overlap, as it is read when it comes bit by bit.

@@ -14,7 +14,8 @@ use tempfile::TempDir;
 /// Texts that the stand-in commands print.
 const TEXTS: &str = "/system/etc/virtual";
 
-const SCRIPTS: [(&str, &str); 15] = [
+const SCRIPTS: [(&str, &str); 16] = [
+    ("dmesg", include_str!("commands/dmesg")),
     ("getprop", include_str!("commands/getprop")),
     ("dumpsys", include_str!("commands/dumpsys")),
     ("logcat", include_str!("commands/logcat")),
@@ -148,16 +149,16 @@ impl Tree {
     }
 
     fn add_board(&self, data: &Data) {
-        for folder in ["etc", "home/root", "tmp", "opt", "usr/local/bin", "run", "var"] {
+        for folder in
+            ["etc", "home/root", "tmp", "opt", "usr/local/bin", "usr/local/lib", "run", "system/etc/virtual", "var"]
+        {
             self.make_folder(folder);
         }
         self.add_users("etc");
         let bin = self.root().join("usr/local/bin");
         fs::copy(tool("mksh"), bin.join("mksh")).unwrap();
-        for (name, text) in SCRIPTS.iter().filter(|(name, _)| *name == "uname") {
-            let text = text
-                .replace("/system/bin/sh", "/usr/local/bin/mksh")
-                .replace("exec toybox uname", "exec /usr/bin/uname");
+        for (name, text) in SCRIPTS.iter().filter(|(name, _)| matches!(*name, "dmesg" | "uname")) {
+            let text = text.replace("/system/bin/sh", "/usr/local/bin/mksh").replace("toybox ", "/usr/bin/");
             add_program(&bin.join(name), &text);
         }
         debug_assert!(!data.has_su);
