@@ -194,16 +194,16 @@ impl Progress {
     /// A line that states a failure. False where nothing of it is kept, nor will be of another one that says the same.
     pub fn failed(&mut self, evidence: Evidence, line: &[u8]) -> bool {
         let statements = Statements::of(line);
-        let had_crashed = self.crashed;
+        let before = self.crashed;
         self.crashed |= CRASHES.iter().any(|words| memchr::memmem::find(line, words).is_some()) || is_exception(line);
         let is_error = statements.level == Level::Error;
-        let has_crashed = self.crashed != had_crashed;
+        let is_news = self.crashed != before;
         if !is_error && !statements.is_failure() {
-            return has_crashed;
+            return is_news;
         }
         // Warnings before the first error are kept, but do not take the places of errors.
         if self.failing.len() >= KEPT && !is_error || self.errors >= KEPT || self.failing.len() >= MOST {
-            return has_crashed;
+            return is_news;
         }
         // Frameworks, the kernel and Python speak of all programs.
         let is_qnns = |class: &u8| QNNS.contains(&lexicon().who_name(*class));

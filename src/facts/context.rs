@@ -54,7 +54,7 @@ fn needs_bytes(bytes: &[u8]) -> Option<u64> {
     let (before, contents) =
         (u64::from_le_bytes(before.try_into().ok()?), u64::from_le_bytes(contents.try_into().ok()?));
     let is_known = (LENGTHS.end as u64..=MOST_BEFORE).contains(&before) && (1..=MOST_CONTENTS).contains(&contents);
-    is_known.then_some(before + contents)
+    is_known.then(|| before + contents)
 }
 
 fn in_bytes(bytes: &[u8]) -> ContextText {
