@@ -152,8 +152,8 @@ fn the_figures_of_the_documentation_are_those_of_the_kept_logs() {
 /// A failure whose log is a healthy log word for word.
 const SILENT_FAILURES: usize = 1;
 /// Healthy logs with error lines of their own, which are quoted with the note that no known failure fits.
-const TALKED: usize = 64;
+const TALKED: usize = 105;
 /// Per cent of failures that stay right without the signals that only their own thread supports. Raise it when it rises.
-const FLOOR_THREAD: usize = 85;
+const FLOOR_THREAD: usize = 87;
 /// The same without those of their own project.
-const FLOOR_PROJECT: usize = 68;
+const FLOOR_PROJECT: usize = 80;
