@@ -10,7 +10,7 @@ use super::options;
 use super::platform::Platform;
 use super::progress::Progress;
 use super::repeats::{Forms, Pace, Repeats};
-use super::rules::{Rules, Scratch, Target, rules};
+use super::rules::{LineMeaning, Rules, Scratch, rules};
 use super::score::score;
 use super::stream::Filter;
 use super::trace::Trace;
@@ -208,7 +208,8 @@ impl Diagnoser {
             self.near.note(number, line);
             if self.near.is_full() {
                 self.counting = false;
-                let of_qnn = |target: &Target| matches!(target, Target::Flag(flag) if self.qnn == Some(*flag));
+                let of_qnn =
+                    |target: &LineMeaning| matches!(target, LineMeaning::Flag(flag) if self.qnn == Some(*flag));
                 for (done, rule) in self.done.iter_mut().zip(&self.rules.list) {
                     *done |= of_qnn(&rule.target);
                 }
@@ -222,12 +223,12 @@ impl Diagnoser {
         if self.repeats.is_known(line) {
             return Reading::Telling;
         }
-        let mut hits: Vec<(Target, usize, usize)> = Vec::new();
+        let mut hits: Vec<(LineMeaning, usize, usize)> = Vec::new();
         let mut scratch = std::mem::take(&mut self.scratch);
         let states = !self.forms.was_worn(line);
         self.rules.apply(line, &self.done, states, &mut scratch, |rule, index, at| hits.push((rule.target, index, at)));
         self.scratch = scratch;
-        let harmless = hits.iter().any(|(target, ..)| *target == Target::Harmless);
+        let harmless = hits.iter().any(|(target, ..)| *target == LineMeaning::Harmless);
         if let Some(trace) = &mut self.trace {
             trace.note(number, line, harmless);
         }
@@ -238,7 +239,7 @@ impl Diagnoser {
             }
             let mut changes = true;
             match target {
-                Target::Flag(flag) => {
+                LineMeaning::Flag(flag) => {
                     if self.qnn == Some(flag) {
                         self.progress.listen(line);
                     }
@@ -249,7 +250,7 @@ impl Diagnoser {
                     // The lines that show where QNN is are counted, too.
                     self.done[index] = !again && (self.qnn != Some(flag) || !self.counting);
                 }
-                Target::Signal { cause, signal, near } if !harmless => {
+                LineMeaning::Signal { cause, signal, near } if !harmless => {
                     let evidence = Evidence { line: number, text: excerpt_at(line, at) };
                     let waiting = self.near.waiting();
                     if near.is_none_or(|near| self.near.decide((cause, signal), near, &evidence, line)) {
@@ -259,24 +260,24 @@ impl Diagnoser {
                         changes = self.near.waiting() > waiting;
                     }
                 }
-                Target::Signal { .. } | Target::Harmless => changes = false,
-                Target::Answer => {}
-                Target::Progress(step) => {
+                LineMeaning::Signal { .. } | LineMeaning::Harmless => changes = false,
+                LineMeaning::Answer => {}
+                LineMeaning::Progress(step) => {
                     self.progress.went_well(step, Evidence { line: number, text: excerpt(line) });
                     self.done[index] = true;
                 }
-                Target::Failure => {
+                LineMeaning::Failure => {
                     changes =
                         !harmless && self.progress.failed(Evidence { line: number, text: excerpt_at(line, at) }, line);
                     self.done[index] = self.progress.is_enough();
                 }
-                Target::Skel => {
+                LineMeaning::Skel => {
                     self.facts.skel_line(line);
                     self.done[index] = self.facts.enough_skels();
                 }
-                Target::Version => changes = self.facts.version_line(line),
-                Target::Nodes => self.facts.nodes_line(line),
-                Target::Refusal => {
+                LineMeaning::Version => changes = self.facts.version_line(line),
+                LineMeaning::Nodes => self.facts.nodes_line(line),
+                LineMeaning::Refusal => {
                     self.facts.refusal();
                     self.done[index] = self.facts.enough_refusals();
                 }

@@ -29,6 +29,7 @@ mod stream;
 mod text;
 mod trace;
 mod user;
+mod wanted;
 
 pub use cases::NearCase;
 #[cfg(test)]

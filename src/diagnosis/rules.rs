@@ -5,7 +5,8 @@ use super::denied::Denied;
 use super::numbers;
 use super::pattern::regex;
 use super::progress;
-use super::statements::{Classes, Statements, lexicon};
+use super::statements::{Statements, lexicon};
+use super::wanted::Wanted;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use regex::bytes::Regex;
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use std::sync::LazyLock;
 
 /// What a line that fits a rule means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum LineMeaning {
     /// Sets a flag, by its place in [`Rules::flags`].
     Flag(usize),
     /// The line looks bad and is not.
@@ -36,48 +37,6 @@ pub enum Target {
     Failure,
 }
 
-/// [`Says`], compiled.
-#[derive(Debug, Clone, Copy)]
-struct Wanted {
-    said: Classes,
-    of: Classes,
-    and: Classes,
-    not_of: Classes,
-    who: Classes,
-}
-
-impl Wanted {
-    fn of(says: &Says) -> Self {
-        let lexicon = lexicon();
-        let object = |name: &String| lexicon.object_class(name);
-        Self {
-            said: classes(&says.said, |name| lexicon.said_class(name)),
-            of: classes(&says.of, object),
-            and: classes(&says.and, object),
-            not_of: classes(&says.not_of, object),
-            who: classes(&says.who, |name| lexicon.who_class(name)),
-        }
-    }
-
-    fn fits(&self, statements: &Statements) -> bool {
-        let one_of = |wanted: Classes, found: Classes| wanted.is_empty() || wanted.meets(found);
-        statements.is_failure()
-            && one_of(self.who, statements.who)
-            && statements.list.iter().any(|statement| {
-                self.said.has(statement.said)
-                    && one_of(self.of, statement.of)
-                    && one_of(self.and, statement.of)
-                    && !self.not_of.meets(statement.of)
-            })
-    }
-}
-
-fn classes(names: &[String], class: impl Fn(&String) -> Option<u8>) -> Classes {
-    let mut classes = Classes::default();
-    names.iter().filter_map(class).for_each(|class| classes.insert(class));
-    classes
-}
-
 /// Whether a literal makes a line worth a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worth {
@@ -92,7 +51,7 @@ pub enum Worth {
 /// One compiled pattern.
 #[derive(Debug)]
 pub struct Rule {
-    pub target: Target,
+    pub target: LineMeaning,
     /// The literals of which one must be there for the rule to be tried.
     lead: Vec<usize>,
     all: Vec<usize>,
@@ -205,7 +164,7 @@ impl Rules {
                 rule.any.clone()
             };
             rule.lead.clone_from(&lead);
-            leads.push((lead, target != Target::Harmless));
+            leads.push((lead, target != LineMeaning::Harmless));
             rules.push(rule);
         }
         let mut candidates = vec![Vec::new(); literals.0.len()];
@@ -278,8 +237,9 @@ impl Rules {
     ) {
         let skipped = |rule: usize| done[rule] || !with_statements && self.list[rule].says.is_some();
         self.fit(line, &skipped, scratch);
-        let telling =
-            |rule: &usize| matches!(self.list[*rule].target, Target::Signal { .. } | Target::Flag(_) | Target::Failure);
+        let telling = |rule: &usize| {
+            matches!(self.list[*rule].target, LineMeaning::Signal { .. } | LineMeaning::Flag(_) | LineMeaning::Failure)
+        };
         if scratch.fitting.iter().any(telling) {
             let denied = Denied::of(line);
             if denied.is_changed() {
@@ -363,37 +323,37 @@ impl Rule {
 }
 
 /// The catalogue's line patterns and those that facts are read with.
-fn patterns(flags: &[String]) -> Vec<(Pattern, Target)> {
+fn patterns(flags: &[String]) -> Vec<(Pattern, LineMeaning)> {
     let whole = catalogue();
     let mut list = Vec::new();
     for flag in &whole.flag {
         let place = flags.iter().position(|name| *name == flag.name).unwrap_or_default();
-        list.push((flag.pattern.clone(), Target::Flag(place)));
+        list.push((flag.pattern.clone(), LineMeaning::Flag(place)));
     }
-    list.extend(whole.harmless.iter().map(|pattern| (pattern.clone(), Target::Harmless)));
+    list.extend(whole.harmless.iter().map(|pattern| (pattern.clone(), LineMeaning::Harmless)));
     for (cause, entry) in whole.cause.iter().enumerate() {
         for (signal, entry) in entry.signal.iter().enumerate() {
             if !entry.pattern.is_empty() {
-                list.push((entry.pattern.clone(), Target::Signal { cause, signal, near: entry.near }));
+                list.push((entry.pattern.clone(), LineMeaning::Signal { cause, signal, near: entry.near }));
             }
         }
     }
     let literals =
         |texts: &[&str]| Pattern { any: texts.iter().map(|t| (*t).to_owned()).collect(), ..Pattern::default() };
-    list.push((literals(&["skel.so"]), Target::Skel));
-    list.push((literals(&["build version"]), Target::Version));
-    list.push((literals(&["failed to validate op", "validateopconfig failed"]), Target::Refusal));
-    list.push((literals(&["nodes in the graph", "nodes supported by qnn"]), Target::Nodes));
-    list.push((literals(&["[begin]:", "[end]", "[prompt]:", "[kpis]"]), Target::Answer));
+    list.push((literals(&["skel.so"]), LineMeaning::Skel));
+    list.push((literals(&["build version"]), LineMeaning::Version));
+    list.push((literals(&["failed to validate op", "validateopconfig failed"]), LineMeaning::Refusal));
+    list.push((literals(&["nodes in the graph", "nodes supported by qnn"]), LineMeaning::Nodes));
+    list.push((literals(&["[begin]:", "[end]", "[prompt]:", "[kpis]"]), LineMeaning::Answer));
     for (place, step) in progress::STEPS.iter().enumerate() {
         let not = step.not.iter().map(|text| (*text).to_owned()).collect();
-        list.push((Pattern { not, ..literals(step.words) }, Target::Progress(place)));
+        list.push((Pattern { not, ..literals(step.words) }, LineMeaning::Progress(place)));
     }
     // Every word that is bad, and errors that say it in words of their own.
     let good = ["wanted", "wrong", "lacks", "newer", "older"];
     let said = lexicon().said_names().filter(|name| !good.contains(name)).map(str::to_owned).collect();
-    list.push((Pattern { says: Some(Says { said, ..Says::default() }), ..Pattern::default() }, Target::Failure));
-    list.push((literals(&["[ error ]", "[error]", "<e>", "[e:onnxruntime", "error:"]), Target::Failure));
+    list.push((Pattern { says: Some(Says { said, ..Says::default() }), ..Pattern::default() }, LineMeaning::Failure));
+    list.push((literals(&["[ error ]", "[error]", "<e>", "[e:onnxruntime", "error:"]), LineMeaning::Failure));
     list
 }
 
