@@ -20,7 +20,7 @@ pub fn for_failure(failure: &Failure) -> Option<String> {
             "a library that it is linked to may lie where the sandbox does not let it read: put that folder on \
              LD_LIBRARY_PATH, or give --no-sandbox if you trust the model"
         }
-        (Stage::LibraryLoad, "dlopen", None) => "`qnnscope runtime list` tells which backends of which runtime load",
+        (Stage::LibraryLoad, "dlopen", None) => "`qnnscope runtime list` shows which backends of each runtime load",
         (Stage::BackendCreate, _, Some(4000)) => {
             "the backend found no hardware or driver it can use here; the GPU backend needs an Adreno driver, so run it \
              on a Snapdragon device"

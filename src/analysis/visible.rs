@@ -25,19 +25,19 @@ pub(super) fn say(run: &Run, findings: &mut [Finding]) {
             ),
             Some((launches, Some(in_turns), _)) if most < in_turns => format!(
                 "could not be seen here: it saves at most {most:.1} %, and two models with {launches} launches like these in \
-                 turns (`qnnscope run OLD NEW`) tell differences from {in_turns:.1} %"
+                 turns (`qnnscope run OLD NEW`) resolve differences from {in_turns:.1} %"
             ),
             Some((launches, Some(in_turns), apart)) if apart.is_none_or(|apart| most < apart) => format!(
-                "could be seen here in turns (`qnnscope run OLD NEW`), which tell differences from {in_turns:.1} % by \
+                "could be seen here in turns (`qnnscope run OLD NEW`), which resolve differences from {in_turns:.1} % by \
                  {launches} launches like these; separate runs would not show it"
             ),
             Some((launches, _, Some(percent))) => format!(
-                "could be seen here: two runs of {launches} launches like these tell differences from {percent:.1} %"
+                "could be seen here: two runs of {launches} launches like these resolve differences from {percent:.1} %"
             ),
             Some((_, _, None)) => continue,
             None => format!(
                 "whether {most:.1} % could be seen here is not known from one launch; `qnnscope bench-check` says which \
-                 differences this machine tells"
+                 differences this machine can resolve"
             ),
         };
         finding.evidence.push(Evidence::new(text));

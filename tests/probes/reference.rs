@@ -18,13 +18,13 @@ fn table() -> String {
             about = format!("{about} Of the type {}.", row.names.join(", ").replace('*', "…"));
         }
         if let Some(other) = &row.instead_of {
-            about = format!("{about} Taken where `{other}` cannot be read.");
+            about = format!("{about} Used where `{other}` cannot be read.");
         }
         if row.root {
             about.push_str(" Needs root.");
         }
         if !row.chosen {
-            about.push_str(" Only when asked for.");
+            about.push_str(" Sampled only on request.");
         }
         let paths: Vec<String> = row
             .paths

@@ -273,7 +273,7 @@ fn a_failed_run_opens_its_diagnosis_and_runs_again_after_the_fix() {
     let arguments = ["run", model.to_str().unwrap(), "-b", "htp", "-n", "3"];
     let mut terminal = Terminal::start(&arguments, 24, 80, &[]);
     terminal.wait_for_text("diagnosis · run 1 on htp");
-    terminal.wait_for_text("cannot be read as a context binary");
+    terminal.wait_for_text("cannot read the file as");
     terminal.keys("y");
     terminal.wait_for_text("sent to the terminal's clipboard");
     let copied = |bytes: &[u8]| bytes.windows(7).any(|part| part == b"\x1b]52;c;");

@@ -467,7 +467,8 @@ fn names_of_files_are_only_names() {
 
 #[test]
 fn other_paths_with_control_characters_are_clean_too() {
-    let evil = "/nonexistent/\u{1b}[31m\n\u{7}x";
+    let folder = tempfile::tempdir().unwrap();
+    let evil = format!("{}/missing/\u{1b}[31m\n\u{7}x", folder.path().display());
     for flag in
         ["--runtime", "--config", "--record", "--input-list", "--theme", "--graph", "--perf-profile", "--backend"]
     {
