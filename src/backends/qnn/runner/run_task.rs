@@ -1,4 +1,4 @@
-//! What a runner is told of a run.
+//! The run as the runner receives it.
 
 use crate::backends::settings::SettingRequest;
 use crate::backends::{Backend, ProfilingLevel};
