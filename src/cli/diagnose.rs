@@ -102,7 +102,11 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
     }
     if args.check {
         let waited_for = || format!("the checks on {}", clean_text(&target::named(global)));
-        diagnosis.take_checks(&args.patience.wait(waited_for, checks(&diagnosis, args, global))?);
+        let (results, system) = args.patience.wait(waited_for, checks(&diagnosis, args, global))?;
+        diagnosis.take_checks(&results);
+        if let (None, Some(system)) = (diagnosis.platform, system) {
+            diagnosis.set_platform(system);
+        }
     }
     if args.json {
         print_json(&DiagnosisDocument::new(&diagnosis))?;
@@ -116,8 +120,12 @@ pub fn diagnose(args: &DiagnoseArgs, global: &Global) -> Result<u8, CliError> {
     Ok(OK)
 }
 
-/// The checks that need nothing from the run that wrote the log, which is unknown.
-async fn checks(diagnosis: &Diagnosis, args: &DiagnoseArgs, global: &Global) -> Result<Vec<CheckResult>, CliError> {
+/// The checks that need nothing from the run that wrote the log, which is unknown, and the device's system.
+async fn checks(
+    diagnosis: &Diagnosis,
+    args: &DiagnoseArgs,
+    global: &Global,
+) -> Result<(Vec<CheckResult>, Option<Platform>), CliError> {
     if let Some(model) = &args.model {
         open_input(model).map_err(|source| unreadable(model, &source))?;
     }
@@ -132,15 +140,19 @@ async fn checks(diagnosis: &Diagnosis, args: &DiagnoseArgs, global: &Global) -> 
     let variable = |name: &str| std::env::var(name).ok().filter(|value| is_here && !value.is_empty());
     let searched = variable("LD_LIBRARY_PATH").unwrap_or_default();
     let searched = searched.split(':').filter(|folder| !folder.is_empty()).map(ToOwned::to_owned);
+    let facts = if diagnosis.causes.is_empty() { None } else { device.describe().await.ok() };
+    let system = facts.as_ref().and_then(|facts| Platform::of_device(&device.identity(facts)));
     let about = About {
         is_here,
+        facts,
         library_folders: folder.iter().cloned().chain(searched).collect(),
         dsp_path: variable("ADSP_LIBRARY_PATH"),
         folder,
         model_path: args.model.as_ref().map(|path| path.to_string_lossy().into_owned()),
         ..About::default()
     };
-    Ok(confirm(diagnosis, about, &device).await)
+    // A PC reads the logs of other machines, too.
+    Ok((confirm(diagnosis, about, &device).await, system.filter(|system| *system != Platform::Pc)))
 }
 
 fn unreadable(path: &Path, source: &std::io::Error) -> CliError {

@@ -301,9 +301,7 @@ impl<'a> Board<'a> {
         let call = self.bench.on_device();
         let path = call.home().join("board.log");
         std::fs::write(&path, log).unwrap();
-        let system = if self.is_phone() { "android" } else { "linux" };
-        let mut call =
-            call.arg("diagnose").arg(&path).args(["--json", "--check", "--platform", system, "--files", &self.folder]);
+        let mut call = call.arg("diagnose").arg(&path).args(["--json", "--check", "--files", &self.folder]);
         if let Some(model) = model {
             call = call.arg("--model").arg(model);
         }
