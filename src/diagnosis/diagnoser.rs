@@ -9,6 +9,7 @@ use super::near::Nearness;
 use super::options;
 use super::platform::Platform;
 use super::progress::Progress;
+use super::prose::Prose;
 use super::repeats::{Forms, Pace, Repeats};
 use super::rules::{LineMeaning, Rules, Scratch, rules};
 use super::score::score;
@@ -22,6 +23,9 @@ mod blocks;
 const PIECE: usize = 32 * 1024;
 /// Bytes at the end of a piece that the next one begins with, so that a message over the edge is seen.
 const OVERLAP: usize = 512;
+
+/// Longer logs are of many programs: only those that name QNN are of QNN.
+const IMPLIED_LINES: u64 = 200;
 
 /// Confidence from which on a cause counts as an answer.
 const ANSWERED: f64 = 0.45;
@@ -41,6 +45,7 @@ pub struct Diagnoser {
     forms: Forms,
     progress: Progress,
     near: Nearness,
+    prose: Prose,
     answers: Answers,
     /// The flag that the log has to do with QNN, by its place.
     qnn: Option<usize>,
@@ -83,6 +88,7 @@ impl Diagnoser {
             forms: Forms::default(),
             progress: Progress::default(),
             near: Nearness::default(),
+            prose: Prose::default(),
             answers: Answers::default(),
             qnn: rules.flag("qnn"),
             counting: true,
@@ -152,6 +158,7 @@ impl Diagnoser {
         self.facts.pass(&plain);
         self.facts.pass(b"\n");
         self.lines = self.lines.max(number);
+        self.prose.note(number, &plain);
         for piece in pieces(&plain) {
             self.read_if_wanted(number, piece);
         }
@@ -192,6 +199,7 @@ impl Diagnoser {
     fn end_line(&mut self) {
         self.lines += 1;
         let line = std::mem::take(&mut self.line);
+        self.prose.note(self.lines, &line);
         self.read_if_wanted(self.lines, &line);
         self.note_last(self.lines, &line);
         self.line = line;
@@ -253,6 +261,9 @@ impl Diagnoser {
                 LineMeaning::Signal { cause, signal, near } if !harmless => {
                     let evidence = Evidence { line: number, text: excerpt_at(line, at) };
                     let waiting = self.near.waiting();
+                    if self.prose.keeps((cause, signal), &evidence, line) {
+                        continue;
+                    }
                     if near.is_none_or(|near| self.near.decide((cause, signal), near, &evidence, line)) {
                         self.signals[cause][signal] = Some(evidence);
                         self.done[index] = true;
@@ -308,12 +319,30 @@ impl Diagnoser {
         signs.into_iter().find(|(platform, flags)| is(*platform, *flags)).map(|(platform, _)| platform)
     }
 
+    /// A short log of a program that runs models, and of no other accelerator, is one of QNN: it was brought here as such.
+    fn imply_qnn(&mut self) {
+        let has = |name: &str| self.rules.flag(name).is_some_and(|flag| self.flags[flag].is_some());
+        if self.lines <= IMPLIED_LINES && self.near.is_unnamed() && has("runs-models") && !has("other-accelerator") {
+            self.set_flag("qnn", "a program that runs models, and no other accelerator");
+        }
+    }
+
     /// The end of the log.
     pub fn finish(mut self) -> Diagnosis {
         let mut filter = std::mem::take(&mut self.filter);
         filter.finish(|text| self.text(text));
         if self.in_line || !self.line.is_empty() {
             self.end_line();
+        }
+        self.imply_qnn();
+        for ((cause, signal), evidence) in self.prose.at_end() {
+            let near = causes()[cause].signal[signal].near;
+            let counts =
+                near.is_none_or(|near| self.near.decide((cause, signal), near, &evidence, evidence.text.as_bytes()));
+            let seen = &mut self.signals[cause][signal];
+            if counts && seen.as_ref().is_none_or(|seen| evidence.line < seen.line) {
+                *seen = Some(evidence);
+            }
         }
         for ((cause, signal), evidence) in self.near.at_end() {
             let seen = &mut self.signals[cause][signal];

@@ -21,6 +21,7 @@ mod pattern;
 mod platform;
 pub mod preflight;
 mod progress;
+mod prose;
 mod repeats;
 mod rules;
 mod score;

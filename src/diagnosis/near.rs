@@ -82,6 +82,11 @@ impl Nearness {
         !self.authors.is_empty()
     }
 
+    /// True if no line has words of QNN.
+    pub fn is_unnamed(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// A line that was read.
     pub fn note(&mut self, number: u64, line: &[u8]) {
         if self.is_full() || !names_qnn(line) {
@@ -119,6 +124,9 @@ impl Nearness {
     }
 
     fn counts(&self, line: &Waiting) -> bool {
+        if self.own {
+            return true;
+        }
         // Only where there are lines of QNN with a known author can another one be told from it.
         if let (Near::Process, Some(author), false) = (line.near, &line.author, self.authors.is_empty()) {
             return self.authors.iter().any(|other| author.is_same(other));

@@ -8,6 +8,14 @@ use crate::diagnosis::rules::Worth;
 impl Diagnoser {
     /// Whole lines at once.
     pub(super) fn block(&mut self, block: &[u8]) {
+        if self.prose.is_reading(self.lines + 1) {
+            for (number, line) in (self.lines + 1..).zip(block.split(|byte| *byte == b'\n')) {
+                if !self.prose.is_reading(number) {
+                    break;
+                }
+                self.prose.note(number, line);
+            }
+        }
         // While lines of QNN are counted none is left out.
         if self.counting || !self.pace.knows_lines() {
             self.anchored(block);
