@@ -58,7 +58,7 @@ impl ConvertError {
         }
     }
 
-    /// True if something needed is not there.
+    /// True if something required is missing.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::MissingTool { .. }) || matches!(self, Self::Failure(failure) if failure.missing)
     }
