@@ -1,4 +1,5 @@
-//! Draws the pictures of the documentation, as SVG: a screen of the live view from a recorded session, or a program's text.
+//! Draws the documentation's pictures as SVG: a screen of the live view from a recorded session, or a
+//! program's text.
 //!
 //!     picture screen SESSION 120x36 OUT.svg [ACTION...]   # actions as key files name them: next-run, findings, down, ...
 //!     picture text 100 OUT.svg TITLE < TEXT               # a hundred columns wide, as high as the text is

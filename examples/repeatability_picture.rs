@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The median with its interval by order statistics: ranks 40 and 61 of a hundred.
+/// The median and its interval from order statistics: ranks 40 and 61 of a hundred.
 fn one_launch(draws: &mut Draws) -> Shown {
     let mut latencies = MACHINE.launch(draws, 0, 1.0);
     let median = value(&mut latencies, Figure::P50) / 1000.0;

@@ -49,7 +49,7 @@ impl ConvertError {
         }
     }
 
-    /// True if the request was wrong.
+    /// True if the request itself was invalid.
     pub fn is_bad_input(&self) -> bool {
         match self {
             Self::NoWay { .. } | Self::Exists { .. } => true,

@@ -29,7 +29,7 @@ pub struct TfliteTools {
     pub python: PathBuf,
     /// The program.
     pub program: PathBuf,
-    /// The folder of its QNN plug-in.
+    /// The folder with its QNN plug-in.
     pub plugins: PathBuf,
 }
 

@@ -31,7 +31,7 @@ pub struct Cause {
     pub remark: bool,
     /// Why it happens.
     pub why: String,
-    /// What to do.
+    /// How to fix it.
     pub fix: String,
     /// Checks that confirm it, in the order to try them.
     #[serde(default)]

@@ -165,7 +165,7 @@ struct CheckRow<'a> {
 }
 
 impl DiagnosisDocument {
-    /// The document of a diagnosis.
+    /// The document for a diagnosis.
     pub fn new(diagnosis: &Diagnosis) -> Self {
         Self {
             schema: "qnnscope.diagnosis/1",

@@ -29,7 +29,7 @@ pub enum Answer {
 /// A code with its meanings and causes.
 #[derive(Debug, Clone)]
 pub struct Explanation {
-    /// The number that the meanings have: low 16 bits for QNN.
+    /// The code: the low 16 bits of the number for QNN.
     pub code: u64,
     /// What it means, by component.
     pub meanings: Vec<Meaning>,

@@ -108,7 +108,7 @@ impl Filter {
             };
             let units = self.high.take().into_iter().chain([unit]);
             if (0xd800..0xdc00).contains(&unit) {
-                // A lone first half before it is dropped.
+                // This drops a lone first half that precedes it.
                 self.high = Some(unit);
                 continue;
             }

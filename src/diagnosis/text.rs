@@ -89,7 +89,7 @@ fn unexplained_text(out: &mut String, unexplained: &Unexplained, width: usize) {
     }
 }
 
-/// What came of each line, and how each cause got its confidence.
+/// How each line was read, and how each cause got its confidence.
 fn trace_text(diagnosis: &Diagnosis, width: usize) -> String {
     let Some(trace) = &diagnosis.trace else { return String::new() };
     let mut out = "\nhow each cause came to its confidence\n".to_owned();

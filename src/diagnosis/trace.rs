@@ -1,4 +1,4 @@
-//! What came of each line, for `diagnose --explain`.
+//! How each line was read, for `diagnose --explain`.
 
 use super::evidence::{Evidence, excerpt};
 use super::statements::{Level, Statement, Statements, decode, lexicon};

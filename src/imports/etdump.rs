@@ -77,7 +77,7 @@ struct Block {
     /// From the delegate's root events.
     metrics: Vec<Metric>,
     cycles: Vec<(String, u64)>,
-    /// The next rows are ops of the accelerator.
+    /// The next rows are accelerator ops.
     in_ops: bool,
 }
 

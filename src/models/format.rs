@@ -193,7 +193,7 @@ fn built_version(symbol: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Rust's name of an ELF machine.
+/// Rust's name for an ELF machine.
 fn machine(architecture: object::Architecture) -> &'static str {
     match architecture {
         object::Architecture::X86_64 => "x86_64",

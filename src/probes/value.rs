@@ -50,7 +50,7 @@ struct Before {
 }
 
 impl Parser {
-    /// A parser of plain numbers, to be adjusted.
+    /// A parser for plain numbers, as a starting point.
     pub fn new(parse: Parse) -> Self {
         Self {
             parse,

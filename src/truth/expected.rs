@@ -9,7 +9,7 @@ use thiserror::Error;
 /// Most files that are examined.
 const MOST_FILES: usize = 2_000_000;
 
-/// A folder that cannot be used.
+/// A folder of expected outputs that cannot be used.
 #[derive(Debug, Error)]
 pub enum ExpectedError {
     /// It cannot be read.

@@ -130,7 +130,7 @@ impl Tally {
         self.of(inference).iou = mean_iou(&own);
     }
 
-    /// True if every value was as expected.
+    /// True if every value equals the expected one.
     pub fn is_identical(&self) -> bool {
         self.has_span && self.differing == 0 && self.not_finite == 0
     }

@@ -16,7 +16,7 @@ pub enum Model {
     Context(PathBuf),
 }
 
-/// A command line that asks for a run.
+/// A command line that requests a run.
 pub struct Options {
     pub model: Model,
     pub backend: String,
@@ -36,7 +36,7 @@ pub struct Options {
     pub without_effect: Vec<String>,
 }
 
-/// A command line.
+/// A parsed command line.
 pub enum Parsed {
     Run(Box<Options>),
     Help,

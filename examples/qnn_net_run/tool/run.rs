@@ -36,7 +36,7 @@ pub fn run(options: &Options, arguments: &[String], console: &Console) -> Ending
     runtime.block_on(watch_run(options, arguments, console, &prepared))
 }
 
-/// Everything that is known before the runner starts.
+/// Everything determined before the runner starts.
 struct Prepared {
     task: RunTask,
     lines: Vec<Vec<String>>,

@@ -4,7 +4,7 @@ use super::{Cause, catalogue};
 use crate::diagnosis::platform::Platform;
 use serde::Deserialize;
 
-/// How to fix a cause, in order, as far as it differs between systems.
+/// The steps that fix a cause, in order, if they differ between systems.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::diagnosis) struct Steps {
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use crate::diagnosis::causes;
 
-    /// The commands of a step, which stand in backquotes.
+    /// The commands of a step, which are in backquotes.
     fn commands(step: &str) -> impl Iterator<Item = &str> {
         step.split('`').skip(1).step_by(2)
     }

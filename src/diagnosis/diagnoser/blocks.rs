@@ -129,7 +129,7 @@ impl Diagnoser {
     }
 }
 
-/// What came of a line.
+/// Outcome of reading a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
     /// No rule needs it, now or later.

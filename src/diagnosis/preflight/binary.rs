@@ -20,7 +20,7 @@ pub struct Problem {
     pub blocking: bool,
     /// One sentence.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub remedy: String,
 }
 

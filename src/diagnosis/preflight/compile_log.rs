@@ -25,7 +25,7 @@ pub struct Why {
     pub text: String,
     /// The offending tensor: its index among the op's inputs and outputs, counted through.
     pub tensor: Option<usize>,
-    /// What to do.
+    /// How to fix it.
     pub remedy: Option<String>,
     /// Id of the cause, if there is no doubt about it.
     pub cause: Option<&'static str>,

@@ -31,7 +31,7 @@ pub struct CompileRow {
     pub code: Option<u64>,
     /// Symbol of the code.
     pub symbol: Option<String>,
-    /// Why not.
+    /// Why it failed.
     pub reason: Option<String>,
     /// The op at which the compiler stopped.
     pub stopped_at: Option<String>,

@@ -45,7 +45,7 @@ pub struct ModelRow {
     pub format: ModelFormat,
     /// SHA-256.
     pub sha256: String,
-    /// Size.
+    /// Size, in bytes.
     pub bytes: u64,
 }
 
@@ -85,7 +85,7 @@ pub enum State {
     Asked,
     /// It cannot be asked on this machine, which says nothing about the model.
     NotAsked,
-    /// Asking it failed.
+    /// The query failed.
     Failed,
 }
 
@@ -100,7 +100,7 @@ pub struct BinaryRow {
     pub arch: Option<String>,
     /// QNN's number for the SoC; none if it was made without one.
     pub soc_model: Option<u32>,
-    /// Largest VTCM of its graphs, bytes.
+    /// Largest VTCM of its graphs, in bytes.
     pub vtcm_bytes: Option<u64>,
     /// Why these libraries may not load it.
     pub problem: Option<Problem>,

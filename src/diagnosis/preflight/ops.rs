@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// One op and what each backend says about it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OpRow {
-    /// Graph.
+    /// Its graph.
     pub graph: String,
     /// Position in its graph.
     pub index: u32,
@@ -32,7 +32,7 @@ pub struct OpRow {
 pub struct OpResult {
     /// Whether it supports the op on all requested hardware.
     pub ok: bool,
-    /// Returned code; 0 if it supports the op.
+    /// Code that it returned; 0 if it supports the op.
     pub code: u64,
     /// Symbol of the code.
     pub symbol: Option<&'static str>,

@@ -52,9 +52,9 @@ pub enum Severity {
 pub struct Note {
     /// Stable id of this kind of note.
     pub id: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// Graph.
+    /// Its graph.
     pub graph: String,
     /// The tensor.
     pub tensor: Tensor,

@@ -10,7 +10,7 @@ const SMALL: usize = 64;
 /// Longest encoding of that many integers, in bytes: each takes at most ten.
 const SMALL_BYTES: u64 = 10 * SMALL as u64;
 
-/// What was found of a tensor's data.
+/// What was found out about a tensor's data.
 #[derive(Default)]
 struct Data {
     raw: Option<Span>,

@@ -16,11 +16,11 @@ const MOST_CONTEXTS: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextSite {
-    /// An EPContext node of ONNX Runtime.
+    /// An ONNX Runtime EPContext node.
     EpContextNode,
-    /// A delegate of an ExecuTorch program.
+    /// A delegate in an ExecuTorch program.
     Delegate,
-    /// A dispatch op of LiteRT.
+    /// A LiteRT dispatch op.
     DispatchOp,
 }
 

@@ -10,7 +10,7 @@ pub enum SourceFormat {
     Onnx,
     /// TFLite or LiteRT.
     Tflite,
-    /// A program of ExecuTorch.
+    /// An ExecuTorch program.
     Executorch,
 }
 

@@ -269,7 +269,7 @@ impl<'a> ShapeIndex<'a> {
         self.dims(node.inputs.get(index)?)
     }
 
-    /// Number of elements of a node's first output.
+    /// Number of elements in a node's first output.
     pub fn output_elements(&self, node: &SourceNode) -> Option<u64> {
         product(&self.dims(node.outputs.first()?)?)
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A set of operators that a model uses.
+/// An operator set that a model uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Opset {
     /// Domain; empty for ONNX's own.
@@ -85,11 +85,11 @@ pub struct SourceModel {
     pub bytes: u64,
     /// Version of the format: ONNX's IR version, or the schema version of TFLite and ExecuTorch.
     pub format_version: Option<i64>,
-    /// Program that wrote it.
+    /// Program that wrote the file.
     pub producer: Option<String>,
     /// Version of that program.
     pub producer_version: Option<String>,
-    /// Sets of operators, as the model declares them.
+    /// Operator sets that the model declares.
     pub opsets: Vec<Opset>,
     /// Graphs; only one in ONNX.
     pub graphs: Vec<SourceGraph>,

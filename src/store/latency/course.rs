@@ -85,7 +85,7 @@ impl Course {
         (self.in_group, self.chosen) = (0, 0);
     }
 
-    /// Keeps one of every two within each of the sections ending at `ends`, which are updated.
+    /// Keeps one of every two latencies within each of the sections that end at `ends`, and updates those.
     pub fn halve<'a>(&mut self, ends: impl IntoIterator<Item = &'a mut usize>) {
         let (mut from, mut kept, mut step_us) = (0, 0, 0u64);
         for end in ends {

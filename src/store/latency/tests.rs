@@ -160,7 +160,7 @@ fn memory_is_bounded_and_the_figures_hold_after_fifteen_million_inferences() {
     }
     let even = s.samples_us().len() / 10;
     assert!(tenths.iter().all(|tenth| tenth.abs_diff(even) < even / 50), "{tenths:?}");
-    // Launches keep their own parts of it.
+    // Each launch keeps its own part of it.
     let launches = s.launches();
     assert_eq!(launches.len(), 3);
     for (index, launch) in launches.iter().enumerate() {

@@ -61,7 +61,7 @@ pub struct TappedGraph {
     pub context: Option<u32>,
     /// How often it was created; more than once if the program recreates it.
     pub made: u64,
-    /// Executions of all kinds.
+    /// Executions, synchronous and asynchronous.
     pub executions: u64,
     /// Executions that failed.
     pub failed: u64,

@@ -40,7 +40,7 @@ pub struct NodesModel {
     pub format: &'static str,
     /// SHA-256.
     pub sha256: String,
-    /// Size.
+    /// Size, in bytes.
     pub bytes: u64,
 }
 
