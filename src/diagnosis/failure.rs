@@ -17,7 +17,7 @@ const SHOWN: f64 = 0.95;
 const GUESSED: f64 = 0.75;
 /// Confidence in a cause shown by an op that the validator refuses although the graph was built.
 const SUSPECTED: f64 = 0.6;
-/// Causes that only say that the backend gave none.
+/// Causes that only say that the backend gave no reason.
 const WITHOUT_REASON: [&str; 1] = ["graph-execute-general-error"];
 /// Mistakes that our runs catch before they execute, by comparing the files with the tensors that the model
 /// lists.

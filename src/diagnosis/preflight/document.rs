@@ -141,8 +141,8 @@ impl CheckDocument {
                 row.cause = None;
             }
             let refused = ops.iter().filter(|op| op.name == *name).find_map(|op| op.results.get(Backend::Htp.name()));
-            // The compiler only says what it could not derive from the op; the validator, which refuses to
-            // add it, says why.
+            // The compiler only says what it could not build from the op; the validator says why. If the op could
+            // not even be added, the row has the reason already.
             if let Some(reason) = refused.and_then(|result| result.reason.clone()).filter(|_| row.graph.is_some()) {
                 row.reason = Some(reason);
             }
